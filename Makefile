@@ -1,0 +1,36 @@
+# `make demo` shows the product, `make test` proves it; both set everything up on a machine with Python 3.11+, git and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test lint bench docs clean
+
+demo: $(READY)
+	@$(BIN)/python examples/demo.py
+
+test: $(READY)
+	@$(BIN)/python -m pytest -n auto -q
+
+lint: $(READY)
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: $(READY)
+	@$(BIN)/python benchmarks/run.py
+
+docs: $(READY)
+	@$(BIN)/python docs/generate.py
+
+# uv installs in a second what takes pip half a minute; where uv cannot be had, pip does the same work.
+$(READY): pyproject.toml requirements-dev.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@if $(BIN)/python -m pip install -q --disable-pip-version-check 'uv>=0.9,<1' 2>/dev/null; \
+	then $(BIN)/python -m uv pip install -q --python $(BIN)/python -r requirements-dev.txt -e .; \
+	else $(BIN)/python -m pip install -q --disable-pip-version-check -r requirements-dev.txt -e .; fi
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

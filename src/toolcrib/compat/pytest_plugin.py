@@ -1,0 +1,1 @@
+"""The pytest plug-in: the import paths of existing tool files, for tests that use them."""

@@ -1,0 +1,1 @@
+"""Each reads one way of writing tools down."""

@@ -1,0 +1,1 @@
+"""The outsides of the Crib: they translate and decide nothing."""

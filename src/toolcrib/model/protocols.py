@@ -1,0 +1,114 @@
+"""Every place where a part can be added; a plug-in meets one of these and names itself under the entry-point group.
+
+    [project.entry-points."toolcrib.plugins"]
+    mine = "my_package:register"
+
+`register(plugins: Plugins)` is called once when a Crib starts; the parts that come with Toolcrib register the same way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from toolcrib.model.call import Call, Context
+    from toolcrib.model.errors import ToolError
+    from toolcrib.model.tool import Tool
+    from toolcrib.model.verdict import Verdict
+
+ENTRY_POINT_GROUP = "toolcrib.plugins"
+
+
+class Dialect(Protocol):
+    """Reads one way of writing tools down, without running any of it."""
+
+    name: str
+
+    def reads(self, path: Path) -> bool:
+        """Whether this file is written in the dialect."""
+
+    def read(self, path: Path, code: bytes) -> Iterable[Tool]:
+        """The tools of the file; raises ToolError with place and cure."""
+
+
+@runtime_checkable
+class Rule(Protocol):
+    """Judges a raw call before anything else looks at it; reads, and changes nothing."""
+
+    name: str
+
+    def concerns(self, tool: Tool) -> bool:
+        """Whether any call of this tool could be judged other than ALLOW; False keeps the rule off its way."""
+
+    def __call__(self, tool: Tool | None, call: Call) -> Verdict:
+        """Judge; `tool` is None when nobody knows the name."""
+
+
+class Bound(Protocol):
+    """A tool made ready to run."""
+
+    is_async: bool
+    wants_context: bool
+
+    def check(self, arguments: dict[str, object], call: Call) -> None:
+        """Refuse, by raising ToolError, what can be seen to fail before anything runs; changes nothing."""
+
+    def run(self, arguments: dict[str, object], context: Context | None) -> object:
+        """Run once: the value, an `Outcome`, or an awaitable of one (`is_async` says which)."""
+
+
+class Runner(Protocol):
+    """Runs one kind of tool."""
+
+    kind: str
+
+    def bind(self, tool: Tool) -> Bound:
+        """Do everything that needs to be done once per tool."""
+
+    async def close(self) -> None:
+        """End whatever was started."""
+
+
+class Journal(Protocol):
+    """Keeps what happened."""
+
+    def record(self, line: Mapping[str, object]) -> None:
+        """Keep one line; quick, because a call waits for it."""
+
+    def read(self) -> Iterator[dict[str, object]]:
+        """The lines that were kept, oldest first."""
+
+    def close(self) -> None:
+        """Write down what is still in memory."""
+
+
+class Store(Protocol):
+    """Keeps documents by key, each with its own flags and times beside it."""
+
+    def get(self, key: str) -> bytes | None:
+        """The document, or None."""
+
+    def create(self, key: str, document: bytes) -> bool:
+        """Keep a new document; False if the key is taken."""
+
+    def remove(self, key: str) -> bool:
+        """Forget a document; False if there is none."""
+
+    def keys(self, prefix: str = "") -> list[str]:
+        """The keys that begin so, sorted."""
+
+
+@dataclass(slots=True)
+class Plugins:
+    """What the parts register themselves in."""
+
+    dialects: list[Dialect] = field(default_factory=list)
+    rules: list[Rule] = field(default_factory=list)
+    runners: dict[str, Runner] = field(default_factory=dict)
+    tools: list[Tool] = field(default_factory=list)
+    problems: list[ToolError] = field(default_factory=list)
+    on_close: list[Callable[[], None]] = field(default_factory=list)

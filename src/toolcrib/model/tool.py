@@ -1,0 +1,213 @@
+"""A tool, written down once: the canonical definition that every dialect translates into."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.limits import Cost, Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+MAX_NAME = 64
+
+
+class Behaviour(StrEnum):
+    """What a tool is for."""
+
+    RETRIEVAL = "retrieval"
+    ACTION = "action"
+    UTILITY = "utility"
+
+
+class SideEffects(StrEnum):
+    """What a call may change."""
+
+    NONE = "none"
+    READ_ONLY = "read_only"
+    WRITES = "writes"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Origin:
+    """Where a tool is written down."""
+
+    place: str
+    line: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.place}:{self.line}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Function:
+    """A function of the host program; it runs in this process.
+
+    `revive` turns checked JSON arguments into the objects that the signature asks for, `flatten` turns what the function
+    returned into JSON or into an `Outcome`; None means there is nothing to do. `context_parameter` names the parameter that takes the Context.
+    """
+
+    kind = "function"
+
+    call: Callable[..., object]
+    is_async: bool
+    thread: bool = False
+    context_parameter: str | None = None
+    revive: Callable[[dict[str, object]], dict[str, object]] | None = None
+    flatten: Callable[[object], object] | None = None
+
+    def identity(self) -> dict[str, object]:
+        """What makes this another function: where it is defined, and its text where that can be read."""
+        function = inspect.unwrap(self.call)
+        function = getattr(function, "__func__", function)
+        try:
+            text = inspect.getsource(function)
+        except (OSError, TypeError):
+            text = ""
+        names = (getattr(function, "__module__", ""), getattr(function, "__qualname__", type(function).__qualname__))
+        return {"kind": self.kind, "module": names[0], "name": names[1], "source": text, "thread": self.thread}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Script:
+    """A file of code that was read and not run; it runs in a child process, from the very bytes that were read."""
+
+    kind = "script"
+
+    path: Path
+    code: bytes
+    language: str
+    entry: str
+
+    def identity(self) -> dict[str, object]:
+        """What makes this another script."""
+        return {
+            "kind": self.kind,
+            "code": hashlib.sha256(self.code).hexdigest(),
+            "language": self.language,
+            "entry": self.entry,
+        }
+
+
+Run = Function | Script
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tool:
+    """Everything there is to know about a tool. Schemas are plain JSON and are read, never changed."""
+
+    name: str
+    description: str
+    parameters: dict[str, object]
+    run: Run
+    version: str = "1.0.0"
+    display_name: str = ""
+    output_schema: dict[str, object] | None = None
+    bundle: str = ""
+    category: str = ""
+    source_type: str = ""
+    behaviour: Behaviour | None = None
+    side_effects: SideEffects | None = None
+    idempotent: bool = False
+    requires_confirmation: bool = False
+    modes: frozenset[str] | None = None
+    requires: frozenset[str] = frozenset()
+    limits: Limits = Limits()
+    cost: Cost | None = None
+    tags: tuple[str, ...] = ()
+    documentation: str = ""
+    deprecated: bool = False
+    origin: Origin | None = field(default=None, compare=False)
+    warnings: tuple[str, ...] = field(default=(), compare=False)
+
+    def __post_init__(self) -> None:
+        check_slug(self.slug, self.name)
+        check_version(self.version)
+
+    @property
+    def slug(self) -> str:
+        """The name as the platform spells it: dashes for underscores."""
+        return self.name.replace("_", "-")
+
+    @property
+    def kind(self) -> str:
+        """What runs it."""
+        return self.run.kind
+
+    @property
+    def address(self) -> str:
+        """The one spelling that means exactly this tool."""
+        return f"{self.bundle}/{self.slug}@{self.version}"
+
+    @cached_property
+    def content_hash(self) -> str:
+        """SHA-256 over everything that changes behaviour or that a model reads; the same on every machine."""
+        facts = {
+            "name": self.name,
+            "version": self.version,
+            "displayName": self.display_name,
+            "description": self.description,
+            "documentation": self.documentation,
+            "parameters": self.parameters,
+            "outputSchema": self.output_schema,
+            "category": self.category,
+            "behaviour": self.behaviour,
+            "sideEffects": self.side_effects,
+            "idempotent": self.idempotent,
+            "requiresConfirmation": self.requires_confirmation,
+            "modes": None if self.modes is None else sorted(self.modes),
+            "requires": sorted(self.requires),
+            "limits": repr(self.limits),
+            "cost": repr(self.cost),
+            "tags": self.tags,
+            "deprecated": self.deprecated,
+            "run": self.run.identity(),
+        }
+        # The standard library and not orjson: it keeps integers beyond 64 bit, which a schema may hold.
+        text = json.dumps(facts, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bundle:
+    """Tools under one switch."""
+
+    slug: str
+    display_name: str = ""
+    description: str = ""
+    enabled: bool = True
+    built_in: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Entry:
+    """A tool as the catalogue hands it out: switched on, or off for a reason."""
+
+    tool: Tool
+    enabled: bool = True
+    reason: str = ""
+    cure: str = ""
+
+
+def check_slug(slug: str, name: str) -> None:
+    """Refuse what is not 1 to 64 Unicode letters, digits and dashes."""
+    if 0 < len(slug) <= MAX_NAME and all(letter == "-" or letter.isalnum() for letter in slug):
+        return
+    message = f"name {name[:80]!r}: use 1 to {MAX_NAME} letters, digits, '-' or '_'"
+    raise ToolError(Kind.VALIDATION, message)
+
+
+def check_version(version: str) -> None:
+    """Refuse what is not 1 to 64 Unicode letters, digits, dashes and dots."""
+    if 0 < len(version) <= MAX_NAME and all(letter in "-." or letter.isalnum() for letter in version):
+        return
+    message = f"version {version[:80]!r}: use 1 to {MAX_NAME} letters, digits, '-' or '.'"
+    raise ToolError(Kind.VALIDATION, message)

@@ -1,0 +1,1 @@
+"""Plain functions on plain data."""

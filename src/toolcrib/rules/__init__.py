@@ -1,0 +1,1 @@
+"""Each judges a call and says why."""

@@ -1,0 +1,1 @@
+"""Each runs one kind of tool."""
