@@ -80,5 +80,5 @@ def succeed(value: object, intents: tuple[Intent, ...], meta: dict[str, object])
     draft.error = None
     draft.intents = intents
     draft.meta = meta
-    draft.__class__ = Result  # type: ignore[assignment]  # same slots, so CPython allows it; mypy has no word for that
-    return draft  # type: ignore[return-value]
+    draft.__class__ = Result  # same slots, so CPython allows it
+    return draft

@@ -14,7 +14,7 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.limits import Cost, Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
 MAX_NAME = 64

@@ -44,7 +44,7 @@ class Verdict:
 ALLOW = Verdict(decision=Decision.ALLOW)
 
 
-def deny(  # noqa: PLR0913 - one keyword per ground of a verdict
+def deny(
     reason: str,
     *,
     rule: str = "",
