@@ -1,3 +1,82 @@
 """Toolcrib: write a tool down once; any agent finds it and calls it under guard."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolcrib.crib import Crib
+    from toolcrib.dialects.function import tool
+    from toolcrib.model.call import Call, Context
+    from toolcrib.model.errors import Kind, SettingsError, ToolError
+    from toolcrib.model.limits import Cost, Limits, RetryPolicy
+    from toolcrib.model.result import Intent, Result
+    from toolcrib.model.session import Session
+    from toolcrib.model.tool import Bundle, Tool
+    from toolcrib.model.verdict import Verdict, confirm, deny
+    from toolcrib.rules import AuthRule, RuleEngine, SafetyRule
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "AuthRule",
+    "Bundle",
+    "Call",
+    "Context",
+    "Cost",
+    "Crib",
+    "Intent",
+    "Kind",
+    "Limits",
+    "Result",
+    "RetryPolicy",
+    "RuleEngine",
+    "SafetyRule",
+    "Session",
+    "SettingsError",
+    "Tool",
+    "ToolError",
+    "Verdict",
+    "confirm",
+    "deny",
+    "tool",
+]
+
+# Where each public name lives; it is imported when it is first asked for, so that `import toolcrib` stays quick.
+_HOMES = {
+    "AuthRule": "toolcrib.rules",
+    "Bundle": "toolcrib.model.tool",
+    "Call": "toolcrib.model.call",
+    "Context": "toolcrib.model.call",
+    "Cost": "toolcrib.model.limits",
+    "Crib": "toolcrib.crib",
+    "Intent": "toolcrib.model.result",
+    "Kind": "toolcrib.model.errors",
+    "Limits": "toolcrib.model.limits",
+    "Result": "toolcrib.model.result",
+    "RetryPolicy": "toolcrib.model.limits",
+    "RuleEngine": "toolcrib.rules",
+    "SafetyRule": "toolcrib.rules",
+    "Session": "toolcrib.model.session",
+    "SettingsError": "toolcrib.model.errors",
+    "Tool": "toolcrib.model.tool",
+    "ToolError": "toolcrib.model.errors",
+    "Verdict": "toolcrib.model.verdict",
+    "confirm": "toolcrib.model.verdict",
+    "deny": "toolcrib.model.verdict",
+    "tool": "toolcrib.dialects.function",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'toolcrib' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,8 +15,40 @@ if TYPE_CHECKING:
 MAX_DEPTH = 10
 
 
+class _Draft:
+    """The fields of a Call before it is frozen; see `wish`."""
+
+    __slots__ = (
+        "arguments",
+        "bundle",
+        "caller",
+        "confirmation",
+        "deadline",
+        "grants",
+        "id",
+        "mode",
+        "name",
+        "parent",
+        "session",
+        "version",
+    )
+
+    name: str
+    arguments: dict[str, object]
+    caller: str
+    bundle: str | None
+    version: str | None
+    session: Session | None
+    mode: str | None
+    confirmation: str | None
+    deadline: float | None
+    grants: frozenset[str] | None
+    parent: Call | None
+    id: str
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Call:
+class Call(_Draft):
     """Which tool, with what, for whom and until when.
 
     `deadline` is a reading of `time.monotonic`. `grants` narrows what the operator granted and never widens it;
@@ -40,6 +72,19 @@ class Call:
     def depth(self) -> int:
         """How many calls stand above this one."""
         return 0 if self.parent is None else self.parent.depth + 1
+
+
+def wish(name: str, arguments: dict[str, object], caller: str) -> Call:
+    """Make the Call of a plain wish, several times as fast as its constructor (see `result.succeed` for the reason)."""
+    draft = _Draft()
+    draft.name = name
+    draft.arguments = arguments
+    draft.caller = caller
+    draft.bundle = draft.version = draft.session = draft.mode = None
+    draft.confirmation = draft.deadline = draft.grants = draft.parent = None
+    draft.id = ""
+    draft.__class__ = Call
+    return cast("Call", draft)
 
 
 class CallTool(Protocol):

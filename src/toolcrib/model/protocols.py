@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -53,9 +53,17 @@ class Bound(Protocol):
 
     is_async: bool
     wants_context: bool
+    checks: bool
+
+    @property
+    def function(self) -> Callable[..., Any] | None:
+        """What to call with the arguments, where that is all there is to do; None where `run` does more."""
 
     def check(self, arguments: dict[str, object], call: Call) -> None:
-        """Refuse, by raising ToolError, what can be seen to fail before anything runs; changes nothing."""
+        """Refuse, by raising ToolError, what can be seen to fail before anything runs; changes nothing.
+
+        Only asked where `checks` is true.
+        """
 
     def run(self, arguments: dict[str, object], context: Context | None) -> object:
         """Run once: the value, an `Outcome`, or an awaitable of one (`is_async` says which)."""
@@ -73,10 +81,15 @@ class Runner(Protocol):
         """End whatever was started."""
 
 
+# A line of the journal: event, time.monotonic, call id, tool, caller, seconds, kind of error, further facts. A bare tuple,
+# because every call waits for one to be made; it becomes JSON when it is written.
+Line = tuple[str, float, str, str, str, float, "str | None", "Mapping[str, object] | None"]
+
+
 class Journal(Protocol):
     """Keeps what happened."""
 
-    def record(self, line: Mapping[str, object]) -> None:
+    def record(self, line: Line) -> None:
         """Keep one line; quick, because a call waits for it."""
 
     def read(self) -> Iterator[dict[str, object]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,4 +81,4 @@ def succeed(value: object, intents: tuple[Intent, ...], meta: dict[str, object])
     draft.intents = intents
     draft.meta = meta
     draft.__class__ = Result  # same slots, so CPython allows it
-    return draft
+    return cast("Result", draft)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -100,9 +100,13 @@ class Script:
 Run = Function | Script
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Tool:
-    """Everything there is to know about a tool. Schemas are plain JSON and are read, never changed."""
+    """Everything there is to know about a tool. Schemas are plain JSON and are read, never changed.
+
+    Two tools are the same only if they are one object: closures of one text are different tools, and `content_hash`
+    says whether two definitions read alike.
+    """
 
     name: str
     description: str
@@ -125,8 +129,8 @@ class Tool:
     tags: tuple[str, ...] = ()
     documentation: str = ""
     deprecated: bool = False
-    origin: Origin | None = field(default=None, compare=False)
-    warnings: tuple[str, ...] = field(default=(), compare=False)
+    origin: Origin | None = None
+    warnings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_slug(self.slug, self.name)

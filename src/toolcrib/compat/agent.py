@@ -1,0 +1,227 @@
+"""The agent-side classes: a tool as a class, a registry of them, calls and results as plain records."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from toolcrib.catalog import Catalog
+from toolcrib.ground.secrets import new_key
+from toolcrib.journal.memory import MemoryJournal
+from toolcrib.model.call import Call
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.tool import Function, Origin, Tool
+from toolcrib.pipeline import Pipeline, Policy
+from toolcrib.pipeline.confirmation import Confirmations
+from toolcrib.pipeline.kept import KeptResults
+from toolcrib.pure.export import to_openai
+from toolcrib.pure.projections import to_text
+from toolcrib.rules.engine import RuleEngine
+from toolcrib.runners.function import FunctionRunner
+from toolcrib.stores.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from toolcrib.model.result import Result
+
+BUNDLE = "host"
+ROOT_RULE = 'parameters.type must be "object"'
+
+
+@dataclass(kw_only=True)
+class ToolCall:
+    """What a model asks for."""
+
+    id: str
+    name: str
+    arguments: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(kw_only=True)
+class ToolResult:
+    """What the model is told."""
+
+    tool_call_id: str
+    output: object = ""
+    error: str | None = None
+    success: bool = True
+
+    def to_message(self) -> dict[str, object]:
+        """The result as a message of the conversation."""
+        content = to_text(self.output)
+        if not self.success:
+            content = f"Error: {self.error}" + (f"\n{content}" if content else "")
+        return {"role": "tool", "tool_call_id": self.tool_call_id, "content": content}
+
+
+def create_json_schema(properties: Mapping[str, object], required: Iterable[str] | None = None) -> dict[str, object]:
+    """The parameters of a tool: an object with these properties."""
+    return {"type": "object", "properties": dict(properties), "required": list(required or ())}
+
+
+class BaseTool(ABC):
+    """A tool written as a class: name, description, parameters and an async `execute`."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What the model calls it."""
+
+    @property
+    @abstractmethod
+    def description(self) -> str:
+        """What it does."""
+
+    @property
+    @abstractmethod
+    def parameters(self) -> Mapping[str, object]:
+        """Its arguments as a JSON Schema of type object."""
+
+    @abstractmethod
+    async def execute(self, arguments: dict[str, object]) -> ToolResult:
+        """Do the work."""
+
+    async def call(self, tool_call: ToolCall) -> ToolResult:
+        """Run this one tool under guard, away from every registry."""
+        registry = ToolRegistry()
+        registry.register(self)
+        return await registry.execute(tool_call)
+
+
+class ToolRegistry:
+    """Tools by name, called through the same guarded pipeline as everything else."""
+
+    def __init__(self, rules: RuleEngine | None = None) -> None:
+        self._tools: dict[str, tuple[BaseTool, Tool]] = {}
+        self._catalog = Catalog()
+        store = MemoryStore()
+        self._pipeline = Pipeline(
+            find=self._catalog.find,
+            suggest=self._catalog.suggest,
+            rules=RuleEngine() if rules is None else rules,
+            runners={Function.kind: FunctionRunner()},
+            journal=MemoryJournal(),
+            confirmations=Confirmations(new_key, store),
+            kept=KeptResults(store),
+            policy=Policy(),
+        )
+
+    def register(self, tool: BaseTool) -> None:
+        """Take a tool in; a name that is taken or a schema that models refuse raises at once."""
+        canonical = tool_from(tool)
+        if tool.name in self._tools:
+            raise ToolError(Kind.CONFLICT, f"Tool {tool.name!r} is already registered; unregister it first")
+        self._catalog.add(canonical)
+        self._tools[tool.name] = (tool, canonical)
+
+    def unregister(self, name: str) -> bool:
+        """Forget a tool; False if there is none of that name."""
+        found = self._tools.pop(name, None)
+        if found is not None:
+            self._catalog.remove(found[1])
+        return found is not None
+
+    def get(self, name: str) -> BaseTool | None:
+        """The tool of that name."""
+        found = self._tools.get(name)
+        return None if found is None else found[0]
+
+    def has(self, name: str) -> bool:
+        """Whether there is a tool of that name."""
+        return name in self._tools
+
+    def list(self) -> list[str]:
+        """The names, in the order of registration."""
+        return [*self._tools]
+
+    def clear(self) -> None:
+        """Forget every tool."""
+        for name in self.list():
+            self.unregister(name)
+
+    def count(self) -> int:
+        """How many tools there are."""
+        return len(self._tools)
+
+    def definitions(self) -> Iterable[dict[str, object]]:
+        """The tools as a model is offered them."""
+        return [to_openai(tool) for _, tool in self._tools.values()]
+
+    @property
+    def instances(self) -> tuple[BaseTool, ...]:
+        """The tools themselves."""
+        return tuple(tool for tool, _ in self._tools.values())
+
+    async def execute(self, tool_call: ToolCall) -> ToolResult:
+        """Perform one call; what goes wrong is in the result."""
+        call = Call(name=tool_call.name, arguments=tool_call.arguments, id=tool_call.id)
+        return to_tool_result(await self._pipeline.call(call), tool_call.id)
+
+    async def execute_all(self, tool_calls: Iterable[ToolCall]) -> Iterable[ToolResult]:
+        """Perform the calls of one turn side by side; each has its result, in the order of the calls."""
+        return await asyncio.gather(*(self.execute(tool_call) for tool_call in tool_calls))
+
+
+def to_tool_result(result: Result, tool_call_id: str) -> ToolResult:
+    """A result as the agent-side record: output as text, the error as its message."""
+    output = to_text(result.value)
+    if result.error is None:
+        return ToolResult(tool_call_id=tool_call_id, output=output)
+    error = result.error.message
+    if result.error.kind is Kind.BLOCKED:
+        error = f"Tool call blocked: {error}"
+    return ToolResult(tool_call_id=tool_call_id, output=output, error=error, success=False)
+
+
+def tool_from(tool: BaseTool) -> Tool:
+    """The canonical Tool of an instance; refuses what models refuse, naming the property and what it lacks."""
+    place = f"tool {tool.name!r}"
+    parameters = _check_parameters(place, tool.parameters)
+    kind = type(tool)
+
+    async def execute(**arguments: object) -> object:
+        answer: object = tool.execute(arguments)
+        return await answer if inspect.isawaitable(answer) else answer
+
+    # The hash covers the author's class, not this wrapper.
+    execute.__wrapped__ = kind.execute  # type: ignore[attr-defined]  # functions take attributes
+    return Tool(
+        name=tool.name,
+        description=tool.description,
+        parameters=parameters,
+        bundle=BUNDLE,
+        run=Function(call=execute, is_async=True, flatten=lambda answer: _value_of(answer, tool.name)),
+        origin=Origin(place=inspect.getsourcefile(kind) or kind.__module__),
+        source_type="BaseTool",
+    )
+
+
+def _check_parameters(place: str, parameters: object) -> dict[str, object]:
+    if not isinstance(parameters, dict) or parameters.get("type") != "object":
+        kind = parameters.get("type") if isinstance(parameters, dict) else type(parameters).__name__
+        raise ToolError(Kind.VALIDATION, f"{place}: {ROOT_RULE}, not {kind!r}; use create_json_schema()")
+    properties = parameters.get("properties", {})
+    if not isinstance(properties, dict):
+        raise ToolError(Kind.VALIDATION, f"{place}: properties must be an object")
+    missing = [
+        f"property {name!r} has no {key}"
+        for name, schema in properties.items()
+        for key in ("type", "description")
+        if not isinstance(schema, dict) or not schema.get(key)
+    ]
+    if missing:
+        raise ToolError(Kind.VALIDATION, f"{place}: {'; '.join(missing)}; each property needs type and description")
+    return parameters
+
+
+def _value_of(answer: object, name: str) -> object:
+    if not isinstance(answer, ToolResult):
+        message = f"{name} returned a {type(answer).__name__}; execute must return a ToolResult"
+        raise ToolError(Kind.INTERNAL, message, partial_side_effects=True)
+    if not answer.success:
+        raise ToolError(Kind.PERMANENT, answer.error or "the tool failed", value=answer.output or None)
+    return answer.output

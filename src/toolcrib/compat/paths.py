@@ -1,0 +1,66 @@
+"""The import paths that existing agent code uses, offered where nothing real goes by those names."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from contextlib import contextmanager
+from importlib.abc import Loader, MetaPathFinder
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+# Imported name: where each of its attributes really lives. A package holds nothing itself.
+PATHS: dict[str, dict[str, str]] = {
+    "tool": {},
+    "tool.bases": {"BaseTool": "toolcrib.compat.agent", "create_json_schema": "toolcrib.compat.agent"},
+    "tool.index": {"ToolRegistry": "toolcrib.compat.agent"},
+    "core": {},
+    "core.types": {"ToolCall": "toolcrib.compat.agent", "ToolResult": "toolcrib.compat.agent"},
+    "core.rules": {
+        "AuthRule": "toolcrib.rules",
+        "RuleEngine": "toolcrib.rules",
+        "SafetyRule": "toolcrib.rules",
+    },
+}
+
+
+class DocumentPaths(MetaPathFinder, Loader):
+    """Finds the modules of PATHS. It stands last in line, so a module of the user's own always comes first."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """One of ours, or nothing; never a part of a package that is somebody else's."""
+        package = fullname.partition(".")[0]
+        if fullname not in PATHS or (fullname != package and not _is_ours(package)):
+            return None
+        return importlib.util.spec_from_loader(fullname, self, is_package=fullname == package)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Fill the module with the names it is imported for."""
+        for name, home in PATHS[module.__name__].items():
+            setattr(module, name, getattr(importlib.import_module(home), name))
+
+
+@contextmanager
+def document_imports() -> Iterator[None]:
+    """Offer the import paths inside the block; a module loaded there keeps what it imported."""
+    finder = DocumentPaths()
+    sys.meta_path.append(finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+        for name in PATHS:
+            if _is_ours(name):
+                del sys.modules[name]
+
+
+def _is_ours(name: str) -> bool:
+    module = sys.modules.get(name)
+    return module is not None and isinstance(getattr(module, "__loader__", None), DocumentPaths)

@@ -1,0 +1,346 @@
+"""Crib: the one object that users hold, and the only place that chooses and connects the parts."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolcrib.catalog import Catalog, Folder
+from toolcrib.dialects.function import tool_of
+from toolcrib.dialects.plain import PlainFile
+from toolcrib.ground.settings import Settings, load_settings
+from toolcrib.journal.memory import MemoryJournal
+from toolcrib.model.call import Call, wish
+from toolcrib.model.errors import Kind, SettingsError, ToolError
+from toolcrib.model.protocols import ENTRY_POINT_GROUP, Journal, Plugins, Store
+from toolcrib.model.session import Session
+from toolcrib.model.tool import Function, Script, Tool
+from toolcrib.pipeline import Explanation, Pipeline, Policy, open_case
+from toolcrib.pipeline.confirmation import Confirmations
+from toolcrib.pipeline.kept import KeptResults
+from toolcrib.rules import RuleEngine, SafetyRule, default_rules
+from toolcrib.runners.function import FunctionRunner
+from toolcrib.runners.script import ScriptRunner
+from toolcrib.stores.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
+    from types import TracebackType
+    from typing import Self, TypeVar
+
+    from toolcrib.ground.egress import Egress
+    from toolcrib.ground.sandbox import Sandbox
+    from toolcrib.model.protocols import Rule
+    from toolcrib.model.result import Result
+    from toolcrib.model.tool import Entry
+    from toolcrib.pipeline.kept import Piece
+
+    T = TypeVar("T")
+
+DATA_FOLDER = ".toolcrib"
+HOST_BUNDLE = "host"
+
+
+class Crib:
+    """A room of tools: `async with Crib("path") as crib: result = await crib.call("name", city="Oslo")`.
+
+    `project` is a folder with a `toolcrib.toml` or at least tools in it; without one the crib keeps nothing on disk.
+    `tools` are functions of the host program, or Tools; `settings` are written as in `toolcrib.toml` and win over it.
+    """
+
+    def __init__(
+        self,
+        project: Path | str | None = None,
+        *,
+        tools: Iterable[Callable[..., object] | Tool] = (),
+        rules: Iterable[Rule] = (),
+        caller: str = "local",
+        environment: Mapping[str, str] | None = None,
+        **settings: object,
+    ) -> None:
+        root = None if project is None else Path(project).resolve()
+        if root is not None and not root.is_dir():
+            raise SettingsError(f"{root} is not a folder; make one with: crib init {root}")
+        self.settings: Settings = load_settings(root, os.environ if environment is None else environment, **settings)
+        self.caller = caller
+        self._problems: list[ToolError] = []
+        self._runner: asyncio.Runner | None = None
+        self._plugins = self._register()
+        self._rules = RuleEngine(rules=[*self._plugins.rules, *self._rules_of_modules(), *rules])
+        self._catalog = self._fill_catalog(tools)
+        self.journal: Journal = self._open_journal()
+        self._kept = KeptResults(self._store)
+        self._pipeline = Pipeline(
+            find=self._catalog.find,
+            suggest=self._catalog.suggest,
+            rules=self._rules,
+            runners=self._plugins.runners,
+            journal=self.journal,
+            confirmations=Confirmations(self._key, self._store, seconds=self.settings.confirmation_seconds),
+            kept=self._kept,
+            policy=Policy(
+                grants=self.settings.grants,
+                timeout_seconds=self.settings.timeout_ms / 1000,
+                result_bytes=self.settings.result_bytes,
+                where=self.settings.where,
+            ),
+        )
+
+    def call(
+        self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object
+    ) -> Coroutine[object, object, Result]:
+        """Call a tool: `await crib.call("name", city="Oslo")`. A Call in place of the name says everything itself."""
+        if isinstance(name, Call):
+            return self._pipeline.call(name)
+        if arguments is not None:
+            more = {**arguments, **more}
+        return self._pipeline.perform(open_case(name, more, self.caller))
+
+    def call_sync(self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object) -> Result:
+        """Call a tool from code that is not async."""
+        return self._run_sync(self.call(name, arguments, **more))
+
+    async def call_all(self, calls: Iterable[Call]) -> list[Result]:
+        """Perform several calls side by side: one result for each, in their order."""
+        return await asyncio.gather(*(self._pipeline.call(call) for call in calls))
+
+    def explain(
+        self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object
+    ) -> Explanation:
+        """What every gate would say to this call, without making it."""
+        if isinstance(name, Call):
+            return self._pipeline.explain(name)
+        return self._pipeline.explain(wish(name, {**(arguments or {}), **more}, self.caller))
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """Every tool there is."""
+        return tuple(entry.tool for entry in self._catalog.entries())
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Every tool there is, with its switch."""
+        return tuple(self._catalog.entries())
+
+    def find(self, name: str) -> Entry | None:
+        """The tool of that name, slug or address."""
+        return self._catalog.find(name)
+
+    def same_name(self, tool: Tool) -> list[str]:
+        """The addresses of other tools by this name, which only their address can call."""
+        return self._catalog.same_name(tool)
+
+    def suggest(self, name: str) -> str:
+        """A hint at the name that was perhaps meant."""
+        return self._catalog.suggest(name)
+
+    @property
+    def problems(self) -> list[ToolError]:
+        """What could not be loaded, and why."""
+        return [*self._problems, *self._catalog.problems()]
+
+    def check(self, tool: Tool) -> None:
+        """Raise ToolError if the tool could never run."""
+        self._pipeline.check(tool)
+
+    def add(self, tool: Callable[..., object] | Tool) -> Tool:
+        """Register a function of the host program, or a Tool."""
+        canonical = tool if isinstance(tool, Tool) else tool_of(tool)
+        self._catalog.add(canonical)
+        return canonical
+
+    def add_rule(self, rule: Rule) -> None:
+        """Let one more rule judge every call from now on."""
+        self._rules.add_rule(rule)
+
+    def session(self, *, mode: str = "text", max_calls: int | None = None) -> Session:
+        """Open a conversation; its calls are bounded by `max_steps` of the settings unless `max_calls` says otherwise."""
+        return Session(id=os.urandom(12).hex(), mode=mode, max_calls=max_calls or self.settings.max_steps)
+
+    def read_result(self, handle: str, *, caller: str | None = None, offset: int = 0, length: int = 100_000) -> Piece:
+        """A piece of a value that was too large to be handed over at once."""
+        return self._kept.read(handle, caller or self.caller, offset=offset, length=length)
+
+    @property
+    def sandbox_report(self) -> Mapping[str, object]:
+        """What the sandbox guarantees here, and what it does not."""
+        return self._sandbox.report()
+
+    async def close(self) -> None:
+        """End what was started and write down what is owed."""
+        for runner in self._plugins.runners.values():
+            await runner.close()
+        await self._egress.close()
+        for end in self._plugins.on_close:
+            end()
+        self.journal.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._run_sync(self.close())
+        if self._runner is not None:
+            self._runner.close()
+            self._runner = None
+
+    def _run_sync(self, work: Coroutine[object, object, T]) -> T:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            if self._runner is None:
+                self._runner = asyncio.Runner()
+            return self._runner.run(work)
+        work.close()
+        raise RuntimeError("call_sync was used inside a running event loop; write: await crib.call(...)")
+
+    @cached_property
+    def _sandbox(self) -> Sandbox:
+        from toolcrib.ground.sandbox import Sandbox
+
+        return Sandbox(require=self.settings.sandbox_require)
+
+    @cached_property
+    def _egress(self) -> Egress:
+        from toolcrib.ground.egress import Egress
+
+        return Egress(private=self.settings.egress_private)
+
+    @cached_property
+    def _store(self) -> Store:
+        if self.settings.root is None:
+            return MemoryStore()
+        from toolcrib.stores.files import FileStore
+
+        return FileStore(self.settings.root / DATA_FOLDER)
+
+    def _key(self) -> bytes:
+        from toolcrib.ground import secrets
+
+        if self.settings.root is None:
+            return secrets.new_key()
+        return secrets.load_key(self.settings.root / DATA_FOLDER / "key")
+
+    def _open_journal(self) -> Journal:
+        if self.settings.root is None:
+            return MemoryJournal()
+        from toolcrib.journal.files import FileJournal
+
+        return FileJournal(self.settings.root / DATA_FOLDER / "journal")
+
+    def _register(self) -> Plugins:
+        """Let our own parts and then those of plug-ins name themselves."""
+        plugins = Plugins()
+        plugins.dialects.append(PlainFile())
+        plugins.runners[Function.kind] = FunctionRunner()
+        plugins.runners[Script.kind] = ScriptRunner(self._sandbox)
+        plugins.rules.extend(default_rules(self.settings.workspace))
+        plugins.rules.extend(
+            SafetyRule(
+                name=rule.name,
+                forbidden_patterns=rule.forbidden_patterns,
+                include_text=rule.include_text,
+                where=self.settings.where("rules"),
+            )
+            for rule in self.settings.rules
+        )
+        if self.settings.builtins:
+            self._add_builtins(plugins)
+        for load in find_plugins(ENTRY_POINT_GROUP):
+            try:
+                load()(plugins)
+            except Exception as problem:  # noqa: BLE001 - the border to foreign code
+                self._problems.append(ToolError(Kind.INTERNAL, f"a plug-in could not be loaded: {problem!r}"))
+        return plugins
+
+    def _add_builtins(self, plugins: Plugins) -> None:
+        from toolcrib.builtins.fetch import fetch_tool
+        from toolcrib.builtins.files import file_tools
+        from toolcrib.builtins.shell import shell_tool
+        from toolcrib.ground.files import Jail
+        from toolcrib.rules.paths import is_sensitive
+
+        workspace = self.settings.workspace
+        jail = Jail(workspace, is_sensitive=is_sensitive)
+        plugins.on_close.append(jail.close)
+        plugins.tools += [
+            *file_tools(jail),
+            shell_tool(self._sandbox, workspace=workspace, timeout_seconds=self.settings.shell_timeout_ms / 1000),
+            fetch_tool(self._egress),
+        ]
+
+    def _rules_of_modules(self) -> list[Rule]:
+        """The operator's own rules; one that cannot be loaded keeps the crib from starting."""
+        if not self.settings.rule_modules:
+            return []
+        from toolcrib.compat.modules import load_module, rules_in
+
+        rules: list[Rule] = []
+        for name in self.settings.rule_modules:
+            try:
+                found = rules_in(load_module(name, self.settings.root))
+            except ToolError as problem:
+                raise SettingsError(f"rule_modules: {problem.message}") from problem
+            if not found:
+                raise SettingsError(f"rule_modules: {name!r} holds no rule; write one at its top level")
+            rules += found
+        return rules
+
+    def _fill_catalog(self, tools: Iterable[Callable[..., object] | Tool]) -> Catalog:
+        catalog = Catalog(self.settings.disabled, self.settings.where("disabled"))
+        for tool in tools:
+            catalog.add(tool if isinstance(tool, Tool) else tool_of(tool))
+        for name in self.settings.modules:
+            self._add_module(catalog, name)
+        if self.settings.root is not None:
+            for folder in self.settings.tools:
+                path = self.settings.root / folder
+                catalog.add_folder(Folder(path, path.name, self._plugins.dialects))
+        for tool in self._plugins.tools:
+            catalog.add(tool)
+        return catalog
+
+    def _add_module(self, catalog: Catalog, name: str) -> None:
+        """Register what a module of the host program holds; what cannot be loaded is reported and the rest goes on."""
+        from toolcrib.compat.modules import load_module, tools_in
+
+        try:
+            tools, problems = tools_in(load_module(name, self.settings.root))
+        except ToolError as problem:
+            self._problems.append(problem)
+            return
+        self._problems += problems
+        for tool in tools:
+            try:
+                catalog.add(tool)
+            except ToolError as problem:
+                self._problems.append(problem)
+
+
+def find_plugins(group: str) -> list[Callable[[], Callable[[Plugins], None]]]:
+    """How to load each plug-in that an installed package names under the group.
+
+    Asking importlib.metadata costs more than the rest of the start, so it is asked only if a file mentions the group.
+    """
+    needle = f"[{group}]".encode()
+    folders = (Path(folder) for folder in sys.path if folder)
+    files = (file for folder in folders for file in folder.glob("*.dist-info/entry_points.txt"))
+    if not any(needle in file.read_bytes() for file in files):
+        return []
+    from importlib.metadata import entry_points
+
+    return [point.load for point in entry_points(group=group)]

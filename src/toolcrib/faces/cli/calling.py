@@ -1,0 +1,144 @@
+"""`crib call` and `crib run`: make a call, ask what has to be asked, print what it came to."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from toolcrib.faces.cli.asking import agrees
+from toolcrib.faces.cli.codes import ExitCode, WrongUseError, code_of_error
+from toolcrib.faces.cli.logs import log_on_stderr
+from toolcrib.faces.cli.opening import mention_problems, name_caller, open_crib
+from toolcrib.faces.cli.printing import complain, complain_about, say, say_json, say_text
+from toolcrib.faces.cli.reading import CALL_OPTIONS, CONFIRM, GRANT, PROJECT, read_arguments, read_line
+from toolcrib.model.call import Call
+from toolcrib.model.errors import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from toolcrib.crib import Crib
+    from toolcrib.faces.cli.reading import Line
+    from toolcrib.model.result import Result
+    from toolcrib.model.verdict import Verdict
+
+
+def call_command(words: Sequence[str], project: str | None = None) -> ExitCode:
+    """`crib call NAME key=value …`."""
+    line = read_line(words, CALL_OPTIONS)
+    folder = line.last(PROJECT.name) or project
+    return call_tool(line, line.words, lambda grants: open_crib(folder, grants=grants))
+
+
+def call_tool(line: Line, words: Sequence[str], opened: Callable[[frozenset[str]], Crib]) -> ExitCode:
+    """Call the tool that the words name, in a crib opened with the grants it needs, and print the result."""
+    if not words:
+        raise WrongUseError("name a tool: crib call NAME key=value …; list the tools with: crib list")
+    with log_on_stderr(verbose=line.has("--verbose")):
+        result = _perform(line, words, opened)
+    _print(line, result)
+    return ExitCode.DONE if result.error is None else code_of_error(result.error)
+
+
+def make_call(crib: Crib, line: Line, words: Sequence[str]) -> Call:
+    """The call that was typed; its arguments are read by the schema of the tool it names."""
+    name, *pairs = words
+    entry = crib.find(name)
+    return Call(
+        name=name,
+        arguments=read_arguments(line, pairs, {} if entry is None else entry.tool.parameters),
+        caller=name_caller(),
+        mode=line.mode,
+        confirmation=line.last(CONFIRM.name),
+        deadline=_deadline(line),
+    )
+
+
+def _perform(line: Line, words: Sequence[str], opened: Callable[[frozenset[str]], Crib]) -> Result:
+    """Call; where a capability is missing and a person grants it, call once more with it."""
+    grants = line.all(GRANT.name)
+    with opened(grants) as crib:
+        call = make_call(crib, line, words)
+        result = _attempt(crib, line, call)
+        missing = _missing_capabilities(crib, call, result)
+    if not missing or not agrees(f"{call.name} wants {', '.join(missing)}, which is not granted. Grant it once?"):
+        return result
+    with opened(grants | frozenset(missing)) as crib:
+        return _attempt(crib, line, replace(call, deadline=_deadline(line)))
+
+
+def _attempt(crib: Crib, line: Line, call: Call) -> Result:
+    """Call; where the call waits for confirmation and gets it, call again with the token of the first answer."""
+    result = crib.call_sync(call)
+    if result.error is not None and code_of_error(result.error) is ExitCode.UNKNOWN_TOOL:
+        mention_problems(crib)
+    verdict = _refusal(crib, call, result, Kind.CONFIRMATION_REQUIRED)
+    if result.error is None or verdict is None:
+        return result
+    question = f"{verdict.reason}.\n{call.name} {_show(call.arguments)}\nCall it?"
+    if not (line.has("--yes") or agrees(question)):
+        return result
+    token = str(result.error.details.get("confirmation"))
+    return crib.call_sync(replace(call, confirmation=token, deadline=_deadline(line)))
+
+
+def _missing_capabilities(crib: Crib, call: Call, result: Result) -> list[str]:
+    verdict = _refusal(crib, call, result, Kind.CAPABILITY_MISSING)
+    missing = None if verdict is None else verdict.details.get("missing")
+    return [str(name) for name in missing] if isinstance(missing, list) else []
+
+
+def _refusal(crib: Crib, call: Call, result: Result, kind: Kind) -> Verdict | None:
+    """The verdict that refused the call for this reason. The gates are asked, because a tool can say anything in its error."""
+    if result.error is None or result.error.kind is not kind:
+        return None
+    finding = crib.explain(call).refusal
+    if finding is None or finding.verdict is None or finding.verdict.kind is not kind:
+        return None
+    return finding.verdict
+
+
+def _print(line: Line, result: Result) -> None:
+    if line.has("--full"):
+        say_json(result.to_json())
+        return
+    if result.value is not None:
+        _say_value(result.value, raw=line.has("--raw"))
+    _say_beside(result)
+    if result.error is not None:
+        complain_about(result.error)
+        if token := result.error.details.get("confirmation"):
+            complain(f"to confirm exactly this call add: --confirm {token}")
+
+
+def _say_value(value: object, *, raw: bool) -> None:
+    if not isinstance(value, str):
+        say_json(value)
+    elif raw:
+        say(value)
+    else:
+        say_text(value)
+
+
+def _say_beside(result: Result) -> None:
+    """What a result says beside its value."""
+    stderr, warnings, kept = (result.meta.get(name) for name in ("stderr", "warnings", "kept"))
+    if isinstance(stderr, str) and stderr:
+        complain(f"the tool wrote: {stderr.rstrip()}")
+    for warning in warnings if isinstance(warnings, list) else ():
+        complain(f"warning: {warning}")
+    for intent in result.intents:
+        complain(f"the tool asks the host: {_show(intent.to_json())}")
+    if isinstance(kept, dict):
+        shown, rest = kept.get("shown"), f"crib result {kept.get('handle')} --offset {kept.get('shown')}"
+        complain(f"the result has {kept.get('bytes')} bytes, {shown} letters are shown; the rest: {rest}")
+
+
+def _show(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+
+
+def _deadline(line: Line) -> float | None:
+    return None if line.seconds is None else time.monotonic() + line.seconds

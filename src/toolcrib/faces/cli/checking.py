@@ -1,0 +1,120 @@
+"""`crib check` and `crib doctor`: what is wrong with the tools, and how everything is set up here."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolcrib import __version__
+from toolcrib.crib import DATA_FOLDER
+from toolcrib.faces.cli.codes import ExitCode
+from toolcrib.faces.cli.listing import complain_unknown, place_of
+from toolcrib.faces.cli.printing import on_one_line, say, say_facts, say_json, say_table
+from toolcrib.ground.settings import BY_DEFAULT, FILE_NAME
+from toolcrib.model.errors import ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from toolcrib.crib import Crib
+    from toolcrib.model.tool import Tool
+
+NO_SETTINGS = frozenset({"root", "places"})
+
+
+def check_tools(crib: Crib, names: Sequence[str], *, strict: bool) -> ExitCode:
+    """`crib check [NAME…]`. What could not be read has no name, so it is always reported."""
+    tools = list(crib.tools)
+    if names:
+        found = {name: crib.find(name) for name in names}
+        if unknown := [name for name, entry in found.items() if entry is None]:
+            _say_problems(crib, [])
+            return complain_unknown(crib, unknown[0])
+        tools = [entry.tool for entry in found.values() if entry is not None]
+    problems = _say_problems(crib, tools)
+    warnings = [warning for tool in tools for warning in tool.warnings]
+    for warning in warnings:
+        say(f"warning: {on_one_line(warning)}")
+    say(f"{_count(len(tools), 'tool')}, {_count(problems, 'problem')}, {_count(len(warnings), 'warning')}")
+    return ExitCode.FAILED if problems or (strict and warnings) else ExitCode.DONE
+
+
+def report_health(crib: Crib, *, as_json: bool) -> ExitCode:
+    """`crib doctor`."""
+    problems = [problem.message for problem in crib.problems]
+    sandbox = {name: _show(value) for name, value in crib.sandbox_report.items()}
+    settings = list(_settings(crib))
+    if as_json:
+        say_json(
+            {
+                **dict(_about(crib)),
+                "settings": {name: {"value": value, "where": where} for name, value, where in settings},
+                "sandbox": dict(crib.sandbox_report),
+                "problems": problems,
+            }
+        )
+        return ExitCode.DONE
+    say_facts(_about(crib))
+    say("")
+    say_table(("setting", "value", "set in"), [(name, value or "-", where) for name, value, where in settings])
+    say("")
+    say_facts((f"sandbox {name}", value or "nothing") for name, value in sandbox.items())
+    say("")
+    say_facts([("problem", text) for text in problems] or [("problems", "none")])
+    return ExitCode.DONE
+
+
+def _say_problems(crib: Crib, tools: Sequence[Tool]) -> int:
+    problems = [problem.message for problem in crib.problems]
+    problems += [message for tool in tools if (message := _problem_with(crib, tool))]
+    for problem in problems:
+        say(f"problem: {on_one_line(problem)}")
+    return len(problems)
+
+
+def _problem_with(crib: Crib, tool: Tool) -> str:
+    try:
+        crib.check(tool)
+    except ToolError as problem:
+        return f"{place_of(crib, tool) or tool.address}: {problem.message}"
+    return ""
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _about(crib: Crib) -> Iterator[tuple[str, str]]:
+    root = crib.settings.root or Path()
+    yield "toolcrib", __version__
+    yield "python", f"{platform.python_version()} ({sys.executable})"
+    yield "platform", platform.platform()
+    yield "caller", crib.caller
+    yield "project", str(root)
+    yield "settings file", _existing(root / FILE_NAME)
+    for folder in crib.settings.tools:
+        yield f"tools in {folder}", _existing(root / folder)
+    yield "own data", _existing(root / DATA_FOLDER)
+    yield "tools", str(len(crib.tools))
+
+
+def _existing(path: Path) -> str:
+    return str(path) if path.exists() else f"{path} (not there)"
+
+
+def _settings(crib: Crib) -> Iterator[tuple[str, str, str]]:
+    settings = crib.settings
+    for field in fields(settings):
+        if field.name not in NO_SETTINGS:
+            yield field.name, _show(getattr(settings, field.name)), settings.places.get(field.name, BY_DEFAULT)
+
+
+def _show(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return ", ".join(sorted(map(str, value)) if isinstance(value, (set, frozenset)) else map(str, value))
+    return str(value)

@@ -1,0 +1,54 @@
+"""Which project is meant, who calls, and the Crib over both."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolcrib.crib import Crib
+from toolcrib.faces.cli.printing import complain
+from toolcrib.ground.settings import FILE_NAME
+from toolcrib.model.errors import SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from toolcrib.model.tool import Tool
+
+
+def open_crib(project: str | None, *, grants: Iterable[str] = (), tools: Iterable[Tool] = ()) -> Crib:
+    """The crib of the named folder, else of the project around the current one."""
+    folder = find_project(Path.cwd()) if project is None else Path(project)
+    return Crib(folder, caller=name_caller(), tools=tools, grants=sorted(grants) or None)
+
+
+def find_project(here: Path, owner_of: Callable[[Path], int] = lambda path: path.stat().st_uid) -> Path:
+    """The nearest folder, from here upwards, that holds settings; else here.
+
+    Settings may load code, so those of a folder further up count only if they are the caller's, root's or belong to the
+    owner of this folder: anyone may put a file into a shared folder such as /tmp.
+    """
+    for folder in (here, *here.parents):
+        file = folder / FILE_NAME
+        if not file.is_file():
+            continue
+        if folder != here and owner_of(file) not in {os.getuid(), 0, owner_of(here)}:
+            raise SettingsError(f"{file} belongs to another user; if you trust it, write: -C {folder}, else: -C .")
+        return folder
+    return here
+
+
+def name_caller() -> str:
+    """The user of the operating system; the environment, which anyone can set, is not asked."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid-{os.getuid()}"
+
+
+def mention_problems(crib: Crib) -> None:
+    """Say that something could not be loaded, if so."""
+    if problems := crib.problems:
+        complain(f"not every tool could be loaded (problems: {len(problems)}); see: crib check")

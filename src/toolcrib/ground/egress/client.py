@@ -1,0 +1,136 @@
+"""The way out: every connection of the platform to the outside starts here and is checked on every hop."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from toolcrib.ground.egress.addresses import AddressPolicy, parse_private
+from toolcrib.ground.egress.messages import redirect
+from toolcrib.ground.egress.url import follow_reference
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+
+    from aiohttp import ClientSession
+
+    from toolcrib.ground.egress.hosts import HostList
+    from toolcrib.ground.egress.messages import Request, Response
+    from toolcrib.ground.egress.url import Url
+
+MAX_REDIRECTS = 5
+MAX_SENT_BYTES = 1_000_000
+
+
+class Egress:
+    """Sends requests to public addresses and to the private endpoints that the operator lists.
+
+    `private` holds exact addresses with ports ("127.0.0.1:8080"); `resolve` turns a host and a port into address literals.
+    """
+
+    def __init__(
+        self,
+        *,
+        private: Iterable[str] = (),
+        resolve: Callable[[str, int], Awaitable[Sequence[str]]] | None = None,
+    ) -> None:
+        self._policy = AddressPolicy(private=parse_private(private))
+        self._resolve = resolve
+        self._sessions: dict[asyncio.AbstractEventLoop, tuple[ClientSession, AsyncGenerator[None, None]]] = {}
+
+    def check(self, url: Url, hosts: HostList | None) -> None:
+        """Refuse what can be seen to be refused without a connection; `hosts` None means every public host."""
+        if hosts is not None:
+            hosts.check(url)
+        if url.address is not None:
+            self._policy.check(url.host, url.address, url.port)
+
+    async def fetch(
+        self,
+        request: Request,
+        *,
+        hosts: HostList | None,
+        max_bytes: int,
+        timeout: float,  # noqa: ASYNC109 - the message names the limit, so it has to be known here
+        max_sent_bytes: int = MAX_SENT_BYTES,
+    ) -> Response:
+        """Send the request, follow its redirects and read the response, all within `timeout` seconds."""
+        if request.size > max_sent_bytes:
+            message = f"{request.url.origin}: the request has {request.size} bytes, and the limit is {max_sent_bytes}"
+            raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"size": request.size, "limit": max_sent_bytes})
+        try:
+            async with asyncio.timeout(timeout):
+                return await self._follow(request, hosts, max_bytes)
+        except TimeoutError:
+            raise ToolError(
+                Kind.TIMEOUT,
+                f"{request.url.origin}: no complete response within {timeout:g} s",
+                retryable=True,
+                partial_side_effects=request.has_effects,
+                details={"origin": request.url.origin, "seconds": timeout},
+            ) from None
+
+    async def close(self) -> None:
+        """Close the connections of the running loop; those of another loop close when that loop shuts down."""
+        _, keeper = self._sessions.pop(asyncio.get_running_loop(), (None, None))
+        if keeper is not None:
+            await keeper.aclose()
+
+    async def _follow(self, request: Request, hosts: HostList | None, max_bytes: int) -> Response:
+        has_effects = request.has_effects
+        response = await self._hop(request, hosts, max_bytes)
+        hops = 0
+        while (location := response.location) is not None:
+            hops += 1
+            try:
+                request = _next_request(request, response, location, hops)
+                response = await self._hop(request, hosts, max_bytes)
+            except ToolError as error:
+                raise _redirected(error, response.url.origin, has_effects=has_effects) from error
+        return replace(response, hops=hops)
+
+    async def _hop(self, request: Request, hosts: HostList | None, max_bytes: int) -> Response:
+        from toolcrib.ground.egress.transport import exchange
+
+        # A pooled connection asks no resolver, so the host is judged here, every time.
+        self.check(request.url, hosts)
+        return await exchange(await self._session(), request, max_bytes)
+
+    async def _session(self) -> ClientSession:
+        from toolcrib.ground.egress.transport import open_session, resolve_name
+
+        loop = asyncio.get_running_loop()
+        if loop not in self._sessions:
+            session = open_session(self._policy, self._resolve or resolve_name)
+            keeper = _close_with_loop(session)
+            await anext(keeper)
+            self._sessions = {known: pair for known, pair in self._sessions.items() if not known.is_closed()}
+            self._sessions[loop] = (session, keeper)
+        return self._sessions[loop][0]
+
+
+async def _close_with_loop(session: ClientSession) -> AsyncGenerator[None, None]:
+    """Close the session when closed itself, which a loop does at its end with every generator it has seen start."""
+    try:
+        yield
+    finally:
+        await session.close()
+
+
+def _next_request(request: Request, response: Response, location: str, hops: int) -> Request:
+    if hops > MAX_REDIRECTS:
+        raise ToolError(Kind.PERMANENT, f"more than {MAX_REDIRECTS} redirects")
+    return redirect(request, response.status, follow_reference(response.url, location))
+
+
+def _redirected(error: ToolError, origin: str, *, has_effects: bool) -> ToolError:
+    """What went wrong behind a redirect; the caller's own URL was valid, whatever the redirect led to."""
+    return ToolError(
+        Kind.PERMANENT if error.kind is Kind.VALIDATION else error.kind,
+        f"redirected by {origin}: {error.message}",
+        retryable=error.retryable,
+        partial_side_effects=error.partial_side_effects or has_effects,
+        details={**error.details, "redirectedBy": origin},
+    )

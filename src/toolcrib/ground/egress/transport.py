@@ -1,0 +1,184 @@
+"""The only place that opens connections: aiohttp, with a dialler of ours that knows the addresses it may dial."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+import aiohttp
+import yarl
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from toolcrib.ground.egress.body import ACCEPTED_ENCODINGS, Reading, read_body
+from toolcrib.ground.egress.messages import Response
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from aiohappyeyeballs import AddrInfoType
+
+    from toolcrib.ground.egress.addresses import AddressPolicy
+    from toolcrib.ground.egress.messages import Request
+    from toolcrib.ground.egress.url import Url
+
+RESOLVE_SECONDS = 10
+USER_AGENT = "toolcrib"
+
+
+async def resolve_name(host: str, port: int) -> Sequence[str]:
+    """Ask the system for the addresses of a name."""
+    answers = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(answer[4][0]) for answer in answers]
+
+
+class Resolver(AbstractResolver):
+    """Finds the addresses of a name and refuses all of them if one may not be dialled.
+
+    aiohttp dials exactly the literals that come back from here and asks anew for every new connection.
+    """
+
+    def __init__(self, policy: AddressPolicy, resolve: Callable[[str, int], Awaitable[Sequence[str]]]) -> None:
+        self._policy = policy
+        self._resolve = resolve
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        """The checked addresses of the host."""
+        addresses = await self._ask(host, port)
+        for address in addresses:
+            self._policy.check(host, ip_address(address), port)
+        return [
+            ResolveResult(hostname=host, host=address, port=port, family=family, proto=0, flags=0)
+            for address in addresses
+        ]
+
+    async def close(self) -> None:
+        """Nothing is kept open."""
+
+    async def _ask(self, host: str, port: int) -> Sequence[str]:
+        try:
+            async with asyncio.timeout(RESOLVE_SECONDS):
+                addresses = await self._resolve(host, port)
+        except TimeoutError:
+            raise _unresolved(host, f"took longer than {RESOLVE_SECONDS} s") from None
+        except OSError:
+            raise _unresolved(host, "failed") from None
+        if not addresses:
+            raise _unresolved(host, "found no address")
+        return addresses
+
+
+class _RefusedError(PermissionError):
+    """An address that may not be dialled, in a shape that passes through the connector."""
+
+    def __init__(self, refusal: ToolError) -> None:
+        super().__init__(errno.EACCES, refusal.message)
+        self.refusal = refusal
+
+
+def open_session(
+    policy: AddressPolicy, resolve: Callable[[str, int], Awaitable[Sequence[str]]]
+) -> aiohttp.ClientSession:
+    """A pool of connections for the running loop, all under one address policy."""
+
+    def open_socket(info: AddrInfoType) -> socket.socket:
+        # The last wall: whatever way an address came here, it is the one that gets dialled.
+        family, kind, protocol, _, endpoint = info
+        try:
+            policy.check(str(endpoint[0]), ip_address(str(endpoint[0])), int(endpoint[1]))
+        except ToolError as refusal:
+            raise _RefusedError(refusal) from None
+        return socket.socket(family, kind, protocol)
+
+    connector = aiohttp.TCPConnector(
+        resolver=Resolver(policy, resolve), use_dns_cache=False, socket_factory=open_socket
+    )
+    return aiohttp.ClientSession(
+        connector=connector,
+        headers={"User-Agent": USER_AGENT, "Accept-Encoding": ACCEPTED_ENCODINGS},
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None),
+        auto_decompress=False,
+        trust_env=False,
+        skip_auto_headers=("Content-Type",),
+    )
+
+
+async def exchange(session: aiohttp.ClientSession, request: Request, max_bytes: int) -> Response:
+    """Send one request and read its response; a redirect comes back without its body."""
+    reading = Reading(origin=request.url.origin, max_bytes=max_bytes, has_effects=request.has_effects)
+    try:
+        async with session.request(
+            request.method, to_yarl(request.url), headers=request.headers, data=request.body, allow_redirects=False
+        ) as answer:
+            response = Response(url=request.url, status=answer.status, headers=_join_headers(answer), body=b"")
+            if response.location is not None or request.method == "HEAD":
+                return response
+            return await _read(reading, response, answer)
+    except aiohttp.ClientError as error:
+        # Not chained: the texts of aiohttp quote the whole URL, and its query may hold a secret.
+        raise _explain(error, reading) from None
+
+
+def to_yarl(url: Url) -> yarl.URL:
+    """The same URL in the type that aiohttp takes: pre-encoded, path and query in one piece, nothing read anew."""
+    return yarl.URL.build(scheme=url.scheme, authority=url.authority, path=url.target, encoded=True)
+
+
+async def _read(reading: Reading, response: Response, answer: aiohttp.ClientResponse) -> Response:
+    declared = response.headers.get("content-length", "")
+    if "content-encoding" not in response.headers and declared.isdecimal() and int(declared) > reading.max_bytes:
+        raise reading.too_large(str(int(declared)))
+    body = await read_body(reading, response.headers, answer.content.iter_any())
+    return Response(url=response.url, status=response.status, headers=response.headers, body=body)
+
+
+def _join_headers(answer: aiohttp.ClientResponse) -> dict[str, str]:
+    joined: dict[str, str] = {}
+    for name, value in answer.headers.items():
+        key = name.lower()
+        joined[key] = f"{joined[key]}, {value}" if key in joined else value
+    return joined
+
+
+def _explain(error: aiohttp.ClientError, reading: Reading) -> ToolError:
+    """The error in our own words."""
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return _explain_dialling(error, reading.origin)
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return reading.failure(Kind.TRANSIENT, "the response broke off or is not as long as it said")
+    if isinstance(error, aiohttp.ClientResponseError):
+        return reading.failure(Kind.PERMANENT, "the response is not valid HTTP")
+    return reading.failure(Kind.TRANSIENT, "the connection was closed before the response was complete")
+
+
+def _explain_dialling(error: aiohttp.ClientConnectorError, origin: str) -> ToolError:
+    """The error of a request that was never sent."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        reason = getattr(error.certificate_error, "verify_message", "") or "it does not fit"
+        message = f"{origin}: the TLS certificate is not trusted: {reason}"
+        return ToolError(Kind.PERMANENT, message, details={"origin": origin, "reason": reason})
+    if isinstance(error, aiohttp.ClientSSLError):
+        return ToolError(Kind.PERMANENT, f"{origin}: the TLS handshake failed", details={"origin": origin})
+    if isinstance(error.os_error, _RefusedError):
+        return error.os_error.refusal
+    number = error.os_error.errno
+    reason = os.strerror(number).lower() if number else "connection failed"
+    return ToolError(
+        Kind.TRANSIENT, f"{origin}: {reason}", retryable=True, details={"origin": origin, "reason": reason}
+    )
+
+
+def _unresolved(host: str, reason: str) -> ToolError:
+    return ToolError(
+        Kind.TRANSIENT,
+        f"{host}: looking up the name {reason}",
+        retryable=True,
+        details={"host": host, "reason": reason},
+    )

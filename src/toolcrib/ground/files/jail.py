@@ -1,0 +1,239 @@
+"""The jail: every file a tool names is opened beneath one root, or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import posixpath
+import stat
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
+from typing import TYPE_CHECKING, Self
+
+from toolcrib.ground.files.atomic import read_at_most, replace_in
+from toolcrib.ground.files.beneath import MAX_LINKS, OpenBeneath, Opened, choose_opener, read_link, split_link
+from toolcrib.ground.files.faults import explained, fault, show
+from toolcrib.ground.files.spelling import split_path
+from toolcrib.model.errors import Kind, SettingsError, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+WORKSPACE = "workspace"
+
+# Without O_NONBLOCK a fifo would hold the reader until somebody writes.
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY
+_DELETED = " (deleted)"
+_NEW_FILE = 0o666
+_NEW_FOLDER = 0o777
+_ANY_WRITE = 0o222
+
+
+class ItemType(StrEnum):
+    """What an item of a folder is."""
+
+    FILE = "file"
+    DIRECTORY = "directory"
+    SYMLINK = "symlink"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One name in a folder; `size` is the bytes of a file and None for anything else."""
+
+    name: str
+    type: ItemType
+    size: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The items of a folder, sorted by name; `complete` is False when there are more of them."""
+
+    items: tuple[Item, ...]
+    complete: bool
+
+
+class Jail:
+    """Reads, writes and lists beneath a root; `is_sensitive` is asked about the real, absolute path of what was opened.
+
+    The first component of a relative path is dropped, once, if it is `workspace`, the root is named so too, and nothing
+    in it is: an agent may write `workspace/a.txt` for `a.txt`, and a folder that really is there is kept.
+    """
+
+    def __init__(
+        self, root: Path, *, is_sensitive: Callable[[str], bool], open_beneath: OpenBeneath | None = None
+    ) -> None:
+        try:
+            self.root = root.resolve(strict=True)
+            self._descriptor = os.open(self.root, _FOLDER | os.O_CLOEXEC)
+        except OSError as error:
+            message = f"workspace {root}: {error.strerror}; create the folder or name another one"
+            raise SettingsError(message) from None
+        self._spellings = (str(self.root), str(root.absolute()))
+        self._is_sensitive = is_sensitive
+        self._open_beneath = open_beneath or choose_opener(self._descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the root; afterwards nothing can be opened."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def read(self, path: str, limit: int) -> bytes:
+        """The bytes of a regular file that holds at most `limit` of them."""
+        with self._open(path, _READ) as file:
+            status = os.fstat(file.descriptor)
+            _check_readable(path, status)
+            data = read_at_most(file.descriptor, limit + 1)
+        size = max(status.st_size, len(data))
+        if size > limit:
+            message = f"{show(path)} has {size} bytes, the limit is {limit} bytes; read a smaller file"
+            raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"path": path, "size": size, "limit": limit})
+        return data
+
+    def list_folder(self, path: str, limit: int) -> Listing:
+        """At most `limit` items of a folder; links are shown and not followed."""
+        with self._open(path, _READ) as folder:
+            if not stat.S_ISDIR(os.fstat(folder.descriptor).st_mode):
+                message = f"{show(path)} is not a folder; list the folder that holds it, or read the file"
+                raise ToolError(Kind.VALIDATION, message, details={"path": path})
+            with os.scandir(folder.descriptor) as scan:
+                names = [entry.name for entry in islice(scan, limit + 1)]
+            items = [_describe(folder.descriptor, name) for name in sorted(names)[:limit]]
+        return Listing(tuple(item for item in items if item is not None), complete=len(names) <= limit)
+
+    def write(self, path: str, data: bytes) -> None:
+        """Put a whole file in place, in folders that are made if they are missing.
+
+        A link that stays inside is written through to what it names. What may remain after an error are new folders.
+        """
+        with explained(path):
+            parts = self._split(path)
+            self._refuse_sensitive(path, "/".join(parts))
+            for _ in range(MAX_LINKS):
+                if not parts or parts[-1] == "..":
+                    raise fault(errno.EISDIR)
+                with _closing(self._make_folder(path, parts[:-1])) as folder:
+                    target = read_link(folder.descriptor, parts[-1])
+                    if target is None:
+                        self._put(path, folder, parts[-1], data)
+                        return
+                parts = [*parts[:-1], *split_link(target)]
+            raise fault(errno.ELOOP)
+
+    def _split(self, path: str) -> list[str]:
+        parts = split_path(path, self._spellings)
+        is_relative = not path.startswith(("/", "\\"))
+        if is_relative and parts[:1] == [WORKSPACE] == [self.root.name] and self._lacks(WORKSPACE):
+            return parts[1:]
+        return parts
+
+    def _lacks(self, name: str) -> bool:
+        try:
+            os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
+        except FileNotFoundError:
+            return True
+        return False
+
+    @contextmanager
+    def _open(self, path: str, flags: int) -> Iterator[Opened]:
+        with explained(path), _closing(self._open_beneath(self._descriptor, self._split(path), flags)) as opened:
+            self._refuse_sensitive(path, opened.real)
+            yield opened
+
+    def _make_folder(self, path: str, parts: Sequence[str]) -> Opened:
+        try:
+            return self._open_beneath(self._descriptor, parts, _FOLDER)
+        except FileNotFoundError:
+            for depth in range(len(parts)):
+                self._make_in(path, parts[:depth], parts[depth])
+        return self._open_beneath(self._descriptor, parts, _FOLDER)
+
+    def _make_in(self, path: str, parent: Sequence[str], name: str) -> None:
+        with _closing(self._open_beneath(self._descriptor, parent, _FOLDER)) as folder:
+            self._refuse_sensitive(path, posixpath.join(folder.real, name))
+            # What exists may be a folder, a link to one, or something that opening it will tell about.
+            with suppress(FileExistsError):
+                os.mkdir(name, _NEW_FOLDER, dir_fd=folder.descriptor)
+                os.fsync(folder.descriptor)
+
+    def _put(self, path: str, folder: Opened, name: str, data: bytes) -> None:
+        self._refuse_sensitive(path, posixpath.join(folder.real, name))
+        try:
+            old = os.stat(name, dir_fd=folder.descriptor, follow_symlinks=False)
+        except FileNotFoundError:
+            old = None
+        if old is not None:
+            _check_writable(path, old)
+        replace_in(folder.descriptor, name, data, mode=_NEW_FILE, old=old)
+
+    def _refuse_sensitive(self, path: str, real: str) -> None:
+        real = posixpath.normpath(real)
+        if real == ".":  # the root itself is the operator's choice
+            return
+        absolute = posixpath.join(self.root, real)
+        # The kernel marks the path of a file that was removed since it was opened; its name is judged without the mark.
+        if self._is_sensitive(absolute) or self._is_sensitive(absolute.removesuffix(_DELETED)):
+            message = f"{show(path)} is a sensitive file; use another one, or ask the operator to take it off the list"
+            raise ToolError(Kind.BLOCKED, message, details={"path": path, "real": real})
+
+
+@contextmanager
+def _closing(opened: Opened) -> Iterator[Opened]:
+    try:
+        yield opened
+    finally:
+        os.close(opened.descriptor)
+
+
+def _check_readable(path: str, status: os.stat_result) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise fault(errno.EISDIR)
+    if not stat.S_ISREG(status.st_mode):
+        raise fault(errno.ENXIO)
+    if status.st_nlink > 1:
+        message = f"{show(path)} has {status.st_nlink} names, and one may lie outside the workspace; make a copy and read that"
+        raise ToolError(Kind.BLOCKED, message, details={"path": path})
+
+
+def _check_writable(path: str, status: os.stat_result) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise fault(errno.EISDIR)
+    if not stat.S_ISREG(status.st_mode):
+        raise fault(errno.ENXIO)
+    # Replacing a file needs no permission on the file itself, so its wish not to be written is asked for here.
+    if not status.st_mode & _ANY_WRITE:
+        message = f"{show(path)} is read-only; make it writable (chmod u+w) or write another file"
+        raise ToolError(Kind.PERMANENT, message, details={"path": path})
+
+
+def _describe(folder: int, name: str) -> Item | None:
+    """The item, or None if it is gone since its name was read."""
+    try:
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    # Bytes that are no UTF-8 are shown as escapes, because no JSON can hold them.
+    shown = os.fsencode(name).decode("utf-8", "backslashreplace")
+    kind = _type_of(status.st_mode)
+    return Item(shown, kind, status.st_size if kind is ItemType.FILE else None)
+
+
+def _type_of(mode: int) -> ItemType:
+    if stat.S_ISREG(mode):
+        return ItemType.FILE
+    if stat.S_ISDIR(mode):
+        return ItemType.DIRECTORY
+    return ItemType.SYMLINK if stat.S_ISLNK(mode) else ItemType.OTHER

@@ -1,0 +1,167 @@
+"""A Python file in the worker: load the bytes that were checked, call the entry function, hand the answer over as JSON."""
+
+from __future__ import annotations
+
+import atexit
+import enum
+import json
+import os
+import site
+import sys
+import threading
+
+TYPE_CHECKING = False  # see system
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, NoReturn
+
+MAX_MESSAGE_CHARACTERS = 2_000
+MAX_TRACEBACK_CHARACTERS = 20_000
+
+_FAILED = 1
+_FACTS = ("kind", "retryable", "partial_side_effects", "details", "value")
+
+
+def run(job: dict[str, Any], code: bytes, answer: Callable[[bytes], None]) -> NoReturn:
+    """Run the file, answer once, and end the process as an interpreter would."""
+    worker = os.getpid()
+    _prepare(job)
+    exit_code = 0
+    try:
+        text = _to_json({"value": _call(job, code)})
+    except BaseException as problem:  # noqa: BLE001 - a border to foreign code: whatever it raises is the answer
+        text = json.dumps({"error": _describe(problem, job["path"], code)})
+        exit_code = _FAILED
+    if os.getpid() == worker:  # a process that the script forked comes by here too
+        answer(text.encode())
+    _end(exit_code)
+
+
+def _end(exit_code: int) -> NoReturn:
+    """Wait for threads, run the exit hooks, flush the streams.
+
+    An interpreter would then take itself apart, which takes longer than all the rest of a call.
+    """
+    try:
+        threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - what the interpreter calls when it ends
+        atexit._run_exitfuncs()  # noqa: SLF001 - likewise
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(exit_code)
+
+
+def _prepare(job: dict[str, Any]) -> None:
+    """Make this process look like a fresh interpreter that was started on the file."""
+    # The script may import Toolcrib itself; what the launcher knows under that name is a small part of it.
+    for name in [name for name in sys.modules if name.partition(".")[0] == "toolcrib"]:
+        del sys.modules[name]
+    os.environ.clear()
+    os.environ.update(job["environment"])
+    sys.path[:] = [job["cwd"], *sys.path, *job["python_path"]]
+    sys.argv[:] = [job["path"]]
+    site.setquit()
+    site.sethelper()
+
+
+def _call(job: dict[str, Any], code: bytes) -> object:
+    path, name, entry = job["path"], job["name"], job["entry"]
+    module = type(sys)(name)
+    module.__file__ = path
+    # Not over a module that is there already: a tool may be called json.
+    sys.modules.setdefault(name, module)
+    exec(compile(code, path, "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - running the file is the job
+    function = getattr(module, entry, None)
+    if not callable(function):
+        raise LookupError(f"there is no function named {entry}; write def {entry}(...)")
+    value = function(**job["arguments"])
+    return _await(value) if hasattr(value, "__await__") else value
+
+
+def _await(awaitable: Any) -> object:
+    import asyncio
+
+    async def wait() -> object:
+        return await awaitable
+
+    return asyncio.run(wait())
+
+
+def _to_json(document: object) -> str:
+    """The answer as JSON that every reader understands: no NaN, no half characters."""
+    text = json.dumps(document, default=_plain, allow_nan=False, ensure_ascii=False)
+    text.encode()
+    return text
+
+
+def _plain(value: object) -> object:
+    """The plain form of a common object."""
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, (set, frozenset)):
+        return _in_order(value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    fields = getattr(type(value), "__dataclass_fields__", None)
+    if fields is not None:
+        return {name: getattr(value, name) for name in fields}
+    if type(value).__module__ == "datetime" and hasattr(value, "isoformat"):
+        return value.isoformat()
+    raise TypeError(f"the result holds a {type(value).__qualname__}, which has no JSON form; return plain values")
+
+
+def _in_order(values: set[Any] | frozenset[Any]) -> list[object]:
+    try:
+        return sorted(values)
+    except TypeError:
+        return list(values)
+
+
+def _describe(problem: BaseException, path: str, code: bytes) -> dict[str, object]:
+    """What went wrong, in facts that survive the way to the host."""
+    described: dict[str, object] = {
+        "type": type(problem).__qualname__,
+        "message": _text_of(problem)[:MAX_MESSAGE_CHARACTERS],
+        "traceback": _trace(problem, path, code)[-MAX_TRACEBACK_CHARACTERS:],
+    }
+    if isinstance(problem, SystemExit):
+        described["exit"] = problem.code if isinstance(problem.code, int | None) else 1
+    if any(ancestor.__name__ == "ToolError" for ancestor in type(problem).__mro__):
+        described["tool_error"] = _facts_of(problem)
+    return described
+
+
+def _text_of(problem: BaseException) -> str:
+    try:
+        return str(problem).encode("utf-8", "replace").decode()
+    except Exception:  # noqa: BLE001 - foreign code: an exception may fail to say what it is
+        return "(it has no readable message)"
+
+
+def _facts_of(problem: BaseException) -> dict[str, object]:
+    """The facts of Toolcrib's own error, or of one that is written like it; what has no JSON form is left out."""
+    facts: dict[str, object] = {}
+    for name in _FACTS:
+        try:
+            text = _to_json(getattr(problem, name))
+        except Exception:  # noqa: BLE001, S112 - foreign code: an attribute may be missing, computed or anything
+            continue
+        facts[name] = json.loads(text)
+    return facts
+
+
+def _trace(problem: BaseException, path: str, code: bytes) -> str:
+    import linecache
+    import traceback
+
+    # The lines that ran, whatever the file says by now.
+    lines = code.decode("utf-8", "replace").splitlines(keepends=True)
+    linecache.cache[path] = (len(code), None, lines, path)
+    own = problem.__traceback__
+    while own is not None and own.tb_frame.f_code.co_filename != path:
+        own = own.tb_next
+    try:
+        text = "".join(traceback.format_exception(type(problem), problem, own))
+    except Exception:  # noqa: BLE001 - foreign code: an exception may fail to be printed
+        return ""
+    return text.encode("utf-8", "replace").decode()

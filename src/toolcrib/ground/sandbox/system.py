@@ -1,0 +1,136 @@
+"""What the launcher, the supervisors and the workers ask of the operating system."""
+
+from __future__ import annotations
+
+import functools
+import os
+import select
+import signal
+import sys
+
+TYPE_CHECKING = False  # from our own hand: importing typing would take a fifth of the launcher's start
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+HAS_SUBREAPER = sys.platform == "linux"
+
+PDEATHSIG = 1
+DUMPABLE = 4
+CHILD_SUBREAPER = 36
+NO_NEW_PRIVS = 38
+
+_HEARD = (signal.SIGCHLD, signal.SIGTERM)
+_ALL_SIGNALS = signal.valid_signals()
+
+
+def prctl(option: int, value: int) -> None:
+    """Set an attribute of this process; does nothing where the system knows no such attributes."""
+    if not HAS_SUBREAPER:
+        return
+    if _prctl()(option, value, 0, 0, 0) != 0:
+        raise OSError(f"prctl({option}, {value}) was refused by the system")
+
+
+@functools.cache
+def _prctl() -> Callable[..., int]:
+    import ctypes
+
+    function = ctypes.CDLL(None).prctl
+    function.argtypes = (ctypes.c_int, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong)
+    function.restype = ctypes.c_int
+    return function
+
+
+class Events:
+    """Waits together for descriptors and for the signals that a child has ended or that this process should end."""
+
+    def __init__(self) -> None:
+        self._read, self._write = os.pipe()
+        os.set_blocking(self._read, False)
+        os.set_blocking(self._write, False)
+        signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+        for number in _HEARD:
+            signal.signal(number, _take_note)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+    def wait(self, descriptors: Iterable[int], seconds: float | None) -> tuple[set[int], frozenset[int]]:
+        """The descriptors that have something to say and the signals that came, once there is any or the time is up."""
+        poll = select.poll()
+        for descriptor in (self._read, *descriptors):
+            poll.register(descriptor, select.POLLIN)
+        milliseconds = None if seconds is None else max(0, int(seconds * 1000) + 1)
+        ready = {descriptor for descriptor, _ in poll.poll(milliseconds)}
+        if self._read not in ready:
+            return ready, frozenset()
+        return ready - {self._read}, frozenset(os.read(self._read, 65536))
+
+    def close(self) -> None:
+        """Stop listening; signals do again what they do in a new process."""
+        signal.set_wakeup_fd(-1)
+        for number in _HEARD:
+            signal.signal(number, signal.SIG_DFL)
+        os.close(self._read)
+        os.close(self._write)
+
+
+def _take_note(number: int, frame: object) -> None:
+    """Signals reach `Events` as bytes; only a signal with a handler is written there."""
+
+
+def fork() -> int:
+    """Fork with signals held back, so that none meant for the child is told to the parent.
+
+    The parent goes on as before; the child lets signals in again when it is ready for them.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ALL_SIGNALS)
+    child = -1
+    try:
+        child = os.fork()
+    finally:
+        if child != 0:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return child
+
+
+def forget_signals() -> None:
+    """Treat every signal as a new Python process does, whatever this one inherited."""
+    for number in _ALL_SIGNALS - {signal.SIGPIPE, signal.SIGXFSZ}:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def children_by_parent() -> Mapping[int, list[int]]:
+    """Every running process of the machine under its parent."""
+    families: dict[int, list[int]] = {}
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdecimal():
+            continue
+        try:
+            with open(f"{entry.path}/stat", "rb") as file:  # noqa: PTH123 - pathlib would take a third of the start
+                # The second field is the program's name in brackets and may hold anything, brackets too.
+                state, parent = file.read().rpartition(b")")[2].split()[:2]
+        except (OSError, ValueError):
+            continue
+        if state not in (b"Z", b"X"):
+            families.setdefault(int(parent), []).append(int(entry.name))
+    return families
+
+
+def descendants_of(ancestors: Iterable[int], families: Mapping[int, list[int]]) -> list[int]:
+    """The children of these processes, their children, and so on."""
+    found: list[int] = []
+    generation = list(ancestors)
+    while generation:
+        generation = [child for parent in generation for child in families.get(parent, [])]
+        found += generation
+    return found
+
+
+def send_signal(processes: Iterable[int], number: int) -> None:
+    """Signal those that are still there."""
+    for process in processes:
+        try:
+            os.kill(process, number)
+        except (ProcessLookupError, PermissionError):
+            continue

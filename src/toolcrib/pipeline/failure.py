@@ -1,0 +1,35 @@
+"""Whatever went wrong, as one kind of error."""
+
+from __future__ import annotations
+
+import asyncio
+
+from toolcrib.model.errors import Kind, ToolError
+
+
+def classify(problem: BaseException, name: str) -> ToolError:
+    """Any failure as a ToolError, freed of the frames that its traceback holds on to."""
+    if isinstance(problem, ToolError):
+        return ToolError(
+            problem.kind,
+            problem.message,
+            retryable=problem.retryable,
+            partial_side_effects=problem.partial_side_effects,
+            details=problem.details,
+            value=problem.value,
+        )
+    if isinstance(problem, (ConnectionError, TimeoutError)):
+        message = f"{name} could not reach what it needs ({type(problem).__name__})"
+        return ToolError(Kind.TRANSIENT, message, retryable=True, partial_side_effects=True)
+    if isinstance(problem, asyncio.CancelledError):
+        return ToolError(Kind.CANCELLED, f"{name} gave up by itself", partial_side_effects=True)
+    message = f"{name} failed unexpectedly ({type(problem).__name__}); the log has the details"
+    return ToolError(Kind.INTERNAL, message, partial_side_effects=True)
+
+
+def must_pass(problem: BaseException) -> bool:
+    """Whether a failure is meant for the host program and not for the caller of a tool."""
+    if isinstance(problem, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is None or task.cancelling() > 0
+    return isinstance(problem, (KeyboardInterrupt, GeneratorExit))

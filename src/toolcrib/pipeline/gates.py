@@ -1,0 +1,303 @@
+"""The gates of a call, in their order. Each judges purely; `explain` and the call itself use the very same ones."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict, deque
+from typing import TYPE_CHECKING, Protocol
+
+from toolcrib.model.call import MAX_DEPTH
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.verdict import ALLOW, Decision, Verdict, confirm, deny
+from toolcrib.pipeline.case import mode_of
+from toolcrib.pipeline.plan import missing_grants
+from toolcrib.pure import documents, schema
+from toolcrib.rules.engine import strictest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from toolcrib.model.call import Call
+    from toolcrib.pipeline.case import Case
+    from toolcrib.pipeline.confirmation import Confirmations
+    from toolcrib.pipeline.plan import Plan, Policy
+
+MINUTE = 60.0
+SESSIONS_REMEMBERED = 10_000
+
+
+class Gate(Protocol):
+    """One judge."""
+
+    name: str
+
+    def concerns(self, plan: Plan) -> bool:
+        """Whether the gate could ever refuse a call of this tool."""
+
+    def judge(self, case: Case, plan: Plan) -> Verdict:
+        """Allow, or refuse with a reason; consumes nothing."""
+
+
+class Rules:
+    """Screens the raw call. A rule that asks for confirmation leaves its question to the confirmation gate."""
+
+    name = "rules"
+
+    def concerns(self, plan: Plan) -> bool:
+        """Only where a rule concerns the tool."""
+        return bool(plan.rules)
+
+    def judge(self, case: Case, plan: Plan) -> Verdict:
+        """The strictest of the rules decides."""
+        verdict = strictest(plan.rules, plan.tool, case.call)
+        if verdict.decision is Decision.CONFIRM:
+            case.asks = verdict
+            return ALLOW
+        return verdict
+
+
+class Enabled:
+    """Refuses a tool that is switched off."""
+
+    name = "enabled"
+
+    def concerns(self, plan: Plan) -> bool:
+        """Never by the tool itself: a call of a tool that is switched off passes every gate."""
+        return False
+
+    def judge(self, case: Case, plan: Plan) -> Verdict:
+        """As the catalogue says."""
+        entry = case.entry
+        if entry.enabled:
+            return ALLOW
+        return deny(f"{entry.tool.name} is switched off: {entry.reason}", kind=Kind.DISABLED, cure=entry.cure)
+
+
+class Mode:
+    """Refuses a tool outside its modes."""
+
+    name = "mode"
+
+    def concerns(self, plan: Plan) -> bool:
+        """Only where the tool names modes."""
+        return plan.tool.modes is not None
+
+    def judge(self, case: Case, plan: Plan) -> Verdict:
+        """The mode of the call, else of its session, else text."""
+        tool, mode = plan.tool, mode_of(case.call)
+        if tool.modes is None or mode in tool.modes:
+            return ALLOW
+        modes = " and ".join(sorted(tool.modes))
+        reason = f"{tool.name} may be called in {modes} mode only, and this call is in {mode} mode"
+        return deny(reason, kind=Kind.MODE_RESTRICTED, rule="modes", where=_place(plan, "modes"))
+
+
+class Capabilities:
+    """Refuses a tool that requires what was not granted."""
+
+    name = "capabilities"
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    def concerns(self, plan: Plan) -> bool:
+        """Only where the tool requires something."""
+        return bool(plan.tool.requires)
+
+    def judge(self, case: Case, plan: Plan) -> Verdict:
+        """What the operator granted, narrowed by what the calling tool was granted."""
+        tool, missing = plan.tool, plan.missing
+        narrowed = case.call.grants
+        if narrowed is not None:
+            missing = missing | missing_grants(tool.requires, narrowed)
+        if not missing:
+            return ALLOW
+        names = ", ".join(sorted(missing))
+        cure = f"grant it with --grant {min(missing)} or grants in toolcrib.toml"
+        if not plan.missing:
+            cure = "the tool that makes this call needs the capability itself"
+        return deny(
+            f"{tool.name} requires {names}, which is not granted",
+            kind=Kind.CAPABILITY_MISSING,
+            rule="requires",
+            where=self._policy.where("grants"),
+            cure=cure,
+            details={"missing": sorted(missing)},
+        )
+
+
+class Arguments:
+    """Fills in defaults and refuses arguments that the schema does not allow."""
+
+    name = "arguments"
+
+    def concerns(self, plan: Plan) -> bool:
+        """Always."""
+        return True
+
+    def judge(self, case: Case, plan: Plan) -> Verdict:
+        """As the schema says; nothing is coerced or dropped."""
+        try:
+            if plan.holds_text:
+                # A schema lets pass what it does not mention; numbers alone it mentions always.
+                documents.check_plain(case.arguments)
+            if plan.fill is not None:
+                case.arguments = plan.fill(case.arguments)
+            if plan.arguments.is_valid(case.arguments):
+                return ALLOW
+            problems = schema.explain_problems(plan.arguments, case.arguments, plan.tool.parameters)
+        except (ToolError, ValueError, TypeError, AttributeError) as problem:
+            problems = [str(problem)]
+        return deny(
+            f"Invalid arguments for {plan.tool.name}: {'; '.join(problems)}",
+            kind=Kind.VALIDATION,
+            rule="parameters",
+            where=_place(plan, "parameters"),
+            cure=f"see its parameters with: crib show {plan.tool.name}",
+            details={"problems": problems},
+        )
+
+
+class Budget:
+    """Refuses a chain of calls that is too deep and a session that has used its calls up."""
+
+    name = "budget"
+
+    def __init__(self) -> None:
+        self._calls: OrderedDict[str, int] = OrderedDict()
+
+    def concerns(self, plan: Plan) -> bool:
+        """Never by the tool itself: a call with a session or a parent passes every gate."""
+        return False
+
+    def judge(self, case: Case, plan: Plan) -> Verdict:
+        """Depth first, then the session's number of calls."""
+        call = case.call
+        if call.parent is None and call.session is None:
+            return ALLOW
+        if call.depth > MAX_DEPTH:
+            reason = f"tools call each other more than {MAX_DEPTH} deep"
+            return deny(reason, kind=Kind.CHAIN_TOO_DEEP, rule="depth")
+        session = call.session
+        if session is None or session.max_calls is None or self.used(session.id) < session.max_calls:
+            return ALLOW
+        reason = f"the session has made all of its {session.max_calls} calls"
+        return deny(reason, kind=Kind.BUDGET_EXCEEDED, rule="max_calls", cure="open a new session or raise max_calls")
+
+    def used(self, session: str) -> int:
+        """How many calls a session has made."""
+        return self._calls.get(session, 0)
+
+    def admit(self, call: Call) -> None:
+        """Count the call."""
+        if call.session is None or call.session.max_calls is None:
+            return
+        self._calls[call.session.id] = self.used(call.session.id) + 1
+        self._calls.move_to_end(call.session.id)
+        if len(self._calls) > SESSIONS_REMEMBERED:
+            self._calls.popitem(last=False)
+
+
+class Rate:
+    """Refuses more calls in a minute than the tool allows."""
+
+    name = "rate"
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._admitted: dict[str, deque[float]] = {}
+
+    def concerns(self, plan: Plan) -> bool:
+        """Only where the tool sets a rate."""
+        return plan.tool.limits.calls_per_minute is not None
+
+    def judge(self, case: Case, plan: Plan) -> Verdict:
+        """Counts the calls admitted in the last minute."""
+        allowed = plan.tool.limits.calls_per_minute
+        times = self._admitted.get(plan.tool.address)
+        if allowed is None or times is None or len(times) < allowed:
+            return ALLOW
+        wait = times[-allowed] + MINUTE - self._clock()
+        if wait <= 0:
+            return ALLOW
+        return deny(
+            f"{plan.tool.name} may be called {allowed} times a minute; try again in {wait:.0f} s",
+            kind=Kind.RATE_LIMIT,
+            rule="calls_per_minute",
+            where=_place(plan, "calls_per_minute"),
+            details={"retryAfter": round(wait, 3)},
+            retryable=True,
+        )
+
+    def admit(self, plan: Plan) -> None:
+        """Count the call."""
+        allowed = plan.tool.limits.calls_per_minute
+        if allowed is not None:
+            self._admitted.setdefault(plan.tool.address, deque(maxlen=allowed)).append(self._clock())
+
+
+class Confirmation:
+    """Refuses an unconfirmed call of a tool, or under a rule, that asks for confirmation."""
+
+    name = "confirmation"
+
+    def __init__(self, confirmations: Confirmations) -> None:
+        self._confirmations = confirmations
+
+    def concerns(self, plan: Plan) -> bool:
+        """Where the tool asks, or a rule might."""
+        return plan.tool.requires_confirmation or bool(plan.rules)
+
+    def judge(self, case: Case, plan: Plan) -> Verdict:
+        """A token must have been given for exactly this call."""
+        tool, call = plan.tool, case.call
+        if not tool.requires_confirmation and case.asks is None:
+            return ALLOW
+        problem = "it was not confirmed"
+        if call.confirmation is not None:
+            problem = self._confirmations.problem_with(call.confirmation, tool, case.arguments, call)
+        if not problem:
+            return ALLOW
+        asks = case.asks or confirm(f"{tool.name} asks to be confirmed", rule="requires_confirmation")
+        return confirm(
+            f"{asks.reason}, and {problem}",
+            rule=asks.rule,
+            where=asks.where or _place(plan, "requires_confirmation"),
+            cure="confirm the call (crib call --yes, or hand the token of this answer back)",
+        )
+
+    def admit(self, case: Case, plan: Plan) -> bool:
+        """Use the token up; False if it was used a moment ago by another call."""
+        token = case.call.confirmation
+        if token is None or not (plan.tool.requires_confirmation or case.asks):
+            return True
+        return self._confirmations.use(token)
+
+
+class Prepare:
+    """Lets the runner refuse what it can see to fail."""
+
+    name = "prepare"
+
+    def concerns(self, plan: Plan) -> bool:
+        """Where the runner has something to check."""
+        return plan.bound.checks
+
+    def judge(self, case: Case, plan: Plan) -> Verdict:
+        """As the runner says."""
+        try:
+            plan.bound.check(case.arguments, case.call)
+        except ToolError as refusal:
+            return Verdict(
+                decision=Decision.DENY,
+                reason=refusal.message,
+                kind=refusal.kind,
+                details=refusal.details,
+                retryable=refusal.retryable,
+            )
+        return ALLOW
+
+
+def _place(plan: Plan, what: str) -> str:
+    origin = plan.tool.origin
+    return f"{what} of {plan.tool.name}" + (f" in {origin}" if origin else "")

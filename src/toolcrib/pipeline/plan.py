@@ -1,0 +1,141 @@
+"""What can be decided about a tool before anybody calls it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.limits import ONCE, REPEAT_IDEMPOTENT
+from toolcrib.model.tool import Function
+from toolcrib.pure import schema
+from toolcrib.rules.arguments import holds_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from toolcrib.model.limits import RetryPolicy
+    from toolcrib.model.protocols import Bound, Rule, Runner
+    from toolcrib.model.tool import Tool
+    from toolcrib.pipeline.gates import Gate
+
+HOLDS_THE_LOOP_SECONDS = 0.05
+CALL_SECONDS = 30.0
+RESULT_BYTES = 256_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Policy:
+    """What the operator decided; `where` says in which setting."""
+
+    grants: frozenset[str] = frozenset({"fs.*"})
+    timeout_seconds: float = CALL_SECONDS
+    result_bytes: int = RESULT_BYTES
+    where: Callable[[str], str] = field(default=lambda name: f"the default of {name}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """A tool made ready: its validators, its merged limits, the rules and gates that concern it."""
+
+    tool: Tool
+    bound: Bound
+    rules: tuple[Rule, ...]
+    gates: tuple[Gate, ...]
+    generation: int
+    arguments: schema.Validator
+    holds_text: bool
+    fill: Callable[[dict[str, object]], dict[str, object]] | None
+    output: schema.Validator | None
+    missing: frozenset[str]
+    seconds: float
+    retry: RetryPolicy
+    is_repeatable: bool
+    is_inline: bool
+    is_async: bool
+    is_rationed: bool
+    function: Callable[..., Any] | None
+    address: str
+    attention: float
+
+    def warn(self, seconds: float) -> Iterator[str]:
+        """What the operator or the author would want to know about a call that took this long."""
+        name, budget = self.tool.name, self.tool.limits.latency_budget_ms
+        if budget is not None and seconds * 1000 > budget:
+            yield f"{name} took {seconds * 1000:.0f} ms, its budget is {budget} ms"
+        if self.is_inline and seconds > self.seconds:
+            yield f"{name} took longer than its time limit of {self.seconds:g} s; write @tool(thread=True) to have it ended"
+        elif self.is_inline and seconds > HOLDS_THE_LOOP_SECONDS:
+            yield f"{name} held everything else up for {seconds * 1000:.0f} ms; write @tool(thread=True) or make it async"
+        if self.tool.deprecated:
+            yield f"{name} is deprecated"
+
+
+def prepare(
+    tool: Tool,
+    *,
+    runners: Mapping[str, Runner],
+    rules: tuple[Rule, ...],
+    generation: int,
+    gates: tuple[Gate, ...],
+    policy: Policy,
+) -> Plan:
+    """Do everything once that a call would otherwise do again and again."""
+    runner = runners.get(tool.kind)
+    if runner is None:
+        raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"nothing here runs tools of kind {tool.kind!r}")
+    schema.check_schema(tool.parameters, f"{tool.name}: parameters")
+    if tool.output_schema is not None:
+        schema.check_schema(tool.output_schema, f"{tool.name}: output schema")
+    bound = runner.bind(tool)
+    retry = tool.limits.retry or (REPEAT_IDEMPOTENT if tool.idempotent else ONCE)
+    is_inline = isinstance(tool.run, Function) and not bound.is_async
+    plan = Plan(
+        tool=tool,
+        bound=bound,
+        rules=rules,
+        gates=(),
+        generation=generation,
+        arguments=schema.compile_schema(tool.parameters),
+        holds_text=holds_text(tool),
+        fill=schema.fill_defaults(tool.parameters),
+        output=None if tool.output_schema is None else schema.compile_schema(tool.output_schema),
+        missing=missing_grants(tool.requires, policy.grants),
+        seconds=_seconds(tool, policy),
+        retry=retry,
+        is_repeatable=tool.idempotent or tool.limits.retry is not None,
+        is_inline=is_inline,
+        is_async=bound.is_async,
+        is_rationed=tool.requires_confirmation or bool(rules) or tool.limits.calls_per_minute is not None,
+        function=bound.function if retry.max_attempts == 1 else None,
+        address=tool.address,
+        attention=_attention(tool, is_inline=is_inline),
+    )
+    return replace(plan, gates=tuple(gate for gate in gates if gate.concerns(plan)))
+
+
+def missing_grants(required: frozenset[str], grants: frozenset[str]) -> frozenset[str]:
+    """What is required and not granted; a grant may end in `*`."""
+    return frozenset(capability for capability in required if not is_granted(capability, grants))
+
+
+def is_granted(capability: str, grants: frozenset[str]) -> bool:
+    """Whether one of the grants covers the capability: its exact name, or everything below a dot."""
+    if capability in grants or "*" in grants:
+        return True
+    return any(grant.endswith(".*") and capability.startswith(grant[:-1]) for grant in grants)
+
+
+def _seconds(tool: Tool, policy: Policy) -> float:
+    if tool.limits.timeout_ms is not None:
+        return tool.limits.timeout_ms / 1000
+    return policy.timeout_seconds
+
+
+def _attention(tool: Tool, *, is_inline: bool) -> float:
+    """How many seconds a call may take before there is something to say about it."""
+    if tool.cost is not None or tool.deprecated:
+        return -1.0
+    held = HOLDS_THE_LOOP_SECONDS if is_inline else math.inf
+    return min(held, (tool.limits.latency_budget_ms or math.inf) / 1000)

@@ -1,0 +1,59 @@
+"""Names of tools as models and people spell them."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+FUNCTION_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
+HASH_LETTERS = 8
+
+
+class Address(NamedTuple):
+    """A name taken apart: `bundle/name@version`, where bundle and version may be absent."""
+
+    bundle: str | None
+    name: str
+    version: str | None
+
+
+def read_address(text: str) -> Address:
+    """Take `bundle/name@version` apart."""
+    rest, _, version = text.partition("@")
+    bundle, slash, name = rest.rpartition("/")
+    return Address(bundle if slash else None, name, version or None)
+
+
+def function_name(name: str) -> str:
+    """The name a model sees: the tool's own where every provider takes it, else an ASCII form with a short hash."""
+    if FUNCTION_NAME.fullmatch(name):
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:HASH_LETTERS]
+    ascii_form = re.sub(r"[^a-zA-Z0-9_-]", "_", name)[: 64 - 2 - HASH_LETTERS]
+    return f"_{ascii_form}_{digest}"
+
+
+def function_names(names: Iterable[str]) -> dict[str, str]:
+    """Map what models see back to the tools' own names; two tools that would look alike are refused."""
+    seen: dict[str, str] = {}
+    for name in names:
+        visible = function_name(name)
+        if seen.setdefault(visible, name) != name:
+            message = (
+                f"{name!r} and {seen[visible]!r} would both be offered to models as {visible!r}; rename one of them"
+            )
+            raise ToolError(Kind.CONFLICT, message)
+    return seen
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A sentence that suggests the nearest names, or nothing."""
+    near = difflib.get_close_matches(name, list(known), n=3, cutoff=0.6)
+    return f"did you mean {' or '.join(near)}?" if near else ""

@@ -1,0 +1,265 @@
+"""Why a value was refused, in sentences that name the place, the value and the rule.
+
+The engine can list errors itself, but it takes time that grows exponentially with the depth of a value under a recursive
+schema. So the schema is read here, beside the value, and the engine only answers what it answers quickly: does this part fit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from toolcrib.pure.schema.check import compile_schema, refuse_to_fetch
+from toolcrib.pure.schema.graph import REFERENCES, Graph, look_up, write_pointer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from toolcrib.pure.schema.check import Validator
+    from toolcrib.pure.schema.graph import Place
+
+MAX_PROBLEMS = 10
+MAX_NAMES = 20
+SHOWN = 80
+MAX_BITS = 256
+
+# Rules that hold no subschema, each with the words that follow the value.
+RULES = {
+    "const": "is not {}",
+    "enum": "is not one of {}",
+    "exclusiveMaximum": "is not less than {}",
+    "exclusiveMinimum": "is not greater than {}",
+    "format": "is not a valid {}",
+    "maxItems": "has more than {} items",
+    "maxLength": "is longer than {} characters",
+    "maxProperties": "has more than {} properties",
+    "maximum": "is greater than the maximum of {}",
+    "minItems": "has fewer than {} items",
+    "minLength": "is shorter than {} characters",
+    "minProperties": "has fewer than {} properties",
+    "minimum": "is less than the minimum of {}",
+    "multipleOf": "is not a multiple of {}",
+    "pattern": "does not match the pattern {}",
+    "type": "is not of type {}",
+    "uniqueItems": "has items that are the same",
+}
+
+
+def explain_problems(validator: Validator, value: object, schema: object) -> list[str]:
+    """What is wrong with the value, at most ten sentences; none if the schema accepts it."""
+    try:
+        if validator.is_valid(value):
+            return []
+    except (ValueError, TypeError) as error:
+        return [f"not JSON: {error}"]
+    try:
+        return list(islice(_Explainer(schema).explain((), value, ""), MAX_PROBLEMS))
+    except RecursionError:
+        return ["the value is nested too deeply"]
+
+
+class _Explainer:
+    """Walks down into the parts that do not fit, so that every step ends in a problem."""
+
+    def __init__(self, root: object) -> None:
+        import jsonschema_rs
+
+        self.root = root
+        self._graph = Graph(root)
+        self._parts = jsonschema_rs.validator_map_for(
+            dict(root) if isinstance(root, Mapping) else bool(root),
+            pattern_options=jsonschema_rs.RegexOptions(),
+            validate_formats=True,
+            retriever=refuse_to_fetch,
+        )
+
+    def explain(self, place: Place, value: object, path: str) -> Iterator[str]:
+        schema = look_up(self.root, place)
+        if not isinstance(schema, Mapping):
+            yield f"{path or 'the value'} is not allowed"
+            return
+        found = False
+        for problem in self._problems(place, schema, value, path):
+            found = True
+            yield problem
+        if not found:
+            rules = ", ".join(islice((name for name in schema if name != "description"), MAX_NAMES))
+            yield f"{_subject(path, value)} does not fit the schema ({rules})"
+
+    def _problems(self, place: Place, schema: Mapping[str, object], value: object, path: str) -> Iterator[str]:
+        yield from self._broken_rules(schema, value, path)
+        if isinstance(value, dict):
+            yield from self._object_problems(place, schema, value, path)
+        if isinstance(value, list):
+            yield from self._list_problems(place, schema, value, path)
+        for keyword in REFERENCES:
+            if keyword in schema:
+                yield from self._unless_it_fits(self._graph.target(place, schema[keyword]), value, path)
+        for index in range(_length(schema.get("allOf"))):
+            yield from self._unless_it_fits((*place, "allOf", str(index)), value, path)
+        for keyword in ("anyOf", "oneOf"):
+            yield from self._choice_problems((*place, keyword), schema.get(keyword), value, path)
+        if "if" in schema:
+            branch = "then" if self._fits((*place, "if"), value) else "else"
+            if branch in schema:
+                yield from self._unless_it_fits((*place, branch), value, path)
+
+    def _broken_rules(self, schema: Mapping[str, object], value: object, path: str) -> Iterator[str]:
+        for keyword, words in RULES.items():
+            if keyword in schema and not self._accepts({keyword: schema[keyword]}, value):
+                yield f"{_subject(path, value)} {words.format(_show_rule(schema[keyword]))}"
+
+    def _object_problems(
+        self, place: Place, schema: Mapping[str, object], value: dict[str, object], path: str
+    ) -> Iterator[str]:
+        properties = _mapping(schema.get("properties"))
+        for name in _texts(schema.get("required")):
+            if name not in value:
+                yield _missing(name, properties, path, closed=schema.get("additionalProperties") is False)
+        for name in properties:
+            if name in value:
+                yield from self._unless_it_fits((*place, "properties", name), value[name], _inside(path, name))
+        if "additionalProperties" not in schema:
+            return
+        patterns = _mapping(schema.get("patternProperties"))
+        for name, inner in value.items():
+            if name in properties or (patterns and self._is_named_by(patterns, name)):
+                continue
+            if schema["additionalProperties"] is False:
+                yield _unknown(name, properties, value, path)
+            else:
+                yield from self._unless_it_fits((*place, "additionalProperties"), inner, _inside(path, name))
+
+    def _list_problems(
+        self, place: Place, schema: Mapping[str, object], value: list[object], path: str
+    ) -> Iterator[str]:
+        prefix = _length(schema.get("prefixItems"))
+        for index, item in enumerate(value):
+            steps = ("prefixItems", str(index)) if index < prefix else ("items",)
+            if steps == ("items",) and ("items" not in schema or isinstance(schema["items"], list)):
+                return
+            yield from self._unless_it_fits(place + steps, item, f"{path}[{index}]")
+
+    def _choice_problems(self, place: Place, choices: object, value: object, path: str) -> Iterator[str]:
+        if not isinstance(choices, list):
+            return
+        places = [(*place, str(index)) for index in range(len(choices))]
+        fitting = sum(self._fits(at, value) for at in places)
+        if fitting == 1 or (fitting and place[-1] == "anyOf"):
+            return
+        if fitting:
+            yield f"{_subject(path, value)} fits {fitting} of the alternatives, and only one may fit"
+            return
+        likely = [at for at in places if self._is_of_type(at, value)]
+        if len(likely) > 1:
+            likely = [at for at in likely if self._has_the_same_constants(at, value)]
+        if len(likely) == 1:
+            yield from self.explain(likely[0], value, path)
+            return
+        kinds = " or ".join(dict.fromkeys(_kind(self._resolved(at)) for at in places[:MAX_NAMES]))
+        yield f"{_subject(path, value)} is not {kinds}"
+
+    def _is_of_type(self, place: Place, value: object) -> bool:
+        schema = self._resolved(place)
+        return isinstance(schema, Mapping) and ("type" not in schema or self._accepts({"type": schema["type"]}, value))
+
+    def _has_the_same_constants(self, place: Place, value: object) -> bool:
+        """Whether this is the alternative that the value names, as `kind: const` does."""
+        given = _mapping(value)
+        properties = _mapping(_mapping(self._resolved(place)).get("properties"))
+        constants = [name for name, inner in properties.items() if name in given and "const" in _mapping(inner)]
+        return bool(constants) and all(given[name] == _mapping(properties[name])["const"] for name in constants)
+
+    def _resolved(self, place: Place) -> object:
+        schema = look_up(self.root, place)
+        while isinstance(schema, Mapping) and "$ref" in schema and "type" not in schema:
+            schema = look_up(self.root, self._graph.target(place, schema["$ref"]))
+        return schema
+
+    def _unless_it_fits(self, place: Place, value: object, path: str) -> Iterator[str]:
+        if not self._fits(place, value):
+            yield from self.explain(place, value, path)
+
+    def _fits(self, place: Place, value: object) -> bool:
+        part = self._parts.get(write_pointer(place))
+        return part is None or part.is_valid(value)
+
+    def _is_named_by(self, patterns: Mapping[str, object], name: str) -> bool:
+        lone = {"patternProperties": dict.fromkeys(patterns, True), "additionalProperties": False}
+        return self._accepts(lone, {name: None})
+
+    def _accepts(self, rules: Mapping[str, object], value: object) -> bool:
+        draft = _mapping(self.root).get("$schema")
+        return compile_schema(rules if draft is None else {"$schema": draft, **rules}).is_valid(value)
+
+
+def _missing(name: str, properties: Mapping[str, object], path: str, *, closed: bool) -> str:
+    if closed and name not in properties:
+        return f"{_inside(path, name)} is required but not defined: the schema cannot be satisfied"
+    return f"{_inside(path, name)} is missing ({_kind(properties.get(name))})"
+
+
+def _unknown(name: str, properties: Mapping[str, object], value: Mapping[str, object], path: str) -> str:
+    from difflib import get_close_matches
+
+    free = [known for known in properties if known not in value]
+    close = get_close_matches(name[:SHOWN], free[: MAX_PROBLEMS * MAX_NAMES], n=1)
+    guess = f"; did you mean {close[0]}?" if close else ""
+    return f"{_inside(path, name)} is unknown{guess} (known: {_names(properties)})"
+
+
+def _names(names: Iterable[str]) -> str:
+    listed = list(names)
+    text = ", ".join(listed[:MAX_NAMES]) or "none"
+    return text if len(listed) <= MAX_NAMES else f"{text} and {len(listed) - MAX_NAMES} more"
+
+
+def _kind(schema: object) -> str:
+    """A schema in a word or two."""
+    if not isinstance(schema, Mapping):
+        return "any value"
+    if "enum" in schema or "const" in schema:
+        return _show_rule(schema.get("enum", schema.get("const")))
+    return _show_rule(schema.get("type", schema.get("title", "another form")))
+
+
+def _subject(path: str, value: object) -> str:
+    return f"{path}: {_show(value)}" if path else _show(value)
+
+
+def _inside(path: str, name: str) -> str:
+    short = name if len(name) <= SHOWN else f"{name[:SHOWN]}…"
+    return f"{path}.{short}" if path else short
+
+
+def _show(value: object) -> str:
+    """The value in at most some 80 characters."""
+    if isinstance(value, dict):
+        return f"an object with {len(value)} properties"
+    if isinstance(value, list | tuple):
+        return f"a list of {len(value)} items"
+    if isinstance(value, int) and value.bit_length() > MAX_BITS:
+        return f"a number of {value.bit_length()} bits"
+    if isinstance(value, str) and len(value) > SHOWN:
+        return f'{json.dumps(value[:SHOWN], ensure_ascii=False)[:-1]}…"'
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _show_rule(rule: object) -> str:
+    if isinstance(rule, list):
+        return ", ".join(map(_show_rule, rule[:MAX_NAMES]))
+    return rule[:SHOWN] if isinstance(rule, str) else _show(rule)
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _texts(value: object) -> list[str]:
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+
+
+def _length(value: object) -> int:
+    return len(value) if isinstance(value, list) else 0

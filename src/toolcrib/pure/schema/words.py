@@ -1,0 +1,96 @@
+"""Schemas in few words: an object of properties, and the type names that people write."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+MAX_TEXT = 200
+MAX_BITS = 63
+MAX_DEPTH = 16
+NAMES = {
+    **{name: name for name in ("array", "boolean", "integer", "null", "number", "object", "string")},
+    "list": "array",
+    "float": "number",
+    "int": "integer",
+    "str": "string",
+    "bool": "boolean",
+    "dict": "object",
+}
+
+
+def object_schema(
+    properties: Mapping[str, object], required: Iterable[str] = (), *, closed: bool = True
+) -> dict[str, object]:
+    """The schema of an object; a closed one refuses properties that it does not name."""
+    schema: dict[str, object] = {"type": "object", "properties": dict(properties), "required": list(required)}
+    if closed:
+        schema["additionalProperties"] = False
+    return schema
+
+
+def type_alias(text: str) -> dict[str, object]:
+    """The schema that a type name means: `int`, `list[str]`, `string | null`."""
+    if len(text) > MAX_TEXT:
+        raise ToolError(Kind.VALIDATION, f"type {text[:40]!r}…: longer than {MAX_TEXT} characters")
+    members = [_member(part.strip(), text) for part in _alternatives(text)]
+    return any_of(members)
+
+
+def any_of(members: Iterable[Mapping[str, object]]) -> dict[str, object]:
+    """The schema of a value that fits one of these, as short as it can be written."""
+    schemas: list[dict[str, object]] = []
+    for member in members:
+        if member not in schemas:
+            schemas.append(dict(member))
+    if {} in schemas:
+        return {}
+    if len(schemas) == 1:
+        return schemas[0]
+    if all(schema.keys() == {"type"} and isinstance(schema["type"], str) for schema in schemas):
+        return {"type": [schema["type"] for schema in schemas]}
+    return {"anyOf": schemas}
+
+
+def is_json(value: object, depth: int = MAX_DEPTH) -> bool:
+    """Whether a schema can hold the value, as a default or in an enum, and every JSON library can write it."""
+    if isinstance(value, list | dict) and depth == 0:
+        return False
+    if isinstance(value, list):
+        return all(is_json(inner, depth - 1) for inner in value)
+    if isinstance(value, dict):
+        return all(isinstance(name, str) and is_json([name, value[name]], depth) for name in value)
+    if isinstance(value, str):
+        return value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value)
+    if type(value) is int:
+        return value.bit_length() <= MAX_BITS
+    return value is None or type(value) is bool or (type(value) is float and math.isfinite(value))
+
+
+def _member(word: str, text: str) -> dict[str, object]:
+    name, bracket, inner = word.partition("[")
+    kind = NAMES.get(name.strip().lower())
+    if kind is not None and not bracket:
+        return {"type": kind}
+    if kind == "array" and inner.endswith("]"):
+        return {"type": "array", "items": type_alias(inner[:-1])}
+    known = ", ".join(NAMES)
+    raise ToolError(Kind.VALIDATION, f"type {text!r} is unknown; write one of {known}, list[TYPE] or TYPE | null")
+
+
+def _alternatives(text: str) -> list[str]:
+    """Split at each `|` that stands outside of brackets."""
+    parts = [""]
+    depth = 0
+    for letter in text:
+        depth += (letter == "[") - (letter == "]")
+        if letter == "|" and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts

@@ -1,0 +1,175 @@
+"""From the spelling of a word to what it says: quotes, backslashes, globs, braces and expansions."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from toolcrib.pure.shell.nouns import UNKNOWN, Word, unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tree_sitter import Node
+
+CONTINUATION = re.compile(rb"(?:\\\n)*")
+GLOB_LETTERS = frozenset("*?[")
+OPEN_BRACE, CLOSE_BRACE = "\x01", "\x02"  # unquoted braces while a word is put together; a command line holds neither
+BRACES = re.compile(f"{OPEN_BRACE}[^{OPEN_BRACE}{CLOSE_BRACE}]*(?:,|\\.\\.)[^{OPEN_BRACE}{CLOSE_BRACE}]*{CLOSE_BRACE}")
+IN_QUOTES = re.compile(r'\\([$`"\\\n])')
+ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|[0-7]{1,3}|c.|.)", re.DOTALL)
+NAMED_ESCAPES = {"n": "\n", "t": "\t", "e": "\x1b", "E": "\x1b", "a": "\a", "b": "\b", "f": "\f", "r": "\r", "v": "\v"}
+EXPANSIONS = frozenset(
+    {"command_substitution", "process_substitution", "arithmetic_expansion", "brace_expression", "subshell"}
+)
+
+
+class Speller:
+    """Puts words together from the nodes of a syntax tree."""
+
+    def __init__(self, code: bytes, variables: Mapping[str, Word]) -> None:
+        self.code = code
+        self.variables = variables
+
+    def text(self, node: Node) -> str:
+        """The code of a node; offsets count bytes, so the bytes are cut and not the text."""
+        return self.code[node.start_byte : node.end_byte].decode()
+
+    def word(self, nodes: Sequence[Node]) -> Word:
+        """The word that these nodes spell together."""
+        draft = _Draft()
+        for node in nodes:
+            self._spell(node, draft)
+        return draft.finish()
+
+    def _spell(self, node: Node, draft: _Draft) -> None:
+        if node.type == "raw_string":
+            draft.literal(self.text(node)[1:-1])
+        elif node.type == "ansi_c_string":
+            draft.escaped(self.text(node)[2:-1])
+        elif node.type in {"string", "translated_string"}:
+            self._spell_quoted(node, draft)
+        elif node.type in {"simple_expansion", "expansion"}:
+            self._spell_variable(node, draft)
+        elif node.type == "``":
+            draft.expansion("", source="")
+        elif node.type in EXPANSIONS:
+            draft.expansion(self.text(node), source=self.text(node))
+        elif node.type in {"concatenation", "command_name"}:
+            self._check_touching(node.children)
+            for child in node.children:
+                self._spell(child, draft)
+        else:
+            draft.bare(self.text(node))
+
+    def _check_touching(self, nodes: Sequence[Node]) -> None:
+        """Refuse a word with a gap in it, as the grammar makes one out of `a ``` and the line after it."""
+        for node, following in pairwise(nodes):
+            if CONTINUATION.fullmatch(self.code[node.end_byte : following.start_byte]) is None:
+                raise unreadable("a word has a gap in it")
+
+    def _spell_quoted(self, node: Node, draft: _Draft) -> None:
+        string = node if node.type == "string" else node.children[-1]
+        position = string.start_byte + 1
+        for child in string.children[1:-1]:
+            draft.quoted(self.code[position : child.start_byte].decode())
+            if child.type == "string_content":
+                draft.quoted(self.text(child))
+            else:
+                self._spell(child, draft)
+            position = child.end_byte
+        draft.quoted(self.code[position : string.end_byte - 1].decode())
+
+    def _spell_variable(self, node: Node, draft: _Draft) -> None:
+        names = [child for child in node.children if child.is_named]
+        known = self.variables.get(self.text(names[0])) if len(names) == 1 else None
+        simple = node.type == "simple_expansion" or len(node.children) == 3  # noqa: PLR2004  `${`, the name, `}`
+        if known is not None and simple:
+            draft.expansion(known.text, source=known.source)
+        else:
+            spelled = self.text(node)
+            if node.type == "simple_expansion" and spelled.split() != [spelled]:
+                raise unreadable("a blank follows a dollar sign")  # the grammar looks for the name behind the blank
+            draft.expansion(spelled, source=spelled)
+
+
+class _Draft:
+    """A word while it is put together."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.shape: list[str] = []
+        self.sources: list[str] = []
+        self.computed = False
+
+    def literal(self, text: str) -> None:
+        self.said.append(text)
+        self.shape.append(text)
+
+    def quoted(self, text: str) -> None:
+        self.literal(IN_QUOTES.sub(lambda match: match[1].replace("\n", ""), text))
+
+    def escaped(self, text: str) -> None:
+        if "\\" in text:
+            self.computed = True
+        said = ESCAPE.sub(_escape, text)
+        self.said.append(said)
+        self.shape.append(said if said.replace("\n", " ").replace("\t", " ").isprintable() else UNKNOWN)
+
+    def bare(self, text: str) -> None:
+        letters = iter(text)
+        for letter in letters:
+            if letter == "\\":
+                self.literal(next(letters, "\\").replace("\n", ""))
+                continue
+            if letter in " \t\n":
+                raise unreadable("a backslash begins a line")  # the grammar counts such a line to the one before
+            self.said.append(letter)
+            self.shape.append(_bare_shape(letter))
+
+    def expansion(self, guess: str, *, source: str) -> None:
+        self.computed = True
+        self.said.append(guess)
+        self.shape.append(UNKNOWN)
+        self.sources.append(source)
+
+    def finish(self) -> Word:
+        shape, braces = _without_braces("".join(self.shape))
+        return Word(
+            text="".join(self.said),
+            shape=shape.replace(OPEN_BRACE, "{").replace(CLOSE_BRACE, "}"),
+            computed=self.computed or braces,
+            source=" ".join(self.sources),
+        )
+
+
+def _bare_shape(letter: str) -> str:
+    if letter in GLOB_LETTERS:
+        return UNKNOWN
+    return {"{": OPEN_BRACE, "}": CLOSE_BRACE}.get(letter, letter)
+
+
+def _without_braces(shape: str) -> tuple[str, bool]:
+    found = False
+    while True:
+        shape, count = BRACES.subn(UNKNOWN, shape)
+        if not count:
+            return shape, found
+        found = True
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = match[1]
+    if code[0] in "xuU" and len(code) > 1:
+        return _letter(int(code[1:], 16))
+    if code[0] in "01234567":
+        return _letter(int(code, 8))
+    if code[0] == "c" and len(code) > 1:
+        return _letter(ord(code[1]) & 0x1F)
+    return NAMED_ESCAPES.get(code, code)
+
+
+def _letter(number: int) -> str:
+    surrogate = 0xD800 <= number <= 0xDFFF  # noqa: PLR2004  the range that is no letter of its own
+    return UNKNOWN if surrogate or number > 0x10FFFF else chr(number)  # noqa: PLR2004  the last letter there is

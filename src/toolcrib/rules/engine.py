@@ -1,0 +1,93 @@
+"""All rules are asked, and the strictest answer counts."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolcrib.model.verdict import Verdict, deny
+from toolcrib.rules.dangerous import DangerousCommands
+from toolcrib.rules.sensitive import SensitiveFiles
+from toolcrib.rules.verdicts import strictest_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from toolcrib.model.call import Call
+    from toolcrib.model.protocols import Rule
+    from toolcrib.model.tool import Tool
+
+log = logging.getLogger(__name__)
+
+
+def default_rules(workspace: Path) -> list[Rule]:
+    """The rules that hold when nobody says otherwise."""
+    return [DangerousCommands(), SensitiveFiles(workspace)]
+
+
+def strictest(rules: Iterable[Rule], tool: Tool | None, call: Call) -> Verdict:
+    """Ask all of the rules; the strictest verdict counts, and of several equally strict ones the first."""
+    return strictest_of([_ask(rule, tool, call) for rule in rules])
+
+
+class RuleEngine:
+    """Holds the rules; `rules` replaces the default ones, whose relative paths start at `workspace`.
+
+    `generation` grows with every rule that is added, so that what was prepared with fewer rules can be told apart.
+    """
+
+    def __init__(self, rules: Iterable[Rule] | None = None, *, workspace: Path | None = None) -> None:
+        self._defaults = default_rules(workspace or Path.cwd()) if rules is None else []
+        self._added = [] if rules is None else list(rules)
+        self.generation = 0
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules in the order in which they are asked."""
+        return (*self._defaults, *self._added)
+
+    @property
+    def added(self) -> tuple[Rule, ...]:
+        """The rules that somebody chose; without the default ones."""
+        return tuple(self._added)
+
+    def add_rule(self, rule: Rule) -> None:
+        """Ask this rule too."""
+        self._added.append(rule)
+        self.generation += 1
+
+    def concerning(self, tool: Tool) -> tuple[Rule, ...]:
+        """The rules that could object to a call of this tool."""
+        return tuple(rule for rule in self.rules if _concerns(rule, tool))
+
+    def judge(self, tool: Tool | None, call: Call) -> Verdict:
+        """The strictest verdict of the rules that concern the tool; all of them judge an unknown one."""
+        return strictest(self.rules if tool is None else self.concerning(tool), tool, call)
+
+
+def _concerns(rule: Rule, tool: Tool) -> bool:
+    try:
+        return rule.concerns(tool)
+    except Exception:
+        log.exception("rule failed; it is asked about every call", extra={"rule": rule.name, "tool": tool.name})
+        return True
+
+
+def _ask(rule: Rule, tool: Tool | None, call: Call) -> Verdict:
+    """Ask one rule; a rule that fails has not decided, and what nobody decided is refused."""
+    try:
+        verdict: object = rule(tool, call)  # a plug-in may give back anything
+    except Exception:
+        log.exception("rule failed; the call is refused", extra={"rule": rule.name, "tool": call.name})
+        return _undecided(rule, "failed")
+    return verdict if isinstance(verdict, Verdict) else _undecided(rule, "gave no verdict")
+
+
+def _undecided(rule: Rule, what: str) -> Verdict:
+    return deny(
+        f"rule {rule.name!r} {what}, so nobody decided and the call is refused",
+        rule=rule.name,
+        where=type(rule).__module__,
+        cure="see the log, and mend or remove the rule",
+    )

@@ -1,0 +1,1 @@
+"""Each keeps documents by key: in memory, in files."""

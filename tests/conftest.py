@@ -1,0 +1,40 @@
+"""What every test may use: a crib over a few tools, and a project folder."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from toolcrib import Crib
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+
+    for name in os.environ:
+        if name.startswith("TOOLCRIB_"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+async def crib_of() -> AsyncIterator[Callable[..., Crib]]:
+    """Make a crib over the given functions; it is closed at the end."""
+    opened: list[Crib] = []
+
+    def make(*tools, project=None, **settings) -> Crib:
+        opened.append(Crib(project, tools=tools, **settings))
+        return opened[-1]
+
+    yield make
+    for crib in opened:
+        await crib.close()
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Path]:
+    """An empty project folder."""
+    (tmp_path / "tools").mkdir()
+    return tmp_path

@@ -1,0 +1,401 @@
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolcrib.dialects.plain import PlainFile
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.tool import Origin, Script, Tool
+from toolcrib.pure.schema import check_parameters, check_schema
+
+PATH = Path("tools/weather.py")
+
+
+def read(text: str | bytes, path: Path = PATH) -> Tool:
+    code = text if isinstance(text, bytes) else dedent(text).encode()
+    (made,) = PlainFile().read(path, code)
+    return made
+
+
+def refusal(text: str | bytes, path: Path = PATH) -> str:
+    with pytest.raises(ToolError) as caught:
+        read(text, path)
+    assert caught.value.message.startswith(str(path))
+    return caught.value.message
+
+
+def hint(text: str, before: str = "") -> tuple[dict[str, object], tuple[str, ...]]:
+    made = read(f"{before}\ndef weather(x: {text}):\n    'Look.'\n")
+    check_parameters(made.parameters, "plain")
+    return made.parameters["properties"]["x"], made.warnings  # type: ignore[index]
+
+
+STRING, INTEGER = {"type": "string"}, {"type": "integer"}
+
+
+class TestWhichFilesAreRead:
+    @pytest.mark.parametrize("name", ["weather.py", "get-weather.py", "wetter_ä.py", "tests.py"])
+    def test_a_python_file_is(self, name):
+        assert PlainFile().reads(Path("tools") / name)
+
+    @pytest.mark.parametrize(
+        "name", ["_helper.py", ".hidden.py", "__init__.py", "test_weather.py", "conftest.py", "setup.py", "weather.pyc", "weather"]
+    )  # fmt: skip
+    def test_another_file_is_not(self, name):
+        assert not PlainFile().reads(Path("tools") / name)
+
+
+class TestWhatAFileSays:
+    def test_a_function_is_read_from_its_syntax(self):
+        code = dedent(
+            '''
+            """The module."""
+            from typing import Literal
+
+            async def weather(city: str, days: int = 3, *, unit: Literal["c", "f"] = "c") -> dict[str, float]:
+                """Look up the weather.
+
+                It asks a station nearby.
+
+                Args:
+                    city: The city.
+                """
+            '''
+        ).encode()
+        assert read(code) == Tool(
+            name="weather",
+            description="Look up the weather.",
+            documentation="It asks a station nearby.",
+            parameters={
+                "type": "object",
+                "properties": {
+                    "city": {"type": "string", "description": "The city."},
+                    "days": {"type": "integer", "default": 3},
+                    "unit": {"enum": ["c", "f"], "default": "c"},
+                },
+                "required": ["city"],
+                "additionalProperties": False,
+            },
+            output_schema={"type": "object", "additionalProperties": {"type": "number"}},
+            run=Script(path=PATH, code=code, language="python", entry="weather"),
+            source_type="file",
+            origin=Origin(place="tools/weather.py", line=5),
+        )
+        assert read(code).warnings == ()
+
+    def test_the_bytes_that_were_read_are_the_bytes_that_run(self):
+        code = b"\xef\xbb\xbfdef weather():\r\n    'Look.'\r\n"
+        assert read(code).run.code == code  # type: ignore[union-attr]
+
+    @pytest.mark.parametrize(
+        ("text", "entry"),
+        [
+            ("def weather(): ...\ndef run(): ...\ndef other(): ...", "weather"),
+            ("def run(): ...\ndef other(): ...", "run"),
+            ("def _hidden(): ...\ndef other(): ...", "other"),
+            ("class A:\n    def weather(self): ...\ndef other(): ...", "other"),
+        ],
+    )
+    def test_the_public_function_is_the_one_named_like_the_file_else_run_else_the_only_one(self, text, entry):
+        made = read(text)
+        assert made.run.entry == entry  # type: ignore[union-attr]
+        assert made.name == "weather"
+
+    def test_a_file_with_a_dash_holds_a_function_with_an_underscore(self):
+        made = read("def get_weather(): ...\ndef other(): ...", Path("tools/get-weather.py"))
+        assert made.name == "get-weather"
+        assert made.run.entry == "get_weather"  # type: ignore[union-attr]
+
+    def test_of_two_functions_of_one_name_the_last_counts(self):
+        made = read("def weather(a): ...\ndef weather(b): ...")
+        assert list(made.parameters["properties"]) == ["b"]  # type: ignore[call-overload]
+
+    def test_several_candidates_are_listed(self):
+        assert refusal("def a(): ...\ndef b(): ...") == (
+            "tools/weather.py: which function is the tool? found a, b; "
+            "name one `weather` or `run`, or begin the others with '_'"
+        )
+
+    def test_a_file_without_a_public_function_is_refused_with_the_cure(self):
+        assert "no public function; write `def weather(…):`" in refusal("x = 1\ndef _f(): ...")
+        assert "no public function" in refusal("")
+
+    def test_the_description_comes_from_the_function_else_the_module_else_the_name(self):
+        assert read("'The module.'\ndef weather(): 'The function.'").description == "The function."
+        assert read("'The module.'\ndef weather(): ...").description == "The module."
+        made = read("def weather(): ...")
+        assert made.description == "Weather"
+        assert made.warnings == ("tools/weather.py:1: nothing describes weather; write a docstring",)
+
+    def test_other_named_arguments_leave_the_schema_open_as_far_as_their_hint(self):
+        assert read("def weather(**others: int): 'Look.'").parameters["additionalProperties"] == INTEGER
+        made = read("def weather(**others): 'Look.'")
+        assert made.parameters["additionalProperties"] is True
+
+    def test_parameters_that_cannot_be_given_by_name_are_refused(self):
+        assert "tools/weather.py:1: *a cannot be given by name" in refusal("def weather(*a): ...")
+        assert "a cannot be given by name; remove the '/'" in refusal("def weather(a, /): ...")
+
+    @pytest.mark.parametrize(
+        ("text", "schema"),
+        [
+            ("x: int = -3", {"type": "integer", "default": -3}),
+            ("x: list[str] = ['a']", {"type": "array", "items": STRING, "default": ["a"]}),
+            ("x: tuple[int, ...] = (1, 2)", {"type": "array", "items": INTEGER, "default": [1, 2]}),
+            ("x: dict = {'a': None}", {"type": "object", "default": {"a": None}}),
+            ("x: int = None", {"type": ["integer", "null"], "default": None}),
+            ("x: int = 'no'", INTEGER),
+            ("x: int = compute()", INTEGER),
+            ("x: float = 1e999", {"type": "number"}),
+            ("x: int = 0xffffffffffffffffff", INTEGER),
+            ("x: str = '\\ud800'", STRING),
+            ("x: set = {1}", {"type": "array", "uniqueItems": True}),
+            ("x: object = [[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]", {}),
+        ],
+    )
+    def test_a_default_is_taken_over_if_it_is_a_literal_that_fits(self, text, schema):
+        made = read(f"def weather({text}):\n    'Look.'")
+        assert made.parameters["properties"] == {"x": schema}
+        assert made.parameters["required"] == []
+
+
+class TestWhatAHintMeans:
+    @pytest.mark.parametrize(
+        ("text", "schema"),
+        [
+            ("str", STRING),
+            ("'str'", STRING),
+            ("int", INTEGER),
+            ("float", {"type": "number"}),
+            ("bool", {"type": "boolean"}),
+            ("None", {"type": "null"}),
+            ("Any", {}),
+            ("typing.Any", {}),
+            ("list", {"type": "array"}),
+            ("list[int]", {"type": "array", "items": INTEGER}),
+            ("t.List['int']", {"type": "array", "items": INTEGER}),
+            ("Sequence[int]", {"type": "array", "items": INTEGER}),
+            ("set[int]", {"type": "array", "uniqueItems": True, "items": INTEGER}),
+            ("tuple[int, str]", {"type": "array", "prefixItems": [INTEGER, STRING], "minItems": 2, "items": False}),
+            ("dict[str, int]", {"type": "object", "additionalProperties": INTEGER}),
+            ("dict[str, Any]", {"type": "object"}),
+            ("collections.abc.Mapping[str, int]", {"type": "object", "additionalProperties": INTEGER}),
+            ("Optional[int]", {"type": ["integer", "null"]}),
+            ("typing.Optional[int]", {"type": ["integer", "null"]}),
+            ("Union[int, str]", {"type": ["integer", "string"]}),
+            ("int | str | None", {"type": ["integer", "string", "null"]}),
+            ("Literal['a', 1, True, None, -2]", {"enum": ["a", 1, True, None, -2]}),
+            ("Annotated[int, 'How many.']", {"type": "integer", "description": "How many."}),
+            ("Annotated[int, Field(ge=1), 'How many.']", {"type": "integer", "description": "How many."}),
+            ("Mode", {"enum": ["a", "b"]}),
+            ("list[Mode] | None", {"anyOf": [{"type": "array", "items": {"enum": ["a", "b"]}}, {"type": "null"}]}),
+            (
+                "Where",
+                {
+                    "type": "object",
+                    "properties": {"name": STRING, "city": STRING, "code": INTEGER},
+                    "required": ["name", "city"],
+                    "additionalProperties": False,
+                },
+            ),
+        ],
+    )
+    def test_a_plain_hint_is_understood_by_its_name(self, text, schema):
+        before = dedent(
+            """
+            import collections.abc
+            import typing
+            import typing as t
+            from typing import Any, Annotated, Literal, Mapping, Optional, Required, Sequence, TypedDict, Union
+            Mode = Literal["a", "b"]
+            class Named(TypedDict):
+                name: str
+            class Where(Named, total=False):
+                city: Required[str]
+                code: "int"
+            """
+        )
+        assert hint(text, before) == (schema, ())
+
+    @pytest.mark.parametrize(
+        ("text", "schema", "words"),
+        [
+            ("Path", STRING, "pathlib.Path arrives as text; write str"),
+            ("datetime.date", {"type": "string", "format": "date"}, "datetime.date arrives as text"),
+            ("Colour", {"enum": ["red", 2]}, "Colour arrives as the value of a member; write Literal"),
+            ("Point", {"type": "object", "properties": {"x": INTEGER, "y": INTEGER}, "required": ["x"], "additionalProperties": False}, "Point arrives as a dict; write a TypedDict"),
+            ("Frame", {}, "the hint Frame is not understood, so any value is accepted; write a plain type"),
+            ("list[pandas.Frame]", {"type": "array", "items": {}}, "the hint pandas.Frame is not understood"),
+            ("f()", {}, "the hint f() is not understood"),
+            ("'not a hint'", {}, "is not understood"),
+            ("Loop", {"type": "array", "items": {}}, "Loop inside of Loop is not understood"),
+            ("mine.Optional[int]", {}, "is not understood"),
+        ],
+    )  # fmt: skip
+    def test_a_hint_that_json_has_no_value_for_comes_with_a_warning(self, text, schema, words):
+        before = dedent(
+            """
+            import datetime, enum, pandas, mine
+            from dataclasses import dataclass
+            from pathlib import Path
+            from pandas import Frame
+            Loop = list["Loop"]
+            class Colour(enum.Enum):
+                RED = "red"
+                GREEN = 2
+            @dataclass(frozen=True)
+            class Point:
+                x: int
+                y: int = 0
+            """
+        )
+        found, warnings = hint(text, before)
+        assert found == schema
+        assert len(warnings) == 1
+        assert ": parameter x: " in warnings[0]
+        assert words in warnings[0]
+
+    def test_a_missing_hint_accepts_any_value_and_warns(self):
+        made = read("def weather(x): 'Look.'")
+        assert made.parameters["properties"] == {"x": {}}
+        assert made.warnings == (
+            "tools/weather.py:1: parameter x: has no type hint, so any value is accepted; add one",
+        )
+
+    def test_an_answer_that_is_no_plain_json_has_no_schema_and_no_warning(self):
+        made = read("from pathlib import Path\ndef weather() -> list[Path]: 'Look.'")
+        assert made.output_schema is None
+        assert made.warnings == ()
+        assert read("def weather() -> None: 'Look.'").output_schema == {"type": "null"}
+
+    def test_a_context_is_refused_with_the_cure(self):
+        text = "from toolcrib import Context\ndef weather(x: Context): ..."
+        assert "parameter x: a file runs in a process of its own and gets no Context" in refusal(text)
+
+    def test_a_mapping_without_text_for_keys_is_refused(self):
+        assert "parameter x: the keys of a JSON object are text" in refusal("def weather(x: dict[int, str]): ...")
+
+
+class TestHostileFiles:
+    def test_nothing_of_a_file_runs_when_it_is_read(self, tmp_path):
+        marker = tmp_path / "marker"
+        act = f"open({str(marker)!r}, 'w').close()"
+        read(
+            f"""
+            import os
+            {act}
+            def mark(*args, **kwargs):
+                {act}
+                return mark
+            class Meta(type):
+                def __new__(cls, *args):
+                    {act}
+            class Shape(metaclass=Meta):
+                x: int = {act}
+                {act}
+            def __getattr__(name):
+                {act}
+            Alias = {act}
+            @(lambda f: {act})
+            def weather(a={act}, b: {act} = 1, c: "{act}" = 2, d: list[{act}] = [{act}], e: Alias = 3, f: Shape = 4, *, g: int = {act}) -> {act}:
+                "Look."
+            """
+        )
+        assert not marker.exists()
+
+    @pytest.mark.parametrize("base", ["BaseTool", "bases.BaseTool", "tool.bases.BaseTool"])
+    def test_a_base_tool_is_refused_with_the_cure(self, base):
+        message = refusal(f"from tool.bases import BaseTool\nclass Mine({base}): ...\ndef weather(): ...")
+        assert message.startswith("tools/weather.py:2: Mine is a BaseTool")
+        assert message.endswith("name its module in `modules` of toolcrib.toml, or use `crib run FILE`")
+
+    def test_a_syntax_error_is_reported_with_its_line(self):
+        assert refusal("x = 1\ndef weather(:\n").startswith("tools/weather.py:2: invalid syntax")
+
+    @pytest.mark.parametrize(
+        ("code", "words"),
+        [
+            (b"#" * 256_001, "larger than 256,000 bytes"),
+            (b"x = '\xff'", "not UTF-8 at byte 5"),
+            (b"def weather(): ...\0", "holds a NUL byte"),
+            (b"# -*- coding: utf-7 -*-\ndef weather(): ...", "declares the encoding 'utf-7'"),
+            (b"#!/usr/bin/env python\n# vim: set fileencoding=latin-1 :\ndef weather(): ...", "declares the encoding 'latin-1'"),
+            (b"x = " + b"(" * 5_000 + b")" * 5_000, "too many nested parentheses"),
+            (b"x = " + b"-" * 200_000 + b"1", "nested too deeply"),
+            (b"x = " + b"a + " * 60_000 + b"a", "nested too deeply"),
+            (b"x = a" + b".a" * 100_000, "nested too deeply"),
+            (b"if a: ...\n" + b"elif a: ...\n" * 15_000, "nested too deeply"),
+            (b"def weather(x: " + b"a | " * 50_000 + b"a): ...", "nested too deeply"),
+            (b"def weather(x: a" + b".b" * 900 + b"): ...", "nested too deeply"),
+            (b"def weather(x: " + b"list[" * 100 + b"int" + b"]" * 100 + b"): ...", "unfolds to too many types"),
+            (b"def weather(" + b",".join(b"a%d: int = 1" % i for i in range(9_000)) + b"): ...", "unfolds to too many types"),
+            (b"def weather(" + b",".join(b"a%d=1" % i for i in range(9_000)) + b"): ...", "larger than 64,000 bytes"),
+        ],
+    )  # fmt: skip
+    def test_a_file_past_the_limits_is_refused(self, code, words):
+        assert words in refusal(code)
+
+    def test_a_declared_utf_8_is_fine(self):
+        assert read(b"# -*- coding: UTF-8 -*-\ndef weather(): 'Look.'").description == "Look."
+
+    def test_a_small_file_cannot_unfold_into_a_huge_schema(self):
+        rungs = "\n".join(
+            f"class D{i}(TypedDict):\n    a: D{i + 1}\n    b: D{i + 1}\n    c: D{i + 1}" for i in range(18)
+        )
+        assert "unfolds to too many types" in refusal(f"{rungs}\nD18 = int\ndef weather(x: D0): ...")
+        alias = f"Long = Literal[{'x' * 9_000!r}]"
+        parameters = ", ".join(f"a{i}: Long" for i in range(100))
+        assert "larger than 64,000 bytes" in refusal(f"{alias}\ndef weather({parameters}): ...")
+
+    def test_bases_that_turn_in_a_circle_or_multiply_are_read_once(self):
+        text = "class A(B, TypedDict):\n    a: int\nclass B(A, TypedDict):\n    b: int\ndef weather(x: A): 'Look.'"
+        schema = read(text).parameters["properties"]["x"]  # type: ignore[index]
+        assert list(schema["properties"]) == ["b", "a"]
+        many = "class C0(TypedDict):\n    a: int\n" + "".join(
+            f"class C{i}(C{i - 1}, C{i - 1}, TypedDict): ...\n" for i in range(1, 60)
+        )
+        read(f"{many}def weather(x: C59): 'Look.'")
+
+    def test_lone_surrogates_do_not_reach_a_model(self):
+        made = read("def weather(x: str):\n    '''Look \\ud800.\n\n    Args:\n        x: A \\ud800.\n    '''")
+        (made.description + str(made.parameters)).encode()
+
+    def test_a_name_that_is_no_tool_name_is_refused_with_the_file(self):
+        assert "use 1 to 64 letters" in refusal("def run(): ...", Path("tools/we ather.py"))
+
+    def test_odd_escapes_in_a_file_raise_no_warning(self):
+        assert read(b"def weather(x: str = '\\d'): 'Look.'").parameters["properties"] == {
+            "x": {"type": "string", "default": "\\d"}
+        }
+
+    @given(
+        st.lists(
+            st.sampled_from(
+                ["def ", "weather", "(", ")", ":", "\n", "    ", "x", "int", "[", "]", "|", "'", ",", "=", "class ", "A", "...",
+                 "TypedDict", "Literal", "*", "/", "->", "None", "@", "1", "\\", "Optional", "async ", ".", "\ud7ff", "Enum"]
+            ),
+            max_size=40,
+        )
+    )  # fmt: skip
+    @settings(max_examples=300, deadline=None)
+    def test_any_file_is_a_tool_or_is_refused(self, words):
+        try:
+            made = read("".join(words).encode())
+        except ToolError as error:
+            message = error.message
+        else:
+            check_schema(made.parameters, "parameters")
+            check_schema(made.output_schema or {}, "answer")
+            message = str(PATH)
+        assert message.startswith(str(PATH))
+
+    @given(st.binary(max_size=60))
+    @settings(max_examples=200, deadline=None)
+    def test_any_bytes_are_refused_with_a_message(self, code):
+        with pytest.raises(ToolError) as caught:
+            PlainFile().read(PATH, code)
+        assert caught.value.kind in (Kind.VALIDATION, Kind.LIMIT_EXCEEDED)

@@ -1,0 +1,131 @@
+"""Loopback sites that answer with bytes as written, and an egress that may reach them."""
+
+import asyncio
+import re
+from contextlib import AsyncExitStack, suppress
+
+import pytest
+
+from toolcrib.ground.egress import Egress, Request, parse_url
+
+PATIENCE = 5
+
+
+class Site:
+    """A server that records what arrives and answers each request with what `reply(head)` gives."""
+
+    def __init__(self, reply, tls):
+        self.reply = reply
+        self.tls = tls
+        self.requests = []
+        self.connections = 0
+        self.gone = asyncio.Event()
+
+    async def __aenter__(self):
+        self.server = await asyncio.start_server(self.answer, "127.0.0.1", 0, ssl=self.tls)
+        self.port = self.server.sockets[0].getsockname()[1]
+        self.tasks = set()
+        return self
+
+    async def __aexit__(self, *_):
+        self.server.close()
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+        await self.server.wait_closed()
+
+    @property
+    def endpoint(self):
+        return f"127.0.0.1:{self.port}"
+
+    def url(self, target="/"):
+        return f"http://{self.endpoint}{target}"
+
+    async def answer(self, reader, writer):
+        task = asyncio.current_task()
+        self.tasks.add(task)
+        self.connections += 1
+        try:
+            with suppress(ConnectionError, asyncio.IncompleteReadError):
+                await self.talk(reader, writer)
+        except asyncio.CancelledError:
+            pass  # the test is over; asyncio would report the cancellation of a connection's task
+        finally:
+            self.gone.set()
+            writer.close()
+            with suppress(ConnectionError, asyncio.CancelledError):
+                await writer.wait_closed()
+            self.tasks.discard(task)
+
+    async def talk(self, reader, writer):
+        while True:
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = re.search(rb"(?i)content-length: (\d+)", head)
+            self.requests.append(head + await reader.readexactly(int(length[1]) if length else 0))
+            reply = self.reply(head)
+            if isinstance(reply, bytes):
+                writer.write(reply)
+                await writer.drain()
+                continue
+            await reply(reader, writer)
+            return
+
+
+@pytest.fixture
+async def serve():
+    """Start a site: `await serve(reply)`, the reply being bytes or a function of the request's head."""
+    async with AsyncExitStack() as stack:
+
+        async def start(reply, tls=None):
+            return await stack.enter_async_context(Site(reply if callable(reply) else lambda _: reply, tls))
+
+        yield start
+
+
+@pytest.fixture
+async def open_egress():
+    """Make an egress that is closed at the end of the test."""
+    opened = []
+
+    def make(*private, resolve=None):
+        opened.append(Egress(private=private, resolve=resolve))
+        return opened[-1]
+
+    yield make
+    for egress in opened:
+        await egress.close()
+
+
+@pytest.fixture
+def fetch():
+    """Fetch a URL, given as text, within a bounded time."""
+
+    async def run(egress, url, *, hosts=None, max_bytes=100_000, max_sent_bytes=100_000, seconds=PATIENCE, **request):
+        async with asyncio.timeout(2 * PATIENCE):
+            return await egress.fetch(
+                Request(url=parse_url(url), **request),
+                hosts=hosts,
+                max_bytes=max_bytes,
+                max_sent_bytes=max_sent_bytes,
+                timeout=seconds,
+            )
+
+    return run
+
+
+@pytest.fixture
+def names():
+    """A resolver over a table; each name gives its answers in turn, the last one for ever."""
+
+    def make(**table):
+        asked = []
+
+        async def resolve(host, port):
+            asked.append((host, port))
+            answers = table[host.replace(".", "_")]
+            return answers.pop(0) if len(answers) > 1 else answers[0]
+
+        resolve.asked = asked
+        return resolve
+
+    return make

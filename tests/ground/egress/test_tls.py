@@ -1,0 +1,78 @@
+import ssl
+from pathlib import Path
+
+import aiohttp.connector
+import pytest
+
+from toolcrib.model.errors import Kind, ToolError
+
+CERTIFICATE = Path(__file__).with_name("tls.example.pem")
+HELLO = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+
+
+@pytest.fixture
+def server_side():
+    """A TLS server's context that records the name each client asks for."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE)
+    context.asked = []
+    context.sni_callback = lambda _, name, __: context.asked.append(name)
+    return context
+
+
+@pytest.fixture
+def trusted(monkeypatch):
+    """Let the client trust the certificate of these tests."""
+    context = ssl.create_default_context(cafile=CERTIFICATE)
+    monkeypatch.setattr(aiohttp.connector, "_SSL_CONTEXT_VERIFIED", context)
+
+
+async def test_tls_is_spoken_to_the_name_over_the_checked_address(
+    serve, open_egress, fetch, names, server_side, trusted
+):
+    site = await serve(HELLO, tls=server_side)
+    egress = open_egress(site.endpoint, resolve=names(tls_example=[["127.0.0.1"]]))
+    assert (await fetch(egress, f"https://TLS.example:{site.port}/")).body == b"hello"
+    assert server_side.asked == ["tls.example"]
+    assert f"Host: tls.example:{site.port}\r\n".encode() in site.requests[0]
+
+
+async def test_a_certificate_for_another_name_is_refused_before_anything_is_sent(
+    serve, open_egress, fetch, names, server_side, trusted
+):
+    site = await serve(HELLO, tls=server_side)
+    egress = open_egress(site.endpoint, resolve=names(other_example=[["127.0.0.1"]]))
+    with pytest.raises(ToolError, match="the TLS certificate is not trusted: Hostname mismatch") as caught:
+        await fetch(egress, f"https://other.example:{site.port}/?key=hunter2", method="POST")
+    assert (caught.value.kind, caught.value.partial_side_effects) == (Kind.PERMANENT, False)
+    assert "hunter2" not in caught.value.message
+    assert site.requests == []
+
+
+async def test_a_certificate_nobody_vouches_for_is_refused(serve, open_egress, fetch, names, server_side):
+    site = await serve(HELLO, tls=server_side)
+    egress = open_egress(site.endpoint, resolve=names(tls_example=[["127.0.0.1"]]))
+    with pytest.raises(ToolError, match=r"the TLS certificate is not trusted: self.signed certificate"):
+        await fetch(egress, f"https://tls.example:{site.port}/")
+    assert site.requests == []
+
+
+async def test_a_server_without_tls_is_refused(serve, open_egress, fetch):
+    async def greet(reader, writer):
+        writer.write(HELLO)
+
+    site = await serve(lambda _: greet)
+    site.talk = greet
+    with pytest.raises(ToolError, match="the TLS handshake failed") as caught:
+        await fetch(open_egress(site.endpoint), f"https://{site.endpoint}/")
+    assert caught.value.kind is Kind.PERMANENT
+
+
+async def test_a_downgrade_to_plain_text_leaves_secrets_behind(serve, open_egress, fetch, names, server_side, trusted):
+    plain = await serve(HELLO)
+    location = f"Location: http://tls.example:{plain.port}/\r\n"
+    site = await serve(f"HTTP/1.1 302 Found\r\n{location}Content-Length: 0\r\n\r\n".encode(), tls=server_side)
+    egress = open_egress(site.endpoint, plain.endpoint, resolve=names(tls_example=[["127.0.0.1"]]))
+    await fetch(egress, f"https://tls.example:{site.port}/", headers={"Authorization": "hunter2"})
+    assert b"hunter2" in site.requests[0]
+    assert b"hunter2" not in plain.requests[0]

@@ -1,0 +1,186 @@
+"""What a job gets from the host: nothing but what it was given."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from toolcrib.ground.sandbox import Program, PythonFile, Sandbox, harden_host, strike_time
+from toolcrib.model.errors import Kind, ToolError
+
+STATE = """
+import os, signal, resource
+def main():
+    status = dict(line.split(":\\t", 1) for line in open("/proc/self/status").read().splitlines() if ":\\t" in line)
+    mask = os.umask(0)
+    return {
+        "environment": dict(os.environ),
+        "descriptors": {fd: os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")
+                        if os.path.exists(f"/proc/self/fd/{fd}") or os.path.islink(f"/proc/self/fd/{fd}")},
+        "session": os.getsid(0) == os.getpid(),
+        "umask": mask,
+        "core": resource.getrlimit(resource.RLIMIT_CORE),
+        "no_new_privs": status["NoNewPrivs"].strip(),
+        "blocked": status["SigBlk"].strip(),
+        "ignored": status["SigIgn"].strip(),
+        "cwd": os.getcwd(),
+    }
+"""
+
+
+async def test_a_script_sees_no_variable_of_the_host(run_python, monkeypatch):
+    monkeypatch.setenv("HOST_SECRET", "canary-4711")
+    ended = await run_python(STATE)
+    assert json.loads(ended.result)["value"]["environment"] == {
+        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "LANG": "C.UTF-8",
+    }
+
+
+async def test_no_process_of_the_sandbox_carries_a_variable_of_the_host(run_python, monkeypatch):
+    monkeypatch.setenv("HOST_SECRET", "canary-4711")
+    ended = await run_python(
+        "import os\n"
+        "def main():\n"
+        "    found, process = {}, os.getpid()\n"
+        "    for _ in range(3):\n"
+        "        try: found[process] = open(f'/proc/{process}/environ').read()\n"
+        "        except PermissionError: found[process] = ''\n"
+        "        process = int(open(f'/proc/{process}/stat').read().rpartition(')')[2].split()[1])\n"
+        "    return found\n"
+    )
+    environments = json.loads(ended.result)["value"]
+    assert len(environments) == 3
+    assert "canary-4711" not in str(environments)
+
+
+async def test_a_program_sees_only_the_variables_it_was_given(sandbox, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOST_SECRET", "canary-4711")
+    job = Program(argv=("/usr/bin/env",), cwd=tmp_path, environment={"GIVEN": "yes"})
+    assert (await sandbox.run(job, deadline=time.monotonic() + 10)).stdout == b"GIVEN=yes\n"
+
+
+async def test_a_script_holds_its_streams_and_its_result_pipe_and_nothing_else(run_python, tmp_path):
+    with (tmp_path / "open in the host").open("w") as file:
+        os.set_inheritable(file.fileno(), True)
+        descriptors = json.loads((await run_python(STATE)).result)["value"]["descriptors"]
+    kinds = {number: target.partition(":")[0] for number, target in descriptors.items() if "/fd" not in target}
+    assert kinds.pop("0") == "/dev/null"
+    assert kinds.pop("1") == kinds.pop("2") == "pipe"
+    assert list(kinds.values()) == ["pipe"]
+
+
+async def test_a_program_holds_its_streams_and_nothing_else(run_shell):
+    ended = await run_shell("for fd in /proc/$$/fd/*; do readlink $fd; done")
+    assert [line.partition(b":")[0] for line in ended.stdout.splitlines()] == [b"/dev/null", b"pipe", b"pipe"]
+
+
+async def test_a_program_that_a_script_starts_does_not_get_the_result_pipe(run_python):
+    ended = await run_python(
+        "import subprocess\n"
+        "def main():\n"
+        "    return subprocess.run(['/bin/sh', '-c', 'for fd in /proc/$$/fd/*; do readlink $fd; done'],\n"
+        "                          stdout=subprocess.PIPE, close_fds=False).stdout.decode()\n"
+    )
+    targets = json.loads(ended.result)["value"].splitlines()
+    assert [target.partition(":")[0] for target in targets] == ["/dev/null", "pipe", "pipe"]
+
+
+async def test_a_script_starts_in_a_clean_state_in_its_own_folder(run_python, tmp_path):
+    state = json.loads((await run_python(STATE)).result)["value"]
+    assert state["session"] is True
+    assert state["umask"] == 0o077
+    assert state["core"] == [0, 0]
+    assert state["no_new_privs"] == "1"
+    assert int(state["blocked"], 16) == 0
+    assert state["cwd"] == str(tmp_path)
+
+
+async def test_signals_that_the_host_ignores_or_blocks_reach_a_program(tmp_path):
+    before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
+    sandbox = Sandbox()
+    try:
+        job = Program(argv=("/bin/grep", "-E", "SigBlk|SigIgn", "/proc/self/status"), cwd=tmp_path)
+        ended = await sandbox.run(job, deadline=time.monotonic() + 10)
+    finally:
+        sandbox.close()
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        signal.signal(signal.SIGUSR1, before)
+    assert [int(line.split()[1], 16) for line in ended.stdout.splitlines()] == [0, 0]
+
+
+async def test_a_script_cannot_look_into_its_supervisor(run_python):
+    ended = await run_python(
+        "import ctypes, os\n"
+        "def main():\n"
+        "    libc = ctypes.CDLL(None)\n"
+        "    parent = os.pidfd_open(os.getppid())\n"
+        "    return [libc.syscall(438, parent, fd, 0) for fd in range(3, 12)]\n"  # pidfd_getfd
+    )
+    if os.geteuid() == 0:
+        pytest.skip("root looks into every process")
+    assert json.loads(ended.result)["value"] == [-1] * 9
+
+
+async def test_the_launcher_and_its_supervisors_are_not_dumpable(run_python):
+    ended = await run_python(
+        "import os\ndef main():\n    return [os.stat(f'/proc/{p}/environ').st_uid for p in ('self', os.getppid())]\n"
+    )
+    own, supervisor = json.loads(ended.result)["value"]
+    assert own == os.geteuid()
+    assert supervisor == 0
+
+
+def test_a_hardened_host_is_not_dumpable():
+    code = (
+        "import ctypes, toolcrib.ground.sandbox as s; libc = ctypes.CDLL(None); before = libc.prctl(3, 0, 0, 0, 0)\n"
+        "s.harden_host(); print(before, libc.prctl(3, 0, 0, 0, 0))"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=20, check=True)
+    assert answer.stdout.split() == [b"1", b"0"]
+    assert callable(harden_host)
+
+
+async def test_the_launcher_needs_the_standard_library_alone(run_python):
+    ended = await run_python(
+        "import sys\n"
+        "LOADED = [name.partition('.')[0] for name in sys.modules]\n"
+        "def main():\n"
+        "    return sorted(set(LOADED) - set(sys.stdlib_module_names) - {'__main__', 'sample'})\n"
+    )
+    assert json.loads(ended.result)["value"] == []
+
+
+async def test_heavy_modules_are_not_there_before_a_script_needs_them(run_python):
+    ended = await run_python("import sys\nNAMES = set(sys.modules)\ndef main():\n    return sorted(NAMES)")
+    assert not {"asyncio", "typing", "dataclasses", "inspect", "subprocess"} & set(json.loads(ended.result)["value"])
+
+
+@pytest.mark.parametrize(("seconds", "room"), [(100, 0.5), (1, 0.1)])
+def test_a_job_is_ended_early_enough_to_answer_by_the_deadline(seconds, room):
+    deadline = time.monotonic() + seconds
+    assert deadline - strike_time(deadline) == pytest.approx(room, abs=0.01)
+
+
+def test_the_report_names_what_holds_and_what_does_not():
+    assert Sandbox().report() == {
+        "guarantees": ["time", "reap", "env"],
+        "layers": ["hygiene"],
+        "missing": ["fs", "net", "proc", "priv", "mem", "pids", "disk"],
+    }
+
+
+async def test_a_guarantee_that_cannot_be_given_refuses_the_job_before_anything_starts(tmp_path):
+    sandbox = Sandbox(require=("env", "fs", "net"))
+    job = PythonFile(path=tmp_path / "sample.py", code=b"def main(): return 1", entry="main", arguments={})
+    with pytest.raises(ToolError) as caught:
+        await sandbox.run(job, deadline=time.monotonic() + 10)
+    assert caught.value.kind is Kind.SANDBOX_UNAVAILABLE
+    assert "cannot guarantee fs, net" in caught.value.message
+    assert "sandbox.require" in caught.value.message
+    assert sandbox._launcher is None

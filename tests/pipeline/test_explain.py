@@ -1,0 +1,213 @@
+"""`explain` and the call itself can never disagree: they ask the same gates."""
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolcrib import Call, Crib, Kind, Session, tool
+from toolcrib.model.verdict import Decision, confirm, deny
+
+ORDER = [
+    "rules",
+    "look-up",
+    "enabled",
+    "mode",
+    "capabilities",
+    "arguments",
+    "rate",
+    "budget",
+    "confirmation",
+    "prepare",
+]
+
+
+def test_every_gate_has_its_say_in_the_order_of_the_call():
+    @tool
+    def add(a: int, b: int) -> int:
+        """Add."""
+        return a + b
+
+    with Crib(tools=[add]) as crib:
+        explanation = crib.explain("add", a=1, b=2)
+        assert [finding.gate for finding in explanation.findings] == ORDER
+        assert explanation.allowed
+        assert {finding.verdict.decision for finding in explanation.findings} == {Decision.ALLOW}
+        assert explanation.to_json()["tool"] == "host/add@1.0.0"
+
+
+def test_a_refusal_names_the_rule_where_it_is_set_and_what_would_allow_it(project):
+    (project / "toolcrib.toml").write_text('grants = ["fs.read"]\ndisabled = ["read_file"]\n')
+    with Crib(project) as crib:
+        shell = crib.explain("shell", command="ls").to_json()["findings"][4]
+        assert shell == {
+            "gate": "capabilities",
+            "decision": "deny",
+            "reason": "shell requires shell.execute, which is not granted",
+            "rule": "requires",
+            "where": "grants in toolcrib.toml",
+            "cure": "grant it with --grant shell.execute or grants in toolcrib.toml",
+        }
+        off = crib.explain("read_file", path="x").to_json()["findings"][2]
+        assert "disabled in toolcrib.toml" in off["reason"]
+        assert "take 'read_file' out" in off["cure"]
+
+
+def test_gates_after_bad_arguments_are_not_reached_but_others_still_speak():
+    @tool(requires=["x.y"], modes=["voice"])
+    def touch(n: int) -> int:
+        """Touch."""
+        return n
+
+    with Crib(tools=[touch]) as crib:
+        decisions = {item["gate"]: item["decision"] for item in crib.explain("touch", n="x").to_json()["findings"]}
+    assert decisions["mode"] == decisions["capabilities"] == decisions["arguments"] == "deny"
+    assert decisions["rate"] == decisions["confirmation"] == "not reached"
+
+
+def test_explaining_uses_nothing_up_and_runs_nothing():
+    ran = []
+
+    @tool(calls_per_minute=1, confirm=True)
+    def touch() -> None:
+        """Touch."""
+        ran.append(1)
+
+    with Crib(tools=[touch]) as crib:
+        token = crib.call_sync("touch").error.details["confirmation"]
+        session = crib.session(max_calls=1)
+        call = Call(name="touch", confirmation=token, session=session)
+        for _ in range(3):
+            assert crib.explain(call).allowed
+        assert ran == []
+        assert crib.call_sync(call).ok
+        assert not crib.explain(call).allowed
+
+
+class Moody:
+    """A rule that judges by what is in the arguments."""
+
+    name = "moody"
+
+    def concerns(self, tool):
+        return tool.name != "plain"
+
+    def __call__(self, tool, call):
+        word = call.arguments.get("word")
+        if word == "no":
+            return deny("no means no", rule=self.name)
+        return (
+            confirm("maybe", rule=self.name)
+            if word == "maybe"
+            else deny("unknown", rule=self.name)
+            if tool is None and word == "x"
+            else _allow()
+        )
+
+
+def _allow():
+    from toolcrib.model.verdict import ALLOW
+
+    return ALLOW
+
+
+def make_crib(disabled):
+    def body(n: int = 0, word: str = "") -> int:
+        """Take a number and a word."""
+        return n
+
+    tools = [
+        tool(name="plain")(lambda n=0, word="": n),
+        tool(name="voice_only", modes=["voice"])(lambda n=0, word="": n),
+        tool(name="needy", requires=["net.http"])(body),
+        tool(name="asking", confirm=True)(lambda n=0, word="": n),
+        tool(name="rare", calls_per_minute=2)(lambda n=0, word="": n),
+    ]
+    for function in tools:
+        function.__doc__ = "Take a number and a word."
+    return Crib(tools=tools, rules=[Moody()], disabled=disabled, environment={}, builtins=False)
+
+
+calls = st.builds(
+    lambda name, arguments, mode, session, grants, deep, token: (name, arguments, mode, session, grants, deep, token),
+    st.sampled_from(["plain", "voice_only", "needy", "asking", "rare", "nobody", "plain@9", "host/plain"]),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "n": st.sampled_from([0, 1, "1", None, True]),
+            "word": st.sampled_from(["", "no", "maybe", "x", 5]),
+            "extra": st.just(1),
+        },
+    ),
+    st.sampled_from([None, "text", "voice"]),
+    st.sampled_from([None, "text", "voice"]),
+    st.sampled_from([None, frozenset(), frozenset({"net.*"})]),
+    st.booleans(),
+    st.booleans(),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(calls, min_size=1, max_size=8), st.sampled_from([[], ["plain"], ["needy", "asking"]]), st.booleans())
+def test_what_explain_says_is_what_the_call_does(wishes, disabled, grant):
+    crib = make_crib(disabled)
+    if grant:
+        crib = Crib(
+            tools=crib._catalog._bundles["host"].values(),
+            rules=[Moody()],
+            grants=["net.http"],
+            disabled=disabled,
+            environment={},
+            builtins=False,
+        )
+    session = {mode: Session(id=mode, mode=mode, max_calls=3) for mode in ("text", "voice")}
+
+    async def compare():
+        for name, arguments, mode, session_mode, grants, deep, confirmed in wishes:
+            parent = None
+            for _ in range(11 if deep else 0):
+                parent = Call(name="plain", parent=parent)
+            call = Call(
+                name=name,
+                arguments=arguments,
+                mode=mode,
+                session=session.get(session_mode),
+                grants=grants,
+                parent=parent,
+            )
+            if confirmed:
+                asked = await crib.call(call)
+                token = asked.error.details.get("confirmation") if asked.error else None
+                call = Call(
+                    name=name,
+                    arguments=arguments,
+                    mode=mode,
+                    session=session.get(session_mode),
+                    grants=grants,
+                    parent=parent,
+                    confirmation=token,
+                )
+            explanation = crib.explain(call)
+            result = await crib.call(call)
+            if explanation.refusal is None:
+                assert result.ok, (call, result)
+            else:
+                assert result.error is not None, (call, explanation)
+                assert result.error.details["gate"] == explanation.refusal.gate
+                assert result.error.kind is explanation.refusal.verdict.kind
+                assert explanation.refusal.verdict.reason in result.error.message
+        await crib.close()
+
+    asyncio.run(compare())
+
+
+@pytest.mark.parametrize("name", ["plain", "voice_only", "needy", "asking", "rare"])
+def test_the_quick_way_and_the_full_way_agree(name):
+    """A plain call skips gates that do not concern the tool; a call with a session passes them all."""
+    for arguments in ({}, {"n": "x"}, {"word": "no"}, {"word": "maybe"}, {"extra": 1}):
+        with make_crib([]) as crib:
+            quick = crib.call_sync(name, arguments)
+            full = crib.call_sync(Call(name=name, arguments=arguments))
+            assert (quick.ok, quick.error and quick.error.kind) == (full.ok, full.error and full.error.kind)
+            assert quick.error is None or quick.error.kind is not Kind.INTERNAL

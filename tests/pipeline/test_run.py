@@ -1,0 +1,676 @@
+"""Running: deadlines, cancellation, retries, failures, answers. The pipeline never raises."""
+
+import asyncio
+import logging
+import threading
+import time
+
+import pytest
+
+from toolcrib import Call, Context, Cost, Kind, RetryPolicy, Session, ToolError, tool
+from toolcrib.model.result import Intent, Outcome
+
+
+@tool
+async def forever() -> None:
+    """Wait for ever."""
+    await asyncio.Event().wait()
+
+
+async def test_a_tool_that_waits_too_long_is_stopped_and_says_so(crib_of):
+    ended = []
+
+    @tool(timeout=0.05)
+    async def slow() -> None:
+        """Wait for ever."""
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
+
+    result = await crib_of(slow).call("slow")
+    assert result.error.kind is Kind.TIMEOUT
+    assert result.error.partial_side_effects
+    assert not result.error.retryable
+    assert "slow was stopped after 0.0" in result.error.message
+    assert ended == [True]
+    assert asyncio.current_task().cancelling() == 0
+
+
+async def test_the_default_time_limit_is_a_setting(crib_of):
+    result = await crib_of(forever, timeout_ms=40).call("forever")
+    assert result.error.kind is Kind.TIMEOUT
+
+
+async def test_a_caller_can_only_shorten_the_time(crib_of):
+    crib = crib_of(forever, timeout_ms=60)
+    assert (await crib.call(Call(name="forever", deadline=time.monotonic() + 0.01))).error.kind is Kind.TIMEOUT
+    assert (await crib.call(Call(name="forever", deadline=time.monotonic() + 1000))).error.kind is Kind.TIMEOUT
+    gone = await crib.call(Call(name="forever", deadline=time.monotonic() - 1))
+    assert "had passed before" in gone.error.message
+    assert not gone.error.partial_side_effects
+
+
+async def test_each_of_many_calls_is_stopped_at_its_own_time(crib_of):
+    tools = []
+    for number, seconds in enumerate([0.3, 0.05, 0.2, 0.1]):
+
+        async def wait() -> None:
+            """Wait for ever."""
+            await asyncio.Event().wait()
+
+        tools.append(tool(name=f"wait{number}", timeout=seconds)(wait))
+    crib = crib_of(*tools)
+    order = []
+
+    async def one(name):
+        assert (await crib.call(name)).error.kind is Kind.TIMEOUT
+        order.append(name)
+
+    await asyncio.gather(*(one(f"wait{number}") for number in range(4)))
+    assert order == ["wait1", "wait3", "wait2", "wait0"]
+
+
+async def test_cancelling_the_caller_cancels_the_tool_and_is_written_down(crib_of):
+    started, ended = asyncio.Event(), []
+
+    @tool
+    async def slow() -> None:
+        """Wait for ever."""
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+
+    crib = crib_of(slow)
+    task = asyncio.create_task(crib.call("slow"))
+    await started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended == ["cancelled"]
+    assert [line["error"] for line in crib.journal.read()] == ["CANCELLED"]
+
+
+async def test_the_callers_own_timeout_is_not_mistaken_for_ours(crib_of):
+    crib = crib_of(forever)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.02):
+            await crib.call("forever")
+
+
+async def test_a_call_made_while_its_task_is_being_cancelled_still_has_a_deadline(crib_of):
+    crib = crib_of(forever, timeout_ms=30)
+    results = []
+
+    async def clean_up():
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            results.append(await crib.call("forever"))
+            raise
+
+    task = asyncio.create_task(clean_up())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert results[0].error.kind is Kind.TIMEOUT
+
+
+async def test_a_tool_that_swallows_its_cancellation_is_struck_again(crib_of, monkeypatch):
+    monkeypatch.setattr("toolcrib.pipeline.deadline.STRIKE_AGAIN_SECONDS", 0.02)
+
+    @tool(timeout=0.02)
+    async def stubborn() -> None:
+        """Swallow the first cancellation."""
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            await asyncio.Event().wait()
+
+    result = await crib_of(stubborn).call("stubborn")
+    assert result.error.kind is Kind.TIMEOUT
+    assert asyncio.current_task().cancelling() == 0
+
+
+async def test_an_answer_that_comes_after_the_stop_does_not_count(crib_of):
+    @tool(timeout=0.02)
+    async def late() -> int:
+        """Answer after being stopped."""
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return 5
+
+    result = await crib_of(late).call("late")
+    assert result.error.kind is Kind.TIMEOUT
+    assert asyncio.current_task().cancelling() == 0
+
+
+async def test_a_tool_that_cancels_itself_fails_without_cancelling_its_caller(crib_of):
+    @tool
+    async def gives_up() -> None:
+        """Raise the wrong thing."""
+        raise asyncio.CancelledError
+
+    result = await crib_of(gives_up).call("gives_up")
+    assert result.error.kind is Kind.CANCELLED
+
+
+async def test_a_tool_runs_in_the_task_of_its_caller(crib_of):
+    @tool
+    async def which() -> bool:
+        """Tell whether the task is the caller's."""
+        await asyncio.sleep(0)
+        return asyncio.current_task() is mine
+
+    mine = asyncio.current_task()
+    assert (await crib_of(which).call("which")).value is True
+
+
+async def test_a_plain_function_runs_inline_and_is_told_about_when_it_holds_the_loop(crib_of, caplog):
+    threads = []
+
+    @tool
+    def blocks() -> None:
+        """Hold the loop."""
+        threads.append(threading.current_thread())
+        until = time.monotonic() + 0.06
+        while time.monotonic() < until:
+            pass
+
+    result = await crib_of(blocks).call("blocks")
+    assert result.ok
+    assert threads == [threading.current_thread()]
+    assert "@tool(thread=True)" in result.meta["warnings"][0]
+    assert "held everything else up" in caplog.text
+
+
+async def test_a_plain_function_past_its_limit_is_measured_and_not_interrupted(crib_of):
+    @tool
+    def blocks() -> int:
+        """Hold the loop."""
+        until = time.monotonic() + 0.06
+        while time.monotonic() < until:
+            pass
+        return 1
+
+    result = await crib_of(blocks, timeout_ms=10).call("blocks")
+    assert result.value == 1
+    assert "time limit of 0.01 s" in result.meta["warnings"][0]
+
+
+async def test_a_function_that_asks_for_a_thread_gets_one_and_can_be_given_up(crib_of):
+    release = threading.Event()
+
+    @tool(thread=True, timeout=0.05)
+    def hangs() -> None:
+        """Hang."""
+        release.wait(10)
+
+    @tool(thread=True)
+    def where() -> str:
+        """Tell the thread."""
+        return threading.current_thread().name
+
+    crib = crib_of(hangs, where)
+    assert (await crib.call("where")).value == "toolcrib where"
+    result = await crib.call("hangs")
+    release.set()
+    assert result.error.kind is Kind.TIMEOUT
+
+
+async def test_an_explicit_time_limit_moves_a_plain_function_to_a_thread(crib_of):
+    @tool(timeout=5)
+    def where() -> str:
+        """Tell the thread."""
+        return threading.current_thread().name
+
+    assert (await crib_of(where).call("where")).value == "toolcrib where"
+
+
+async def test_threads_are_bounded_and_the_refusal_is_polite(crib_of):
+    from toolcrib.runners import function as module
+
+    release = threading.Event()
+
+    @tool(thread=True)
+    def waits() -> None:
+        """Wait to be released."""
+        release.wait(10)
+
+    crib = crib_of(waits)
+    crib._plugins.runners["function"] = crib._pipeline._runners["function"] = module.FunctionRunner(max_threads=2)
+    tasks = [asyncio.create_task(crib.call("waits")) for _ in range(3)]
+    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED, timeout=5)
+    release.set()
+    refused = done.pop().result()
+    assert refused.error.kind is Kind.OVERLOADED
+    assert refused.error.retryable
+    assert [result.ok for result in await asyncio.gather(*tasks)].count(True) == 2
+
+
+@pytest.mark.spec("S4-28")
+@pytest.mark.parametrize("make_async", [False, True])
+async def test_an_unexpected_exception_is_logged_whole_and_answered_plainly(crib_of, caplog, make_async):
+    if make_async:
+
+        @tool
+        async def breaks() -> None:
+            """Break."""
+            raise ValueError("password=hunter2")
+
+    else:
+
+        @tool
+        def breaks() -> None:
+            """Break."""
+            raise ValueError("password=hunter2")
+
+    result = await crib_of(breaks).call("breaks")
+    assert result.error.kind is Kind.INTERNAL
+    assert result.error.partial_side_effects
+    assert result.error.message == "breaks failed unexpectedly (ValueError); the log has the details"
+    assert "hunter2" not in str(result.to_json())
+    assert "hunter2" in caplog.text
+    assert 'raise ValueError("password=hunter2")' in caplog.text
+
+
+@pytest.mark.parametrize(
+    "problem", [SystemExit(3), RecursionError(), StopIteration(), BaseExceptionGroup("g", [SystemExit()])]
+)
+async def test_nothing_that_a_tool_raises_escapes(crib_of, problem):
+    @tool
+    async def breaks() -> None:
+        """Break."""
+        raise problem
+
+    result = await crib_of(breaks).call("breaks")
+    assert result.error.kind is Kind.INTERNAL
+
+
+async def test_an_interrupt_of_the_host_program_is_let_through(crib_of):
+    @tool
+    def interrupted() -> None:
+        """Be interrupted."""
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        await crib_of(interrupted).call("interrupted")
+
+
+@pytest.mark.spec("S2-64")
+async def test_a_tool_error_is_handed_on_as_it_was_raised(crib_of):
+    @tool
+    def conflict() -> None:
+        """Find a conflict."""
+        raise ToolError(
+            Kind.CONFLICT,
+            "changed meanwhile",
+            retryable=True,
+            partial_side_effects=False,
+            details={"version": 2},
+            value={"seen": 1},
+        )
+
+    result = await crib_of(conflict).call("conflict")
+    assert result.to_json()["error"] == {
+        "type": "CONFLICT",
+        "message": "changed meanwhile",
+        "retryable": True,
+        "partialSideEffects": False,
+        "details": {"version": 2},
+    }
+    assert result.value == {"seen": 1}
+    assert result.error.__traceback__ is None
+    assert result.error.__context__ is None
+
+
+def failing(times: int, problem: Exception, **options):
+    attempts = []
+
+    @tool(**options)
+    async def flaky() -> int:
+        """Fail a few times."""
+        attempts.append(time.monotonic())
+        if len(attempts) <= times:
+            raise problem
+        return len(attempts)
+
+    return flaky, attempts
+
+
+TRANSIENT = ToolError(Kind.TRANSIENT, "busy", retryable=True)
+
+
+def without_waiting(crib):
+    waits = []
+
+    async def sleep(seconds):
+        waits.append(seconds)
+
+    crib._pipeline._sleep = sleep
+    return waits
+
+
+@pytest.mark.spec("S3-35", "S3-56")
+async def test_an_explicit_policy_waits_exactly_as_it_says(crib_of):
+    policy = RetryPolicy(max_attempts=3, initial_delay=1, max_delay=60, multiplier=2)
+    flaky, attempts = failing(2, TRANSIENT, retry=policy)
+    crib = crib_of(flaky)
+    waits = without_waiting(crib)
+    result = await crib.call("flaky")
+    assert result.value == 3
+    assert result.meta["attempts"] == 3
+    assert waits == [1, 2]
+    assert len(attempts) == 3
+
+
+@pytest.mark.spec("S3-35")
+async def test_a_policy_never_tries_more_often_than_it_says(crib_of):
+    flaky, attempts = failing(9, TRANSIENT, retry=RetryPolicy(max_attempts=2, initial_delay=0))
+    crib = crib_of(flaky)
+    result = await crib.call("flaky")
+    assert result.error.kind is Kind.TRANSIENT
+    assert len(attempts) == 2
+
+
+@pytest.mark.spec("S2-11")
+@pytest.mark.parametrize(
+    ("options", "problem", "expected"),
+    [
+        ({}, TRANSIENT, 1),
+        ({"idempotent": True}, TRANSIENT, 3),
+        ({"idempotent": True}, ConnectionResetError(), 3),
+        ({"idempotent": True}, ToolError(Kind.PERMANENT, "no"), 1),
+        ({"idempotent": True}, ToolError(Kind.VALIDATION, "no"), 1),
+        ({"idempotent": True}, ValueError("no"), 1),
+        ({"idempotent": True}, ToolError(Kind.TRANSIENT, "x", retryable=True, partial_side_effects=True), 3),
+        (
+            {"retry": RetryPolicy(max_attempts=3)},
+            ToolError(Kind.TRANSIENT, "x", retryable=True, partial_side_effects=True),
+            3,
+        ),
+    ],
+)
+async def test_only_what_may_be_repeated_is_repeated(crib_of, options, problem, expected):
+    flaky, attempts = failing(9, problem, **options)
+    crib = crib_of(flaky)
+    without_waiting(crib)
+    assert not (await crib.call("flaky")).ok
+    assert len(attempts) == expected
+
+
+async def test_nothing_is_repeated_in_voice_mode(crib_of):
+    flaky, attempts = failing(9, TRANSIENT, idempotent=True)
+    crib = crib_of(flaky)
+    without_waiting(crib)
+    await crib.call(Call(name="flaky", session=Session(id="s", mode="voice")))
+    assert len(attempts) == 1
+
+
+async def test_no_attempt_is_made_that_the_deadline_would_not_allow(crib_of):
+    flaky, attempts = failing(9, TRANSIENT, retry=RetryPolicy(max_attempts=9, initial_delay=100))
+    crib = crib_of(flaky)
+    waits = without_waiting(crib)
+    assert (await crib.call("flaky")).error.kind is Kind.TRANSIENT
+    assert len(attempts) == 1
+    assert waits == []
+
+
+async def test_our_own_default_waits_are_spread_out(crib_of):
+    seen = set()
+    for _ in range(8):
+        flaky, _ = failing(1, TRANSIENT, idempotent=True)
+        crib = crib_of(flaky)
+        waits = without_waiting(crib)
+        await crib.call("flaky")
+        assert 0 <= waits[0] <= 0.3
+        seen.add(waits[0])
+    assert len(seen) > 1
+
+
+@pytest.mark.parametrize(
+    ("hint", "value", "fits"),
+    [
+        (int, 3, True),
+        (int, "3", False),
+        (int, True, False),
+        (str, "x", True),
+        (str, None, False),
+        (list[int], [1, 2], True),
+        (list[int], [1, "2"], False),
+        (dict[str, int], {"a": 1}, True),
+        (int, object(), False),
+        (float, float("nan"), False),
+    ],
+)
+async def test_what_a_tool_returns_is_what_it_promises(crib_of, hint, value, fits):
+    def gives():
+        """Give a value."""
+        return value
+
+    gives.__annotations__["return"] = hint
+    result = await crib_of(gives).call("gives")
+    assert result.ok is fits
+    if not fits:
+        assert result.error.kind is Kind.OUTPUT_INVALID
+        assert result.error.partial_side_effects
+        assert result.value is None
+
+
+@pytest.mark.parametrize(
+    "value", [object(), {"x": b"raw"}, [float("inf")], {"a": [float("nan")]}, 2**70, [2**70], "\ud800", {1, object()}]
+)
+async def test_an_answer_that_is_not_json_is_refused_even_without_a_promise(crib_of, value):
+    def gives():
+        """Give a value."""
+        return value
+
+    result = await crib_of(gives).call("gives")
+    assert result.error.kind is Kind.OUTPUT_INVALID
+
+
+async def test_an_answer_without_a_promise_becomes_plain_json(crib_of):
+    import datetime
+    import pathlib
+    import uuid
+
+    def gives():
+        """Give a value."""
+        return {
+            "at": datetime.date(2026, 1, 2),
+            "id": uuid.UUID(int=1),
+            "where": pathlib.PurePosixPath("/x"),
+            "set": {1},
+        }
+
+    result = await crib_of(gives).call("gives")
+    assert result.value == {"at": "2026-01-02", "id": str(uuid.UUID(int=1)), "where": "/x", "set": [1]}
+
+
+@pytest.mark.spec("S2-14")
+async def test_a_late_answer_is_handed_over_with_a_warning(crib_of, caplog):
+    @tool(latency_budget_ms=1)
+    async def late() -> int:
+        """Be late."""
+        await asyncio.sleep(0.005)
+        return 1
+
+    result = await crib_of(late).call("late")
+    assert result.value == 1
+    assert "its budget is 1 ms" in result.meta["warnings"][0]
+    assert "its budget is 1 ms" in caplog.text
+
+
+@pytest.mark.spec("S3-36")
+async def test_the_cost_of_a_call_is_told_and_written_down(crib_of):
+    @tool(cost=Cost(per_invocation=0.01, per_minute=0.0, currency="EUR"))
+    def costly() -> int:
+        """Cost something."""
+        return 1
+
+    crib = crib_of(costly)
+    result = await crib.call("costly")
+    assert result.meta["cost"] == {"amount": 0.01, "currency": "EUR"}
+    assert next(crib.journal.read())["cost"] == {"amount": 0.01, "currency": "EUR"}
+
+
+@pytest.mark.spec("S4-24")
+async def test_each_execution_is_logged_without_its_arguments(crib_of, caplog):
+    @tool
+    def greet(secret: str) -> str:
+        """Greet."""
+        return secret
+
+    crib = crib_of(greet)
+    with caplog.at_level(logging.INFO, "toolcrib"):
+        await crib.call("greet", secret="hunter2")
+        await crib.call("greet", secret=5)
+    texts = [record.getMessage() for record in caplog.records]
+    assert "starts for local" in texts[0]
+    assert "greet succeeded after" in texts[1]
+    assert "VALIDATION" in texts[2]
+    assert "hunter2" not in caplog.text
+    lines = list(crib.journal.read())
+    assert [(line["ok"], line.get("error")) for line in lines] == [(True, None), (False, "VALIDATION")]
+    assert "hunter2" not in str(lines)
+
+
+async def test_a_tool_may_call_another_within_what_it_declares_itself(crib_of):
+    @tool(requires=["net.http"])
+    def inner(n: int) -> int:
+        """Double."""
+        return 2 * n
+
+    @tool(requires=["net.http"])
+    async def outer(n: int, context: Context) -> dict:
+        """Call another."""
+        result = await context.call("inner", n=n)
+        return {"value": result.value, "caller": context.caller}
+
+    @tool
+    async def sneaky(n: int, context: Context) -> str:
+        """Call another without declaring what it needs."""
+        result = await context.call("inner", {"n": n})
+        return result.error.kind
+
+    crib = crib_of(inner, outer, sneaky, grants=["net.http"])
+    assert (await crib.call(Call(name="outer", arguments={"n": 2}, caller="ann"))).value == {
+        "value": 4,
+        "caller": "ann",
+    }
+    assert (await crib.call("sneaky", n=2)).value == "CAPABILITY_MISSING"
+
+
+async def test_tools_that_call_each_other_end_at_ten_deep(crib_of):
+    @tool
+    async def again(n: int, context: Context) -> int:
+        """Call itself."""
+        result = await context.call("again", n=n + 1)
+        return n if result.error and result.error.kind is Kind.CHAIN_TOO_DEEP else result.value
+
+    assert (await crib_of(again).call("again", n=0)).value == 10
+
+
+async def test_a_nested_call_has_only_the_time_that_is_left(crib_of):
+    @tool(timeout=60)
+    async def inner() -> None:
+        """Wait for ever."""
+        await asyncio.Event().wait()
+
+    @tool(timeout=0.05)
+    async def outer(context: Context) -> str:
+        """Call something slow."""
+        result = await context.call("inner")
+        return result.error.kind
+
+    result = await crib_of(inner, outer).call("outer")
+    assert result.error.kind is Kind.TIMEOUT
+    assert asyncio.current_task().cancelling() == 0
+
+
+async def test_a_tool_can_put_an_event_on_record(crib_of):
+    @tool
+    def noted(context: Context) -> None:
+        """Note something."""
+        context.audit("noticed", {"n": 1})
+
+    crib = crib_of(noted)
+    await crib.call(Call(name="noted", caller="ann"))
+    line = next(crib.journal.read())
+    assert (line["event"], line["tool"], line["caller"], line["data"]) == (
+        "noticed",
+        "host/noted@1.0.0",
+        "ann",
+        {"n": 1},
+    )
+
+
+async def test_intents_arrive_in_their_order(crib_of):
+    @tool
+    def asks():
+        """Ask for something."""
+        return Outcome(value=1, intents=(Intent(type="A"), Intent(type="B", fields={"after": "turn"})))
+
+    result = await crib_of(asks).call("asks")
+    assert result.to_json()["intents"] == [{"type": "A"}, {"type": "B", "after": "turn"}]
+
+
+async def test_calls_side_by_side_do_not_mix(crib_of):
+    @tool
+    async def echo(n: int) -> int:
+        """Echo after a turn or two."""
+        for _ in range(n % 3):
+            await asyncio.sleep(0)
+        return n
+
+    crib = crib_of(echo)
+    results = await crib.call_all(Call(name="echo", arguments={"n": n}, id=f"c{n}") for n in range(200))
+    assert [result.value for result in results] == list(range(200))
+    assert [result.meta["callId"] for result in results] == [f"c{n}" for n in range(200)]
+
+
+def test_one_crib_serves_several_event_loops_and_threads():
+    from toolcrib import Crib
+
+    @tool(timeout=0.2)
+    async def slow() -> None:
+        """Wait for ever."""
+        await asyncio.Event().wait()
+
+    crib = Crib(tools=[slow])
+    kinds = []
+
+    def work():
+        for _ in range(2):
+            kinds.append(asyncio.run(crib.call("slow")).error.kind)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert kinds == [Kind.TIMEOUT] * 6
+    asyncio.run(crib.close())
+
+
+def test_code_that_is_not_async_has_its_own_door():
+    from toolcrib import Crib
+
+    @tool
+    async def add(a: int, b: int) -> int:
+        """Add."""
+        return a + b
+
+    with Crib(tools=[add]) as crib:
+        assert crib.call_sync("add", a=1, b=2).value == 3
+        assert crib.call_sync("add", {"a": 1}, b=2).value == 3
+
+
+async def test_the_other_door_is_closed_inside_an_event_loop(crib_of):
+    with pytest.raises(RuntimeError, match="await crib.call"):
+        crib_of(forever).call_sync("forever")
