@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test lint bench bench-peers docs clean
 
 demo: $(READY)
 	@$(BIN)/python examples/demo.py
@@ -19,7 +19,13 @@ lint: $(READY)
 	@$(BIN)/lint-imports
 
 bench: $(READY)
-	@$(BIN)/python benchmarks/run.py
+	@$(BIN)/python benchmarks/run.py $(ARGS)
+
+# The frameworks that we compare ourselves with, in an environment of their own beside ours.
+bench-peers: $(READY)
+	@test -x benchmarks/.envs/peers/bin/python || $(PYTHON) -m venv benchmarks/.envs/peers
+	@benchmarks/.envs/peers/bin/python -m pip install -q --disable-pip-version-check openai-agents pydantic-ai-slim fastmcp langchain-core -e .
+	@$(BIN)/python benchmarks/run.py peers
 
 docs: $(READY)
 	@$(BIN)/python docs/generate.py

@@ -432,6 +432,7 @@ def test_what_a_partial_binds_is_hidden_from_the_model():
     assert made.parameters["properties"] == {"question": {"type": "string"}}
     assert "secret" not in str(made.parameters)
     assert run_of(bound).call(question="why") == "why secret 2"
+    assert tool_of(functools.partial(tool(version="4.0")(ask), days=2)).version == "4.0"
     first = functools.partial(ask, "why")
     assert list(tool_of(first).parameters["properties"]) == ["api_key", "days"]  # type: ignore[call-overload]
 

@@ -66,7 +66,7 @@ class TestWhatAFileSays:
                 """
             '''
         ).encode()
-        assert read(code) == Tool(
+        wanted = Tool(
             name="weather",
             description="Look up the weather.",
             documentation="It asks a station nearby.",
@@ -85,6 +85,7 @@ class TestWhatAFileSays:
             source_type="file",
             origin=Origin(place="tools/weather.py", line=5),
         )
+        assert vars(read(code)) == vars(wanted)
         assert read(code).warnings == ()
 
     def test_the_bytes_that_were_read_are_the_bytes_that_run(self):

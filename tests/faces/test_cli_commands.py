@@ -1,74 +1,16 @@
-"""Every command but `call`, in this process."""
+"""Every command that looks at tools but `call`, and help, in this process."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from toolcrib import __version__
 from toolcrib.faces.cli.codes import MEANINGS, ExitCode
 from toolcrib.faces.cli.commands import cli
-from toolcrib.faces.cli.opening import find_project, name_caller
 from toolcrib.faces.cli.printing import visible
-from toolcrib.model.errors import SettingsError
-
-
-@pytest.mark.spec("S4-31")
-def test_init_writes_a_tool_and_a_test_of_it_that_passes(crib, tmp_path, monkeypatch):
-    folder = tmp_path / "new project"
-    ended = crib("init", str(folder))
-    assert ended.code == 0
-    assert [line.split()[-1] for line in ended.out.splitlines() if line.startswith("wrote")] == [
-        "toolcrib.toml",
-        "tools/greet.py",
-        "tests/test_greet.py",
-        ".gitignore",
-    ]
-    monkeypatch.chdir(folder)
-    assert crib("call", "greet", "name=Ada").out == "Hello, Ada!\n"
-    assert crib("check", "--strict").code == 0
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
-        cwd=folder,
-        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        capture_output=True,
-        text=True,
-        timeout=50,
-        check=False,
-    )
-    assert (done.returncode, "3 passed" in done.stdout) == (0, True), done.stdout
-
-
-def test_init_says_what_to_do_next(crib, tmp_path, monkeypatch):
-    assert "\n  cd sub\n  crib call greet name=Ada\n" in crib("init", "sub").out
-    monkeypatch.chdir(tmp_path / "sub")
-    assert "\n  cd" not in crib("init").out
-
-
-def test_init_overwrites_nothing(crib, tmp_path):
-    folder = tmp_path / "old"
-    (folder / "tools").mkdir(parents=True)
-    (folder / "tools" / "greet.py").write_text("mine")
-    (folder / "toolcrib.toml").symlink_to(tmp_path / "nowhere")
-    (folder / ".gitignore").write_text("*.log")
-    ended = crib("init", str(folder))
-    assert (folder / "tools" / "greet.py").read_text() == "mine"
-    assert not (tmp_path / "nowhere").exists()
-    assert (folder / ".gitignore").read_text() == "*.log\n.toolcrib/\n"
-    assert "kept   tools/greet.py" in ended.out
-    crib("init", str(folder))
-    assert (folder / ".gitignore").read_text() == "*.log\n.toolcrib/\n"
-
-
-def test_init_into_a_file_is_wrong_use(crib, host_module):
-    (host_module / "file").write_text("")
-    assert crib("init", "file").code == 2
-    assert crib("init", "file/below").code == 2
 
 
 def test_list_shows_each_tool_by_the_name_that_calls_it(crib):
@@ -271,28 +213,6 @@ def test_run_reports_a_file_that_holds_no_tool(crib, host_module, text, code, co
     assert crib("run").code == 2
 
 
-def test_doctor_shows_the_settings_in_force_and_where_each_is_set(crib, monkeypatch):
-    monkeypatch.setenv("TOOLCRIB_TIMEOUT_MS", "1500")
-    ended = crib("doctor")
-    assert ended.code == 0
-    rows = {line.split()[0]: line for line in ended.out.splitlines() if line}
-    assert rows["modules"].split(maxsplit=2)[1:] == ["crib_cli_host", "toolcrib.toml"]
-    assert rows["timeout_ms"].split(maxsplit=2)[1:] == ["1500", "the environment"]
-    assert rows["max_steps"].endswith("the default")
-    assert rows["toolcrib:"].endswith(__version__)
-    assert rows["caller:"].endswith(name_caller())
-    assert "sandbox guarantees:" in ended.out
-    report = json.loads(crib("doctor", "--json").out)
-    assert report["settings"]["timeout_ms"] == {"value": "1500", "where": "the environment"}
-    assert set(report["sandbox"]) >= {"guarantees", "missing"}
-    assert report["problems"] == []
-
-
-def test_doctor_names_problems(crib, host_module):
-    (host_module / "tools" / "broken.py").write_text("def broken(:\n")
-    assert "broken.py:1" in crib("doctor").out
-
-
 def test_an_unknown_command_is_met_with_the_one_that_was_meant(crib):
     ended = crib("lst")
     assert ended.code == 2
@@ -339,13 +259,13 @@ def test_completion_scripts_call_the_program(crib, shell):
 
 @pytest.fixture
 def complete(crib, monkeypatch):
-    """What a shell would offer for the last of the words."""
+    """Ask as a shell does for what the last of the words may become."""
 
-    def ask(words: str) -> list[str]:
+    def ask(words: str):
         monkeypatch.setenv("_CRIB_COMPLETE", "zsh_complete")
         monkeypatch.setenv("COMP_WORDS", words)
         monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
-        return crib().out.splitlines()[1::3]
+        return crib()
 
     return ask
 
@@ -362,43 +282,13 @@ def complete(crib, monkeypatch):
     ],
 )
 def test_commands_and_tool_names_complete(complete, words, completed):
-    assert complete(words) == completed
+    assert complete(words).out.splitlines()[1::3] == completed
 
 
 def test_a_project_that_cannot_be_opened_completes_nothing(complete, host_module):
     (host_module / "toolcrib.toml").write_text("nonsense = 1\n")
-    assert complete("crib show a") == []
-
-
-def test_the_project_is_the_nearest_folder_with_settings_else_the_current_one(tmp_path):
-    below = tmp_path / "a" / "b"
-    below.mkdir(parents=True)
-    assert find_project(below) == below
-    (tmp_path / "toolcrib.toml").write_text("")
-    assert find_project(below) == tmp_path
-    (below / "toolcrib.toml").write_text("")
-    assert find_project(below) == below
-
-
-def test_settings_that_a_stranger_put_further_up_are_refused(tmp_path):
-    below = tmp_path / "mine"
-    below.mkdir()
-    (tmp_path / "toolcrib.toml").write_text("")
-    stranger = os.getuid() + 4711
-
-    def owner_of(path: Path) -> int:
-        return stranger if path.name == "toolcrib.toml" else os.getuid()
-
-    with pytest.raises(SettingsError, match="belongs to another user; if you trust it, write: -C "):
-        find_project(below, owner_of)
-    assert find_project(tmp_path, owner_of) == tmp_path
-    assert find_project(below, lambda _: stranger) == tmp_path
-
-
-def test_a_folder_that_is_none_is_wrong_use(crib):
-    ended = crib("-C", "absent", "list")
-    assert ended.code == 2
-    assert "absent is not a folder; make one with: crib init" in ended.err
+    ended = complete("crib show a")
+    assert (ended.code, ended.out.strip(), ended.err) == (0, "", "")
 
 
 def test_what_a_terminal_would_obey_is_made_visible():
@@ -415,9 +305,3 @@ def test_hostile_texts_of_a_tool_stay_in_their_cell(crib, host_module):
         assert ended.code == 0
         assert "\x1b" not in ended.out + ended.err
     assert "Ev\\x1b[2Jil [bold]text[/bold] \\u202e." in crib("list").out
-
-
-def test_the_caller_is_the_user_of_the_system_and_not_of_the_environment(monkeypatch):
-    monkeypatch.setenv("USER", "somebody-else")
-    monkeypatch.setenv("LOGNAME", "somebody-else")
-    assert name_caller() != "somebody-else"

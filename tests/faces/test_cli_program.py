@@ -20,7 +20,9 @@ HEAVY = ("click", "rich", "aiohttp", "tree_sitter", "tree_sitter_bash", "re2", "
 
 def run(folder: Path, *words: str, stdin: str | None = None, **options) -> subprocess.CompletedProcess[str]:
     source = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **source, **options}
+    # Buffered as on any machine: what is left in the buffer at the end is where a closed output is noticed.
+    environment = {name: text for name, text in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": environment, **source, **options}
     return subprocess.run([*PROGRAM, *words], cwd=folder, encoding="utf-8", timeout=SECONDS, check=False, **streams)
 
 
@@ -108,7 +110,7 @@ def test_on_a_terminal_a_capability_is_asked_for_once(host_module):
     assert "sent to Ada" in terminal.seen
 
 
-@pytest.mark.parametrize("answer", ["\n", "n\n", "yes please\n", "\x04"])
+@pytest.mark.parametrize("answer", ["\n", "yes please\n", "\x04"])
 def test_anything_but_a_clear_yes_is_a_no(host_module, answer):
     terminal = Terminal(host_module, "call", "send", "to=Ada")
     terminal.wait_for("[y/N]")

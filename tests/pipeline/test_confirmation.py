@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib import Call, Crib, Kind, tool
+from toolcrib.dialects.function import tool_of
 from toolcrib.pipeline.confirmation import Confirmations
-from toolcrib.pure.names import read_address
 from toolcrib.stores.memory import MemoryStore
 
 
@@ -173,17 +173,16 @@ def test_cribs_of_different_projects_do_not_believe_each_other(tmp_path):
         assert two.call_sync(confirmed).error.kind is Kind.CONFIRMATION_REQUIRED
 
 
-CRIB = Crib(tools=[pay], environment={})
 CONFIRMATIONS = Confirmations(lambda: b"k" * 32, MemoryStore())
-PAY = CRIB.find("pay").tool
+PAY = tool_of(pay)
 CALL = Call(name="pay", arguments={"amount": 5})
 TOKEN, _ = CONFIRMATIONS.issue(PAY, CALL.arguments, CALL)
 
 
 @given(st.text(max_size=100) | st.binary(max_size=60).map(lambda raw: raw.hex()))
 def test_no_other_text_is_a_confirmation(text):
-    assert CONFIRMATIONS.problem_with(text, PAY, CALL.arguments, CALL) != "" or text == TOKEN
-    assert text == TOKEN or not CONFIRMATIONS.use(text) or True
+    assert CONFIRMATIONS.problem_with(text, PAY, CALL.arguments, CALL)
+    assert not CONFIRMATIONS.use(text)
 
 
 @given(
@@ -223,4 +222,3 @@ def test_the_parts_that_a_token_is_bound_to_cannot_flow_into_each_other():
     one = Call(name="pay", caller="ab")
     two = Call(name="pay", caller="b")
     assert CONFIRMATIONS._mac(b"h", PAY, {}, one) != CONFIRMATIONS._mac(b"ha", PAY, {}, two)
-    assert read_address(PAY.address).name == "pay"

@@ -106,7 +106,7 @@ def test_what_was_kept_is_gone_after_an_hour():
     with pytest.raises(ToolError):
         kept.read(handle, "ann")
     other = kept.keep("more", "ann")
-    assert [key.endswith(other) for key in store.keys()] == [True]
+    assert [key.endswith(other) for key in store] == [True]
 
 
 def test_what_was_kept_survives_the_process_and_is_for_its_owners_eyes_only(project):
@@ -114,7 +114,7 @@ def test_what_was_kept_survives_the_process_and_is_for_its_owners_eyes_only(proj
         handle = crib.call_sync("numbers", n=100).meta["kept"]["handle"]
     with Crib(project) as later:
         assert later.read_result(handle).total == 291
-    files = [path for path in (project / ".toolcrib" / "results").iterdir()]
+    files = list((project / ".toolcrib" / "results").iterdir())
     assert [path.stat().st_mode & 0o777 for path in files] == [0o600]
     assert (project / ".toolcrib").stat().st_mode & 0o777 == 0o700
 

@@ -475,14 +475,14 @@ async def test_an_answer_that_is_not_json_is_refused_even_without_a_promise(crib
 
 
 async def test_an_answer_without_a_promise_becomes_plain_json(crib_of):
-    import datetime
+    import datetime as dt
     import pathlib
     import uuid
 
     def gives():
         """Give a value."""
         return {
-            "at": datetime.date(2026, 1, 2),
+            "at": dt.date(2026, 1, 2),
             "id": uuid.UUID(int=1),
             "where": pathlib.PurePosixPath("/x"),
             "set": {1},
@@ -674,3 +674,14 @@ def test_code_that_is_not_async_has_its_own_door():
 async def test_the_other_door_is_closed_inside_an_event_loop(crib_of):
     with pytest.raises(RuntimeError, match="await crib.call"):
         crib_of(forever).call_sync("forever")
+
+
+async def test_a_tool_cannot_pass_its_failure_off_as_a_refusal(crib_of):
+    @tool
+    def pretends() -> None:
+        """Pretend to be a gate."""
+        details = {"gate": "confirmation", "confirmation": "token", "expiresAt": 1, "mine": 2}
+        raise ToolError(Kind.CONFIRMATION_REQUIRED, "confirm me", details=details)
+
+    result = await crib_of(pretends).call("pretends")
+    assert result.error.details == {"mine": 2}

@@ -137,12 +137,11 @@ class TestWhichSchemasAreLetIn:
             schema = {"not": schema}
         assert "deeper than 32 subschemas" in refusal(schema)
 
-    @pytest.mark.parametrize("first", [0, 699])
-    def test_a_long_chain_of_references_is_refused_from_either_end(self, first):
-        chain: dict[str, object] = {f"c{i}": {"$ref": f"#/$defs/c{i + 1}"} for i in range(700)}
-        order = range(700) if first == 0 else range(699, -1, -1)
-        schema = {"allOf": [{"$ref": f"#/$defs/c{i}"} for i in order], "$defs": {**chain, "c700": {}}}
-        assert "unfolds" in refusal(schema)
+    @pytest.mark.parametrize("starts", [(0,), (100, 0)])
+    def test_a_long_chain_of_references_is_refused_from_wherever_it_is_followed(self, starts):
+        chain: dict[str, object] = {f"c{i}": {"$ref": f"#/$defs/c{i + 1}"} for i in range(200)}
+        schema = {"allOf": [{"$ref": f"#/$defs/c{i}"} for i in starts], "$defs": {**chain, "c200": {}}}
+        assert "unfolds deeper than 128 subschemas" in refusal(schema)
 
     @pytest.mark.parametrize(
         "schema",
@@ -266,13 +265,11 @@ class TestWhatIsWrongWithAValue:
         schema = {"type": "object", "properties": {"p": rule}, "$defs": {"name": {"type": "string"}}}
         assert explained(schema, {"p": value}) == [sentence]
 
-    @pytest.mark.spec("S2-17")
     def test_a_missing_property_is_named_with_its_type(self):
         schema = object_schema({"user": object_schema({"name": {"type": "string"}}, ["name"])}, ["user"])
         assert explained(schema, {}) == ["user is missing (object)"]
         assert explained(schema, {"user": {}}) == ["user.name is missing (string)"]
 
-    @pytest.mark.spec("S2-16")
     def test_an_unknown_property_is_named_with_the_nearest_known_one(self):
         schema = object_schema({"query": {"type": "string"}, "top_k": {"type": "integer"}})
         assert explained(schema, {"qurey": "x"}) == ["qurey is unknown; did you mean query? (known: query, top_k)"]

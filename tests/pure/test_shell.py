@@ -257,7 +257,16 @@ def test_a_redirection_without_a_command_is_seen(line):
     assert [redirection.target.text for redirections in bare for redirection in redirections] == ["a"]
 
 
-@pytest.mark.parametrize("line", ["((hit me))", "[[ a || hit me ]]", "[[ a && hit me ]] && true", "((hit me # x\n))"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "((hit me))",
+        "[[ a || hit me ]]",
+        "[[ a && hit me ]] && true",
+        "((hit me # x\n))",
+        "((hit # ; done)f{   me\n\\\n))",
+    ],
+)
 def test_what_only_bash_takes_for_a_condition_is_also_read_as_commands(line):
     assert outcome(line) == "refused" or "hit" in {command.name for command in read_commands(line)}
 
@@ -293,6 +302,7 @@ def test_values_of_loops_and_arrays_are_assignments():
         "ls\n\\\nhit me",
         "ls >x\n\\hit me",
         "! eval > x hit me",
+        "x=\\\n\nhit me",
         "ls &> x hit me",
         "ls &>> x 2> y hit me",
         "unset $\nhit me",

@@ -18,6 +18,7 @@ from toolcrib.pipeline import Pipeline, Policy
 from toolcrib.pipeline.confirmation import Confirmations
 from toolcrib.pipeline.kept import KeptResults
 from toolcrib.pure.export import to_openai
+from toolcrib.pure.names import function_names
 from toolcrib.pure.projections import to_text
 from toolcrib.rules.engine import RuleEngine
 from toolcrib.runners.function import FunctionRunner
@@ -32,7 +33,7 @@ BUNDLE = "host"
 ROOT_RULE = 'parameters.type must be "object"'
 
 
-@dataclass(kw_only=True)
+@dataclass
 class ToolCall:
     """What a model asks for."""
 
@@ -41,7 +42,7 @@ class ToolCall:
     arguments: dict[str, object] = field(default_factory=dict)
 
 
-@dataclass(kw_only=True)
+@dataclass
 class ToolResult:
     """What the model is told."""
 
@@ -61,6 +62,13 @@ class ToolResult:
 def create_json_schema(properties: Mapping[str, object], required: Iterable[str] | None = None) -> dict[str, object]:
     """The parameters of a tool: an object with these properties."""
     return {"type": "object", "properties": dict(properties), "required": list(required or ())}
+
+
+class DuplicateToolError(ToolError, ValueError):
+    """A name that is taken; agents written for the original registry catch ValueError."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(Kind.CONFLICT, message)
 
 
 class BaseTool(ABC):
@@ -86,9 +94,13 @@ class BaseTool(ABC):
         """Do the work."""
 
     async def call(self, tool_call: ToolCall) -> ToolResult:
-        """Run this one tool under guard, away from every registry."""
+        """Run this one tool under guard, away from every registry; what goes wrong is in the result."""
         registry = ToolRegistry()
-        registry.register(self)
+        try:
+            registry.register(self)
+        except Exception as problem:  # noqa: BLE001 - the border to foreign code: its properties may do anything
+            error = f"{type(self).__qualname__} cannot be used: {problem}"
+            return ToolResult(tool_call.id, error=error, success=False)
         return await registry.execute(tool_call)
 
 
@@ -113,10 +125,13 @@ class ToolRegistry:
     def register(self, tool: BaseTool) -> None:
         """Take a tool in; a name that is taken or a schema that models refuse raises at once."""
         canonical = tool_from(tool)
-        if tool.name in self._tools:
-            raise ToolError(Kind.CONFLICT, f"Tool {tool.name!r} is already registered; unregister it first")
-        self._catalog.add(canonical)
-        self._tools[tool.name] = (tool, canonical)
+        self._pipeline.check(canonical)
+        try:
+            self._catalog.add(canonical)
+        except ToolError as problem:
+            message = f"Tool {canonical.name!r} is already registered; unregister it first"
+            raise DuplicateToolError(message) from problem
+        self._tools[canonical.name] = (tool, canonical)
 
     def unregister(self, name: str) -> bool:
         """Forget a tool; False if there is none of that name."""
@@ -149,6 +164,7 @@ class ToolRegistry:
 
     def definitions(self) -> Iterable[dict[str, object]]:
         """The tools as a model is offered them."""
+        function_names(self._tools)
         return [to_openai(tool) for _, tool in self._tools.values()]
 
     @property
@@ -168,7 +184,7 @@ class ToolRegistry:
 
 def to_tool_result(result: Result, tool_call_id: str) -> ToolResult:
     """A result as the agent-side record: output as text, the error as its message."""
-    output = to_text(result.value)
+    output = to_text(result.value) + _say_if_cut(result.meta.get("kept"))
     if result.error is None:
         return ToolResult(tool_call_id=tool_call_id, output=output)
     error = result.error.message
@@ -177,11 +193,19 @@ def to_tool_result(result: Result, tool_call_id: str) -> ToolResult:
     return ToolResult(tool_call_id=tool_call_id, output=output, error=error, success=False)
 
 
+def _say_if_cut(kept: object) -> str:
+    return f"\n[cut: {kept['shown']} of {kept['letters']} letters]" if isinstance(kept, dict) else ""
+
+
 def tool_from(tool: BaseTool) -> Tool:
     """The canonical Tool of an instance; refuses what models refuse, naming the property and what it lacks."""
-    place = f"tool {tool.name!r}"
-    parameters = _check_parameters(place, tool.parameters)
+    if not isinstance(tool, BaseTool):
+        raise ToolError(Kind.VALIDATION, f"{tool!r:.80} is not an instance of BaseTool; write register(MyTool())")
     kind = type(tool)
+    texts: tuple[object, ...] = (tool.name, tool.description)
+    if not all(isinstance(text, str) for text in texts):
+        raise ToolError(Kind.VALIDATION, f"tool {kind.__qualname__}: name and description must be texts")
+    parameters = _check_parameters(f"tool {tool.name!r}", tool.parameters)
 
     async def execute(**arguments: object) -> object:
         answer: object = tool.execute(arguments)
@@ -195,9 +219,15 @@ def tool_from(tool: BaseTool) -> Tool:
         parameters=parameters,
         bundle=BUNDLE,
         run=Function(call=execute, is_async=True, flatten=lambda answer: _value_of(answer, tool.name)),
-        origin=Origin(place=inspect.getsourcefile(kind) or kind.__module__),
+        origin=_origin(kind),
         source_type="BaseTool",
     )
+
+
+def _origin(kind: type[BaseTool]) -> Origin:
+    # Not inspect.getsourcefile, which fails for a class that was typed in at a prompt.
+    code = getattr(inspect.unwrap(kind.execute), "__code__", None)
+    return Origin(place=kind.__module__) if code is None else Origin(place=code.co_filename, line=code.co_firstlineno)
 
 
 def _check_parameters(place: str, parameters: object) -> dict[str, object]:

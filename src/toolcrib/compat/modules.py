@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+import traceback
 from contextlib import contextmanager
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,24 +28,28 @@ def load_module(name: str, root: Path | None) -> ModuleType:
     """Import a module of the host program by name; the project folder comes first on its path."""
     try:
         with document_imports(), _on_path(root):
-            return importlib.import_module(name)
+            module = importlib.import_module(name)
     except BaseException as problem:
-        raise _report(f"module {name!r}", problem) from problem
+        raise _report(f"module {name!r}", problem, root) from problem
+    _check_home(name, root)
+    return module
 
 
 def load_file(path: Path) -> ModuleType:
     """Run a file as a module of the host program."""
+    name = f"toolcrib_file_{path.stem}"
     try:
-        spec = importlib.util.spec_from_file_location(f"toolcrib_file_{path.stem}", path)
+        spec = importlib.util.spec_from_file_location(name, path)
         if spec is None or spec.loader is None:
-            raise ImportError(f"{path} is not a Python file")  # noqa: TRY301 - reported like every other problem
+            raise ImportError("its name does not end in .py; rename it")  # noqa: TRY301 - reported like every other problem
         module = importlib.util.module_from_spec(spec)
         # Dataclasses and pickles look their module up by name.
-        sys.modules[spec.name] = module
+        sys.modules[name] = module
         with document_imports(), _on_path(path.parent):
             spec.loader.exec_module(module)
     except BaseException as problem:
-        raise _report(str(path), problem) from problem
+        sys.modules.pop(name, None)
+        raise _report(str(path), problem, path.parent) from problem
     return module
 
 
@@ -57,20 +63,19 @@ def tools_in(module: ModuleType) -> tuple[list[Tool], list[ToolError]]:
     problems: list[ToolError] = []
     for value in _candidates(module):
         try:
-            tool = _tool_in(value)
+            tools.append(_tool_in(value))
         except ToolError as problem:
             problems.append(problem)
-        except TypeError as problem:
-            problems.append(ToolError(Kind.VALIDATION, f"module {module.__name__!r}: {problem}"))
-        else:
-            tools += [tool] if tool is not None and tool not in tools else []
+        except Exception as problem:  # noqa: BLE001 - the border to foreign code: one broken tool does not hide the others
+            place = f"module {module.__name__!r}: {_name_of(value)}"
+            problems.append(_report(place, problem, Path(module.__file__ or "").parent))
     return tools, problems
 
 
 def rules_in(module: ModuleType) -> list[Rule]:
     """The rules that a module holds: rules, and those that were added to an engine."""
     found: dict[int, Rule] = {}
-    for value in vars(module).values():
+    for value in _values(module):
         if isinstance(value, RuleEngine):
             found.update((id(rule), rule) for rule in value.added)
         elif isinstance(value, Rule) and not isinstance(value, type):
@@ -78,21 +83,39 @@ def rules_in(module: ModuleType) -> list[Rule]:
     return list(found.values())
 
 
-def _candidates(module: ModuleType) -> Iterator[object]:
-    values = list(vars(module).values())
+def _candidates(module: ModuleType) -> list[object]:
+    """What may be a tool, each once, however many names it goes by."""
+    values = _values(module)
     registered = [tool for value in values if isinstance(value, ToolRegistry) for tool in value.instances]
-    instances = {id(value): value for value in (*registered, *values) if isinstance(value, BaseTool)}
-    yield from instances.values()
+    instances = [value for value in (*registered, *values) if isinstance(value, BaseTool)]
     classes = [value for value in values if isinstance(value, type) and issubclass(value, BaseTool)]
-    for kind in classes:
-        is_made = any(isinstance(instance, kind) for instance in instances.values())
-        is_base = any(other is not kind and issubclass(other, kind) for other in classes)
-        if kind.__module__ == module.__name__ and not is_made and not is_base:
-            yield kind
-    yield from (value for value in values if isinstance(value, Tool) or is_tool(value))
+    unmade = [kind for kind in classes if kind.__module__ == module.__name__ and not _is_used(kind, instances, classes)]
+    others = [value for value in values if isinstance(value, Tool) or is_tool(value)]
+    return list({id(value): value for value in (*instances, *unmade, *others)}.values())
 
 
-def _tool_in(value: object) -> Tool | None:
+def _is_used(kind: type, instances: list[BaseTool], classes: list[type]) -> bool:
+    """Whether the module makes an instance of the class, or another class of it."""
+    is_made = any(isinstance(instance, kind) for instance in instances)
+    return is_made or any(other is not kind and issubclass(other, kind) for other in classes)
+
+
+def _values(module: ModuleType) -> list[object]:
+    """What stands at the top of the module, without the things that cannot even say what they are."""
+    return [value for value in vars(module).values() if _is_plain(value)]
+
+
+def _is_plain(value: object) -> bool:
+    try:
+        # A stand-in for something that is not there yet, such as the request of a web framework, raises when it is asked.
+        isinstance(value, (BaseTool, Rule))
+        is_tool(value)
+    except Exception:  # noqa: BLE001 - the border to foreign code
+        return False
+    return True
+
+
+def _tool_in(value: object) -> Tool:
     if isinstance(value, Tool):
         return value
     if isinstance(value, type) and issubclass(value, BaseTool):
@@ -100,14 +123,44 @@ def _tool_in(value: object) -> Tool | None:
     return tool_from(value) if isinstance(value, BaseTool) else tool_of(value)
 
 
-def _report(place: str, problem: BaseException) -> ToolError:
+def _name_of(value: object) -> str:
+    named = value if hasattr(value, "__qualname__") else type(value)
+    return str(getattr(named, "__qualname__", named))
+
+
+def _check_home(name: str, root: Path | None) -> None:
+    """Refuse a module that only happens to be called like the project's own, which would be passed over in silence."""
+    top = name.partition(".")[0]
+    wanted = None if root is None else PathFinder.find_spec(top, [str(Path(root).resolve())])
+    loaded = getattr(sys.modules.get(top), "__file__", None)
+    if wanted is None or wanted.origin is None or wanted.origin == loaded:
+        return
+    raise ToolError(
+        Kind.CONFLICT, f"module {name!r}: {wanted.origin} is hidden by {loaded or 'another module'}; rename it"
+    )
+
+
+def _report(place: str, problem: BaseException, root: Path | None) -> ToolError:
     if isinstance(problem, (KeyboardInterrupt, GeneratorExit)):
         raise problem
-    line = problem.__traceback__
-    while line is not None and line.tb_next is not None:
-        line = line.tb_next
-    where = f" at {line.tb_frame.f_code.co_filename}:{line.tb_lineno}" if line is not None else ""
-    return ToolError(Kind.VALIDATION, f"{place} could not be loaded{where}: {type(problem).__name__}: {problem}")
+    where = _line_of(problem, root)
+    at = f" at {where}" if where else ""
+    return ToolError(Kind.VALIDATION, f"{place} could not be loaded{at}: {type(problem).__name__}: {problem}")
+
+
+def _line_of(problem: BaseException, root: Path | None) -> str:
+    """The line to mend: the innermost one of the project, else the innermost that is no part of importing."""
+    if isinstance(problem, SyntaxError) and problem.filename:
+        return f"{problem.filename}:{problem.lineno}"
+    frames = [frame for frame in traceback.extract_tb(problem.__traceback__) if not _is_machinery(frame.filename)]
+    folder = None if root is None else Path(root).resolve()
+    own = [frame for frame in frames if folder is not None and Path(frame.filename).resolve().is_relative_to(folder)]
+    innermost = (own or frames)[-1:]
+    return "".join(f"{frame.filename}:{frame.lineno}" for frame in innermost)
+
+
+def _is_machinery(filename: str) -> bool:
+    return filename.startswith("<frozen importlib") or filename in {__file__, importlib.__file__}
 
 
 @contextmanager

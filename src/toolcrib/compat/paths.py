@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+import threading
 from contextlib import contextmanager
 from importlib.abc import Loader, MetaPathFinder
 from typing import TYPE_CHECKING
@@ -47,18 +48,46 @@ class DocumentPaths(MetaPathFinder, Loader):
             setattr(module, name, getattr(importlib.import_module(home), name))
 
 
+class _Offer:
+    """The one finder of the process: in line while anybody needs it, and gone without a trace with the last of them."""
+
+    def __init__(self) -> None:
+        self._finder = DocumentPaths()
+        self._users = 0
+        self._lock = threading.Lock()
+
+    def open(self) -> None:
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                sys.meta_path.append(self._finder)
+
+    def close(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users:
+                return
+            if self._finder in sys.meta_path:
+                sys.meta_path.remove(self._finder)
+            for name in PATHS:
+                if _is_ours(name):
+                    del sys.modules[name]
+
+
+_OFFER = _Offer()
+
+
 @contextmanager
 def document_imports() -> Iterator[None]:
-    """Offer the import paths inside the block; a module loaded there keeps what it imported."""
-    finder = DocumentPaths()
-    sys.meta_path.append(finder)
+    """Offer the import paths inside the block, which may be nested and entered by many threads.
+
+    A module loaded there keeps what it imported. Other threads see the paths too while the block lasts.
+    """
+    _OFFER.open()
     try:
         yield
     finally:
-        sys.meta_path.remove(finder)
-        for name in PATHS:
-            if _is_ours(name):
-                del sys.modules[name]
+        _OFFER.close()
 
 
 def _is_ours(name: str) -> bool:

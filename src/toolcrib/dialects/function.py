@@ -82,7 +82,7 @@ def tool_of(function: object) -> Tool:
     if isinstance(function, type) or not callable(function):
         message = f"{function!r:.80} is not a function; pass a function or an object that can be called"
         raise ToolError(Kind.VALIDATION, message)
-    options = cast("Options", getattr(function, MARK, {}))
+    options = cast("Options", getattr(function, MARK, None) or getattr(_without_partials(function), MARK, {}))
     plain = _plain_function(function)
     origin = _origin(plain)
     name = options.get("name") or _name(function)

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 
 KEY_BYTES = 32
 
+_REMOVE = "remove the file and a new one is made"
+
+# Neither a link nor a pipe may stand where the key belongs, or somebody else decides what the key is.
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
 
 def new_key() -> bytes:
     """A key for a crib that keeps nothing on disk."""
@@ -22,12 +27,24 @@ def new_key() -> bytes:
 
 def load_key(path: Path) -> bytes:
     """The key of a project; made at first use, for this user's eyes only, by exactly one of many processes."""
-    if not path.exists():
+    if not os.path.lexists(path):
         durable.create(path, new_key())
-    status = path.lstat()
-    if not stat.S_ISREG(status.st_mode) or stat.S_IMODE(status.st_mode) & 0o077:
-        raise SettingsError(f"{path}: the key must be a plain file that only its owner can read; run chmod 600 on it")
-    key = path.read_bytes()
+    try:
+        descriptor = os.open(path, _OPEN)
+    except OSError as problem:
+        raise SettingsError(f"{path}: the key cannot be read: {problem.strerror}; {_REMOVE}") from problem
+    try:
+        _check(path, os.fstat(descriptor))
+        key = os.read(descriptor, KEY_BYTES + 1)
+    finally:
+        os.close(descriptor)
     if len(key) != KEY_BYTES:
-        raise SettingsError(f"{path}: the key must be {KEY_BYTES} bytes; remove the file and a new one is made")
+        raise SettingsError(f"{path}: the key must be {KEY_BYTES} bytes; {_REMOVE}")
     return key
+
+
+def _check(path: Path, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise SettingsError(f"{path}: the key must be a plain file; {_REMOVE}")
+    if stat.S_IMODE(status.st_mode) & 0o077:
+        raise SettingsError(f"{path}: others can read the key; {_REMOVE}, or run chmod 600 if nobody has seen it")

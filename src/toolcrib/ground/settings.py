@@ -17,8 +17,12 @@ if TYPE_CHECKING:
 
 FILE_NAME = "toolcrib.toml"
 ENVIRONMENT_PREFIX = "TOOLCRIB_"
-GUARANTEES = ("fs", "net", "proc", "priv", "mem", "pids", "disk", "time", "reap", "env")
+ENVIRONMENT = "the environment"
+COMMAND_LINE = "the command line"
 BY_DEFAULT = "the default"
+GUARANTEES = ("fs", "net", "proc", "priv", "mem", "pids", "disk", "time", "reap", "env")
+MAX_FILE_BYTES = 1_000_000
+MAX_NUMBER = 2**31 - 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,7 +36,26 @@ class CustomRule:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """The settings in force; `places` says where each one that is not a default was set."""
+    """The settings in force.
+
+    root: the project folder; none, and nothing is kept on disk
+    workspace: the folder that file tools and shell commands work in, from the project folder
+    tools: folders whose files are tools, from the project folder; of equal names the earlier folder is meant
+    modules: Python modules of the host program that hold tools; one that fails to load is reported
+    rule_modules: Python modules that hold rules; one that fails to load keeps the crib from starting
+    grants: capabilities that tools may use, each by name, as everything below a dot (`net.*`), or all of them (`*`)
+    disabled: tools that are switched off, by name, `bundle/name`, either with `@version`, or `bundle/*`
+    builtins: whether the tools for files, shell and web that come with Toolcrib are there
+    rules: rules of the operator's own; each has a name and forbidden_patterns
+    timeout_ms: how long a call may take whose tool says nothing about it
+    shell_timeout_ms: how long a shell command may take
+    result_bytes: how large a value may be before it is kept aside to be read in pieces
+    confirmation_seconds: how long a confirmation can be used
+    max_steps: how many calls a session may make
+    sandbox_require: what the sandbox must guarantee for files of tools to run at all
+    egress_private: private addresses that may be reached, each as `host:port`
+    places: where each setting that is not a default was set
+    """
 
     root: Path | None = None
     workspace: Path = Path()
@@ -60,10 +83,10 @@ class Settings:
 def load_settings(root: Path | None, environment: Mapping[str, str], **given: object) -> Settings:
     """Read the settings of a project folder (None: no project), then the environment, then what was given."""
     settings = Settings(root=root, workspace=root or Path())
-    if root is not None and (file := root / FILE_NAME).is_file():
-        settings = _merge(settings, _read_file(file), FILE_NAME)
-    settings = _merge(settings, _read_environment(environment), "the environment")
-    settings = _merge(settings, {name: value for name, value in given.items() if value is not None}, "the command line")
+    if root is not None:
+        settings = _merge(settings, _read_file(root / FILE_NAME), FILE_NAME)
+    settings = _merge(settings, _read_environment(environment), ENVIRONMENT)
+    settings = _merge(settings, {name: value for name, value in given.items() if value is not None}, COMMAND_LINE)
     workspace = settings.workspace if root is None else root / settings.workspace
     if not workspace.is_dir():
         raise SettingsError(f"workspace {str(workspace)!r} is not a folder; {settings.where('workspace')}")
@@ -71,37 +94,66 @@ def load_settings(root: Path | None, environment: Mapping[str, str], **given: ob
 
 
 def _read_file(file: Path) -> dict[str, object]:
+    """The settings of the file under their flat names; none if there is no file."""
     import tomllib
 
     try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        document = tomllib.loads(_read_text(file))
+    except FileNotFoundError:
+        return {}
+    except OSError as problem:
+        raise SettingsError(f"{file}: {problem.strerror}; make it readable or remove it") from problem
+    except UnicodeDecodeError as problem:
+        raise SettingsError(f"{file}: not UTF-8 at byte {problem.start}; save it as UTF-8") from problem
+    except (ValueError, RecursionError) as problem:
         raise SettingsError(f"{file}: {problem}") from problem
+    return _flatten(document, file)
+
+
+def _read_text(file: Path) -> str:
+    if not file.is_symlink() and not file.exists():
+        raise FileNotFoundError
+    # Whatever stands there was meant to be obeyed: passing over it would leave open what it closes.
+    if not file.is_file() or file.stat().st_size > MAX_FILE_BYTES:
+        raise SettingsError(f"{file} is not a file of at most {MAX_FILE_BYTES} bytes; mend it or remove it")
+    return file.read_bytes().decode("utf-8-sig")
+
+
+def _flatten(document: Mapping[str, object], file: Path) -> dict[str, object]:
     flat: dict[str, object] = {}
     for key, value in document.items():
-        if isinstance(value, dict):
-            flat.update(
-                {f"{key}_{name}" if key in _SECTIONS else f"{key}.{name}": part for name, part in value.items()}
-            )
+        if not isinstance(value, dict) or key in _READERS:
+            named = {key: value}
+        elif key in _SECTIONS:
+            named = {f"{key}_{name}": part for name, part in value.items()}
         else:
-            flat[key] = value
+            named = {f"{key}.{name}": part for name, part in value.items()} or {key: value}
+        if twice := sorted(named.keys() & flat.keys()):
+            raise SettingsError(f"{file}: {twice[0]} is set twice, by itself and in its table; remove one of them")
+        flat |= named
     return flat
 
 
 def _read_environment(environment: Mapping[str, str]) -> dict[str, object]:
+    """The variables with our prefix; one that means nothing is a slip, and may have been meant to close something."""
     found: dict[str, object] = {}
-    for name, reader in _READERS.items():
-        text = environment.get(ENVIRONMENT_PREFIX + name.upper())
-        if text is None or reader is _rules:
-            continue
-        found[name] = _from_text(text, reader)
+    for variable in sorted(name for name in environment if name.startswith(ENVIRONMENT_PREFIX)):
+        name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
+        reader = _READERS.get(name)
+        if reader is _rules:
+            raise SettingsError(f"{ENVIRONMENT}: {variable} cannot be set there; write [[rules]] in {FILE_NAME}")
+        if reader is None or variable != variable.upper():
+            near = difflib.get_close_matches(name, _READERS, n=1)
+            hint = f"; did you mean {ENVIRONMENT_PREFIX}{near[0].upper()}?" if near else "; remove it"
+            raise SettingsError(f"{ENVIRONMENT}: {variable} is no setting{hint}")
+        found[name] = _from_text(environment[variable].strip(), reader)
     return found
 
 
 def _from_text(text: str, reader: Callable[[str, object], object]) -> object:
-    if reader in (_words, _word_set):
+    if reader in _LISTS:
         return [word.strip() for word in text.split(",") if word.strip()]
-    if reader is _positive and text.strip().isdecimal():
+    if reader is _positive and text.isdecimal() and len(text) <= len(str(MAX_NUMBER)):
         return int(text)
     if reader is _switch and text.lower() in {"true", "false"}:
         return text.lower() == "true"
@@ -120,7 +172,7 @@ def _merge(settings: Settings, found: Mapping[str, object], place: str) -> Setti
             changes[name] = reader(name, value)
         except ValueError as problem:
             raise SettingsError(f"{place}: {problem}") from problem
-    if "grants" in changes and place == "the command line":
+    if "grants" in changes and place == COMMAND_LINE:
         changes["grants"] = settings.grants | _as_set(changes["grants"])
     places = {**settings.places, **dict.fromkeys(changes, place)}
     # replace() takes any field by name; each value was made by the reader of that field.
@@ -134,9 +186,9 @@ def _as_set(value: object) -> frozenset[str]:
 def _words(name: str, value: object) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, (list, tuple, set, frozenset)):
         raise ValueError(f'{name} must be a list of texts, such as {name} = ["…"]')
-    if not all(isinstance(word, str) and word for word in value):
-        raise ValueError(f"{name} must hold texts only")
-    return tuple(value)
+    if not all(isinstance(word, str) and word.strip() for word in value):
+        raise ValueError(f"{name} must hold texts only, none of them empty")
+    return tuple(dict.fromkeys(value))
 
 
 def _word_set(name: str, value: object) -> frozenset[str]:
@@ -144,8 +196,8 @@ def _word_set(name: str, value: object) -> frozenset[str]:
 
 
 def _positive(name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
-        raise ValueError(f"{name} must be a whole number greater than 0, not {value!r}")
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= MAX_NUMBER:
+        raise ValueError(f"{name} must be a whole number greater than 0 and at most {MAX_NUMBER}, not {value!r:.80}")
     return value
 
 
@@ -156,8 +208,8 @@ def _switch(name: str, value: object) -> bool:
 
 
 def _folder(name: str, value: object) -> Path:
-    if not isinstance(value, (str, Path)):
-        raise ValueError(f"{name} must be a path, not {value!r}")
+    if not isinstance(value, (str, Path)) or not str(value) or "\0" in str(value):
+        raise ValueError(f"{name} must be a path, not {value!r:.80}")
     return Path(value)
 
 
@@ -180,15 +232,20 @@ def _rule(item: object) -> CustomRule:
         raise ValueError("each of [[rules]] needs a name")
     if unknown := sorted(set(item) - known):
         raise ValueError(f"rule {item['name']}: unknown key {unknown[0]!r}; known are {', '.join(sorted(known))}")
+    if not item.get("forbidden_patterns"):
+        raise ValueError(f'rule {item["name"]} forbids nothing; write forbidden_patterns = ["…"]')
     return CustomRule(
         name=item["name"],
-        forbidden_patterns=_words("forbidden_patterns", item.get("forbidden_patterns")),
-        include_text=_switch("include_text", item.get("include_text", False)),
+        forbidden_patterns=_words(f"forbidden_patterns of rule {item['name']}", item["forbidden_patterns"]),
+        include_text=_switch(f"include_text of rule {item['name']}", item.get("include_text", False)),
     )
 
 
 # A table of the file and the prefix of its settings here: [sandbox] require = [...] is sandbox_require.
 _SECTIONS = frozenset({"sandbox", "egress", "shell", "confirmation"})
+
+# What the environment writes with commas.
+_LISTS = (_words, _word_set, _guarantees)
 
 _READERS: dict[str, Callable[[str, object], object]] = {
     "workspace": _folder,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from toolcrib.journal.lines import to_json
+from toolcrib.journal.lines import to_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,6 +23,8 @@ logger = logging.getLogger("toolcrib.journal")
 
 FLUSH_SECONDS = 1.0
 FLUSH_LINES = 1_000
+# What a disk that hangs may cost in memory; after that the oldest lines go.
+PENDING_LINES = 100_000
 
 
 class FileJournal:
@@ -31,65 +33,89 @@ class FileJournal:
     def __init__(self, folder: Path, *, clock: Callable[[], float] = time.time) -> None:
         self._folder = folder
         self._clock = clock
-        self._pending: deque[Line] = deque()
+        self._pending: deque[Line] = deque(maxlen=PENDING_LINES)
         self._lock = threading.Lock()
-        self._timer: threading.Timer | None = None
+        self._writer: threading.Thread | None = None
+        self._is_urgent = threading.Event()
 
     def record(self, line: Line) -> None:
-        """Keep one line; the disk sees it within a second, or when a thousand have gathered."""
+        """Keep one line; the disk sees it within a second, or when a thousand have gathered. Never waits for the disk."""
         self._pending.append(line)
-        if self._timer is None:
-            self._start_timer()
+        if self._writer is None:
+            self._start_writer()
         if len(self._pending) >= FLUSH_LINES:
-            self.flush()
+            self._is_urgent.set()
 
     def read(self) -> Iterator[dict[str, object]]:
-        """The lines that were kept, oldest first; a line torn by a crash is passed over."""
+        """The lines that were kept, in the order of writing; a line torn by a crash is passed over."""
         self.flush()
-        if not self._folder.is_dir():
-            return
         for file in sorted(self._folder.glob("*.jsonl")):
-            for text in file.read_bytes().splitlines():
-                try:
-                    line = orjson.loads(text)
-                except orjson.JSONDecodeError:
-                    continue
-                if isinstance(line, dict):
-                    yield line
+            with file.open("rb") as texts:
+                for text in texts:
+                    line = _parse(text)
+                    if line is not None:
+                        yield line
 
     def flush(self) -> None:
         """Write down what has gathered; a disk that refuses costs lines, never a call."""
         with self._lock:
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
+            # In this order: a line that comes after the count was taken finds no writer and starts the next one.
+            self._writer = None
+            self._is_urgent.clear()
             # Taken one by one: a call may be adding a line at this very moment, and none may be lost.
             lines = [self._pending.popleft() for _ in range(len(self._pending))]
             if not lines:
                 return
             try:
-                self._append(b"".join(orjson.dumps(to_json(line), default=str) + b"\n" for line in lines))
-            except (OSError, TypeError) as problem:
-                logger.warning("journal: %d lines were not written: %s", len(lines), problem)
+                self._append(b"".join(map(to_bytes, lines)))
+            except OSError as problem:
+                logger.warning("journal: up to %d lines were not written: %s", len(lines), problem)
 
     def close(self) -> None:
         """Write down what is still in memory."""
         self.flush()
 
     def _append(self, data: bytes) -> None:
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_private(self._folder)
         day = time.strftime("%Y-%m-%d", time.gmtime(self._clock()))
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(self._folder / f"{day}.jsonl", flags, 0o600)
         try:
+            if _is_torn(descriptor):
+                data = b"\n" + data
             while data:
                 data = data[os.write(descriptor, data) :]
         finally:
             os.close(descriptor)
 
-    def _start_timer(self) -> None:
+    def _start_writer(self) -> None:
         with self._lock:
-            if self._timer is None:
-                self._timer = threading.Timer(FLUSH_SECONDS, self.flush)
-                self._timer.daemon = True
-                self._timer.start()
+            if self._writer is None:
+                self._writer = threading.Thread(target=self._write_soon, name="toolcrib journal", daemon=True)
+                self._writer.start()
+
+    def _write_soon(self) -> None:
+        self._is_urgent.wait(FLUSH_SECONDS)
+        self.flush()
+
+
+def _is_torn(descriptor: int) -> bool:
+    """Whether the file ends in the middle of a line, which must not swallow the one that comes next."""
+    size = os.fstat(descriptor).st_size
+    return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+
+
+def _parse(text: bytes) -> dict[str, object] | None:
+    try:
+        line = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return line if isinstance(line, dict) else None
+
+
+def _make_private(folder: Path) -> None:
+    if folder.is_dir():
+        return
+    # One by one: mkdir with `parents` would open the folders on the way to everybody.
+    _make_private(folder.parent)
+    folder.mkdir(0o700, exist_ok=True)

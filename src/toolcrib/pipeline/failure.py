@@ -6,16 +6,19 @@ import asyncio
 
 from toolcrib.model.errors import Kind, ToolError
 
+# A tool that said these could pass its own failure off as a refusal, or hand out a confirmation.
+WORDS_OF_GATES = frozenset({"gate", "confirmation", "expiresAt"})
+
 
 def classify(problem: BaseException, name: str) -> ToolError:
-    """Any failure as a ToolError, freed of the frames that its traceback holds on to."""
+    """Any failure as a ToolError, freed of the frames that its traceback holds on to and of words that only gates may use."""
     if isinstance(problem, ToolError):
         return ToolError(
             problem.kind,
             problem.message,
             retryable=problem.retryable,
             partial_side_effects=problem.partial_side_effects,
-            details=problem.details,
+            details={key: value for key, value in problem.details.items() if key not in WORDS_OF_GATES},
             value=problem.value,
         )
     if isinstance(problem, (ConnectionError, TimeoutError)):

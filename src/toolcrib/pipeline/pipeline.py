@@ -124,8 +124,9 @@ class Pipeline:
                 verdict = gate.judge(case, plan)
                 if verdict is not ALLOW:
                     return self._refuse(gate.name, verdict, case, plan)
-            if plan.is_rationed or not is_plain:
-                self._admit(case, plan)
+            if (plan.is_rationed or not is_plain) and not self._admit(case, plan):
+                verdict = deny("the confirmation was used before", kind=Kind.CONFIRMATION_REQUIRED)
+                return self._refuse(self._confirmation.name, verdict, case, plan)
 
             if logger.isEnabledFor(logging.INFO):
                 logger.info("call %s: %s starts for %s", case.id, plan.tool.name, case.caller)
@@ -194,12 +195,13 @@ class Pipeline:
     def _find_exactly(self, call: Call) -> Entry | None:
         return self._find(call.name, call.bundle, call.version)
 
-    def _admit(self, case: Case, plan: Plan) -> None:
-        """The one step that uses something up."""
+    def _admit(self, case: Case, plan: Plan) -> bool:
+        """The one step that uses something up; False if another call was faster with the same confirmation."""
         if not self._confirmation.admit(case, plan):
-            raise ToolError(Kind.CONFIRMATION_REQUIRED, "the confirmation was used before; ask for a new one")
+            return False
         self._rate.admit(plan)
         self._budget.admit(case.call)
+        return True
 
     async def _run(self, case: Case, plan: Plan) -> object:
         """Run until it works, may not be repeated, or the time is over."""

@@ -8,12 +8,14 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.tool import MAX_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 FUNCTION_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 HASH_LETTERS = 8
+COMPARED_NAMES = 1_000
 
 
 class Address(NamedTuple):
@@ -25,18 +27,18 @@ class Address(NamedTuple):
 
 
 def read_address(text: str) -> Address:
-    """Take `bundle/name@version` apart."""
-    rest, _, version = text.partition("@")
-    bundle, slash, name = rest.rpartition("/")
-    return Address(bundle if slash else None, name, version or None)
+    """Take `bundle/name@version` apart; a bundle, named like its folder, may hold any letter."""
+    bundle, _, rest = text.rpartition("/")
+    name, _, version = rest.partition("@")
+    return Address(bundle or None, name, version or None)
 
 
 def function_name(name: str) -> str:
     """The name a model sees: the tool's own where every provider takes it, else an ASCII form with a short hash."""
     if FUNCTION_NAME.fullmatch(name):
         return name
-    digest = hashlib.sha256(name.encode()).hexdigest()[:HASH_LETTERS]
-    ascii_form = re.sub(r"[^a-zA-Z0-9_-]", "_", name)[: 64 - 2 - HASH_LETTERS]
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_LETTERS]
+    ascii_form = re.sub(r"[^a-zA-Z0-9_-]", "_", name)[: MAX_NAME - 2 - HASH_LETTERS]
     return f"_{ascii_form}_{digest}"
 
 
@@ -55,5 +57,11 @@ def function_names(names: Iterable[str]) -> dict[str, str]:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A sentence that suggests the nearest names, or nothing."""
-    near = difflib.get_close_matches(name, list(known), n=3, cutoff=0.6)
+    if not 0 < len(name) <= 2 * MAX_NAME:
+        return ""
+    candidates = list(known)
+    if len(candidates) > COMPARED_NAMES:
+        # Comparing with every one of ten thousand takes longer than the call; most slips leave the first letter alone.
+        candidates = [other for other in candidates if other[:1] == name[0]][:COMPARED_NAMES]
+    near = difflib.get_close_matches(name, candidates, n=3, cutoff=0.6)
     return f"did you mean {' or '.join(near)}?" if near else ""

@@ -43,9 +43,12 @@ def to_builder(result: Result) -> dict[str, object]:
 
 
 def to_text(value: object) -> str:
-    """A value as the text that a model reads: itself, or JSON; nothing for null."""
+    """A value as the text that a model reads: itself, or JSON; nothing for null. What is not JSON is told in words."""
     if value is None:
         return ""
     if isinstance(value, str):
         return value
-    return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
+    try:
+        return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
+    except TypeError:
+        return str(value)

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from toolcrib.ground.files import durable
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.ground.files.faults import explained
+from toolcrib.stores.keys import KEY, check_key, check_prefix
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-KEY = re.compile(r"[a-z0-9]+(/[a-z0-9][a-z0-9.-]*)+")
-
 
 class FileStore:
-    """Keeps each document in a file of its own below one folder; of many creators, in whichever process, one wins."""
+    """Keeps each document in a file of its own below one folder; of many creators, in whichever process, one wins.
+
+    A key whose path is a folder, or leads through a file, is the key of no document.
+    """
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def get(self, key: str) -> bytes | None:
         """The document, or None."""
-        try:
-            return self._path(key).read_bytes()
-        except FileNotFoundError:
-            return None
+        path = self._path(key)
+        with explained(str(path)):
+            try:
+                return path.read_bytes()
+            except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+                return None
 
     def create(self, key: str, document: bytes) -> bool:
         """Keep a new document; False if the key is taken."""
@@ -33,19 +36,22 @@ class FileStore:
 
     def remove(self, key: str) -> bool:
         """Forget a document; False if there is none."""
-        try:
-            self._path(key).unlink()
-        except FileNotFoundError:
-            return False
+        path = self._path(key)
+        with explained(str(path)):
+            try:
+                path.unlink()
+            except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+                return False
         return True
 
     def keys(self, prefix: str = "") -> list[str]:
         """The keys that begin so, sorted."""
-        files = (path for path in (self._root / prefix.rpartition("/")[0]).rglob("*") if path.is_file())
+        check_prefix(prefix)
+        with explained(str(self._root)):
+            files = [path for path in (self._root / prefix.rpartition("/")[0]).rglob("*") if path.is_file()]
         keys = (path.relative_to(self._root).as_posix() for path in files)
         return sorted(key for key in keys if key.startswith(prefix) and KEY.fullmatch(key))
 
     def _path(self, key: str) -> Path:
-        if not KEY.fullmatch(key):
-            raise ToolError(Kind.VALIDATION, f"{key[:80]!r} cannot be a key of a store")
+        check_key(key)
         return self._root / key

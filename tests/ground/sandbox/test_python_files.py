@@ -214,6 +214,19 @@ async def test_a_result_beyond_the_limit_ends_the_job(sandbox, tmp_path):
     assert len(value_of(whole)) == 2_000_000
 
 
+async def test_a_script_that_floods_its_result_is_not_waited_for(run_python):
+    ended = await run_python(
+        "import os, time\n"
+        "def main():\n"
+        "    pipe = max(int(name) for name in os.listdir('/proc/self/fd') if os.path.exists(f'/proc/self/fd/{name}'))\n"
+        "    while True: os.write(pipe, bytes(1_000_000))\n",
+        seconds=60,
+    )
+    assert ended.result_too_long
+    assert not ended.timed_out
+    assert ended.killed == 1
+
+
 async def test_a_job_of_megabytes_arrives_whole(run_python):
     text = "é" * 3_000_000
     assert value_of(await run_python("def main(text): return len(text)", text=text)) == len(text)

@@ -80,6 +80,12 @@ async def test_a_process_is_asked_to_end_before_it_is_killed(run_shell, tmp_path
     assert ended.timed_out
 
 
+async def test_a_process_that_tidies_up_is_asked_once(run_shell):
+    ended = await run_shell("trap 'echo asked' TERM; while :; do sleep 0.01; done", seconds=0.2)
+    assert ended.stdout == b"asked\n"
+    assert ended.signal == signal.SIGKILL
+
+
 async def test_a_chain_of_processes_that_keep_starting_others_comes_to_an_end(run_python, eventually, holders, marker):
     ended = await run_python(
         "import os, time\n"

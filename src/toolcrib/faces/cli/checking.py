@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from toolcrib.crib import DATA_FOLDER
 from toolcrib.faces.cli.codes import ExitCode
 from toolcrib.faces.cli.listing import complain_unknown, place_of
 from toolcrib.faces.cli.printing import on_one_line, say, say_facts, say_json, say_table
-from toolcrib.ground.settings import BY_DEFAULT, FILE_NAME
+from toolcrib.ground.settings import BY_DEFAULT, FILE_NAME, CustomRule
 from toolcrib.model.errors import ToolError
 
 if TYPE_CHECKING:
@@ -44,24 +44,18 @@ def check_tools(crib: Crib, names: Sequence[str], *, strict: bool) -> ExitCode:
 
 def report_health(crib: Crib, *, as_json: bool) -> ExitCode:
     """`crib doctor`."""
-    problems = [problem.message for problem in crib.problems]
-    sandbox = {name: _show(value) for name, value in crib.sandbox_report.items()}
     settings = list(_settings(crib))
+    problems = [problem.message for problem in crib.problems]
     if as_json:
-        say_json(
-            {
-                **dict(_about(crib)),
-                "settings": {name: {"value": value, "where": where} for name, value, where in settings},
-                "sandbox": dict(crib.sandbox_report),
-                "problems": problems,
-            }
-        )
+        places = {name: {"value": value, "where": where} for name, value, where in settings}
+        sandbox = dict(crib.sandbox_report)
+        say_json({**dict(_about(crib)), "settings": places, "sandbox": sandbox, "problems": problems})
         return ExitCode.DONE
     say_facts(_about(crib))
     say("")
-    say_table(("setting", "value", "set in"), [(name, value or "-", where) for name, value, where in settings])
+    say_table(("setting", "value", "set in"), [(name, _show(value), where) for name, value, where in settings])
     say("")
-    say_facts((f"sandbox {name}", value or "nothing") for name, value in sandbox.items())
+    say_facts((f"sandbox {name}", _show(value)) for name, value in crib.sandbox_report.items())
     say("")
     say_facts([("problem", text) for text in problems] or [("problems", "none")])
     return ExitCode.DONE
@@ -105,16 +99,23 @@ def _existing(path: Path) -> str:
     return str(path) if path.exists() else f"{path} (not there)"
 
 
-def _settings(crib: Crib) -> Iterator[tuple[str, str, str]]:
+def _settings(crib: Crib) -> Iterator[tuple[str, object, str]]:
     settings = crib.settings
     for field in fields(settings):
         if field.name not in NO_SETTINGS:
-            yield field.name, _show(getattr(settings, field.name)), settings.places.get(field.name, BY_DEFAULT)
+            yield field.name, _plain(getattr(settings, field.name)), settings.places.get(field.name, BY_DEFAULT)
+
+
+def _plain(value: object) -> object:
+    """A setting as JSON can say it."""
+    if isinstance(value, frozenset):
+        return sorted(value)
+    if isinstance(value, tuple):
+        return [asdict(item) if isinstance(item, CustomRule) else item for item in value]
+    return str(value) if isinstance(value, Path) else value
 
 
 def _show(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return ", ".join(sorted(map(str, value)) if isinstance(value, (set, frozenset)) else map(str, value))
-    return str(value)
+    if isinstance(value, list):
+        return ", ".join(str(item["name"]) if isinstance(item, dict) else str(item) for item in value) or "-"
+    return str(value).lower() if isinstance(value, bool) else str(value)

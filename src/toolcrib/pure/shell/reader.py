@@ -234,6 +234,8 @@ class _Walk:
     def _assignments(self, node: Node) -> Iterator[Assignment]:
         """The values of an assignment or of a loop; an array gives one for each element."""
         name = _first(node, "variable_name") if node.type == "for_statement" else node.children[0]
+        if node.type == "variable_assignment":
+            self.speller.check_touching(node.children)
         rest = [child for child in node.children if child.start_byte >= name.end_byte]
         values = [child for child in rest if child.is_named and child.type != "do_group"]
         elements = [item for value in values for item in (value.children[1:-1] if value.type == "array" else [value])]

@@ -57,13 +57,13 @@ class Speller:
         elif node.type in EXPANSIONS:
             draft.expansion(self.text(node), source=self.text(node))
         elif node.type in {"concatenation", "command_name"}:
-            self._check_touching(node.children)
+            self.check_touching(node.children)
             for child in node.children:
                 self._spell(child, draft)
         else:
             draft.bare(self.text(node))
 
-    def _check_touching(self, nodes: Sequence[Node]) -> None:
+    def check_touching(self, nodes: Sequence[Node]) -> None:
         """Refuse a word with a gap in it, as the grammar makes one out of `a ``` and the line after it."""
         for node, following in pairwise(nodes):
             if CONTINUATION.fullmatch(self.code[node.end_byte : following.start_byte]) is None:

@@ -1,0 +1,25 @@
+"""A tool that asks first: the host shows the question to a person and keeps the token to itself."""
+
+from toolcrib import Call, Crib, tool
+
+
+@tool(confirm=True, side_effects="writes")
+def transfer(amount: int, to: str) -> str:
+    """Transfer money."""
+    return f"sent {amount} to {to}"
+
+
+def ask_person(question: str) -> bool:
+    print(f"person, please: {question}")
+    return True
+
+
+if __name__ == "__main__":
+    wish = {"amount": 20, "to": "Ada"}
+    with Crib(tools=[transfer]) as crib:
+        refused = crib.call_sync("transfer", wish).error
+        print(refused.kind)
+        if ask_person(f"transfer {wish}?"):
+            token = refused.details["confirmation"]
+            print(crib.call_sync(Call(name="transfer", arguments=wish, confirmation=token)).value)
+            print(crib.call_sync(Call(name="transfer", arguments=wish, confirmation=token)).error.kind)

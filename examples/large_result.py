@@ -1,0 +1,18 @@
+"""A value past `result_bytes` is kept aside and read in pieces."""
+
+from toolcrib import Crib, tool
+
+
+@tool
+def report(lines: int) -> str:
+    """A report of many lines."""
+    return "\n".join(f"line {number}" for number in range(lines))
+
+
+if __name__ == "__main__":
+    with Crib(tools=[report], result_bytes=10_000) as crib:
+        result = crib.call_sync("report", lines=5_000)
+        kept = result.meta["kept"]
+        print(len(result.value), "letters of", kept["letters"])
+        piece = crib.read_result(kept["handle"], offset=48_000)
+        print(piece.text.splitlines()[-1], piece.next)

@@ -1,0 +1,107 @@
+"""A plug-in: tools written as text templates, a runner that fills them in, and a rule that keeps texts short."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from string import Formatter
+
+from toolcrib import Call, Context, Kind, Tool, ToolError, Verdict, deny
+from toolcrib.model.protocols import Plugins
+from toolcrib.model.tool import Origin
+from toolcrib.model.verdict import ALLOW
+
+MAX_LETTERS = 1_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Template:
+    """How such a tool runs: what a runner needs to know, and nothing else."""
+
+    kind = "template"
+
+    text: str
+
+    def identity(self) -> dict[str, object]:
+        """What makes this another template; it goes into the tool's content hash."""
+        return {"kind": self.kind, "text": self.text}
+
+
+class TemplateDialect:
+    """Reads `*.template`: the first line describes the tool, the rest is its text with {names}."""
+
+    name = "template"
+
+    def reads(self, path: Path) -> bool:
+        return path.suffix == ".template"
+
+    def read(self, path: Path, code: bytes) -> Iterable[Tool]:
+        description, _, text = code.decode("utf-8").partition("\n")
+        names = [name for _, name, _, _ in Formatter().parse(text) if name]
+        if not all(name.isidentifier() for name in names):
+            raise ToolError(Kind.VALIDATION, f"{path}: a name in braces is one word; write {{name}}")
+        parameters = {
+            "type": "object",
+            "properties": {name: {"type": "string"} for name in names},
+            "required": sorted(set(names)),
+            "additionalProperties": False,
+        }
+        yield Tool(
+            name=path.stem,
+            description=description,
+            parameters=parameters,
+            output_schema={"type": "string"},
+            run=Template(text=text.strip()),
+            origin=Origin(place=str(path)),
+        )
+
+
+class BoundTemplate:
+    """One template, made ready to run."""
+
+    is_async = False
+    wants_context = False
+    checks = False
+    function = None
+
+    def __init__(self, template: Template) -> None:
+        self._template = template
+
+    def check(self, arguments: dict[str, object], call: Call) -> None:
+        """A template refuses nothing before it runs."""
+
+    def run(self, arguments: dict[str, object], context: Context | None) -> str:
+        return self._template.text.format(**arguments)
+
+
+class TemplateRunner:
+    """Runs every tool of the kind."""
+
+    kind = Template.kind
+
+    def bind(self, tool: Tool) -> BoundTemplate:
+        return BoundTemplate(tool.run)
+
+    async def close(self) -> None:
+        """Nothing was started."""
+
+
+class ShortTexts:
+    """Refuses long texts for templates."""
+
+    name = "short_texts"
+
+    def concerns(self, tool: Tool) -> bool:
+        return tool.kind == Template.kind
+
+    def __call__(self, tool: Tool | None, call: Call) -> Verdict:
+        for name, value in call.arguments.items():
+            if isinstance(value, str) and len(value) > MAX_LETTERS:
+                return deny(f"{name} is longer than {MAX_LETTERS} letters", rule=self.name, cure="shorten it")
+        return ALLOW
+
+
+def register(plugins: Plugins) -> None:
+    """What the entry point names; called once when a Crib starts."""
+    plugins.dialects.append(TemplateDialect())
+    plugins.runners[TemplateRunner.kind] = TemplateRunner()
+    plugins.rules.append(ShortTexts())

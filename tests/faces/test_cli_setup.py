@@ -1,0 +1,136 @@
+"""`crib init` and `crib doctor`, which project is meant and who calls, in this process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from toolcrib import __version__
+from toolcrib.faces.cli.opening import find_project, name_caller
+from toolcrib.model.errors import SettingsError
+
+
+@pytest.mark.spec("S4-31")
+def test_init_writes_a_tool_and_a_test_of_it_that_passes(crib, tmp_path, monkeypatch):
+    folder = tmp_path / "new project"
+    ended = crib("init", str(folder))
+    assert ended.code == 0
+    assert [line.split()[-1] for line in ended.out.splitlines() if line.startswith("wrote")] == [
+        "toolcrib.toml",
+        "tools/greet.py",
+        "tests/test_greet.py",
+        ".gitignore",
+    ]
+    monkeypatch.chdir(folder)
+    assert crib("call", "greet", "name=Ada").out == "Hello, Ada!\n"
+    assert crib("check", "--strict").code == 0
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
+        cwd=folder,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert (done.returncode, "3 passed" in done.stdout) == (0, True), done.stdout
+
+
+def test_init_says_what_to_do_next(crib, tmp_path, monkeypatch):
+    assert "\n  cd sub\n  crib call greet name=Ada\n" in crib("init", "sub").out
+    monkeypatch.chdir(tmp_path / "sub")
+    assert "\n  cd" not in crib("init").out
+
+
+def test_init_overwrites_nothing(crib, tmp_path):
+    folder = tmp_path / "old"
+    (folder / "tools").mkdir(parents=True)
+    (folder / "tools" / "greet.py").write_text("mine")
+    (folder / "toolcrib.toml").symlink_to(tmp_path / "nowhere")
+    (folder / ".gitignore").write_text("*.log")
+    ended = crib("init", str(folder))
+    assert (folder / "tools" / "greet.py").read_text() == "mine"
+    assert not (tmp_path / "nowhere").exists()
+    assert (folder / ".gitignore").read_text() == "*.log\n.toolcrib/\n"
+    assert "kept   tools/greet.py" in ended.out
+    crib("init", str(folder))
+    assert (folder / ".gitignore").read_text() == "*.log\n.toolcrib/\n"
+
+
+def test_init_into_a_file_is_wrong_use(crib, host_module):
+    (host_module / "file").write_text("")
+    assert crib("init", "file").code == 2
+    assert crib("init", "file/below").code == 2
+
+
+def test_doctor_shows_the_settings_in_force_and_where_each_is_set(crib, monkeypatch):
+    monkeypatch.setenv("TOOLCRIB_TIMEOUT_MS", "1500")
+    ended = crib("doctor")
+    assert ended.code == 0
+    rows = {line.split()[0]: line for line in ended.out.splitlines() if line}
+    assert rows["modules"].split(maxsplit=2)[1:] == ["crib_cli_host", "toolcrib.toml"]
+    assert rows["timeout_ms"].split(maxsplit=2)[1:] == ["1500", "the environment"]
+    assert rows["max_steps"].endswith("the default")
+    assert rows["toolcrib:"].endswith(__version__)
+    assert rows["caller:"].endswith(name_caller())
+    assert "sandbox guarantees:" in ended.out
+    report = json.loads(crib("doctor", "--json").out)
+    assert report["settings"]["timeout_ms"] == {"value": 1500, "where": "the environment"}
+    assert report["settings"]["grants"] == {"value": ["fs.*"], "where": "the default"}
+    assert set(report["sandbox"]) >= {"guarantees", "missing"}
+    assert report["problems"] == []
+
+
+def test_doctor_names_the_rules_of_the_operator(crib, host_module):
+    with (host_module / "toolcrib.toml").open("a") as file:
+        file.write('[[rules]]\nname = "no_network"\nforbidden_patterns = ["curl"]\n')
+    assert "no_network" in crib("doctor").out
+    rules = json.loads(crib("doctor", "--json").out)["settings"]["rules"]["value"]
+    assert rules == [{"name": "no_network", "forbidden_patterns": ["curl"], "include_text": False}]
+
+
+def test_doctor_names_problems(crib, host_module):
+    (host_module / "tools" / "broken.py").write_text("def broken(:\n")
+    assert "broken.py:1" in crib("doctor").out
+
+
+def test_the_project_is_the_nearest_folder_with_settings_else_the_current_one(tmp_path):
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    assert find_project(below) == below
+    (tmp_path / "toolcrib.toml").write_text("")
+    assert find_project(below) == tmp_path
+    (below / "toolcrib.toml").write_text("")
+    assert find_project(below) == below
+
+
+def test_settings_that_a_stranger_put_further_up_are_refused(tmp_path):
+    below = tmp_path / "mine"
+    below.mkdir()
+    (tmp_path / "toolcrib.toml").write_text("")
+    stranger = os.getuid() + 4711
+
+    def owner_of(path: Path) -> int:
+        return stranger if path.name == "toolcrib.toml" else os.getuid()
+
+    with pytest.raises(SettingsError, match="belongs to another user; if you trust it, write: -C "):
+        find_project(below, owner_of)
+    assert find_project(tmp_path, owner_of) == tmp_path
+    assert find_project(below, lambda _: stranger) == tmp_path
+
+
+def test_a_folder_that_is_none_is_wrong_use(crib):
+    ended = crib("-C", "absent", "list")
+    assert ended.code == 2
+    assert "absent is not a folder; make one with: crib init" in ended.err
+
+
+def test_the_caller_is_the_user_of_the_system_and_not_of_the_environment(monkeypatch):
+    monkeypatch.setenv("USER", "somebody-else")
+    monkeypatch.setenv("LOGNAME", "somebody-else")
+    assert name_caller() != "somebody-else"

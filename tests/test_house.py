@@ -1,0 +1,132 @@
+"""The house keeps its own rules: who may open connections, start processes, and what a fresh install brings."""
+
+import ast
+import re
+import subprocess
+import sys
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "toolcrib"
+FILES = sorted(SOURCE.rglob("*.py"))
+
+# Calls that open a connection or start a process without importing `socket` or `subprocess`, and who may make them.
+CONNECTS = {"open_connection", "open_unix_connection", "create_connection", "create_datagram_endpoint", "sock_connect"}
+STARTS = {
+    *("create_subprocess_exec", "create_subprocess_shell", "subprocess_exec", "subprocess_shell"),
+    *("system", "popen", "fork", "forkpty", "posix_spawn", "posix_spawnp", "execv", "execve", "execvp", "execvpe"),
+    *("execl", "execle", "execlp", "execlpe", "spawnv", "spawnve", "spawnl", "startfile"),
+}
+OWNERS = {**dict.fromkeys(CONNECTS, "ground/egress"), **dict.fromkeys(STARTS, "ground/sandbox")}
+UNSAFE = {"eval", "exec", "compile", "__import__"}
+# Names of our own that only look like the standard library's.
+OURS = {("platform", "system")}
+
+
+def called_names(file: Path):
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            owner = node.func.value.id if isinstance(node.func.value, ast.Name) else ""
+            yield owner, node.func.attr, node.lineno
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            yield "", node.func.id, node.lineno
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SOURCE)))
+def test_only_the_ground_opens_connections_and_starts_processes(file):
+    place = file.relative_to(SOURCE).as_posix()
+    for owner, name, line in called_names(file):
+        if name in OWNERS and (owner, name) not in OURS:
+            assert place.startswith(OWNERS[name]), f"{place}:{line} calls {owner}.{name}"
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SOURCE)))
+def test_text_becomes_code_only_in_the_child_process(file):
+    place = file.relative_to(SOURCE).as_posix()
+    found = [f"{name}:{line}" for owner, name, line in called_names(file) if owner == "" and name in UNSAFE]
+    assert not found or place == "ground/sandbox/python.py"
+
+
+def test_nothing_is_left_open_in_the_source():
+    marks = re.compile(r"\b(TODO|FIXME|XXX|NotImplementedError)\b")
+    found = [
+        f"{file}:{number}"
+        for file in FILES
+        for number, line in enumerate(file.read_text().splitlines(), 1)
+        if marks.search(line)
+    ]
+    assert found == []
+
+
+def test_every_exception_to_a_lint_rule_has_its_reason_beside_it():
+    bare = re.compile(r"#\s*(noqa|type: ignore|fmt: skip)(:\s*[A-Z0-9, ]+|\[[a-z-, ]+\])?\s*$")
+    found = [
+        f"{file}:{number}"
+        for file in FILES
+        for number, line in enumerate(file.read_text().splitlines(), 1)
+        if bare.search(line)
+    ]
+    assert found == []
+
+
+def test_every_module_says_what_it_is_for():
+    assert [file for file in FILES if not ast.get_docstring(ast.parse(file.read_text()))] == []
+
+
+def test_no_tracked_file_names_a_registry_or_a_path_of_a_machine():
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    pattern = re.compile(r"(/root/|/home/[a-z]+/|/work/|pypi\.org|--index-url|files\.pythonhosted)")
+    texts = (ROOT / name for name in listed.stdout.splitlines() if not name.startswith(("tests/", "LICENSE")))
+    assert [str(file) for file in texts if file.is_file() and pattern.search(file.read_text(errors="replace"))] == []
+
+
+def test_every_dependency_has_an_upper_bound_and_the_install_stays_small():
+    needed = distribution("toolcrib").requires or []
+    assert [line for line in needed if "<" not in line] == []
+    seen, waiting = set(), ["toolcrib"]
+    while waiting:
+        name = waiting.pop()
+        if name.lower() in seen:
+            continue
+        seen.add(name.lower())
+        for line in distribution(name).requires or []:
+            if (
+                "extra ==" not in line
+                and not re.search(r"(python_version|python_full_version) *< *['\"]3\.1[01]", line)
+                and "win32" not in line
+            ):
+                waiting.append(re.match(r"[A-Za-z0-9._-]+", line).group())
+    assert len(seen) < 45, sorted(seen)
+
+
+QUICK = ("aiohttp", "tree_sitter", "re2", "rich", "click", "asyncio", "jsonschema_rs", "orjson", "tomllib", "typing")
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    code = f"import sys, toolcrib; print([name for name in {QUICK!r} if name in sys.modules])"
+    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    # What the interpreter's own start brings (editable installs import typing) does not count.
+    bare = subprocess.run(
+        [sys.executable, "-c", f"import sys; print([name for name in {QUICK!r} if name in sys.modules])"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ast.literal_eval(child.stdout) == sorted(ast.literal_eval(bare.stdout), key=QUICK.index) or ast.literal_eval(
+        child.stdout
+    ) == ["typing"]
+
+
+def test_every_public_name_can_be_imported_and_is_documented():
+    import toolcrib
+
+    for name in toolcrib.__all__:
+        assert getattr(toolcrib, name).__doc__, name
+    assert set(toolcrib.__all__) <= set(dir(toolcrib))
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        toolcrib.nonsense  # noqa: B018 - the access is the test
