@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from toolcrib.model.session import Session
     from toolcrib.model.tool import Bundle, Tool
     from toolcrib.model.verdict import Verdict, confirm, deny
-    from toolcrib.rules import AuthRule, RuleEngine, SafetyRule
+    from toolcrib.rules.auth import AuthRule
+    from toolcrib.rules.engine import RuleEngine
+    from toolcrib.rules.safety import SafetyRule
 
 __version__ = "0.1.0"
 
@@ -44,7 +46,7 @@ __all__ = [
 
 # Where each public name lives; it is imported when it is first asked for, so that `import toolcrib` stays quick.
 _HOMES = {
-    "AuthRule": "toolcrib.rules",
+    "AuthRule": "toolcrib.rules.auth",
     "Bundle": "toolcrib.model.tool",
     "Call": "toolcrib.model.call",
     "Context": "toolcrib.model.call",
@@ -55,8 +57,8 @@ _HOMES = {
     "Limits": "toolcrib.model.limits",
     "Result": "toolcrib.model.result",
     "RetryPolicy": "toolcrib.model.limits",
-    "RuleEngine": "toolcrib.rules",
-    "SafetyRule": "toolcrib.rules",
+    "RuleEngine": "toolcrib.rules.engine",
+    "SafetyRule": "toolcrib.rules.safety",
     "Session": "toolcrib.model.session",
     "SettingsError": "toolcrib.model.errors",
     "Tool": "toolcrib.model.tool",

@@ -10,22 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.catalog import Catalog, Folder
-from toolcrib.dialects.function import tool_of
 from toolcrib.dialects.plain import PlainFile
 from toolcrib.ground.settings import Settings, load_settings
-from toolcrib.journal.memory import MemoryJournal
 from toolcrib.model.call import Call, wish
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.protocols import ENTRY_POINT_GROUP, Journal, Plugins, Store
 from toolcrib.model.session import Session
 from toolcrib.model.tool import Function, Script, Tool
-from toolcrib.pipeline import Explanation, Pipeline, Policy, open_case
+from toolcrib.pipeline import Pipeline, Policy, open_case
 from toolcrib.pipeline.confirmation import Confirmations
 from toolcrib.pipeline.kept import KeptResults
-from toolcrib.rules import RuleEngine, SafetyRule, default_rules
+from toolcrib.rules.engine import RuleEngine, default_rules
 from toolcrib.runners.function import FunctionRunner
-from toolcrib.runners.script import ScriptRunner
-from toolcrib.stores.memory import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -33,16 +29,18 @@ if TYPE_CHECKING:
     from typing import Self, TypeVar
 
     from toolcrib.ground.egress import Egress
-    from toolcrib.ground.sandbox import Sandbox
-    from toolcrib.model.protocols import Rule
+    from toolcrib.ground.sandbox.host import Sandbox
+    from toolcrib.ground.settings import CustomRule
+    from toolcrib.model.protocols import Bound, Rule, Runner
     from toolcrib.model.result import Result
     from toolcrib.model.tool import Entry
+    from toolcrib.pipeline.explanation import Explanation
     from toolcrib.pipeline.kept import Piece
 
     T = TypeVar("T")
 
 DATA_FOLDER = ".toolcrib"
-HOST_BUNDLE = "host"
+BUILTIN_BUNDLE = "builtin"
 
 
 class Crib:
@@ -73,14 +71,14 @@ class Crib:
         self._rules = RuleEngine(rules=[*self._plugins.rules, *self._rules_of_modules(), *rules])
         self._catalog = self._fill_catalog(tools)
         self.journal: Journal = self._open_journal()
-        self._kept = KeptResults(self._store)
+        self._kept = KeptResults(lambda: self._store)
         self._pipeline = Pipeline(
             find=self._catalog.find,
             suggest=self._catalog.suggest,
             rules=self._rules,
             runners=self._plugins.runners,
             journal=self.journal,
-            confirmations=Confirmations(self._key, self._store, seconds=self.settings.confirmation_seconds),
+            confirmations=Confirmations(self._key, lambda: self._store, seconds=self.settings.confirmation_seconds),
             kept=self._kept,
             policy=Policy(
                 grants=self.settings.grants,
@@ -149,7 +147,7 @@ class Crib:
 
     def add(self, tool: Callable[..., object] | Tool) -> Tool:
         """Register a function of the host program, or a Tool."""
-        canonical = tool if isinstance(tool, Tool) else tool_of(tool)
+        canonical = as_tool(tool)
         self._catalog.add(canonical)
         return canonical
 
@@ -174,7 +172,8 @@ class Crib:
         """End what was started and write down what is owed."""
         for runner in self._plugins.runners.values():
             await runner.close()
-        await self._egress.close()
+        if "_egress" in self.__dict__:  # otherwise nobody used it, and it was never made
+            await self._egress.close()
         for end in self._plugins.on_close:
             end()
         self.journal.close()
@@ -210,7 +209,7 @@ class Crib:
 
     @cached_property
     def _sandbox(self) -> Sandbox:
-        from toolcrib.ground.sandbox import Sandbox
+        from toolcrib.ground.sandbox.host import Sandbox
 
         return Sandbox(require=self.settings.sandbox_require)
 
@@ -223,6 +222,8 @@ class Crib:
     @cached_property
     def _store(self) -> Store:
         if self.settings.root is None:
+            from toolcrib.stores.memory import MemoryStore
+
             return MemoryStore()
         from toolcrib.stores.files import FileStore
 
@@ -237,29 +238,23 @@ class Crib:
 
     def _open_journal(self) -> Journal:
         if self.settings.root is None:
+            from toolcrib.journal.memory import MemoryJournal
+
             return MemoryJournal()
         from toolcrib.journal.files import FileJournal
 
         return FileJournal(self.settings.root / DATA_FOLDER / "journal")
 
     def _register(self) -> Plugins:
-        """Let our own parts and then those of plug-ins name themselves."""
+        """Let our own parts and then those of plug-ins name themselves; what is heavy is made when it is first needed."""
         plugins = Plugins()
         plugins.dialects.append(PlainFile())
         plugins.runners[Function.kind] = FunctionRunner()
-        plugins.runners[Script.kind] = ScriptRunner(self._sandbox)
-        plugins.rules.extend(default_rules(self.settings.workspace))
-        plugins.rules.extend(
-            SafetyRule(
-                name=rule.name,
-                forbidden_patterns=rule.forbidden_patterns,
-                include_text=rule.include_text,
-                where=self.settings.where("rules"),
-            )
-            for rule in self.settings.rules
-        )
-        if self.settings.builtins:
-            self._add_builtins(plugins)
+        plugins.runners[Script.kind] = _Later(Script.kind, self._script_runner)
+        plugins.rules += [
+            rule for rule in default_rules(self.settings.workspace) if rule.name not in self.settings.rules_off
+        ]
+        plugins.rules += [self._safety_rule(rule) for rule in self.settings.rules]
         for load in find_plugins(ENTRY_POINT_GROUP):
             try:
                 load()(plugins)
@@ -267,17 +262,32 @@ class Crib:
                 self._problems.append(ToolError(Kind.INTERNAL, f"a plug-in could not be loaded: {problem!r}"))
         return plugins
 
-    def _add_builtins(self, plugins: Plugins) -> None:
+    def _script_runner(self) -> Runner:
+        from toolcrib.runners.script import ScriptRunner
+
+        return ScriptRunner(self._sandbox)
+
+    def _safety_rule(self, rule: CustomRule) -> Rule:
+        from toolcrib.rules.safety import SafetyRule
+
+        return SafetyRule(
+            name=rule.name,
+            forbidden_patterns=rule.forbidden_patterns,
+            include_text=rule.include_text,
+            where=self.settings.where("rules"),
+        )
+
+    def _builtins(self) -> list[Tool]:
         from toolcrib.builtins.fetch import fetch_tool
         from toolcrib.builtins.files import file_tools
         from toolcrib.builtins.shell import shell_tool
-        from toolcrib.ground.files import Jail
+        from toolcrib.ground.files.jail import Jail
         from toolcrib.rules.paths import is_sensitive
 
         workspace = self.settings.workspace
         jail = Jail(workspace, is_sensitive=is_sensitive)
-        plugins.on_close.append(jail.close)
-        plugins.tools += [
+        self._plugins.on_close.append(jail.close)
+        return [
             *file_tools(jail),
             shell_tool(self._sandbox, workspace=workspace, timeout_seconds=self.settings.shell_timeout_ms / 1000),
             fetch_tool(self._egress),
@@ -303,7 +313,7 @@ class Crib:
     def _fill_catalog(self, tools: Iterable[Callable[..., object] | Tool]) -> Catalog:
         catalog = Catalog(self.settings.disabled, self.settings.where("disabled"))
         for tool in tools:
-            catalog.add(tool if isinstance(tool, Tool) else tool_of(tool))
+            catalog.add(as_tool(tool))
         for name in self.settings.modules:
             self._add_module(catalog, name)
         if self.settings.root is not None:
@@ -312,6 +322,8 @@ class Crib:
                 catalog.add_folder(Folder(path, path.name, self._plugins.dialects))
         for tool in self._plugins.tools:
             catalog.add(tool)
+        if self.settings.builtins:
+            catalog.add_later(BUILTIN_BUNDLE, self._builtins)
         return catalog
 
     def _add_module(self, catalog: Catalog, name: str) -> None:
@@ -329,6 +341,35 @@ class Crib:
                 catalog.add(tool)
             except ToolError as problem:
                 self._problems.append(problem)
+
+
+def as_tool(tool: Callable[..., object] | Tool) -> Tool:
+    """A Tool as it is, or the Tool of a function."""
+    if isinstance(tool, Tool):
+        return tool
+    from toolcrib.dialects.function import tool_of
+
+    return tool_of(tool)
+
+
+class _Later:
+    """A runner that is made when the first tool needs it."""
+
+    def __init__(self, kind: str, make: Callable[[], Runner]) -> None:
+        self.kind = kind
+        self._make = make
+        self._runner: Runner | None = None
+
+    def bind(self, tool: Tool) -> Bound:
+        """As the runner does."""
+        if self._runner is None:
+            self._runner = self._make()
+        return self._runner.bind(tool)
+
+    async def close(self) -> None:
+        """End what was started, if anything was."""
+        if self._runner is not None:
+            await self._runner.close()
 
 
 def find_plugins(group: str) -> list[Callable[[], Callable[[Plugins], None]]]:

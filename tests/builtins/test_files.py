@@ -7,7 +7,7 @@ import jsonschema_rs
 import pytest
 
 from toolcrib.builtins.files import MAX_FILE_BYTES, file_tools
-from toolcrib.ground.files import Jail
+from toolcrib.ground.files.jail import Jail
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import SideEffects
 

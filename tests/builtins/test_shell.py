@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib.builtins.shell import shell_tool
-from toolcrib.ground.sandbox import Sandbox
+from toolcrib.ground.sandbox.host import Sandbox
 from toolcrib.model.call import Context
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.tool import SideEffects

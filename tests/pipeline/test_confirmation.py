@@ -173,7 +173,8 @@ def test_cribs_of_different_projects_do_not_believe_each_other(tmp_path):
         assert two.call_sync(confirmed).error.kind is Kind.CONFIRMATION_REQUIRED
 
 
-CONFIRMATIONS = Confirmations(lambda: b"k" * 32, MemoryStore())
+STORE = MemoryStore()
+CONFIRMATIONS = Confirmations(lambda: b"k" * 32, lambda: STORE)
 PAY = tool_of(pay)
 CALL = Call(name="pay", arguments={"amount": 5})
 TOKEN, _ = CONFIRMATIONS.issue(PAY, CALL.arguments, CALL)
@@ -209,7 +210,7 @@ def test_a_confirmation_has_one_spelling():
 def test_used_confirmations_are_forgotten_when_they_would_have_expired():
     now = [1000.0]
     store = MemoryStore()
-    confirmations = Confirmations(lambda: b"k" * 32, store, seconds=10, clock=lambda: now[0])
+    confirmations = Confirmations(lambda: b"k" * 32, lambda: store, seconds=10, clock=lambda: now[0])
     for _ in range(3):
         assert confirmations.use(confirmations.issue(PAY, {}, CALL)[0])
     assert len(store.keys("confirmations/")) == 3

@@ -98,7 +98,7 @@ async def test_a_piece_that_cannot_be_is_refused(crib_of, offset, length):
 def test_what_was_kept_is_gone_after_an_hour():
     now = [1_000_000.0]
     store = MemoryStore()
-    kept = KeptResults(store, clock=lambda: now[0])
+    kept = KeptResults(lambda: store, clock=lambda: now[0])
     handle = kept.keep("text", "ann")
     now[0] += 3_599
     assert kept.read(handle, "ann").text == "text"
@@ -121,7 +121,8 @@ def test_what_was_kept_survives_the_process_and_is_for_its_owners_eyes_only(proj
 
 @given(st.text(alphabet=st.characters(codec="utf-8"), max_size=300), st.integers(1, 50))
 def test_the_pieces_make_the_whole(text, length):
-    kept = KeptResults(MemoryStore())
+    store = MemoryStore()
+    kept = KeptResults(lambda: store)
     handle = kept.keep(text, "ann")
     pieces, offset = [], 0
     while offset is not None:

@@ -11,7 +11,11 @@ from toolcrib.model.call import Call
 from toolcrib.model.errors import Kind
 from toolcrib.model.tool import Function, Tool
 from toolcrib.model.verdict import Decision
-from toolcrib.rules import DangerousCommands, RuleEngine, SafetyRule, SensitiveFiles, is_sensitive
+from toolcrib.rules.dangerous import DangerousCommands
+from toolcrib.rules.engine import RuleEngine
+from toolcrib.rules.paths import is_sensitive
+from toolcrib.rules.safety import SafetyRule
+from toolcrib.rules.sensitive import SensitiveFiles
 
 ALLOW, CONFIRM, DENY = Decision.ALLOW, Decision.CONFIRM, Decision.DENY
 
@@ -227,7 +231,7 @@ def test_a_verdict_says_which_rule_which_value_where_and_the_cure(tmp_path):
     verdict = engine.judge(None, Call(name="t", arguments={"files": ["a", "/etc/passwd"]}))
     assert verdict.reason == "rule 'sensitive_files': files[1] names the sensitive file '/etc/passwd'"
     assert (verdict.rule, verdict.where, verdict.kind) == ("sensitive_files", "built-in rule", Kind.BLOCKED)
-    assert "RuleEngine(rules=[...])" in verdict.cure
+    assert "rules_off = ['sensitive_files']" in verdict.cure
     verdict = engine.judge(None, Call(name="t", arguments={"command": "ls; rm -rf x"}))
     assert verdict.reason == "rule 'dangerous_commands': command runs rm, recursive and forced"
     verdict = engine.judge(None, Call(name="t", arguments={"command": "$X"}))

@@ -9,7 +9,11 @@ from toolcrib.model.errors import ToolError
 from toolcrib.model.protocols import Rule
 from toolcrib.model.tool import Function, Tool
 from toolcrib.model.verdict import ALLOW, Decision, confirm, deny
-from toolcrib.rules import AuthRule, DangerousCommands, RuleEngine, SafetyRule, SensitiveFiles, default_rules
+from toolcrib.rules.auth import AuthRule
+from toolcrib.rules.dangerous import DangerousCommands
+from toolcrib.rules.engine import RuleEngine, default_rules
+from toolcrib.rules.safety import SafetyRule
+from toolcrib.rules.sensitive import SensitiveFiles
 
 
 class Saying:
@@ -56,7 +60,8 @@ def test_every_rule_meets_the_protocol(tmp_path):
 
 
 def test_an_engine_starts_with_the_default_rules_and_rules_replace_them(tmp_path):
-    assert [type(rule) for rule in RuleEngine(workspace=tmp_path).rules] == [DangerousCommands, SensitiveFiles]
+    names = [DangerousCommands.name, SensitiveFiles.name]
+    assert [rule.name for rule in RuleEngine(workspace=tmp_path).rules] == names
     assert [rule.name for rule in RuleEngine().rules] == ["dangerous_commands", "sensitive_files"]
     assert RuleEngine(rules=[]).rules == ()
     chosen = network()

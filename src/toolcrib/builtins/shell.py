@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from toolcrib.ground.sandbox import CLEAN_ENVIRONMENT, Program, strike_time
+from toolcrib.ground.sandbox.host import strike_time
+from toolcrib.ground.sandbox.jobs import CLEAN_ENVIRONMENT, Program
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.limits import Limits
 from toolcrib.model.result import Outcome
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from toolcrib.ground.sandbox import Ended, Sandbox
+    from toolcrib.ground.sandbox.host import Sandbox
+    from toolcrib.ground.sandbox.jobs import Ended
     from toolcrib.model.call import Context
 
 SHELL = "/bin/sh"

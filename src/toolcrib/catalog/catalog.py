@@ -11,7 +11,7 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.pure.names import did_you_mean, read_address
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from toolcrib.catalog.folder import Folder
     from toolcrib.model.tool import Entry, Tool
@@ -28,6 +28,7 @@ class Catalog:
         self._switches = Switches(disabled, where)
         self._bundles: dict[str, dict[str, Tool]] = {}
         self._folders: list[Folder] = []
+        self._later: list[Callable[[], Iterable[Tool]]] = []
         self._index = Index()
         self._stale = False
         self._lock = threading.RLock()
@@ -49,12 +50,17 @@ class Catalog:
                 self._stale = True
 
     def add_folder(self, folder: Folder) -> None:
-        """Keep the tools of a folder, as long as its files are there."""
+        """Keep the tools of a folder, as long as its files are there; they are read when a name first leads there."""
         with self._lock:
-            folder.refresh()
             self._folders.append(folder)
             self._bundles.setdefault(folder.bundle, {})
             self._stale = True
+
+    def add_later(self, bundle: str, load: Callable[[], Iterable[Tool]]) -> None:
+        """Keep the tools of a bundle that is only made when no tool of the host program has the name."""
+        with self._lock:
+            self._bundles.setdefault(bundle, {})
+            self._later.append(load)
 
     def find(self, name: str, bundle: str | None = None, version: str | None = None) -> Entry | None:
         """The tool that is meant, as its file is now."""
@@ -98,6 +104,10 @@ class Catalog:
         """A tool whose file may have changed since it was read, or may have come since."""
         with self._lock:
             place = _exactly(self._indexed(), name, bundle, version)
+            if place is not None and place.settled:
+                return place.entry
+            if self._load_later():
+                place = _exactly(self._indexed(), name, bundle, version)
             if self._refresh_for(place):
                 self._stale = True
                 place = _exactly(self._indexed(), name, bundle, version)
@@ -112,8 +122,21 @@ class Catalog:
             changed.append(place.folder.refresh_file(place.file))
         return any(changed)
 
+    def _load_later(self) -> bool:
+        """Make the bundles that were put off; True if there were any."""
+        later = len(self._later)
+        while self._later:
+            for tool in self._later[0]():
+                # What the host program put in the place of such a tool stays.
+                self._bundles.setdefault(tool.bundle, {}).setdefault(tool.address, tool)
+            # Only now: what could not be made is tried again and fails again, instead of being gone.
+            del self._later[0]
+            self._stale = True
+        return later > 0
+
     def _refresh(self) -> Index:
         with self._lock:
+            self._load_later()
             changed = [folder.refresh() for folder in self._folders]
             self._stale = self._stale or any(changed)
             return self._indexed()

@@ -117,8 +117,8 @@ class ToolRegistry:
             rules=RuleEngine() if rules is None else rules,
             runners={Function.kind: FunctionRunner()},
             journal=MemoryJournal(),
-            confirmations=Confirmations(new_key, store),
-            kept=KeptResults(store),
+            confirmations=Confirmations(new_key, lambda: store),
+            kept=KeptResults(lambda: store),
             policy=Policy(),
         )
 

@@ -17,7 +17,7 @@ from toolcrib.dialects.function import is_tool, tool_of
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.protocols import Rule
 from toolcrib.model.tool import Tool
-from toolcrib.rules import RuleEngine
+from toolcrib.rules.engine import RuleEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,9 +23,9 @@ PATHS: dict[str, dict[str, str]] = {
     "core": {},
     "core.types": {"ToolCall": "toolcrib.compat.agent", "ToolResult": "toolcrib.compat.agent"},
     "core.rules": {
-        "AuthRule": "toolcrib.rules",
-        "RuleEngine": "toolcrib.rules",
-        "SafetyRule": "toolcrib.rules",
+        "AuthRule": "toolcrib.rules.auth",
+        "RuleEngine": "toolcrib.rules.engine",
+        "SafetyRule": "toolcrib.rules.safety",
     },
 }
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+
+import pytest
 
 from toolcrib.compat.paths import document_imports
 
-if TYPE_CHECKING:
-    import pytest
 
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Offer the paths for as long as pytest runs."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Offer the paths for as long as pytest runs, beginning before the first conftest.py is loaded."""
     stack = ExitStack()
     stack.enter_context(document_imports())
-    config.add_cleanup(stack.close)
+    early_config.add_cleanup(stack.close)

@@ -20,6 +20,7 @@ ENVIRONMENT_PREFIX = "TOOLCRIB_"
 ENVIRONMENT = "the environment"
 COMMAND_LINE = "the command line"
 BY_DEFAULT = "the default"
+DEFAULT_RULES = frozenset({"dangerous_commands", "sensitive_files"})
 GUARANTEES = ("fs", "net", "proc", "priv", "mem", "pids", "disk", "time", "reap", "env")
 MAX_FILE_BYTES = 1_000_000
 MAX_NUMBER = 2**31 - 1
@@ -47,6 +48,7 @@ class Settings:
     disabled: tools that are switched off, by name, `bundle/name`, either with `@version`, or `bundle/*`
     builtins: whether the tools for files, shell and web that come with Toolcrib are there
     rules: rules of the operator's own; each has a name and forbidden_patterns
+    rules_off: names of default rules to leave out: dangerous_commands, sensitive_files
     timeout_ms: how long a call may take whose tool says nothing about it
     shell_timeout_ms: how long a shell command may take
     result_bytes: how large a value may be before it is kept aside to be read in pieces
@@ -66,6 +68,7 @@ class Settings:
     disabled: frozenset[str] = frozenset()
     builtins: bool = True
     rules: tuple[CustomRule, ...] = ()
+    rules_off: frozenset[str] = frozenset()
     timeout_ms: int = 30_000
     shell_timeout_ms: int = 30_000
     result_bytes: int = 256_000
@@ -220,6 +223,15 @@ def _guarantees(name: str, value: object) -> tuple[str, ...]:
     return words
 
 
+def _default_rules(name: str, value: object) -> frozenset[str]:
+    words = _word_set(name, value)
+    if unknown := sorted(words - DEFAULT_RULES):
+        raise ValueError(
+            f"{name}: no default rule is called {unknown[0]!r}; known are {', '.join(sorted(DEFAULT_RULES))}"
+        )
+    return words
+
+
 def _rules(name: str, value: object) -> tuple[CustomRule, ...]:
     if not isinstance(value, (list, tuple)):
         raise ValueError(f"{name} must be tables: write [[{name}]]")
@@ -256,6 +268,7 @@ _READERS: dict[str, Callable[[str, object], object]] = {
     "disabled": _word_set,
     "builtins": _switch,
     "rules": _rules,
+    "rules_off": _default_rules,
     "timeout_ms": _positive,
     "shell_timeout_ms": _positive,
     "result_bytes": _positive,

@@ -35,16 +35,15 @@ class FileJournal:
         self._clock = clock
         self._pending: deque[Line] = deque(maxlen=PENDING_LINES)
         self._lock = threading.Lock()
-        self._writer: threading.Thread | None = None
-        self._is_urgent = threading.Event()
+        # Wakes the thread that is about to write; None while there is none.
+        self._wake: threading.Event | None = None
 
     def record(self, line: Line) -> None:
         """Keep one line; the disk sees it within a second, or when a thousand have gathered. Never waits for the disk."""
         self._pending.append(line)
-        if self._writer is None:
-            self._start_writer()
+        wake = self._wake or self._start_writer()
         if len(self._pending) >= FLUSH_LINES:
-            self._is_urgent.set()
+            wake.set()
 
     def read(self) -> Iterator[dict[str, object]]:
         """The lines that were kept, in the order of writing; a line torn by a crash is passed over."""
@@ -60,8 +59,9 @@ class FileJournal:
         """Write down what has gathered; a disk that refuses costs lines, never a call."""
         with self._lock:
             # In this order: a line that comes after the count was taken finds no writer and starts the next one.
-            self._writer = None
-            self._is_urgent.clear()
+            if self._wake is not None:
+                self._wake.set()
+            self._wake = None
             # Taken one by one: a call may be adding a line at this very moment, and none may be lost.
             lines = [self._pending.popleft() for _ in range(len(self._pending))]
             if not lines:
@@ -88,15 +88,25 @@ class FileJournal:
         finally:
             os.close(descriptor)
 
-    def _start_writer(self) -> None:
+    def _start_writer(self) -> threading.Event:
         with self._lock:
-            if self._writer is None:
-                self._writer = threading.Thread(target=self._write_soon, name="toolcrib journal", daemon=True)
-                self._writer.start()
+            if self._wake is not None:
+                return self._wake
+            wake = threading.Event()
+            try:
+                threading.Thread(target=self._write, args=(wake,), name="toolcrib journal", daemon=True).start()
+            except RuntimeError as problem:
+                # No thread to be had, or the program is ending: the lines wait for the next one, or for `close`.
+                logger.warning("journal: %s", problem)
+            else:
+                self._wake = wake
+            return wake
 
-    def _write_soon(self) -> None:
-        self._is_urgent.wait(FLUSH_SECONDS)
-        self.flush()
+    def _write(self, wake: threading.Event) -> None:
+        wake.wait(FLUSH_SECONDS)
+        # Unless somebody did so in between.
+        if self._wake is wake:
+            self.flush()
 
 
 def _is_torn(descriptor: int) -> bool:

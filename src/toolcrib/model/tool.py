@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
-import json
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -66,6 +63,8 @@ class Function:
 
     def identity(self) -> dict[str, object]:
         """What makes this another function: where it is defined, and its text where that can be read."""
+        import inspect
+
         function = inspect.unwrap(self.call)
         function = getattr(function, "__func__", function)
         try:
@@ -89,6 +88,8 @@ class Script:
 
     def identity(self) -> dict[str, object]:
         """What makes this another script."""
+        import hashlib
+
         return {
             "kind": self.kind,
             "code": hashlib.sha256(self.code).hexdigest(),
@@ -154,6 +155,9 @@ class Tool:
     @cached_property
     def content_hash(self) -> str:
         """SHA-256 over everything that changes behaviour or that a model reads; the same on every machine."""
+        import hashlib
+        import json
+
         facts = {
             "name": self.name,
             "version": self.version,

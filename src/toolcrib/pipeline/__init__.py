@@ -1,8 +1,7 @@
 """Calls a tool: screen, find, allow, check, confirm, run, check again, record."""
 
 from toolcrib.pipeline.case import open_case
-from toolcrib.pipeline.explanation import Explanation, Finding
 from toolcrib.pipeline.pipeline import Pipeline
 from toolcrib.pipeline.plan import Policy
 
-__all__ = ["Explanation", "Finding", "Pipeline", "Policy", "open_case"]
+__all__ = ["Pipeline", "Policy", "open_case"]

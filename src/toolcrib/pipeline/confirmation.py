@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 import functools
-import hashlib
-import hmac
 import os
 import time
 from typing import TYPE_CHECKING
@@ -35,7 +33,12 @@ class Confirmations:
     """
 
     def __init__(
-        self, key: Callable[[], bytes], store: Store, *, seconds: float = 300, clock: Callable[[], float] = time.time
+        self,
+        key: Callable[[], bytes],
+        store: Callable[[], Store],
+        *,
+        seconds: float = 300,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         # A function, because the key of a project is made when it is first needed.
         self._key = functools.cache(key)
@@ -55,6 +58,8 @@ class Confirmations:
         raw = _decode(token)
         if raw is None:
             return "the confirmation is not one of ours"
+        import hmac
+
         head, mac = raw[:-MAC_BYTES], raw[-MAC_BYTES:]
         if not hmac.compare_digest(mac, self._mac(head, tool, arguments, call)):
             return "the confirmation was given for another tool, other arguments or another caller"
@@ -70,6 +75,9 @@ class Confirmations:
         return raw is not None and self._used.create(_expiry(raw), _name(raw), b"used")
 
     def _mac(self, head: bytes, tool: Tool, arguments: dict[str, object], call: Call) -> bytes:
+        # Imported here, as the two libraries behind it take longer than most calls of a tool.
+        import hmac
+
         bound = [
             head,
             tool.address.encode(),
@@ -79,7 +87,7 @@ class Confirmations:
         ]
         # Each part with its length in front: no two different calls can read alike.
         framed = b"".join(len(part).to_bytes(8, "big") + part for part in bound)
-        return hmac.new(self._key(), framed, hashlib.sha256).digest()
+        return hmac.digest(self._key(), framed, "sha256")
 
 
 def _decode(token: str) -> bytes | None:
@@ -97,4 +105,6 @@ def _expiry(raw: bytes) -> int:
 
 
 def _name(raw: bytes) -> str:
+    import hashlib
+
     return hashlib.sha256(raw).hexdigest()

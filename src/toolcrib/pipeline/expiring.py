@@ -17,7 +17,8 @@ SWEEP_SECONDS = 60.0
 class Expiring:
     """A corner of a store whose documents go when their time is over; the sweep reads keys, never documents."""
 
-    def __init__(self, store: Store, prefix: str, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: Callable[[], Store], prefix: str, *, clock: Callable[[], float] = time.time) -> None:
+        # A function, because the store of a project is made when something is first kept in it.
         self._store = store
         self._prefix = prefix
         self._clock = clock
@@ -26,11 +27,11 @@ class Expiring:
     def create(self, expiry: float, name: str, document: bytes) -> bool:
         """Keep a document until `expiry`; False if the name is taken."""
         self._sweep()
-        return self._store.create(self._key(expiry, name), document)
+        return self._store().create(self._key(expiry, name), document)
 
     def get(self, expiry: float, name: str) -> bytes | None:
         """The document, unless its time is over."""
-        return None if expiry < self._clock() else self._store.get(self._key(expiry, name))
+        return None if expiry < self._clock() else self._store().get(self._key(expiry, name))
 
     def _key(self, expiry: float, name: str) -> str:
         return f"{self._prefix}/{stamp(expiry)}{name}"
@@ -41,9 +42,9 @@ class Expiring:
             return
         self._swept = now
         current = f"{self._prefix}/{stamp(now)}"
-        for key in self._store.keys(f"{self._prefix}/"):
+        for key in self._store().keys(f"{self._prefix}/"):
             if key < current:
-                self._store.remove(key)
+                self._store().remove(key)
 
 
 def stamp(moment: float) -> str:

@@ -11,7 +11,7 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.verdict import ALLOW, Decision, Verdict, confirm, deny
 from toolcrib.pipeline.case import mode_of
 from toolcrib.pipeline.plan import missing_grants
-from toolcrib.pure import documents, schema
+from toolcrib.pure import schema
 from toolcrib.rules.engine import strictest
 
 if TYPE_CHECKING:
@@ -140,7 +140,9 @@ class Arguments:
         try:
             if plan.holds_text:
                 # A schema lets pass what it does not mention; numbers alone it mentions always.
-                documents.check_plain(case.arguments)
+                from toolcrib.pure.documents import check_plain
+
+                check_plain(case.arguments)
             if plan.fill is not None:
                 case.arguments = plan.fill(case.arguments)
             if plan.arguments.is_valid(case.arguments):

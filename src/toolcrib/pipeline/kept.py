@@ -36,7 +36,9 @@ class Piece:
 class KeptResults:
     """Keeps the text of large values for an hour, each for its own caller."""
 
-    def __init__(self, store: Store, *, seconds: int = SECONDS, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, store: Callable[[], Store], *, seconds: int = SECONDS, clock: Callable[[], float] = time.time
+    ) -> None:
         self._kept = Expiring(store, "results", clock=clock)
         self._seconds = seconds
         self._clock = clock

@@ -9,17 +9,17 @@ import os
 import random
 from functools import partial
 from time import monotonic
+from types import CoroutineType
 from typing import TYPE_CHECKING, Protocol
 
 from toolcrib.model.call import Call, Context
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.result import Result, succeed
+from toolcrib.model.result import Outcome, Result, succeed
 from toolcrib.model.verdict import ALLOW, Decision, Verdict, deny
 from toolcrib.pipeline import gates
 from toolcrib.pipeline.answer import Whole, bound, keep_aside, settle
 from toolcrib.pipeline.case import Case, mode_of, open_case
 from toolcrib.pipeline.deadline import Deadlines, stop, struck_alone
-from toolcrib.pipeline.explanation import Explanation, Finding
 from toolcrib.pipeline.failure import classify, must_pass
 from toolcrib.pipeline.plan import Plan, Policy, prepare
 from toolcrib.rules.engine import strictest
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from toolcrib.model.protocols import Journal, Runner
     from toolcrib.model.tool import Entry, Tool
     from toolcrib.pipeline.confirmation import Confirmations
+    from toolcrib.pipeline.explanation import Explanation
     from toolcrib.pipeline.kept import KeptResults
     from toolcrib.rules.engine import RuleEngine
 
@@ -101,7 +102,7 @@ class Pipeline:
         """Run a tool under guard."""
         return self.perform(open_case(call.name, call.arguments, call.caller, call))
 
-    async def perform(self, case: Case) -> Result:
+    async def perform(self, case: Case) -> Result:  # noqa: C901 - the steps of a call stand together on purpose
         """The way of a call.
 
         The order of the steps is a safety property, so they stand here one after the other, and the quick way through
@@ -139,6 +140,11 @@ class Pipeline:
                 case.watched.discard(case)
             else:
                 answer = plan.function(**case.arguments)
+                if type(answer) is CoroutineType:
+                    # A plain wrapper around an async function: what it returns still has to run.
+                    self._deadlines.watch(case, started + plan.seconds)
+                    answer = await answer
+                    case.watched.discard(case)
             value = settle(case, plan, answer, self._result_bytes)
         except BaseException as problem:  # noqa: BLE001 - the border to foreign code; _fail lets through what must pass
             return self._fail(problem, case)
@@ -156,6 +162,8 @@ class Pipeline:
 
     def explain(self, call: Call) -> Explanation:
         """What every gate would say to this call, in the order of the call; nothing runs and nothing is used up."""
+        from toolcrib.pipeline.explanation import Explanation, Finding
+
         case = open_case(call.name, call.arguments, call.caller, call)
         entry = self._find_exactly(call)
         if entry is None:
@@ -213,13 +221,19 @@ class Pipeline:
                 answer = plan.bound.run(case.arguments, context)
                 if plan.is_async:
                     answer = await answer  # type: ignore[misc]  # the runner said that it can be awaited
-            except Exception as problem:  # noqa: BLE001 - the border to foreign code; _pause raises it again
-                await self._sleep(self._pause(problem, case, plan, deadline))
-                case.attempts += 1
-                case.is_noteworthy = True
+            except Exception as problem:
+                pause = self._pause(problem, case, plan, deadline)
+                if pause is None:
+                    raise
             else:
-                case.watched.discard(case)
-                return answer
+                failure = answer.error if type(answer) is Outcome else None
+                pause = None if failure is None else self._pause(failure, case, plan, deadline)
+                if pause is None:
+                    case.watched.discard(case)
+                    return answer
+            await self._sleep(pause)
+            case.attempts += 1
+            case.is_noteworthy = True
 
     def _deadline(self, case: Case, plan: Plan) -> float:
         deadline = case.started + plan.seconds
@@ -230,19 +244,17 @@ class Pipeline:
             raise ToolError(Kind.TIMEOUT, f"the deadline had passed before {plan.tool.name} could run")
         return given
 
-    def _pause(self, problem: Exception, case: Case, plan: Plan, deadline: float) -> float:
-        """How long to wait before the next attempt; raises the problem when there is to be none."""
+    def _pause(self, problem: Exception, case: Case, plan: Plan, deadline: float) -> float | None:
+        """How long to wait before the next attempt; None when there is to be none."""
         if case.attempts >= plan.retry.max_attempts or mode_of(case.call) == VOICE:
-            raise problem
+            return None
         error = classify(problem, plan.tool.name)
         if not error.retryable or (error.partial_side_effects and not plan.is_repeatable):
-            raise problem
+            return None
         pause = plan.retry.delay_after(case.attempts)
         if plan.retry.jitter:
             pause = random.uniform(0, pause)  # noqa: S311 - spreads callers out, keeps no secret
-        if monotonic() + pause >= deadline:
-            raise problem
-        return pause
+        return pause if monotonic() + pause < deadline else None
 
     def _context(self, case: Case, plan: Plan, deadline: float) -> Context:
         call = case.call

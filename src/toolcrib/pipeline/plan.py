@@ -10,7 +10,6 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.limits import ONCE, REPEAT_IDEMPOTENT
 from toolcrib.model.tool import Function
 from toolcrib.pure import schema
-from toolcrib.rules.arguments import holds_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -98,7 +97,7 @@ def prepare(
         gates=(),
         generation=generation,
         arguments=schema.compile_schema(tool.parameters),
-        holds_text=holds_text(tool),
+        holds_text=schema.holds_text(tool.parameters),
         fill=schema.fill_defaults(tool.parameters),
         output=None if tool.output_schema is None else schema.compile_schema(tool.output_schema),
         missing=missing_grants(tool.requires, policy.grants),

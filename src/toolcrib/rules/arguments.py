@@ -95,22 +95,8 @@ TEXT_NAMES = frozenset(
         "reason",
     ]
 )
-HARMLESS_TYPES = frozenset({"number", "integer", "boolean", "null"})
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 URL = re.compile(r"(?i)(?!file:)[a-z][a-z0-9+.-]*://")
-
-
-def holds_text(tool: Tool) -> bool:
-    """Whether a call of the tool could hold anything but numbers, booleans and nulls; when in doubt, yes."""
-    schema = tool.parameters
-    properties = schema.get("properties", {})
-    if (
-        schema.get("additionalProperties") is not False
-        or "patternProperties" in schema
-        or not isinstance(properties, dict)
-    ):
-        return True
-    return not all(_is_harmless(entry) for entry in properties.values())
 
 
 def read_arguments(tool: Tool | None, call: Call) -> list[Argument]:
@@ -209,11 +195,3 @@ def looks_like_a_path(text: str) -> bool:
     if plain.startswith(("/", "~", "./", "../")):
         return True
     return "/" in plain and not URL.match(plain) and not any(letter.isspace() for letter in plain)
-
-
-def _is_harmless(schema: object) -> bool:
-    if schema is False:
-        return True
-    kinds = schema.get("type") if isinstance(schema, dict) else None
-    kinds = [kinds] if isinstance(kinds, str) else kinds
-    return isinstance(kinds, list) and bool(kinds) and all(kind in HARMLESS_TYPES for kind in kinds)

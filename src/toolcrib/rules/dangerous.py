@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from toolcrib.model.errors import ToolError
 from toolcrib.model.verdict import Verdict, confirm, deny
+from toolcrib.pure.schema.words import holds_text
 from toolcrib.pure.shell import UNKNOWN, Command, Redirection, Word, read_commands
-from toolcrib.rules.arguments import Argument, Role, holds_text, read_arguments
+from toolcrib.rules.arguments import Argument, Role, read_arguments
 from toolcrib.rules.verdicts import strictest_of, unreadable
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from toolcrib.model.call import Call
     from toolcrib.model.tool import Tool
 
-CURE = "use a narrower command; an operator may leave the rule out with RuleEngine(rules=[...])"
+CURE = "use a narrower command; an operator may leave the rule out with rules_off = ['dangerous_commands'] in toolcrib.toml"
 
 NEVER = frozenset(
     [
@@ -92,7 +93,7 @@ class DangerousCommands:
 
     def concerns(self, tool: Tool) -> bool:
         """Whether a call of the tool can hold a command at all."""
-        return holds_text(tool)
+        return holds_text(tool.parameters)
 
     def __call__(self, tool: Tool | None, call: Call) -> Verdict:
         """Judge every command of every command line."""

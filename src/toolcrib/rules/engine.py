@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.model.verdict import Verdict, deny
-from toolcrib.rules.dangerous import DangerousCommands
-from toolcrib.rules.sensitive import SensitiveFiles
+from toolcrib.pure.schema.words import holds_text
 from toolcrib.rules.verdicts import strictest_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from toolcrib.model.call import Call
     from toolcrib.model.protocols import Rule
@@ -23,7 +23,34 @@ log = logging.getLogger(__name__)
 
 def default_rules(workspace: Path) -> list[Rule]:
     """The rules that hold when nobody says otherwise."""
-    return [DangerousCommands(), SensitiveFiles(workspace)]
+
+    def dangerous_commands() -> Rule:
+        from toolcrib.rules.dangerous import DangerousCommands
+
+        return DangerousCommands()
+
+    def sensitive_files() -> Rule:
+        from toolcrib.rules.sensitive import SensitiveFiles
+
+        return SensitiveFiles(workspace)
+
+    return [_Later(make) for make in (dangerous_commands, sensitive_files)]
+
+
+class _Later:
+    """A rule that is made when it is first asked, because reading commands takes a grammar; named like its maker."""
+
+    def __init__(self, make: Callable[[], Rule]) -> None:
+        self.name = make.__name__
+        self._make = functools.cache(make)
+
+    def concerns(self, tool: Tool) -> bool:
+        """Whether a call of the tool can hold a command or a path at all."""
+        return holds_text(tool.parameters)
+
+    def __call__(self, tool: Tool | None, call: Call) -> Verdict:
+        """Judge as the rule does."""
+        return self._make()(tool, call)
 
 
 def strictest(rules: Iterable[Rule], tool: Tool | None, call: Call) -> Verdict:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.verdict import Verdict, confirm, deny
+from toolcrib.pure.schema.words import holds_text
 from toolcrib.pure.shell import Command, read_commands
-from toolcrib.rules.arguments import Argument, Role, holds_text, read_arguments
+from toolcrib.rules.arguments import Argument, Role, read_arguments
 from toolcrib.rules.verdicts import strictest_of, unreadable
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class SafetyRule:
 
     def concerns(self, tool: Tool) -> bool:
         """Whether the tool's name is forbidden or a call of it can hold text."""
-        return holds_text(tool) or any(pattern.is_in_name(tool.name) for pattern in self.patterns)
+        return holds_text(tool.parameters) or any(pattern.is_in_name(tool.name) for pattern in self.patterns)
 
     def __call__(self, tool: Tool | None, call: Call) -> Verdict:
         """Look for every pattern everywhere it may not be."""

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from toolcrib.model.errors import ToolError
 from toolcrib.model.verdict import Verdict, confirm, deny
+from toolcrib.pure.schema.words import holds_text
 from toolcrib.pure.shell import Command, Word, read_commands
-from toolcrib.rules.arguments import URL, Argument, Role, holds_text, last_part, read_arguments
+from toolcrib.rules.arguments import URL, Argument, Role, last_part, read_arguments
 from toolcrib.rules.paths import could_be_sensitive, expand_home, is_sensitive, is_unmistakable, spellings
 from toolcrib.rules.verdicts import strictest_of, unreadable
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from toolcrib.model.call import Call
     from toolcrib.model.tool import Tool
 
-CURE = "name another file; an operator may leave the rule out with RuleEngine(rules=[...])"
+CURE = "name another file; an operator may leave the rule out with rules_off = ['sensitive_files'] in toolcrib.toml"
 MAX_FOLDERS = 4
 DELIMITERS = re.compile(r"[=@,:;\"'`()<>|&{}\[\]\s]+")
 CODE_DELIMITERS = re.compile(r"[=@,:;\"'`()<>|&{}\[\]]+")
@@ -49,7 +50,7 @@ class SensitiveFiles:
 
     def concerns(self, tool: Tool) -> bool:
         """Whether a call of the tool can hold a path at all."""
-        return holds_text(tool)
+        return holds_text(tool.parameters)
 
     def __call__(self, tool: Tool | None, call: Call) -> Verdict:
         """Judge every path and every word of every command."""

@@ -8,7 +8,8 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
-from toolcrib.ground.sandbox import PythonFile, strike_time
+from toolcrib.ground.sandbox.host import strike_time
+from toolcrib.ground.sandbox.jobs import PythonFile
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Outcome
 from toolcrib.model.tool import Script
@@ -17,7 +18,8 @@ from toolcrib.pure.documents import read_json
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from toolcrib.ground.sandbox import Ended, Sandbox
+    from toolcrib.ground.sandbox.host import Sandbox
+    from toolcrib.ground.sandbox.jobs import Ended
     from toolcrib.model.call import Call, Context
     from toolcrib.model.tool import Tool
 
@@ -81,8 +83,6 @@ class BoundScript:
         try:
             return Outcome(value=self._value(ended, deadline - started), meta=meta)
         except ToolError as error:
-            if error.retryable:  # only what is raised is tried again
-                raise
             return Outcome(value=error.value, error=error, meta=meta)
 
     def _value(self, ended: Ended, seconds: float) -> object:

@@ -6,8 +6,8 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from toolcrib.ground.files import Jail
 from toolcrib.ground.files.beneath import open_by_kernel, open_by_walk
+from toolcrib.ground.files.jail import Jail
 
 
 def is_sensitive(path):

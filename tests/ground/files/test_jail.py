@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from toolcrib.ground.files import Jail
 from toolcrib.ground.files.beneath import (
     MAX_LINKS,
     Opened,
@@ -21,6 +20,7 @@ from toolcrib.ground.files.beneath import (
     open_by_kernel,
     open_by_walk,
 )
+from toolcrib.ground.files.jail import Jail
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 
 LIMIT = 1000

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.ground.sandbox import Program, PythonFile, Sandbox
+from toolcrib.ground.sandbox.host import Sandbox
+from toolcrib.ground.sandbox.jobs import Program, PythonFile
 
 if sys.platform != "linux":
     pytest.skip("the sandbox is proved where it gives its guarantees", allow_module_level=True)

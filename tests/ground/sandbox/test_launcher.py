@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.ground.sandbox import Program, PythonFile
+from toolcrib.ground.sandbox.jobs import Program, PythonFile
 from toolcrib.model.errors import Kind, ToolError
 
 

@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from toolcrib.ground.sandbox import PythonFile, Sandbox
+from toolcrib.ground.sandbox.host import Sandbox
+from toolcrib.ground.sandbox.jobs import PythonFile
 from toolcrib.model.errors import Kind, ToolError
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.ground.sandbox import Program, PythonFile
+from toolcrib.ground.sandbox.jobs import Program, PythonFile
 
 DAEMON = """
 import os, time
@@ -176,7 +176,8 @@ def _children_of(process):
 HOST = """
 import asyncio, os, sys, time
 from pathlib import Path
-from toolcrib.ground.sandbox import Program, Sandbox
+from toolcrib.ground.sandbox.host import Sandbox
+from toolcrib.ground.sandbox.jobs import Program
 async def main(command, fork):
     job = Program(argv=("/bin/sh", "-c", command), cwd=Path("/"))
     call = asyncio.create_task(Sandbox().run(job, deadline=time.monotonic() + 60))

@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from toolcrib.ground.sandbox import Program, Sandbox
+from toolcrib.ground.sandbox.host import Sandbox
+from toolcrib.ground.sandbox.jobs import Program
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,8 @@ import time
 
 import pytest
 
-from toolcrib.ground.sandbox import Program, PythonFile, Sandbox, strike_time
+from toolcrib.ground.sandbox.host import Sandbox, strike_time
+from toolcrib.ground.sandbox.jobs import Program, PythonFile
 from toolcrib.model.errors import Kind, ToolError
 
 STATE = """
@@ -133,7 +134,7 @@ def test_a_script_cannot_take_the_socket_of_its_supervisor():
     host = (
         "import asyncio, sys, time\n"
         "from pathlib import Path\n"
-        "from toolcrib.ground.sandbox import PythonFile, Sandbox\n"
+        "from toolcrib.ground.sandbox.host import Sandbox\nfrom toolcrib.ground.sandbox.jobs import PythonFile\n"
         "job = PythonFile(path=Path('/tmp/peek.py'), code=sys.argv[1].encode(), entry='main', arguments={})\n"
         "print(asyncio.run(Sandbox().run(job, deadline=time.monotonic() + 10)).result.decode())\n"
     )

@@ -9,7 +9,7 @@ from toolcrib.model.errors import Kind, SettingsError
 
 if TYPE_CHECKING:
     from toolcrib.model.errors import ToolError
-    from toolcrib.pipeline import Explanation
+    from toolcrib.pipeline.explanation import Explanation
 
 
 class ExitCode(IntEnum):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from toolcrib.crib import Crib
     from toolcrib.model.tool import Entry
-    from toolcrib.pipeline import Finding
+    from toolcrib.pipeline.explanation import Finding
 
 COLUMNS = ("gate", "verdict", "reason", "rule", "where", "cure")
 

@@ -7,8 +7,3 @@ In the host: `host` and what stands behind it (`attempt`, `transfer`, `starting`
 without the rest of Toolcrib and therefore import the standard library and each other alone: `launcher`, `supervisor`,
 `worker`, `python`, `family`, `system`.
 """
-
-from toolcrib.ground.sandbox.host import Sandbox, harden_host, strike_time
-from toolcrib.ground.sandbox.jobs import CLEAN_ENVIRONMENT, Ended, Program, PythonFile
-
-__all__ = ["CLEAN_ENVIRONMENT", "Ended", "Program", "PythonFile", "Sandbox", "harden_host", "strike_time"]

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 MAX_TEXT = 200
 MAX_BITS = 63
 MAX_DEPTH = 16
+BARE_TYPES = frozenset({"number", "integer", "boolean", "null"})
 NAMES = {
     **{name: name for name in ("array", "boolean", "integer", "null", "number", "object", "string")},
     "list": "array",
@@ -94,3 +95,19 @@ def _alternatives(text: str) -> list[str]:
         else:
             parts[-1] += letter
     return parts
+
+
+def holds_text(schema: Mapping[str, object]) -> bool:
+    """Whether arguments of this schema could hold anything but numbers, booleans and nulls; when in doubt, yes."""
+    properties = schema.get("properties", {})
+    if schema.get("additionalProperties") is not False or "patternProperties" in schema:
+        return True
+    return not isinstance(properties, dict) or not all(_is_bare(entry) for entry in properties.values())
+
+
+def _is_bare(schema: object) -> bool:
+    if schema is False:
+        return True
+    kinds = schema.get("type") if isinstance(schema, dict) else None
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    return isinstance(kinds, list) and bool(kinds) and all(kind in BARE_TYPES for kind in kinds)

@@ -1,0 +1,303 @@
+"""Writes the pages that can be read off the code and the tests. Run it with: make docs."""  # noqa: INP001 - a program, not a package
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import re
+import sys
+import tomllib
+from dataclasses import MISSING, Field, dataclass
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ForwardRef
+
+import toolcrib
+from toolcrib import Crib, Kind
+from toolcrib.dialects.function import Options
+from toolcrib.faces.cli.codes import MEANINGS
+from toolcrib.faces.cli.commands import WordsCommand, cli
+from toolcrib.ground.settings import ENVIRONMENT_PREFIX, Settings
+from toolcrib.model import protocols
+from toolcrib.pipeline import gates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import click
+
+DOCS = Path(__file__).resolve().parent
+ROOT = DOCS.parent
+NOTICE = "<!-- Written by docs/generate.py; change the code, the tests or the .toml beside it, then run: make docs -->"
+NO_SETTINGS = frozenset({"root", "places"})
+PROTOCOLS = ("Dialect", "Rule", "Runner", "Bound", "Journal", "Store", "Plugins")
+LONGEST_LINE = 100
+
+
+def pages() -> dict[Path, str]:
+    """Every generated page as it should be."""
+    words = tomllib.loads((DOCS / "reference.toml").read_text(encoding="utf-8"))
+    rows = tomllib.loads((DOCS / "specification.toml").read_text(encoding="utf-8"))
+    operate = DOCS / "operate.md"
+    return {
+        DOCS / "specification.md": specification(rows, find_marks(ROOT / "tests")),
+        DOCS / "reference.md": reference(words["kinds"]),
+        operate: _fill(operate.read_text(encoding="utf-8"), "settings", settings_table(words["settings"])),
+    }
+
+
+def main() -> int:
+    """Write the pages that are not as they should be."""
+    for page, text in pages().items():
+        is_stale = not page.is_file() or page.read_text(encoding="utf-8") != text
+        if is_stale:
+            page.write_text(text, encoding="utf-8")
+        sys.stdout.write(f"{'wrote' if is_stale else 'kept '}  {page.relative_to(ROOT)}\n")
+    return 0
+
+
+def find_marks(folder: Path) -> dict[str, list[str]]:
+    """The rows that tests are marked with, each with its tests; read from the syntax, so nothing is imported."""
+    found: dict[str, set[str]] = {}
+    for file in sorted(folder.rglob("test_*.py")):
+        module = ast.parse(file.read_text(encoding="utf-8"))
+        for test, marks in _tests_in(module.body, [], _module_marks(module)):
+            for row in marks:
+                found.setdefault(row, set()).add(f"{file.relative_to(folder.parent).as_posix()}::{test}")
+    return {row: sorted(tests) for row, tests in sorted(found.items(), key=lambda item: _by_number(item[0]))}
+
+
+def specification(rows: dict[str, str], marks: dict[str, list[str]]) -> str:
+    """The page that says what is proved, and by which tests."""
+    lines = [
+        "# What is proved",
+        "",
+        NOTICE,
+        "",
+        "One line for each promise that a test proves. A test names the rows it proves with `@pytest.mark.spec`.",
+        "",
+    ]
+    for row, tests in marks.items():
+        lines += [f"- **{row}** {rows.get(row, '(no text)')}", *(f"  - `{test}`" for test in tests)]
+    return "\n".join(lines) + "\n"
+
+
+def settings_table(words: dict[str, str]) -> str:
+    """Every setting with its default, its variable and what it means."""
+    rows = [
+        (f"`{field.name}`", _default(field), _variable(field.name), words.get(field.name, "(no text)"))
+        for field in dataclasses.fields(Settings)
+        if field.name not in NO_SETTINGS
+    ]
+    return _table(("setting", "default", "variable", "what it means"), rows)
+
+
+def reference(kinds: dict[str, str]) -> str:
+    """The page of names: what can be imported, what can go wrong, what can be typed."""
+    names = [part for name in toolcrib.__all__ for part in _describe(name, getattr(toolcrib, name))]
+    parts = [part for name in PROTOCOLS for part in _describe(name, getattr(protocols, name))]
+    sections = [
+        ["# Reference", NOTICE],
+        ["## Names", "Everything here is imported from `toolcrib`.", *names],
+        ["## Parts", "What a plug-in can be; everything here is imported from `toolcrib.model.protocols`.", *parts],
+        [
+            "## Kinds of errors",
+            _table(("kind", "means"), [(f"`{kind}`", kinds.get(kind, "(no text)")) for kind in Kind]),
+        ],
+        ["## Gates", "What every call passes, in this order.", _table(("gate", "what it does"), _gates())],
+        ["## Commands", *(part for name in sorted(cli.commands) for part in _describe_command(cli.commands[name]))],
+        ["## Exit codes", _table(("code", "means"), [(str(int(code)), text) for code, text in MEANINGS.items()])],
+    ]
+    return "\n\n".join(part for section in sections for part in section) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A parameter as a signature shows it."""
+
+    name: str
+    hint: str
+    default: str
+
+    def __str__(self) -> str:
+        text = f"{self.name}: {self.hint}" if self.hint else self.name
+        return f"{text} = {self.default}" if self.default else text
+
+
+def _tests_in(
+    body: Iterable[ast.stmt], path: Sequence[str], marks: frozenset[str]
+) -> Iterator[tuple[str, frozenset[str]]]:
+    for node in body:
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        own = marks.union(*map(_marks, node.decorator_list))
+        name = [*path, node.name]
+        if isinstance(node, ast.ClassDef):
+            yield from _tests_in(node.body, name, own)
+        elif node.name.startswith("test"):
+            yield "::".join(name), own
+
+
+def _module_marks(module: ast.Module) -> frozenset[str]:
+    assigned = (node for node in module.body if isinstance(node, ast.Assign))
+    named = (
+        node for node in assigned if any(isinstance(to, ast.Name) and to.id == "pytestmark" for to in node.targets)
+    )
+    return frozenset().union(*(_marks(node.value) for node in named))
+
+
+def _marks(tree: ast.AST) -> frozenset[str]:
+    """The rows in every `pytest.mark.spec(…)` of a decorator, those inside `pytest.param` too."""
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    marks = (call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "spec")
+    words = (word for call in marks for word in call.args)
+    return frozenset(word.value for word in words if isinstance(word, ast.Constant) and isinstance(word.value, str))
+
+
+def _by_number(row: str) -> tuple[object, ...]:
+    return tuple(int(part) if part.isdigit() else part for part in re.split(r"(\d+)", row))
+
+
+def _describe(name: str, value: Any) -> Iterator[str]:
+    yield f"### {name}"
+    if isinstance(value, type) and issubclass(value, Enum):
+        yield _text(value)
+        return
+    yield f"```python\n{_head(name, value)}\n```"
+    yield _text(value)
+    if value is toolcrib.tool:
+        rows = [(f"`{name}`", f"`{_hint(hint)}`") for name, hint in Options.__annotations__.items()]
+        yield _table(("option", "type"), rows)
+    members = list(_members(value)) if isinstance(value, type) else []
+    if members:
+        yield "\n".join(f"- `{member}` {text}" for member, text in members)
+
+
+def _head(name: str, value: Any) -> str:
+    if dataclasses.is_dataclass(value):
+        shown = [
+            Shown(field.name, _hint(field.type), _default(field, ticks=False)) for field in dataclasses.fields(value)
+        ]
+        return _call(name, [Shown("*", "", ""), *shown])
+    if getattr(value, "_is_protocol", False):
+        return f"class {name}(Protocol)"
+    return _call(name, _parameters(value))
+
+
+def _members(kind: type) -> Iterator[tuple[str, str]]:
+    for name, member in vars(kind).items():
+        if name.startswith("_") and name != "__call__":
+            continue
+        if isinstance(member, property):
+            yield f"{name}", _text(member)
+        elif inspect.isfunction(member):
+            yield _call(name, _parameters(member)[1:], wrap=False), _text(member)
+    if getattr(kind, "_is_protocol", False):
+        yield from ((f"{name}: {_hint(hint)}", "") for name, hint in inspect.get_annotations(kind).items())
+
+
+def _parameters(value: Any) -> list[Shown]:
+    shown: list[Shown] = []
+    parameters = list(inspect.signature(value).parameters.values())
+    for place, known in enumerate(parameters):
+        before = parameters[place - 1].kind if place else None
+        if known.kind is known.KEYWORD_ONLY and before not in {known.KEYWORD_ONLY, known.VAR_POSITIONAL}:
+            shown.append(Shown("*", "", ""))
+        stars = {known.VAR_POSITIONAL: "*", known.VAR_KEYWORD: "**"}.get(known.kind, "")
+        default = "" if known.default is known.empty else repr(known.default)
+        shown.append(
+            Shown(stars + known.name, "" if known.annotation is known.empty else _hint(known.annotation), default)
+        )
+        after = parameters[place + 1].kind if place + 1 < len(parameters) else None
+        if known.kind is known.POSITIONAL_ONLY is not after:
+            shown.append(Shown("/", "", ""))
+    return shown
+
+
+def _call(name: str, shown: Sequence[Shown], *, wrap: bool = True) -> str:
+    line = f"{name}({', '.join(map(str, shown))})"
+    if not wrap or len(line) <= LONGEST_LINE:
+        return line
+    return f"{name}(\n" + "".join(f"    {part},\n" for part in shown) + ")"
+
+
+def _hint(hint: object) -> str:
+    if isinstance(hint, ForwardRef):
+        return hint.__forward_arg__
+    return hint if isinstance(hint, str) else getattr(hint, "__name__", str(hint))
+
+
+def _text(value: object) -> str:
+    return inspect.getdoc(value) or ""
+
+
+def _default(field: Field[Any], *, ticks: bool = True) -> str:
+    if field.default_factory is not MISSING:
+        return _spell(field.default_factory(), ticks=ticks)
+    return "" if field.default is MISSING else _spell(field.default, ticks=ticks)
+
+
+def _spell(value: object, *, ticks: bool) -> str:
+    """A default: as Python writes it, or with ticks as the settings file does."""
+    if not ticks:
+        return f"{type(value).__name__}()" if dataclasses.is_dataclass(value) else repr(value)
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, tuple | frozenset):
+        return "`[" + ", ".join(f'"{item}"' for item in sorted(value)) + "]`"
+    return "the project" if isinstance(value, Path) else f"`{value}`"
+
+
+def _variable(name: str) -> str:
+    return "-" if name == "rules" else f"`{ENVIRONMENT_PREFIX}{name.upper()}`"
+
+
+def _gates() -> list[tuple[str, str]]:
+    texts = {
+        kind.name: _text(kind)
+        for kind in vars(gates).values()
+        if isinstance(kind, type) and hasattr(kind, "judge") and hasattr(kind, "name")
+    }
+    with Crib(builtins=False, environment={}) as crib:
+        names = [finding.gate for finding in crib.explain("nothing").findings]
+    return [(f"`{name}`", texts.get(name, "Refuses a name that nobody knows.")) for name in names]
+
+
+def _describe_command(command: click.Command) -> Iterator[str]:
+    context = command.make_context(f"crib {command.name}", [], resilient_parsing=True)
+    yield f"### crib {command.name}"
+    usage = " ".join(command.collect_usage_pieces(context))
+    help_text = inspect.cleandoc(command.help or "").replace("\b\n", "")
+    yield f"```text\ncrib {command.name} {usage}\n\n{help_text.rstrip()}\n```"
+    rows = list(_options(command))
+    if rows:
+        yield _table(("option", "what it does"), rows)
+
+
+def _options(command: click.Command) -> Iterator[tuple[str, str]]:
+    if isinstance(command, WordsCommand):
+        for known in command.options:
+            yield f"`{', '.join(sorted(known.spellings, key=len))} {known.value}".rstrip() + "`", known.help
+        return
+    for parameter in command.params:
+        if parameter.param_type_name == "option":
+            spelled = ", ".join(sorted(parameter.opts, key=len))
+            yield f"`{spelled}`", str(getattr(parameter, "help", ""))
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join("| " + " | ".join(re.sub(r"(?<!\\)\|", r"\\|", cell) for cell in line) + " |" for line in lines)
+
+
+def _fill(text: str, name: str, content: str) -> str:
+    """The text with what stands between `<!-- name -->` and `<!-- /name -->` replaced."""
+    pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
+    if not pattern.search(text):
+        raise ValueError(f"the page has no place for {name}; write <!-- {name} --> and <!-- /{name} -->")
+    return pattern.sub(lambda found: f"{found[1]}\n{content}\n\n{found[2]}", text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
