@@ -10,6 +10,7 @@ import sys
 import tomllib
 from dataclasses import MISSING, Field, dataclass
 from enum import Enum
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ForwardRef
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 NOTICE = "<!-- Written by docs/generate.py; change the code, the tests or the .toml beside it, then run: make docs -->"
+NO_TEXT = "(no text)"
 NO_SETTINGS = frozenset({"root", "places"})
 PROTOCOLS = ("Dialect", "Rule", "Runner", "Bound", "Journal", "Store", "Plugins")
 LONGEST_LINE = 100
@@ -37,13 +39,11 @@ LONGEST_LINE = 100
 
 def pages() -> dict[Path, str]:
     """Every generated page as it should be."""
-    words = tomllib.loads((DOCS / "reference.toml").read_text(encoding="utf-8"))
-    rows = tomllib.loads((DOCS / "specification.toml").read_text(encoding="utf-8"))
     operate = DOCS / "operate.md"
     return {
-        DOCS / "specification.md": specification(rows, find_marks(ROOT / "tests")),
-        DOCS / "reference.md": reference(words["kinds"]),
-        operate: _fill(operate.read_text(encoding="utf-8"), "settings", settings_table(words["settings"])),
+        DOCS / "specification.md": specification(read_texts("specification"), find_marks(ROOT / "tests")),
+        DOCS / "reference.md": reference(read_texts("kinds")),
+        operate: _fill(operate.read_text(encoding="utf-8"), "settings", settings_table()),
     }
 
 
@@ -55,6 +55,11 @@ def main() -> int:
             page.write_text(text, encoding="utf-8")
         sys.stdout.write(f"{'wrote' if is_stale else 'kept '}  {page.relative_to(ROOT)}\n")
     return 0
+
+
+def read_texts(name: str) -> dict[str, str]:
+    """The lines of words in a `.toml` beside this file."""
+    return tomllib.loads((DOCS / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 def find_marks(folder: Path) -> dict[str, list[str]]:
@@ -79,14 +84,15 @@ def specification(rows: dict[str, str], marks: dict[str, list[str]]) -> str:
         "",
     ]
     for row, tests in marks.items():
-        lines += [f"- **{row}** {rows.get(row, '(no text)')}", *(f"  - `{test}`" for test in tests)]
+        lines += [f"- **{row}** {rows.get(row, NO_TEXT)}", *(f"  - `{test}`" for test in tests)]
     return "\n".join(lines) + "\n"
 
 
-def settings_table(words: dict[str, str]) -> str:
-    """Every setting with its default, its variable and what it means."""
+def settings_table() -> str:
+    """Every setting with its default, its variable and what it means, which stands in the docstring of Settings."""
+    words = dict(re.findall(r"^(\w+): (.+)$", _text(Settings), re.MULTILINE))
     rows = [
-        (f"`{field.name}`", _default(field), _variable(field.name), words.get(field.name, "(no text)"))
+        (f"`{field.name}`", _default(field), _variable(field.name), words.get(field.name, NO_TEXT))
         for field in dataclasses.fields(Settings)
         if field.name not in NO_SETTINGS
     ]
@@ -103,7 +109,7 @@ def reference(kinds: dict[str, str]) -> str:
         ["## Parts", "What a plug-in can be; everything here is imported from `toolcrib.model.protocols`.", *parts],
         [
             "## Kinds of errors",
-            _table(("kind", "means"), [(f"`{kind}`", kinds.get(kind, "(no text)")) for kind in Kind]),
+            _table(("kind", "means"), [(f"`{kind}`", kinds.get(kind, NO_TEXT)) for kind in Kind]),
         ],
         ["## Gates", "What every call passes, in this order.", _table(("gate", "what it does"), _gates())],
         ["## Commands", *(part for name in sorted(cli.commands) for part in _describe_command(cli.commands[name]))],
@@ -171,15 +177,16 @@ def _describe(name: str, value: Any) -> Iterator[str]:
         yield _table(("option", "type"), rows)
     members = list(_members(value)) if isinstance(value, type) else []
     if members:
-        yield "\n".join(f"- `{member}` {text}" for member, text in members)
+        yield "\n".join(f"- `{member}` {' '.join(text.split())}".rstrip() for member, text in members)
 
 
 def _head(name: str, value: Any) -> str:
     if dataclasses.is_dataclass(value):
-        shown = [
-            Shown(field.name, _hint(field.type), _default(field, ticks=False)) for field in dataclasses.fields(value)
-        ]
-        return _call(name, [Shown("*", "", ""), *shown])
+        fields = dataclasses.fields(value)
+        star = [Shown("*", "", "")] if fields[0].kw_only else []
+        return _call(
+            name, star + [Shown(field.name, _hint(field.type), _default(field, ticks=False)) for field in fields]
+        )
     if getattr(value, "_is_protocol", False):
         return f"class {name}(Protocol)"
     return _call(name, _parameters(value))
@@ -189,10 +196,11 @@ def _members(kind: type) -> Iterator[tuple[str, str]]:
     for name, member in vars(kind).items():
         if name.startswith("_") and name != "__call__":
             continue
-        if isinstance(member, property):
-            yield f"{name}", _text(member)
+        if isinstance(member, property | cached_property):
+            yield name, _text(member)
         elif inspect.isfunction(member):
-            yield _call(name, _parameters(member)[1:], wrap=False), _text(member)
+            answer = _hint(inspect.signature(member).return_annotation)
+            yield f"{_call(name, _parameters(member)[1:], wrap=False)} -> {answer}", _text(member)
     if getattr(kind, "_is_protocol", False):
         yield from ((f"{name}: {_hint(hint)}", "") for name, hint in inspect.get_annotations(kind).items())
 
@@ -205,7 +213,7 @@ def _parameters(value: Any) -> list[Shown]:
         if known.kind is known.KEYWORD_ONLY and before not in {known.KEYWORD_ONLY, known.VAR_POSITIONAL}:
             shown.append(Shown("*", "", ""))
         stars = {known.VAR_POSITIONAL: "*", known.VAR_KEYWORD: "**"}.get(known.kind, "")
-        default = "" if known.default is known.empty else repr(known.default)
+        default = "" if known.default is known.empty else _spell(known.default, ticks=False)
         shown.append(
             Shown(stars + known.name, "" if known.annotation is known.empty else _hint(known.annotation), default)
         )
@@ -240,8 +248,10 @@ def _default(field: Field[Any], *, ticks: bool = True) -> str:
 
 def _spell(value: object, *, ticks: bool) -> str:
     """A default: as Python writes it, or with ticks as the settings file does."""
+    if not ticks and dataclasses.is_dataclass(value):
+        return f"{type(value).__name__}()"
     if not ticks:
-        return f"{type(value).__name__}()" if dataclasses.is_dataclass(value) else repr(value)
+        return f"{type(value).__name__}.{value.name}" if isinstance(value, Enum) else repr(value)
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
     if isinstance(value, tuple | frozenset):
@@ -270,12 +280,12 @@ def _describe_command(command: click.Command) -> Iterator[str]:
     usage = " ".join(command.collect_usage_pieces(context))
     help_text = inspect.cleandoc(command.help or "").replace("\b\n", "")
     yield f"```text\ncrib {command.name} {usage}\n\n{help_text.rstrip()}\n```"
-    rows = list(_options(command))
+    rows = list(_options(command, context))
     if rows:
         yield _table(("option", "what it does"), rows)
 
 
-def _options(command: click.Command) -> Iterator[tuple[str, str]]:
+def _options(command: click.Command, context: click.Context) -> Iterator[tuple[str, str]]:
     if isinstance(command, WordsCommand):
         for known in command.options:
             yield f"`{', '.join(sorted(known.spellings, key=len))} {known.value}".rstrip() + "`", known.help
@@ -283,7 +293,8 @@ def _options(command: click.Command) -> Iterator[tuple[str, str]]:
     for parameter in command.params:
         if parameter.param_type_name == "option":
             spelled = ", ".join(sorted(parameter.opts, key=len))
-            yield f"`{spelled}`", str(getattr(parameter, "help", ""))
+            value = "" if getattr(parameter, "is_flag", False) else parameter.make_metavar(context)
+            yield f"`{spelled} {value}".rstrip() + "`", str(getattr(parameter, "help", ""))
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -17,7 +17,7 @@ from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.protocols import ENTRY_POINT_GROUP, Journal, Plugins, Store
 from toolcrib.model.session import Session
 from toolcrib.model.tool import Function, Script, Tool
-from toolcrib.pipeline import Pipeline, Policy, open_case
+from toolcrib.pipeline import Pipeline, Policy
 from toolcrib.pipeline.confirmation import Confirmations
 from toolcrib.pipeline.kept import KeptResults
 from toolcrib.rules.engine import RuleEngine, default_rules
@@ -92,11 +92,11 @@ class Crib:
         self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object
     ) -> Coroutine[object, object, Result]:
         """Call a tool: `await crib.call("name", city="Oslo")`. A Call in place of the name says everything itself."""
-        if isinstance(name, Call):
+        if type(name) is Call:
             return self._pipeline.call(name)
         if arguments is not None:
             more = {**arguments, **more}
-        return self._pipeline.perform(open_case(name, more, self.caller))
+        return self._pipeline.call_simply(name, more, self.caller)  # type: ignore[arg-type]  # what is no Call is a name
 
     def call_sync(self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object) -> Result:
         """Call a tool from code that is not async."""

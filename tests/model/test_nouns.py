@@ -2,18 +2,18 @@
 
 import copy
 import dataclasses
+import os
 import pickle
+import subprocess
+import sys
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from toolcrib.model.call import Call, wish
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.limits import Backoff, Cost, Limits, RetryPolicy
 from toolcrib.model.result import Intent, Result, succeed
 from toolcrib.model.tool import Bundle, Function, Script, Tool
-from toolcrib.pure.names import function_name, function_names, read_address
 
 
 def nothing() -> None:
@@ -130,11 +130,40 @@ def test_the_content_hash_does_not_change_with_where_a_tool_lies(tmp_path):
     assert len(hashes) == 1
 
 
-def test_the_content_hash_is_the_same_on_every_machine():
-    script = Script(path=__file__, code=b"def weather(city): ...", language="python", entry="weather")
-    expected = "b0a4placeholder"
-    assert len(a_tool(run=script).content_hash) == 64
-    del expected
+FIXED = """
+from pathlib import Path
+from toolcrib.model.limits import Cost, Limits, RetryPolicy
+from toolcrib.model.tool import Behaviour, Script, SideEffects, Tool
+
+tool = Tool(
+    name="wetter_größe",
+    description="Tells the weather.",
+    parameters={"type": "object", "properties": {"city": {"type": "string", "maximum": 2**70}}},
+    run=Script(path=Path("x.py"), code=b"def weather(city): ...", language="python", entry="weather"),
+    behaviour=Behaviour.RETRIEVAL,
+    side_effects=SideEffects.NONE,
+    modes=frozenset({"text", "voice"}),
+    requires=frozenset({"net.http", "fs.read", "fs.write", "mail.send", "a.b", "c.d"}),
+    limits=Limits(timeout_ms=5, retry=RetryPolicy(max_attempts=2, initial_delay=0.1)),
+    cost=Cost(per_invocation=0.1),
+    tags=("b", "a"),
+)
+print(tool.content_hash)
+"""
+
+
+@pytest.mark.parametrize("seed", ["0", "1", "random"])
+def test_the_content_hash_is_the_same_on_every_machine(seed):
+    # Written out: approvals and lock files hold it, so a change of it is a change of what was promised.
+    ended = subprocess.run(
+        [sys.executable, "-c", FIXED],
+        env={"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert ended.stdout.strip() == "3fbf8a76656adb30ae1d205a40c3903bbd0b11632cf0c3bc1c2663027387811c"
 
 
 def test_two_closures_of_one_text_are_two_tools():
@@ -147,38 +176,6 @@ def test_two_closures_of_one_text_are_two_tools():
     one, two = make(1), make(2)
     assert one.content_hash == two.content_hash
     assert one != two
-
-
-@pytest.mark.parametrize(
-    ("text", "address"),
-    [
-        ("add", (None, "add", None)),
-        ("math/add", ("math", "add", None)),
-        ("math/add@1.0.0", ("math", "add", "1.0.0")),
-        ("add@2", (None, "add", "2")),
-    ],
-)
-def test_an_address_is_taken_apart(text, address):
-    assert read_address(text) == address
-
-
-@given(st.text(min_size=1, max_size=80))
-def test_every_name_has_a_form_that_every_provider_takes(name):
-    import re
-
-    visible = function_name(name)
-    assert re.fullmatch(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}", visible)
-    assert function_names([name]) == {visible: name}
-
-
-def test_names_that_differ_only_where_ascii_cannot_tell_stay_apart():
-    assert len(function_names(["größe", "grösse", "gr_e", "天気", "天候"])) == 5
-
-
-def test_names_that_would_look_alike_to_a_model_are_refused():
-    hidden = function_name("天気")
-    with pytest.raises(ToolError, match="rename one"):
-        function_names(["天気", hidden])
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def load_file(path: Path) -> ModuleType:
     try:
         spec = importlib.util.spec_from_file_location(name, path)
         if spec is None or spec.loader is None:
-            raise ImportError("its name does not end in .py; rename it")  # noqa: TRY301 - reported like every other problem
+            raise ImportError("its name does not end in .py; rename it")
         module = importlib.util.module_from_spec(spec)
         # Dataclasses and pickles look their module up by name.
         sys.modules[name] = module

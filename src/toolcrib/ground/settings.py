@@ -83,7 +83,7 @@ class Settings:
         return f"{name} in {self.places[name]}" if name in self.places else f"{BY_DEFAULT} of {name}"
 
 
-def load_settings(root: Path | None, environment: Mapping[str, str], **given: object) -> Settings:
+def load_settings(root: Path | None, environment: Mapping[str, str], /, **given: object) -> Settings:
     """Read the settings of a project folder (None: no project), then the environment, then what was given."""
     settings = Settings(root=root, workspace=root or Path())
     if root is not None:
@@ -189,7 +189,7 @@ def _as_set(value: object) -> frozenset[str]:
 def _words(name: str, value: object) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, (list, tuple, set, frozenset)):
         raise ValueError(f'{name} must be a list of texts, such as {name} = ["…"]')
-    if not all(isinstance(word, str) and word.strip() for word in value):
+    if not all(isinstance(word, str) and word.strip() and "\0" not in word for word in value):
         raise ValueError(f"{name} must hold texts only, none of them empty")
     return tuple(dict.fromkeys(value))
 
@@ -257,7 +257,7 @@ def _rule(item: object) -> CustomRule:
 _SECTIONS = frozenset({"sandbox", "egress", "shell", "confirmation"})
 
 # What the environment writes with commas.
-_LISTS = (_words, _word_set, _guarantees)
+_LISTS = (_words, _word_set, _guarantees, _default_rules)
 
 _READERS: dict[str, Callable[[str, object], object]] = {
     "workspace": _folder,

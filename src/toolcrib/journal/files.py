@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
+import stat
 import threading
 import time
 from collections import deque
@@ -35,6 +37,8 @@ class FileJournal:
         self._clock = clock
         self._pending: deque[Line] = deque(maxlen=PENDING_LINES)
         self._lock = threading.Lock()
+        # A lock of its own: who adds a line must not wait for one who writes.
+        self._disk = threading.Lock()
         # Wakes the thread that is about to write; None while there is none.
         self._wake: threading.Event | None = None
 
@@ -57,13 +61,8 @@ class FileJournal:
 
     def flush(self) -> None:
         """Write down what has gathered; a disk that refuses costs lines, never a call."""
-        with self._lock:
-            # In this order: a line that comes after the count was taken finds no writer and starts the next one.
-            if self._wake is not None:
-                self._wake.set()
-            self._wake = None
-            # Taken one by one: a call may be adding a line at this very moment, and none may be lost.
-            lines = [self._pending.popleft() for _ in range(len(self._pending))]
+        with self._disk:
+            lines = self._take()
             if not lines:
                 return
             try:
@@ -75,10 +74,19 @@ class FileJournal:
         """Write down what is still in memory."""
         self.flush()
 
+    def _take(self) -> list[Line]:
+        with self._lock:
+            # In this order: a line that comes after the count was taken finds no writer and starts the next one.
+            if self._wake is not None:
+                self._wake.set()
+            self._wake = None
+            # Taken one by one: a call may be adding a line at this very moment, and none may be lost.
+            return [self._pending.popleft() for _ in range(len(self._pending))]
+
     def _append(self, data: bytes) -> None:
         _make_private(self._folder)
         day = time.strftime("%Y-%m-%d", time.gmtime(self._clock()))
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(self._folder / f"{day}.jsonl", flags, 0o600)
         try:
             if _is_torn(descriptor):
@@ -92,14 +100,13 @@ class FileJournal:
         with self._lock:
             if self._wake is not None:
                 return self._wake
-            wake = threading.Event()
+            self._wake = wake = threading.Event()
             try:
                 threading.Thread(target=self._write, args=(wake,), name="toolcrib journal", daemon=True).start()
             except RuntimeError as problem:
                 # No thread to be had, or the program is ending: the lines wait for the next one, or for `close`.
                 logger.warning("journal: %s", problem)
-            else:
-                self._wake = wake
+                self._wake = None
             return wake
 
     def _write(self, wake: threading.Event) -> None:
@@ -111,8 +118,10 @@ class FileJournal:
 
 def _is_torn(descriptor: int) -> bool:
     """Whether the file ends in the middle of a line, which must not swallow the one that comes next."""
-    size = os.fstat(descriptor).st_size
-    return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "something else stands in place of its file")
+    return status.st_size > 0 and os.pread(descriptor, 1, status.st_size - 1) != b"\n"
 
 
 def _parse(text: bytes) -> dict[str, object] | None:

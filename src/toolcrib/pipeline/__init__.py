@@ -1,7 +1,6 @@
 """Calls a tool: screen, find, allow, check, confirm, run, check again, record."""
 
-from toolcrib.pipeline.case import open_case
 from toolcrib.pipeline.pipeline import Pipeline
 from toolcrib.pipeline.plan import Policy
 
-__all__ = ["Pipeline", "Policy", "open_case"]
+__all__ = ["Pipeline", "Policy"]

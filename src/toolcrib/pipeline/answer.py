@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING
 import orjson
 
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.result import Outcome
-from toolcrib.pipeline.deadline import stop
 from toolcrib.pure import schema
 
 if TYPE_CHECKING:
-    from toolcrib.pipeline.case import Case
     from toolcrib.pipeline.kept import KeptResults
     from toolcrib.pipeline.plan import Plan
 
@@ -22,12 +19,8 @@ HEAD_LETTERS = 2_000
 INT64 = 2**63
 
 
-def settle(case: Case, plan: Plan, answer: object, limit: int) -> object:
-    """The value of an answer, once it is what the output schema promises; a `Whole` if it is longer than `limit` bytes."""
-    if case.struck:
-        # The tool went on although it was stopped, and what it returns comes too late.
-        raise stop(case)
-    value = _open(case, answer) if type(answer) is Outcome else answer
+def settle(plan: Plan, value: object, limit: int) -> object:
+    """The value, once it is what the output schema promises; a `Whole` if it is longer than `limit` bytes."""
     try:
         if plan.output is not None and not plan.output.is_valid(value):
             raise _broken_promise(plan, schema.explain_problems(plan.output, value, plan.tool.output_schema))
@@ -38,11 +31,7 @@ def settle(case: Case, plan: Plan, answer: object, limit: int) -> object:
         return value
     if kind is str and len(value) <= limit and value.isascii():  # type: ignore[arg-type, attr-defined]  # it is a str
         return value
-    if value is None:
-        return None
-    value = bound(plan.tool.name, value, limit)
-    case.is_noteworthy = case.is_noteworthy or type(value) is Whole
-    return value
+    return None if value is None else bound(plan.tool.name, value, limit)
 
 
 def _broken_promise(plan: Plan, problems: list[str]) -> ToolError:
@@ -51,23 +40,6 @@ def _broken_promise(plan: Plan, problems: list[str]) -> ToolError:
         f"{plan.tool.name} returned something else than it promises: {'; '.join(problems)}",
         partial_side_effects=True,
         details={"problems": problems},
-    )
-
-
-def _open(case: Case, outcome: Outcome) -> object:
-    """Note what the runner says besides the value; raise the error that it stands beside."""
-    case.outcome = outcome
-    case.is_noteworthy = True
-    if outcome.error is None:
-        return outcome.value
-    error = outcome.error
-    raise ToolError(
-        error.kind,
-        error.message,
-        retryable=error.retryable,
-        partial_side_effects=error.partial_side_effects,
-        details=error.details,
-        value=outcome.value,
     )
 
 

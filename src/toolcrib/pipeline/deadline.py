@@ -6,14 +6,22 @@ import asyncio
 import math
 from threading import get_ident
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from toolcrib.model.errors import Kind, ToolError
 
-if TYPE_CHECKING:
-    from toolcrib.pipeline.case import Case
-
 STRIKE_AGAIN_SECONDS = 1.0
+
+
+class Watch:
+    """One call under watch: which task to cancel when, how often that was done, and how often others had done it before."""
+
+    __slots__ = ("cancelled_before", "deadline", "struck", "task", "watched")
+
+    deadline: float
+    task: asyncio.Task[object]
+    cancelled_before: int
+    struck: int
+    watched: set[Watch]
 
 
 class Deadlines:
@@ -26,8 +34,8 @@ class Deadlines:
     def __init__(self) -> None:
         self._timers: dict[int, _Timer] = {}
 
-    def watch(self, case: Case, deadline: float) -> None:
-        """Cancel the current task at `deadline` (time.monotonic), unless the case leaves its `watched` before."""
+    def watch(self, deadline: float) -> Watch:
+        """Cancel the current task at `deadline` (time.monotonic), unless the watch leaves its `watched` before."""
         timer = self._timers.get(get_ident())
         # Not get_running_loop: up to Python 3.11 it asks the kernel for the process id, each time.
         task = None if timer is None else asyncio.current_task(timer.loop)
@@ -36,19 +44,16 @@ class Deadlines:
             task = asyncio.current_task()
             if task is None:
                 raise RuntimeError("a tool is called inside a task")
-        case.deadline = deadline
-        case.task = task
-        case.cancelled_before = task.cancelling()
-        case.watched = timer.watched
-        timer.watched.add(case)
+        watch = Watch()
+        watch.deadline = deadline
+        watch.task = task
+        watch.cancelled_before = task.cancelling()
+        watch.struck = 0
+        watch.watched = timer.watched
+        timer.watched.add(watch)
         if deadline < timer.next:
             timer.set(deadline)
-
-    def leave(self, case: Case) -> None:
-        """Watch a case no longer, if it ever was."""
-        watched: set[Case] | None = getattr(case, "watched", None)
-        if watched is not None:
-            watched.discard(case)
+        return watch
 
 
 class _Timer:
@@ -56,7 +61,7 @@ class _Timer:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        self.watched: set[Case] = set()
+        self.watched: set[Watch] = set()
         self.next = math.inf
         self._handle: asyncio.TimerHandle | None = None
 
@@ -68,25 +73,36 @@ class _Timer:
 
     def _strike(self) -> None:
         now = monotonic()
-        for case in [case for case in self.watched if case.deadline <= now]:
-            case.struck += 1
+        for watch in [watch for watch in self.watched if watch.deadline <= now]:
+            watch.struck += 1
             # A tool that swallows its cancellation, or one under a call that was struck too, is cancelled again.
-            case.deadline = now + STRIKE_AGAIN_SECONDS
-            case.task.cancel()
+            watch.deadline = now + STRIKE_AGAIN_SECONDS
+            watch.task.cancel()
         self._handle, self.next = None, math.inf
         if self.watched:
-            self.set(min(case.deadline for case in self.watched))
+            self.set(min(watch.deadline for watch in self.watched))
 
 
-def struck_alone(case: Case) -> bool:
-    """Whether the cancellation that arrived comes from the deadline of this very call and from nobody else."""
-    return case.struck > 0 and case.task.cancelling() - case.struck <= case.cancelled_before
+def leave(watch: Watch | None, problem: BaseException, name: str, started: float) -> BaseException:
+    """End a watch over a call that came to nothing, and say what it really came to.
+
+    A cancellation that comes from the deadline of this very call and from nobody else is taken back and becomes a
+    TIMEOUT. One of somebody else's is handed on.
+    """
+    if watch is None:
+        return problem
+    watch.watched.discard(watch)
+    if not watch.struck:
+        return problem
+    is_ours = watch.task.cancelling() - watch.struck <= watch.cancelled_before
+    stopped = stop(watch, name, started)
+    return stopped if is_ours or not isinstance(problem, asyncio.CancelledError) else problem
 
 
-def stop(case: Case) -> ToolError:
+def stop(watch: Watch, name: str, started: float) -> ToolError:
     """Take the cancellation of a call back that ran out of time, and say so instead."""
-    for _ in range(case.struck):
-        case.task.uncancel()
-    case.struck = 0
-    seconds = monotonic() - case.started
-    return ToolError(Kind.TIMEOUT, f"{case.name} was stopped after {seconds:.3g} s", partial_side_effects=True)
+    for _ in range(watch.struck):
+        watch.task.uncancel()
+    watch.struck = 0
+    message = f"{name} was stopped after {monotonic() - started:.3g} s"
+    return ToolError(Kind.TIMEOUT, message, partial_side_effects=True)

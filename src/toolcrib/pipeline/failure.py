@@ -13,14 +13,7 @@ WORDS_OF_GATES = frozenset({"gate", "confirmation", "expiresAt"})
 def classify(problem: BaseException, name: str) -> ToolError:
     """Any failure as a ToolError, freed of the frames that its traceback holds on to and of words that only gates may use."""
     if isinstance(problem, ToolError):
-        return ToolError(
-            problem.kind,
-            problem.message,
-            retryable=problem.retryable,
-            partial_side_effects=problem.partial_side_effects,
-            details={key: value for key, value in problem.details.items() if key not in WORDS_OF_GATES},
-            value=problem.value,
-        )
+        return copy_error(problem, value=problem.value)
     if isinstance(problem, (ConnectionError, TimeoutError)):
         message = f"{name} could not reach what it needs ({type(problem).__name__})"
         return ToolError(Kind.TRANSIENT, message, retryable=True, partial_side_effects=True)
@@ -28,6 +21,18 @@ def classify(problem: BaseException, name: str) -> ToolError:
         return ToolError(Kind.CANCELLED, f"{name} gave up by itself", partial_side_effects=True)
     message = f"{name} failed unexpectedly ({type(problem).__name__}); the log has the details"
     return ToolError(Kind.INTERNAL, message, partial_side_effects=True)
+
+
+def copy_error(error: ToolError, *, value: object) -> ToolError:
+    """The same error without its history, beside another partial value."""
+    return ToolError(
+        error.kind,
+        error.message,
+        retryable=error.retryable,
+        partial_side_effects=error.partial_side_effects,
+        details={key: fact for key, fact in error.details.items() if key not in WORDS_OF_GATES},
+        value=value,
+    )
 
 
 def must_pass(problem: BaseException) -> bool:

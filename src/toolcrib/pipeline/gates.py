@@ -32,7 +32,7 @@ class Gate(Protocol):
     name: str
 
     def concerns(self, plan: Plan) -> bool:
-        """Whether the gate could ever refuse a call of this tool."""
+        """Whether the gate could refuse a call that is within the tool's parameters and says nothing but its arguments."""
 
     def judge(self, case: Case, plan: Plan) -> Verdict:
         """Allow, or refuse with a reason; consumes nothing."""
@@ -62,13 +62,13 @@ class Enabled:
     name = "enabled"
 
     def concerns(self, plan: Plan) -> bool:
-        """Never by the tool itself: a call of a tool that is switched off passes every gate."""
+        """Not by the tool itself; the short way looks at the switch too."""
         return False
 
     def judge(self, case: Case, plan: Plan) -> Verdict:
         """As the catalogue says."""
         entry = case.entry
-        if entry.enabled:
+        if entry is None or entry.enabled:
             return ALLOW
         return deny(f"{entry.tool.name} is switched off: {entry.reason}", kind=Kind.DISABLED, cure=entry.cure)
 
@@ -132,8 +132,8 @@ class Arguments:
     name = "arguments"
 
     def concerns(self, plan: Plan) -> bool:
-        """Always."""
-        return True
+        """Not where the arguments are within the parameters, which the short way looks at too."""
+        return plan.holds_text
 
     def judge(self, case: Case, plan: Plan) -> Verdict:
         """As the schema says; nothing is coerced or dropped."""
@@ -169,7 +169,7 @@ class Budget:
         self._calls: OrderedDict[str, int] = OrderedDict()
 
     def concerns(self, plan: Plan) -> bool:
-        """Never by the tool itself: a call with a session or a parent passes every gate."""
+        """Not by the tool itself: only a call with a session or a parent has a budget."""
         return False
 
     def judge(self, case: Case, plan: Plan) -> Verdict:

@@ -12,24 +12,25 @@ from time import monotonic
 from types import CoroutineType
 from typing import TYPE_CHECKING, Protocol
 
-from toolcrib.model.call import Call, Context
+from toolcrib.model.call import Call, Context, wish
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Outcome, Result, succeed
 from toolcrib.model.verdict import ALLOW, Decision, Verdict, deny
 from toolcrib.pipeline import gates
 from toolcrib.pipeline.answer import Whole, bound, keep_aside, settle
-from toolcrib.pipeline.case import Case, mode_of, open_case
-from toolcrib.pipeline.deadline import Deadlines, stop, struck_alone
-from toolcrib.pipeline.failure import classify, must_pass
+from toolcrib.pipeline.case import Case, mode_of
+from toolcrib.pipeline.deadline import Deadlines, leave, stop
+from toolcrib.pipeline.failure import classify, copy_error, must_pass
 from toolcrib.pipeline.plan import Plan, Policy, prepare
 from toolcrib.rules.engine import strictest
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from toolcrib.model.protocols import Journal, Runner
     from toolcrib.model.tool import Entry, Tool
     from toolcrib.pipeline.confirmation import Confirmations
+    from toolcrib.pipeline.deadline import Watch
     from toolcrib.pipeline.explanation import Explanation
     from toolcrib.pipeline.kept import KeptResults
     from toolcrib.rules.engine import RuleEngine
@@ -80,7 +81,6 @@ class Pipeline:
         self._plans: dict[Tool, Plan] = {}
         self._deadlines = Deadlines()
         self._result_bytes = policy.result_bytes
-        # A counter and not uuid4, which alone costs more than both schema checks of a call.
         self._id_prefix = os.urandom(6).hex()
         self._id_numbers = itertools.count(1)
         self._rate = gates.Rate()
@@ -98,80 +98,89 @@ class Pipeline:
             gates.Prepare(),
         )
 
-    def call(self, call: Call) -> Coroutine[object, object, Result]:
-        """Run a tool under guard."""
-        return self.perform(open_case(call.name, call.arguments, call.caller, call))
+    async def call(self, call: Call) -> Result:
+        """Run a tool under guard: screen, find, allow, check, confirm, run, check again, record.
 
-    async def perform(self, case: Case) -> Result:  # noqa: C901 - the steps of a call stand together on purpose
-        """The way of a call.
-
-        The order of the steps is a safety property, so they stand here one after the other, and the quick way through
-        them is part of the promise: nothing is asked that has nothing to say about this tool.
+        The order of the steps is a safety property, so they stand here one after the other.
         """
-        case.started = started = monotonic()
-        call = case.wished
-        case.id = call_id = (call.id if call else "") or f"{self._id_prefix}-{next(self._id_numbers)}"
+        case = Case(call, call.id or self._new_id())
         try:
-            entry = self._find(case.name) if call is None else self._find_exactly(call)
+            case.entry = entry = self._find(call.name, call.bundle, call.version)
             if entry is None:
                 return self._refuse_unknown(case)
-            case.entry = entry
-            case.plan = plan = self._plans.get(entry.tool)
-            if plan is None or plan.generation != self._rules.generation:
-                case.plan = plan = self._plan(entry.tool)
-
-            is_plain = call is None and entry.enabled
-            for gate in plan.gates if is_plain else self._gates:
+            case.plan = plan = self._plan(entry.tool)
+            for gate in self._gates:
                 verdict = gate.judge(case, plan)
                 if verdict is not ALLOW:
                     return self._refuse(gate.name, verdict, case, plan)
-            if (plan.is_rationed or not is_plain) and not self._admit(case, plan):
+            if not self._admit(case, plan):
                 verdict = deny("the confirmation was used before", kind=Kind.CONFIRMATION_REQUIRED)
                 return self._refuse(self._confirmation.name, verdict, case, plan)
-
-            if logger.isEnabledFor(logging.INFO):
-                logger.info("call %s: %s starts for %s", case.id, plan.tool.name, case.caller)
-                case.is_noteworthy = True
-            if plan.function is None or not is_plain:
-                answer = await self._run(case, plan)
-            elif plan.is_async:
-                self._deadlines.watch(case, started + plan.seconds)
-                answer = await plan.function(**case.arguments)
-                case.watched.discard(case)
-            else:
-                answer = plan.function(**case.arguments)
-                if type(answer) is CoroutineType:
-                    # A plain wrapper around an async function: what it returns still has to run.
-                    self._deadlines.watch(case, started + plan.seconds)
-                    answer = await answer
-                    case.watched.discard(case)
-            value = settle(case, plan, answer, self._result_bytes)
+            logger.info("call %s: %s starts for %s", case.id, plan.tool.name, call.caller)
+            answer = await self._run(case, plan)
+            if type(answer) is Outcome:
+                answer = self._take(case, answer)
+            value = settle(plan, answer, self._result_bytes)
         except BaseException as problem:  # noqa: BLE001 - the border to foreign code; _fail lets through what must pass
             return self._fail(problem, case)
+        return self._succeed(case, plan, value)
+
+    async def call_simply(self, name: str, arguments: dict[str, object], caller: str) -> Result:
+        """Run a tool with nothing but arguments; the short way of `call`.
+
+        Where no gate could say anything but that the arguments are right, nobody else is asked. Whatever is out of the
+        ordinary takes the long way.
+        """
+        started = monotonic()
+        entry = self._find(name)
+        plan = None if entry is None or not entry.enabled else self._plans.get(entry.tool)
+        if (
+            plan is None
+            or plan.simple is None
+            or plan.generation != self._rules.generation
+            or logger.isEnabledFor(logging.INFO)
+        ):
+            return await self.call(wish(name, arguments, caller))
+        try:
+            filled = arguments if plan.fill is None else plan.fill(arguments)
+            fits = plan.arguments.is_valid(filled)
+        except (ToolError, ValueError, TypeError):
+            filled, fits = arguments, False
+        if not fits:
+            return await self.call(wish(name, arguments, caller))
+
+        watch: Watch | None = None
+        try:
+            answer = plan.simple(**filled)
+            if plan.is_async or type(answer) is CoroutineType:
+                watch = self._deadlines.watch(started + plan.seconds)
+                answer = await answer
+                watch.watched.discard(watch)
+                if watch.struck:
+                    raise stop(watch, name, started)
+            value = settle(plan, answer, self._result_bytes)
+        except BaseException as problem:  # noqa: BLE001 - the border to foreign code; _fail lets through what must pass
+            return self._fail(problem, self._case(name, arguments, caller, plan, started, watch))
         seconds = monotonic() - started
-        meta: dict[str, object] = {
-            "callId": call_id,
-            "tool": plan.tool.name,
-            "version": plan.tool.version,
-            "durationMs": seconds * 1000,
-        }
-        if case.is_noteworthy or seconds > plan.attention or not is_plain:
-            return self._finish(case, plan, value, meta)
-        self._record((CALL, started, call_id, plan.address, case.caller, seconds, None, None))
+        if seconds > plan.attention or type(value) is Whole:
+            return self._succeed(self._case(name, arguments, caller, plan, started, watch), plan, value)
+        call_id = f"{self._id_prefix}-{next(self._id_numbers)}"
+        self._record((CALL, started, call_id, plan.address, caller, seconds, None, None))
+        meta = {"callId": call_id, "tool": plan.name, "version": plan.version, "durationMs": seconds * 1000}
         return succeed(value, (), meta)
 
     def explain(self, call: Call) -> Explanation:
         """What every gate would say to this call, in the order of the call; nothing runs and nothing is used up."""
         from toolcrib.pipeline.explanation import Explanation, Finding
 
-        case = open_case(call.name, call.arguments, call.caller, call)
-        entry = self._find_exactly(call)
+        case = Case(call, call.id)
+        case.entry = entry = self._find(call.name, call.bundle, call.version)
         if entry is None:
             first, *rest = (gate.name for gate in self._gates)
             verdicts = {first: self._screen_unknown(case), LOOK_UP: self._unknown(case), **dict.fromkeys(rest)}
             findings = [Finding(gate=name, verdict=verdict) for name, verdict in verdicts.items()]
             return Explanation(tool=call.name, findings=tuple(findings))
-        case.entry, plan = entry, self._plan(entry.tool)
+        plan = self._plan(entry.tool)
         findings = []
         is_judging = True
         for gate in self._gates:
@@ -188,6 +197,9 @@ class Pipeline:
         self._plan(tool)
 
     def _plan(self, tool: Tool) -> Plan:
+        plan = self._plans.get(tool)
+        if plan is not None and plan.generation == self._rules.generation:
+            return plan
         if len(self._plans) >= PLANS_KEPT:
             self._plans.clear()
         plan = self._plans[tool] = prepare(
@@ -199,9 +211,6 @@ class Pipeline:
             policy=self._policy,
         )
         return plan
-
-    def _find_exactly(self, call: Call) -> Entry | None:
-        return self._find(call.name, call.bundle, call.version)
 
     def _admit(self, case: Case, plan: Plan) -> bool:
         """The one step that uses something up; False if another call was faster with the same confirmation."""
@@ -215,11 +224,12 @@ class Pipeline:
         """Run until it works, may not be repeated, or the time is over."""
         deadline = self._deadline(case, plan)
         context = self._context(case, plan, deadline) if plan.bound.wants_context else None
-        self._deadlines.watch(case, deadline)
+        case.watch = watch = self._deadlines.watch(deadline)
+        answer: object = None
         while True:
             try:
                 answer = plan.bound.run(case.arguments, context)
-                if plan.is_async:
+                if plan.is_async or type(answer) is CoroutineType:
                     answer = await answer  # type: ignore[misc]  # the runner said that it can be awaited
             except Exception as problem:
                 pause = self._pause(problem, case, plan, deadline)
@@ -229,11 +239,14 @@ class Pipeline:
                 failure = answer.error if type(answer) is Outcome else None
                 pause = None if failure is None else self._pause(failure, case, plan, deadline)
                 if pause is None:
-                    case.watched.discard(case)
-                    return answer
+                    break
             await self._sleep(pause)
             case.attempts += 1
-            case.is_noteworthy = True
+        watch.watched.discard(watch)
+        if watch.struck:
+            # The tool went on although it was stopped, and what it returns comes too late.
+            raise stop(watch, plan.name, case.started)
+        return answer
 
     def _deadline(self, case: Case, plan: Plan) -> float:
         deadline = case.started + plan.seconds
@@ -255,6 +268,13 @@ class Pipeline:
         if plan.retry.jitter:
             pause = random.uniform(0, pause)  # noqa: S311 - spreads callers out, keeps no secret
         return pause if monotonic() + pause < deadline else None
+
+    def _take(self, case: Case, outcome: Outcome) -> object:
+        """Note what the runner says besides the value; raise the error that the value stands beside."""
+        case.outcome = outcome
+        if outcome.error is None:
+            return outcome.value
+        raise copy_error(outcome.error, value=outcome.value)
 
     def _context(self, case: Case, plan: Plan, deadline: float) -> Context:
         call = case.call
@@ -294,16 +314,17 @@ class Pipeline:
 
     def _audit(self, case: Case, plan: Plan, event: str, data: Mapping[str, object] | None = None) -> None:
         facts = {"data": dict(data or {})}
-        self._record((event, monotonic(), case.id, plan.address, case.caller, 0.0, None, facts))
+        self._record((event, monotonic(), case.id, plan.address, case.call.caller, 0.0, None, facts))
 
     def _screen_unknown(self, case: Case) -> Verdict:
         verdict = strictest(self._rules.rules, None, case.call)
         return verdict if verdict.decision is Decision.DENY else ALLOW
 
     def _unknown(self, case: Case) -> Verdict:
-        hint = self._suggest(case.name)
-        reason = f"Tool {case.name[:200]!r} not found" + (f"; {hint}" if hint else "")
-        return deny(reason, kind=Kind.NOT_FOUND, cure="list the tools with: crib list", details={"name": case.name})
+        name = case.call.name
+        hint = self._suggest(name)
+        reason = f"Tool {name[:200]!r} not found" + (f"; {hint}" if hint else "")
+        return deny(reason, kind=Kind.NOT_FOUND, cure="list the tools with: crib list", details={"name": name})
 
     def _refuse_unknown(self, case: Case) -> Result:
         gate, verdict = self._gates[0].name, self._screen_unknown(case)
@@ -321,65 +342,81 @@ class Pipeline:
 
     def _fail(self, problem: BaseException, case: Case) -> Result:
         """The answer to a call that came to nothing; lets through what is meant for the host program."""
-        self._deadlines.leave(case)
-        if case.struck:
-            is_ours = struck_alone(case) or not isinstance(problem, asyncio.CancelledError)
-            stopped = stop(case)
-            problem = stopped if is_ours else problem
-        error = classify(problem, case.name)
+        name = case.call.name
+        problem = leave(case.watch, problem, name, case.started)
+        error = classify(problem, name)
         if must_pass(problem):
             self._answer(error, case)
             raise problem
         if error.kind is Kind.INTERNAL and not isinstance(problem, ToolError):
-            logger.error("call %s: %s failed unexpectedly", case.id, case.name, exc_info=problem)
+            logger.error("call %s: %s failed unexpectedly", case.id, name, exc_info=problem)
         return self._answer(error, case)
 
     def _answer(self, error: ToolError, case: Case) -> Result:
         """A failure, written down."""
-        seconds = monotonic() - case.started
-        name = case.name if case.plan is None else case.plan.address
-        meta: dict[str, object] = {"callId": case.id, "tool": case.name, "durationMs": seconds * 1000}
-        if case.plan is not None:
-            meta |= {"tool": case.plan.tool.name, "version": case.plan.tool.version}
+        seconds, plan, call = monotonic() - case.started, case.plan, case.call
+        name = call.name if plan is None else plan.address
+        meta: dict[str, object] = {"callId": case.id, "tool": call.name, "durationMs": seconds * 1000}
+        if plan is not None:
+            meta |= {"tool": plan.name, "version": plan.version}
         if case.outcome is not None:
             meta |= case.outcome.meta
-        value = self._partial(error, case, meta)
-        self._record((CALL, case.started, case.id, name, case.caller, seconds, error.kind, None))
-        if logger.isEnabledFor(logging.INFO):
-            logger.info("call %s: %s came to nothing after %.1f ms: %s", case.id, name, seconds * 1000, error.kind)
+        value = self._partial(error, call, meta)
+        self._record((CALL, case.started, case.id, name, call.caller, seconds, error.kind, None))
+        logger.info("call %s: %s came to nothing after %.1f ms: %s", case.id, name, seconds * 1000, error.kind)
         return Result(value=value, error=error, intents=case.outcome.intents if case.outcome else (), meta=meta)
 
-    def _partial(self, error: ToolError, case: Case, meta: dict[str, object]) -> object:
+    def _partial(self, error: ToolError, call: Call, meta: dict[str, object]) -> object:
         """What a failing tool had achieved, bounded like any value; what cannot be shown is left out."""
         if error.value is None:
             return None
         try:
-            value = bound(case.name, error.value, self._result_bytes)
+            value = bound(call.name, error.value, self._result_bytes)
         except ToolError as problem:
             meta["warnings"] = [problem.message]
             return None
-        return keep_aside(value, self._kept, case.caller, meta) if type(value) is Whole else value
+        return keep_aside(value, self._kept, call.caller, meta) if type(value) is Whole else value
 
-    def _finish(self, case: Case, plan: Plan, value: object, meta: dict[str, object]) -> Result:
-        """A success that there is something to say about; a value that is too large is kept aside."""
-        seconds, session = monotonic() - case.started, case.call.session
+    def _succeed(self, case: Case, plan: Plan, value: object) -> Result:
+        """A success, written down with all there is to say about it; a value that is too large is kept aside."""
+        seconds, call, cost = monotonic() - case.started, case.call, plan.tool.cost
+        meta: dict[str, object] = {
+            "callId": case.id,
+            "tool": plan.name,
+            "version": plan.version,
+            "durationMs": seconds * 1000,
+        }
         if case.outcome is not None:
             meta |= case.outcome.meta
         if case.attempts > 1:
             meta["attempts"] = case.attempts
-        if session is not None and session.max_calls is not None:
-            meta["steps"] = {"used": self._budget.used(session.id), "max": session.max_calls}
-        if plan.tool.cost is not None:
-            meta["cost"] = {"amount": plan.tool.cost.of(seconds), "currency": plan.tool.cost.currency}
-        warnings = list(plan.warn(seconds))
-        for warning in warnings:
-            logger.warning("call %s: %s", case.id, warning)
-        if warnings:
+        if call.session is not None and call.session.max_calls is not None:
+            meta["steps"] = {"used": self._budget.used(call.session.id), "max": call.session.max_calls}
+        facts = None if cost is None else {"cost": {"amount": cost.of(seconds), "currency": cost.currency}}
+        meta |= facts or {}
+        if warnings := list(plan.warn(seconds)):
             meta["warnings"] = warnings
+            logger.warning("call %s: %s", case.id, "; ".join(warnings))
         if type(value) is Whole:
-            value = keep_aside(value, self._kept, case.caller, meta)
-        facts = {"cost": meta["cost"]} if "cost" in meta else None
-        self._record((CALL, case.started, case.id, plan.address, case.caller, seconds, None, facts))
-        if logger.isEnabledFor(logging.INFO):
-            logger.info("call %s: %s succeeded after %.1f ms", case.id, plan.tool.name, seconds * 1000)
+            value = keep_aside(value, self._kept, call.caller, meta)
+        self._record((CALL, case.started, case.id, plan.address, call.caller, seconds, None, facts))
+        logger.info("call %s: %s succeeded after %.1f ms", case.id, plan.name, seconds * 1000)
         return succeed(value, case.outcome.intents if case.outcome else (), meta)
+
+    def _new_id(self) -> str:
+        # A counter and not uuid4, which alone costs more than both schema checks of a call.
+        return f"{self._id_prefix}-{next(self._id_numbers)}"
+
+    def _case(
+        self,
+        name: str,
+        arguments: dict[str, object],
+        caller: str,
+        plan: Plan,
+        started: float,
+        watch: Watch | None,
+    ) -> Case:
+        """The case of a call that took the short way."""
+        case = Case(wish(name, arguments, caller), self._new_id(), started)
+        case.plan, case.watch = plan, watch
+        return case

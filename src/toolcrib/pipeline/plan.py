@@ -36,12 +36,14 @@ class Policy:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """A tool made ready: its validators, its merged limits, the rules and gates that concern it."""
+    """A tool made ready: its validators, its merged limits, the rules that concern it.
+
+    `simple` is set for a bare function about which no gate but that of the arguments has anything to say.
+    """
 
     tool: Tool
     bound: Bound
     rules: tuple[Rule, ...]
-    gates: tuple[Gate, ...]
     generation: int
     arguments: schema.Validator
     holds_text: bool
@@ -53,8 +55,9 @@ class Plan:
     is_repeatable: bool
     is_inline: bool
     is_async: bool
-    is_rationed: bool
-    function: Callable[..., Any] | None
+    simple: Callable[..., Any] | None
+    name: str
+    version: str
     address: str
     attention: float
 
@@ -94,7 +97,6 @@ def prepare(
         tool=tool,
         bound=bound,
         rules=rules,
-        gates=(),
         generation=generation,
         arguments=schema.compile_schema(tool.parameters),
         holds_text=schema.holds_text(tool.parameters),
@@ -106,12 +108,14 @@ def prepare(
         is_repeatable=tool.idempotent or tool.limits.retry is not None,
         is_inline=is_inline,
         is_async=bound.is_async,
-        is_rationed=tool.requires_confirmation or bool(rules) or tool.limits.calls_per_minute is not None,
-        function=bound.function if retry.max_attempts == 1 else None,
+        simple=None,
+        name=tool.name,
+        version=tool.version,
         address=tool.address,
         attention=_attention(tool, is_inline=is_inline),
     )
-    return replace(plan, gates=tuple(gate for gate in gates if gate.concerns(plan)))
+    is_simple = retry.max_attempts == 1 and not any(gate.concerns(plan) for gate in gates)
+    return replace(plan, simple=bound.function if is_simple else None)
 
 
 def missing_grants(required: frozenset[str], grants: frozenset[str]) -> frozenset[str]:

@@ -1,0 +1,86 @@
+"""The pages, read into their fenced blocks, and the generator of pages."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCE = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, the words after it, and what is in it."""
+
+    page: str
+    line: int
+    language: str
+    words: tuple[str, ...]
+    text: str
+
+    @property
+    def file(self) -> str | None:
+        named = (word.removeprefix("file=") for word in self.words if word.startswith("file="))
+        return next(named, None)
+
+    def __str__(self) -> str:
+        return f"{self.page}:{self.line}"
+
+
+def read_blocks(page: Path) -> list[Block]:
+    text = page.read_text(encoding="utf-8")
+    return [
+        Block(
+            page=page.relative_to(ROOT).as_posix(),
+            line=text.count("\n", 0, found.start()) + 1,
+            language=found[1],
+            words=tuple(found[2].split()),
+            text=found[3],
+        )
+        for found in FENCE.finditer(text)
+    ]
+
+
+BLOCKS = [block for page in PAGES for block in read_blocks(page)]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that asks for `console` is run for every page with such blocks, and gets them in their order."""
+    if "console" not in metafunc.fixturenames:
+        return
+    consoles = [block for block in BLOCKS if block.language == "console"]
+    names = dict.fromkeys(block.page for block in consoles)
+    metafunc.parametrize("console", [[block for block in consoles if block.page == name] for name in names], ids=names)
+
+
+@pytest.fixture
+def root() -> Path:
+    return ROOT
+
+
+@pytest.fixture
+def blocks() -> list[Block]:
+    return BLOCKS
+
+
+@pytest.fixture
+def pages() -> list[Path]:
+    return PAGES
+
+
+@pytest.fixture(scope="session")
+def generate() -> ModuleType:
+    """docs/generate.py as a module."""
+    spec = importlib.util.spec_from_file_location("toolcrib_docs_generate", ROOT / "docs" / "generate.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,77 @@
+"""Nothing public is without words: names, members, commands, options, settings and kinds of errors."""
+
+import inspect
+from dataclasses import fields
+
+import pytest
+
+import toolcrib
+from toolcrib.dialects.function import Options
+from toolcrib.faces.cli.commands import WordsCommand, cli
+from toolcrib.ground.settings import Settings
+from toolcrib.model import protocols
+
+COMMANDS = sorted(cli.commands)
+
+
+@pytest.fixture
+def reference(root) -> str:
+    return (root / "docs" / "reference.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", toolcrib.__all__)
+def test_every_public_name_and_every_member_of_it_is_documented(name, reference):
+    value = getattr(toolcrib, name)
+    assert f"\n### {name}\n" in reference
+    assert inspect.getdoc(value)
+    members = vars(value) if isinstance(value, type) else {}
+    public = {key: member for key, member in members.items() if not key.startswith("_") and _is_described(member)}
+    assert [key for key, member in public.items() if not member.__doc__] == []
+    assert [key for key in public if f"- `{key}" not in reference] == []
+
+
+def test_every_part_that_a_plug_in_can_be_is_documented(generate, reference):
+    parts = {name for name, part in vars(protocols).items() if getattr(part, "__module__", "") == protocols.__name__}
+    assert parts == set(generate.PROTOCOLS)
+    assert [name for name in parts if f"\n### {name}\n" not in reference] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_and_every_option_is_documented(name, reference):
+    command = cli.commands[name]
+    section = reference.partition(f"\n### crib {name}\n")[2].partition("\n### ")[0]
+    assert command.help
+    assert command.help.splitlines()[0] in section
+    options = command.options if isinstance(command, WordsCommand) else ()
+    texts = {option.spellings[0]: option.help for option in options}
+    texts |= {known.opts[0]: known.help for known in command.params if known.param_type_name == "option"}
+    assert [option for option, text in texts.items() if not text or option not in section] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_told_about_on_a_page_for_people(name, pages):
+    told = [
+        page for page in pages if page.name != "reference.md" and f"crib {name}" in page.read_text(encoding="utf-8")
+    ]
+    assert told
+
+
+def test_every_setting_is_documented(generate, root):
+    table = (root / "docs" / "operate.md").read_text(encoding="utf-8")
+    names = {field.name for field in fields(Settings)} - generate.NO_SETTINGS
+    assert [name for name in sorted(names) if f"| `{name}` |" not in table] == []
+    assert generate.NO_TEXT not in table
+
+
+def test_every_kind_of_error_is_documented_and_nothing_else(generate, reference):
+    assert set(generate.read_texts("kinds")) == {str(kind) for kind in toolcrib.Kind}
+    assert generate.NO_TEXT not in reference
+
+
+def test_every_option_of_the_decorator_is_told_about(root):
+    page = (root / "docs" / "write-a-tool.md").read_text(encoding="utf-8")
+    assert [name for name in Options.__annotations__ if f"`{name}`" not in page] == []
+
+
+def _is_described(member: object) -> bool:
+    return isinstance(member, property) or inspect.isfunction(member)

@@ -1,0 +1,167 @@
+"""Every example that a reader sees is a file that runs, or a command whose output was compared."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from toolcrib.ground.settings import load_settings
+
+LANGUAGES = {"python", "console", "toml", "text", "sh"}
+# Files of examples that no page shows whole: the tour, which runs by itself, and settings.
+NOT_SHOWN = {"examples/demo.py", "examples/words/toolcrib.toml"}
+PROMPT = "$ "
+ANYTHING = "…"
+
+
+class Shell:
+    """Runs the few commands that a console block may use, in a copy of the examples."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environment = {name: text for name, text in os.environ.items() if not name.startswith("TOOLCRIB_")}
+        self.code = 0
+
+    def run(self, line: str) -> str:
+        command, *words = shlex.split(line.replace("$?", str(self.code)))
+        if command == "cd":
+            self.folder = (self.folder / words[0]).resolve()
+            return ""
+        if command == "echo":
+            return " ".join(words) + "\n"
+        if command == "python":
+            # What a program logs depends on how busy the machine is; what it prints does not.
+            return self._run(words, stderr=subprocess.DEVNULL)
+        assert command == "crib", f"nobody runs {command!r} here"
+        return self._run(["-m", "toolcrib", *words], stderr=subprocess.STDOUT)
+
+    def _run(self, words: list[str], *, stderr: int) -> str:
+        done = subprocess.run(
+            [sys.executable, *words],
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            encoding="utf-8",
+            timeout=30,
+            check=False,
+        )
+        self.code = done.returncode
+        return done.stdout
+
+
+@pytest.fixture
+def shell(root, tmp_path) -> Shell:
+    ignored = shutil.ignore_patterns("__pycache__", ".toolcrib")
+    shutil.copytree(root / "examples", tmp_path / "examples", ignore=ignored)
+    return Shell(tmp_path)
+
+
+def install_plugin(root: Path, folder: Path) -> None:
+    """Leave behind what pip would: the module, and a dist-info with the entry points of its pyproject.toml."""
+    shutil.copy(root / "examples/plugin/crib_templates.py", folder)
+    project = tomllib.loads((root / "examples/plugin/pyproject.toml").read_text())["project"]
+    info = folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n", encoding="utf-8"
+    )
+    groups = project["entry-points"].items()
+    lines = [f"[{group}]\n" + "".join(f"{name} = {to}\n" for name, to in points.items()) for group, points in groups]
+    (info / "entry_points.txt").write_text("\n".join(lines), encoding="utf-8")
+
+
+def steps_of(text: str):
+    """Each command of a console block with the output below it."""
+    for part in re.split(rf"^{re.escape(PROMPT)}", text, flags=re.MULTILINE)[1:]:
+        command, _, output = part.partition("\n")
+        yield command, output
+
+
+def matches(expected: str, output: str) -> bool:
+    """Whether the output is the expected one; `…` stands for anything in a line, alone for any lines."""
+    patterns = [
+        r"(?:[^\n]*\n)*?" if line == ANYTHING else r"[^\n]*".join(map(re.escape, line.split(ANYTHING))) + "\n"
+        for line in expected.splitlines()
+    ]
+    return re.fullmatch("".join(patterns), output) is not None
+
+
+def test_every_block_can_be_held_to_something(blocks):
+    assert [str(block) for block in blocks if block.language not in LANGUAGES] == []
+    # The reference shows signatures, which are read off the code.
+    told = (block for block in blocks if block.language == "python" and block.page != "docs/reference.md")
+    assert [str(block) for block in told if block.file is None] == []
+
+
+def test_a_block_that_names_a_file_shows_that_file(blocks, root):
+    named = (block for block in blocks if block.file is not None)
+    assert [str(block) for block in named if (root / block.file).read_text(encoding="utf-8") != block.text] == []
+
+
+def test_settings_that_a_page_shows_are_settings(blocks, tmp_path):
+    shown = [block for block in blocks if block.language == "toml" and block.file is None]
+    for block in shown:
+        (tmp_path / "toolcrib.toml").write_text(block.text, encoding="utf-8")
+        assert load_settings(tmp_path, {}).places, str(block)
+    assert shown
+
+
+def test_a_shell_block_installs_or_names_a_target_of_the_makefile(blocks, root):
+    targets = re.findall(r"^([\w-]+):", (root / "Makefile").read_text(), re.MULTILINE)
+    lines = [line.split()[:2] for block in blocks if block.language == "sh" for line in block.text.splitlines()]
+    allowed = [["pip", "install"], *(["make", target] for target in targets)]
+    assert [line for line in lines if line not in allowed] == []
+
+
+def test_every_console_block_of_a_page_prints_what_it_shows(console, root, shell, tmp_path_factory):
+    for block in console:
+        if "plugin" in block.words:
+            site = tmp_path_factory.mktemp("site")
+            install_plugin(root, site)
+            shell.environment["PYTHONPATH"] = os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])
+        for command, expected in steps_of(block.text):
+            output = shell.run(command)
+            assert matches(expected, output), f"{block}: {command}\n--- shown\n{expected}--- printed\n{output}"
+
+
+def test_every_example_is_shown_on_a_page(blocks, root):
+    shown = {block.file for block in blocks}
+    files = {
+        file.relative_to(root).as_posix()
+        for file in (root / "examples").rglob("*")
+        if file.is_file() and not {"__pycache__", ".toolcrib"} & set(file.parts)
+    }
+    assert files - shown == NOT_SHOWN
+
+
+def test_every_program_that_is_shown_is_run(blocks):
+    shown = {block.file for block in blocks if block.language == "python" and block.file}
+    consoles = "".join(block.text for block in blocks if block.language == "console")
+    programs = {file for file in shown if "tools/" not in file and "plugin/" not in file}
+    assert {file for file in programs if file not in consoles} == set()
+
+
+def test_the_tour_ends_well(root):
+    done = subprocess.run(
+        [sys.executable, root / "examples" / "demo.py"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("# Every step did what it should.\n")
+
+
+def test_what_is_shown_and_what_is_printed_must_agree():
+    assert matches("a\nb\n", "a\nb\n")
+    assert matches("a …c\n", "a b c\n")
+    assert matches("a\n…\nd\n", "a\nb\nc\nd\n")
+    assert matches("a\n…\nd\n", "a\nd\n")
+    assert not matches("a\n", "a\nb\n")
+    assert not matches("a …c\n", "a b\nc\n")
+    assert not matches("", "a\n")

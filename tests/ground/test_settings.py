@@ -1,0 +1,274 @@
+"""Settings from file, environment and arguments: the later one wins, and nothing that was written is passed over."""
+
+import os
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from toolcrib import Crib, SettingsError
+from toolcrib.ground.settings import CustomRule, Settings, load_settings
+
+# Each setting as it is written in the file, in the environment and as an argument, and what becomes of it.
+WRITTEN = {
+    "workspace": ('workspace = "work"', "work", "work", None),
+    "tools": ('tools = ["a", "b", "a"]', "a, b", ["a", "b"], ("a", "b")),
+    "modules": ('modules = ["a.b"]', "a.b", ("a.b",), ("a.b",)),
+    "rule_modules": ('rule_modules = ["r"]', "r", ["r"], ("r",)),
+    "grants": ('grants = ["net.http"]', "net.http", ["net.http"], frozenset({"net.http"})),
+    "disabled": ('disabled = ["shell", "x/*"]', "shell,x/*,", {"shell", "x/*"}, frozenset({"shell", "x/*"})),
+    "builtins": ("builtins = false", "False", False, False),
+    "rules_off": ('rules_off = ["sensitive_files"]', "sensitive_files", ["sensitive_files"], {"sensitive_files"}),
+    "timeout_ms": ("timeout_ms = 5", " 5 ", 5, 5),
+    "shell_timeout_ms": ("[shell]\ntimeout_ms = 6", "6", 6, 6),
+    "result_bytes": ("result_bytes = 7", "7", 7, 7),
+    "confirmation_seconds": ("[confirmation]\nseconds = 8", "8", 8, 8),
+    "max_steps": ("max_steps = 9", "9", 9, 9),
+    "sandbox_require": ('[sandbox]\nrequire = ["env", "net"]', "env,net", ["env", "net"], ("env", "net")),
+    "egress_private": ('[egress]\nprivate = ["127.0.0.1:80"]', "127.0.0.1:80", ["127.0.0.1:80"], ("127.0.0.1:80",)),
+}
+NUMBERS = ["timeout_ms", "shell_timeout_ms", "result_bytes", "confirmation_seconds", "max_steps"]
+
+
+@pytest.fixture
+def root(tmp_path):
+    (tmp_path / "work").mkdir()
+    return tmp_path
+
+
+def write(root: Path, text: str | bytes) -> Path:
+    file = root / "toolcrib.toml"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return file
+
+
+def refusal(root: Path | None, environment=None, /, **given) -> str:
+    with pytest.raises(SettingsError) as caught:
+        load_settings(root, environment or {}, **given)
+    return caught.value.message
+
+
+def test_every_setting_is_tried_here_and_has_its_line_in_the_docstring():
+    names = {field.name for field in fields(Settings)} - {"root", "places"}
+    assert set(WRITTEN) == names - {"rules"}
+    meanings = [line.strip() for line in Settings.__doc__.splitlines()]
+    for field in fields(Settings):
+        assert any(line.startswith(f"{field.name}: ") for line in meanings), field.name
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("source", ["file", "environment", "argument"])
+def test_every_setting_can_be_set_everywhere_and_says_where_it_was(root, name, source):
+    text, variable, argument, expected = WRITTEN[name]
+    environment, given = {"HOME": "/", "PATH": ""}, {}
+    if source == "file":
+        write(root, text)
+        place = "toolcrib.toml"
+    elif source == "environment":
+        environment[f"TOOLCRIB_{name.upper()}"] = variable
+        place = "the environment"
+    else:
+        given = {name: argument}
+        place = "the command line"
+    settings = load_settings(root, environment, **given)
+    if name == "workspace":
+        expected = (root / "work").resolve()
+    if (name, source) == ("grants", "argument"):
+        # What is granted for one run comes on top of what the project grants.
+        expected |= Settings().grants
+    assert getattr(settings, name) == expected
+    assert settings.where(name) == f"{name} in {place}"
+    others = [field.name for field in fields(Settings) if field.name not in {name, "root", "places", "workspace"}]
+    assert {other: getattr(settings, other) for other in others} == {
+        other: getattr(Settings(), other) for other in others
+    }
+
+
+def test_the_argument_wins_over_the_environment_and_that_over_the_file(root):
+    write(root, "timeout_ms = 1\nmax_steps = 1\nresult_bytes = 1")
+    environment = {"TOOLCRIB_TIMEOUT_MS": "2", "TOOLCRIB_MAX_STEPS": "2"}
+    settings = load_settings(root, environment, timeout_ms=3, max_steps=None)
+    assert (settings.timeout_ms, settings.max_steps, settings.result_bytes) == (3, 2, 1)
+    assert settings.where("timeout_ms") == "timeout_ms in the command line"
+    assert settings.where("shell_timeout_ms") == "the default of shell_timeout_ms"
+
+
+def test_grants_of_the_environment_replace_those_of_the_file_and_may_close_everything(root):
+    write(root, 'grants = ["net.http"]')
+    assert load_settings(root, {"TOOLCRIB_GRANTS": ""}).grants == frozenset()
+    assert load_settings(root, {"TOOLCRIB_GRANTS": "a.b"}, grants=["c.d"]).grants == {"a.b", "c.d"}
+
+
+@pytest.mark.spec("S4-34")
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("value", [0, -1, 2**31, 10**30, True, 1.5, "5"])
+def test_a_number_must_be_greater_than_nothing(root, name, value):
+    assert f"the command line: {name} must be a whole number greater than 0" in refusal(root, **{name: value})
+    if not isinstance(value, str):
+        write(root, f"{name} = {str(value).lower()}")
+        assert f"toolcrib.toml: {name} must be a whole number greater than 0" in refusal(root)
+        write(root, "")
+    if not isinstance(value, str):
+        environment = {f"TOOLCRIB_{name.upper()}": str(value)}
+        assert f"the environment: {name} must be a whole number greater than 0" in refusal(root, environment)
+
+
+@pytest.mark.spec("S4-34")
+@pytest.mark.parametrize("text", ["[shell]\ntimeout_ms = 0", "shell_timeout_ms = -5"])
+def test_a_crib_does_not_start_with_a_time_limit_for_the_shell_that_is_none(root, text):
+    write(root, text)
+    with pytest.raises(SettingsError, match=r"toolcrib\.toml: shell_timeout_ms must be a whole number greater than 0"):
+        Crib(root)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('timeout_ms = "5"', "timeout_ms must be a whole number"),
+        ("builtins = 1", "builtins must be true or false, not 1"),
+        ('builtins = "false"', "builtins must be true or false, not 'false'"),
+        ('grants = "net.http"', 'grants must be a list of texts, such as grants = ["…"]'),
+        ("grants = [1]", "grants must hold texts only"),
+        ('grants = [""]', "grants must hold texts only"),
+        ('tools = ["a\\u0000b"]', "tools must hold texts only"),
+        ("[grants]\nnet = true", "grants must be a list of texts"),
+        ("workspace = 5", "workspace must be a path, not 5"),
+        ('workspace = ""', "workspace must be a path, not ''"),
+        ('[sandbox]\nrequire = ["fsx"]', "sandbox_require: unknown guarantee 'fsx'; known are fs, net"),
+        ('rules_off = ["everything"]', "rules_off: no default rule is called 'everything'"),
+        ('rules = "x"', "rules must be tables: write [[rules]]"),
+        ("[rules]\nname = 'x'", "rules must be tables: write [[rules]]"),
+        ("[[rules]]\nforbidden_patterns = ['x']", "each of [[rules]] needs a name"),
+        ("[[rules]]\nname = 'x'", "rule x forbids nothing"),
+        ("[[rules]]\nname = 'x'\nforbidden_patterns = []", "rule x forbids nothing"),
+        ("[[rules]]\nname = 'x'\nforbidden_patterns = 'y'", "forbidden_patterns of rule x must be a list of texts"),
+        ("[[rules]]\nname = 'x'\nforbidden_patterns = ['y']\ninclude_text = 1", "include_text of rule x must be true"),
+        ("[[rules]]\nname = 'x'\npatterns = ['y']", "rule x: unknown key 'patterns'; known are forbidden_patterns"),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_named_by_file_and_key(root, text, told):
+    write(root, text)
+    assert refusal(root).startswith(f"toolcrib.toml: {told}")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("timeout = 5", "unknown setting 'timeout'; did you mean 'timeout_ms'?"),
+        ("grant = []", "unknown setting 'grant'; did you mean 'grants'?"),
+        ("[sandbx]\nrequire = []", "unknown setting 'sandbx.require'; did you mean 'sandbox_require'?"),
+        ("[sandbox]\nrequired = []", "unknown setting 'sandbox_required'; did you mean 'sandbox_require'?"),
+        ("[shell]\ntimeout = 5", "unknown setting 'shell_timeout'; did you mean 'shell_timeout_ms'?"),
+        ("[egres]", "unknown setting 'egres'"),
+        ("root = '/'", "unknown setting 'root'"),
+        ("places = 1", "unknown setting 'places'"),
+        ("zzzzzzzz = 1", "unknown setting 'zzzzzzzz'; known are builtins, confirmation_seconds, disabled, "),
+    ],
+)
+def test_an_unknown_setting_is_refused_with_the_nearest_one(root, text, told):
+    write(root, text)
+    assert refusal(root).startswith(f"toolcrib.toml: {told}")
+
+
+@pytest.mark.parametrize("name", ["timeout", "grant", "root", "places"])
+def test_an_unknown_argument_is_refused(root, name):
+    assert refusal(root, **{name: "x"}).startswith(f"the command line: unknown setting {name!r}")
+
+
+@pytest.mark.parametrize(
+    ("variable", "hint"),
+    [
+        ("TOOLCRIB_GRANT", "did you mean TOOLCRIB_GRANTS?"),
+        ("TOOLCRIB_DISABLE", "did you mean TOOLCRIB_DISABLED?"),
+        ("TOOLCRIB_shell_timeout_ms", "did you mean TOOLCRIB_SHELL_TIMEOUT_MS?"),
+        ("TOOLCRIB_", "remove it"),
+        ("TOOLCRIB_ZZZZ", "remove it"),
+    ],
+)
+def test_a_variable_that_sets_nothing_is_refused_because_it_may_have_been_meant_to_close_something(variable, hint):
+    assert refusal(None, {variable: "shell"}) == f"the environment: {variable} is no setting; {hint}"
+
+
+def test_rules_cannot_be_squeezed_into_a_variable():
+    assert "write [[rules]] in toolcrib.toml" in refusal(None, {"TOOLCRIB_RULES": "x"})
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "told"),
+    [
+        ("TIMEOUT_MS", "soon", "timeout_ms must be a whole number"),
+        ("TIMEOUT_MS", "", "timeout_ms must be a whole number"),
+        ("TIMEOUT_MS", "9" * 5000, "timeout_ms must be a whole number"),
+        ("BUILTINS", "no", "builtins must be true or false, not 'no'"),
+        ("SANDBOX_REQUIRE", "everything", "sandbox_require: unknown guarantee 'everything'"),
+        ("WORKSPACE", "", "workspace must be a path"),
+    ],
+)
+def test_a_variable_with_a_wrong_value_is_refused(variable, value, told):
+    assert refusal(None, {f"TOOLCRIB_{variable}": value}).startswith(f"the environment: {told}")
+
+
+def test_the_same_setting_twice_is_refused(root):
+    write(root, "shell_timeout_ms = 1\n[shell]\ntimeout_ms = 2")
+    assert "shell_timeout_ms is set twice" in refusal(root)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("timeout_ms = 1\ngrants = [", "(at end of document)"),
+        ("timeout_ms = 1\ngrants = yes", "(at line 2, column 10)"),
+        ("timeout_ms = 1\ntimeout_ms = 2\n", "Cannot overwrite a value (at line 2, column 15)"),
+        (b"# Gr\xfc\xdfe", "not UTF-8 at byte 4; save it as UTF-8"),
+        (b"x = 1\0", "(at line 1, column 6)"),
+        ("x = " + "[" * 100_000, ""),
+        ("x = " + "9" * 10_000, ""),
+        (b"#" * 1_000_001, "is not a file of at most 1000000 bytes"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_refused_by_name_and_line(root, text, told):
+    file = write(root, text)
+    message = refusal(root)
+    assert message.startswith(str(file))
+    assert told in message
+
+
+def test_a_byte_order_mark_is_no_setting(root):
+    write(root, b"\xef\xbb\xbftimeout_ms = 5")
+    assert load_settings(root, {}).timeout_ms == 5
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda file: file.symlink_to("nowhere")])
+def test_whatever_stands_in_place_of_the_file_is_not_passed_over(root, make):
+    make(root / "toolcrib.toml")
+    assert "toolcrib.toml is not a file" in refusal(root)
+
+
+def test_the_file_may_be_a_link_and_may_be_absent(root, tmp_path):
+    assert load_settings(root, {}).timeout_ms == 30_000
+    (tmp_path / "elsewhere.toml").write_text("timeout_ms = 5")
+    (root / "toolcrib.toml").symlink_to(tmp_path / "elsewhere.toml")
+    assert load_settings(root, {}).timeout_ms == 5
+
+
+def test_a_workspace_that_is_no_folder_is_refused_with_where_it_was_set(root):
+    (root / "file").write_text("")
+    for name in ("absent", "file"):
+        assert refusal(root, workspace=name).endswith("is not a folder; workspace in the command line")
+
+
+def test_rules_of_the_operator_are_read_from_tables(root):
+    write(
+        root,
+        "[[rules]]\nname = 'a'\nforbidden_patterns = ['x', 'y']\n[[rules]]\nname = 'b'\nforbidden_patterns = ['z']\ninclude_text = true",
+    )
+    assert load_settings(root, {}).rules == (
+        CustomRule(name="a", forbidden_patterns=("x", "y")),
+        CustomRule(name="b", forbidden_patterns=("z",), include_text=True),
+    )
+
+
+def test_nothing_but_our_own_variables_is_looked_at(root):
+    environment = {"TIMEOUT_MS": "1", "XTOOLCRIB_TIMEOUT_MS": "2", "toolcrib_timeout_ms": "3"}
+    assert load_settings(root, environment) == load_settings(root, {})
