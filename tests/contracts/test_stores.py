@@ -130,6 +130,32 @@ def test_keys_can_be_read_while_others_create_and_remove(store):
     assert failures == []
 
 
+def test_keys_in_memory_are_copied_in_one_step():
+    store, stop, failures = MemoryStore(), threading.Event(), []
+    for number in range(2_000):
+        store.create(f"y/{number}", b"")
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+
+    def change():
+        while not stop.is_set():
+            store.create("x/1", b"")
+            store.remove("x/1")
+
+    changer = threading.Thread(target=change)
+    changer.start()
+    try:
+        for _ in range(100):
+            store.keys("y/")
+    except RuntimeError as problem:
+        failures.append(problem)
+    finally:
+        stop.set()
+        sys.setswitchinterval(before)
+        changer.join(20)
+    assert failures == []
+
+
 KEYS = st.sampled_from(["a/1", "a/2", "b/1", "b/1.x", "b/1-x"])
 STEPS = st.tuples(st.sampled_from(["create", "remove"]), KEYS, st.binary(max_size=3))
 

@@ -164,6 +164,7 @@ async def test_a_disk_that_refuses_never_breaks_a_call(project, caplog, kind):
         for number in range(1_100):
             assert (await crib.call("add", a=number)).value == number + 1
     assert "lines were not written" in caplog.text
+    assert ("something else stands in place of its file" in caplog.text) == ("pipe" in kind)
     assert not (project / "elsewhere").exists()
 
 

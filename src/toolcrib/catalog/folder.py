@@ -9,7 +9,6 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from toolcrib.ground.files.atomic import read_at_most
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -150,14 +149,12 @@ def _check_name(path: Path) -> None:
 
 def _read(path: Path) -> tuple[Stamp | None, bytes]:
     """The stamp and the bytes of one and the same file; never waits, whatever lies there."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        status = os.fstat(descriptor)
+
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise ToolError(Kind.VALIDATION, f"{path}: is not a regular file; move it away")
-        code = read_at_most(descriptor, MAX_FILE_BYTES + 1)
-    finally:
-        os.close(descriptor)
+        code = file.read(MAX_FILE_BYTES + 1)
     if len(code) > MAX_FILE_BYTES:
         message = f"{path}: has more than {MAX_FILE_BYTES} bytes, too many for a tool file; move data out of the code"
         raise ToolError(Kind.LIMIT_EXCEEDED, message)

@@ -11,7 +11,6 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.compat.agent import BaseTool, ToolRegistry, tool_from
 from toolcrib.compat.paths import document_imports
 from toolcrib.dialects.function import is_tool, tool_of
 from toolcrib.model.errors import Kind, ToolError
@@ -20,8 +19,10 @@ from toolcrib.model.tool import Tool
 from toolcrib.rules.engine import RuleEngine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from types import ModuleType
+
+AGENT_SIDE = "toolcrib.compat.agent"
 
 
 def load_module(name: str, root: Path | None) -> ModuleType:
@@ -86,15 +87,25 @@ def rules_in(module: ModuleType) -> list[Rule]:
 def _candidates(module: ModuleType) -> list[object]:
     """What may be a tool, each once, however many names it goes by."""
     values = _values(module)
+    others = [value for value in values if isinstance(value, Tool) or is_tool(value)]
+    return list({id(value): value for value in (*_agent_side(module, values), *others)}.values())
+
+
+def _agent_side(module: ModuleType, values: list[object]) -> list[object]:
+    """Instances of agent-side tools, and their classes that nobody made an instance of."""
+    if AGENT_SIDE not in sys.modules:
+        # Nobody imported the classes, so nobody can have made use of them.
+        return []
+    from toolcrib.compat.agent import BaseTool, ToolRegistry
+
     registered = [tool for value in values if isinstance(value, ToolRegistry) for tool in value.instances]
     instances = [value for value in (*registered, *values) if isinstance(value, BaseTool)]
     classes = [value for value in values if isinstance(value, type) and issubclass(value, BaseTool)]
     unmade = [kind for kind in classes if kind.__module__ == module.__name__ and not _is_used(kind, instances, classes)]
-    others = [value for value in values if isinstance(value, Tool) or is_tool(value)]
-    return list({id(value): value for value in (*instances, *unmade, *others)}.values())
+    return [*instances, *unmade]
 
 
-def _is_used(kind: type, instances: list[BaseTool], classes: list[type]) -> bool:
+def _is_used(kind: type, instances: Sequence[object], classes: Sequence[type]) -> bool:
     """Whether the module makes an instance of the class, or another class of it."""
     is_made = any(isinstance(instance, kind) for instance in instances)
     return is_made or any(other is not kind and issubclass(other, kind) for other in classes)
@@ -108,7 +119,7 @@ def _values(module: ModuleType) -> list[object]:
 def _is_plain(value: object) -> bool:
     try:
         # A stand-in for something that is not there yet, such as the request of a web framework, raises when it is asked.
-        isinstance(value, (BaseTool, Rule))
+        isinstance(value, Rule)
         is_tool(value)
     except Exception:  # noqa: BLE001 - the border to foreign code
         return False
@@ -118,9 +129,11 @@ def _is_plain(value: object) -> bool:
 def _tool_in(value: object) -> Tool:
     if isinstance(value, Tool):
         return value
-    if isinstance(value, type) and issubclass(value, BaseTool):
-        value = value()
-    return tool_from(value) if isinstance(value, BaseTool) else tool_of(value)
+    if is_tool(value):
+        return tool_of(value)
+    from toolcrib.compat.agent import tool_from
+
+    return tool_from(value() if isinstance(value, type) else value)  # type: ignore[arg-type]  # all that is left
 
 
 def _name_of(value: object) -> str:

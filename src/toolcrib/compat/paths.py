@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import sys
 import threading
 from contextlib import contextmanager
-from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from importlib.machinery import ModuleSpec
     from types import ModuleType
 
 # Imported name: where each of its attributes really lives. A package holds nothing itself.
@@ -30,7 +28,7 @@ PATHS: dict[str, dict[str, str]] = {
 }
 
 
-class DocumentPaths(MetaPathFinder, Loader):
+class DocumentPaths:
     """Finds the modules of PATHS. It stands last in line, so a module of the user's own always comes first."""
 
     def find_spec(
@@ -40,7 +38,11 @@ class DocumentPaths(MetaPathFinder, Loader):
         package = fullname.partition(".")[0]
         if fullname not in PATHS or (fullname != package and not _is_ours(package)):
             return None
-        return importlib.util.spec_from_loader(fullname, self, is_package=fullname == package)
+        # Not a subclass of importlib.abc.Loader, which brings a dozen modules along and nothing that is needed here.
+        return ModuleSpec(fullname, self, is_package=fullname == package)  # type: ignore[arg-type]  # see above
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """An ordinary module will do."""
 
     def exec_module(self, module: ModuleType) -> None:
         """Fill the module with the names it is imported for."""

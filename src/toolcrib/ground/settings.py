@@ -5,7 +5,6 @@ Read once by the outermost code; everyone else is handed values.
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -146,7 +145,7 @@ def _read_environment(environment: Mapping[str, str]) -> dict[str, object]:
         if reader is _rules:
             raise SettingsError(f"{ENVIRONMENT}: {variable} cannot be set there; write [[rules]] in {FILE_NAME}")
         if reader is None or variable != variable.upper():
-            near = difflib.get_close_matches(name, _READERS, n=1)
+            near = _near(name)
             hint = f"; did you mean {ENVIRONMENT_PREFIX}{near[0].upper()}?" if near else "; remove it"
             raise SettingsError(f"{ENVIRONMENT}: {variable} is no setting{hint}")
         found[name] = _from_text(environment[variable].strip(), reader)
@@ -168,7 +167,7 @@ def _merge(settings: Settings, found: Mapping[str, object], place: str) -> Setti
     for name, value in found.items():
         reader = _READERS.get(name)
         if reader is None:
-            near = difflib.get_close_matches(name, _READERS, n=1)
+            near = _near(name)
             hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(sorted(_READERS))}"
             raise SettingsError(f"{place}: unknown setting {name!r}{hint}")
         try:
@@ -277,3 +276,9 @@ _READERS: dict[str, Callable[[str, object], object]] = {
     "sandbox_require": _guarantees,
     "egress_private": _words,
 }
+
+
+def _near(name: str) -> list[str]:
+    import difflib
+
+    return difflib.get_close_matches(name, _READERS, n=1)

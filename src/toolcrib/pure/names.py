@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import hashlib
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -37,6 +35,8 @@ def function_name(name: str) -> str:
     """The name a model sees: the tool's own where every provider takes it, else an ASCII form with a short hash."""
     if FUNCTION_NAME.fullmatch(name):
         return name
+    import hashlib
+
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_LETTERS]
     ascii_form = re.sub(r"[^a-zA-Z0-9_-]", "_", name)[: MAX_NAME - 2 - HASH_LETTERS]
     return f"_{ascii_form}_{digest}"
@@ -63,5 +63,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     if len(candidates) > COMPARED_NAMES:
         # Comparing with every one of ten thousand takes longer than the call; most slips leave the first letter alone.
         candidates = [other for other in candidates if other[:1] == name[0]][:COMPARED_NAMES]
+    import difflib
+
     near = difflib.get_close_matches(name, candidates, n=3, cutoff=0.6)
     return f"did you mean {' or '.join(near)}?" if near else ""
