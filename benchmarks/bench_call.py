@@ -6,8 +6,8 @@ import asyncio
 import tempfile
 
 import jsonschema_rs
-from run import compare, show
 
+from run import compare, show
 from toolcrib import Crib, tool
 
 
@@ -70,7 +70,7 @@ async def run() -> bool:
             )
     base = medians["floor"]
     turn = medians["floor, suspending"] - base
-    kept = show(
+    return show(
         "A guarded call through the complete pipeline, in floors",
         [
             ("floor: check, await, check", base, 1.0, None),
@@ -91,4 +91,3 @@ async def run() -> bool:
             ),
         ],
     )
-    return kept

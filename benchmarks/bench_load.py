@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 
 from run import compare, show
-
 from toolcrib import Crib, tool
 
 MANY = 10_000

@@ -25,7 +25,9 @@ async def seconds_per_call(work: Work, calls: int) -> float:
     return (time.perf_counter() - started) / calls
 
 
-async def compare(works: dict[str, Work], *, rounds: int = ROUNDS, calls: dict[str, int] | None = None) -> dict[str, float]:
+async def compare(
+    works: dict[str, Work], *, rounds: int = ROUNDS, calls: dict[str, int] | None = None
+) -> dict[str, float]:
     """Median seconds per call of each, measured in turn, round after round."""
     figures: dict[str, list[float]] = {name: [] for name in works}
     for work in works.values():

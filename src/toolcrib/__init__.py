@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from toolcrib.crib import Crib
-    from toolcrib.dialects.function import tool
+    from toolcrib.dialects.function import tool, tool_of
     from toolcrib.model.call import Call, Context
     from toolcrib.model.errors import Kind, SettingsError, ToolError
     from toolcrib.model.limits import Cost, Limits, RetryPolicy
+    from toolcrib.model.protocols import Rule
     from toolcrib.model.result import Intent, Result
     from toolcrib.model.session import Session
     from toolcrib.model.tool import Bundle, Tool
-    from toolcrib.model.verdict import Verdict, confirm, deny
+    from toolcrib.model.verdict import ALLOW, Verdict, confirm, deny
     from toolcrib.rules.auth import AuthRule
     from toolcrib.rules.engine import RuleEngine
     from toolcrib.rules.safety import SafetyRule
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ALLOW",
     "AuthRule",
     "Bundle",
     "Call",
@@ -32,6 +34,7 @@ __all__ = [
     "Limits",
     "Result",
     "RetryPolicy",
+    "Rule",
     "RuleEngine",
     "SafetyRule",
     "Session",
@@ -42,10 +45,12 @@ __all__ = [
     "confirm",
     "deny",
     "tool",
+    "tool_of",
 ]
 
 # Where each public name lives; it is imported when it is first asked for, so that `import toolcrib` stays quick.
 _HOMES = {
+    "ALLOW": "toolcrib.model.verdict",
     "AuthRule": "toolcrib.rules.auth",
     "Bundle": "toolcrib.model.tool",
     "Call": "toolcrib.model.call",
@@ -57,6 +62,7 @@ _HOMES = {
     "Limits": "toolcrib.model.limits",
     "Result": "toolcrib.model.result",
     "RetryPolicy": "toolcrib.model.limits",
+    "Rule": "toolcrib.model.protocols",
     "RuleEngine": "toolcrib.rules.engine",
     "SafetyRule": "toolcrib.rules.safety",
     "Session": "toolcrib.model.session",
@@ -67,6 +73,7 @@ _HOMES = {
     "confirm": "toolcrib.model.verdict",
     "deny": "toolcrib.model.verdict",
     "tool": "toolcrib.dialects.function",
+    "tool_of": "toolcrib.dialects.function",
 }
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.catalog import Catalog, Folder
 from toolcrib.dialects.plain import PlainFile
-from toolcrib.ground.settings import Settings, load_settings
+from toolcrib.ground.settings import HOST_PROGRAM, Settings, load_settings
 from toolcrib.model.call import Call, wish
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.protocols import ENTRY_POINT_GROUP, Journal, Plugins, Store
@@ -47,7 +47,8 @@ class Crib:
     """A room of tools: `async with Crib("path") as crib: result = await crib.call("name", city="Oslo")`.
 
     `project` is a folder with a `toolcrib.toml` or at least tools in it; without one the crib keeps nothing on disk.
-    `tools` are functions of the host program, or Tools; `settings` are written as in `toolcrib.toml` and win over it.
+    `tools` are functions of the host program, or Tools; `settings` are written as in `toolcrib.toml` and win over it,
+    and `given_by` says who gave them. `store` and `journal` replace those of the project.
     """
 
     def __init__(
@@ -58,19 +59,25 @@ class Crib:
         rules: Iterable[Rule] = (),
         caller: str = "local",
         environment: Mapping[str, str] | None = None,
+        store: Store | None = None,
+        journal: Journal | None = None,
+        given_by: str = HOST_PROGRAM,
         **settings: object,
     ) -> None:
         root = None if project is None else Path(project).resolve()
         if root is not None and not root.is_dir():
             raise SettingsError(f"{root} is not a folder; make one with: crib init {root}")
-        self.settings: Settings = load_settings(root, os.environ if environment is None else environment, **settings)
+        self.settings: Settings = load_settings(
+            root, os.environ if environment is None else environment, given_by, **settings
+        )
         self.caller = caller
-        self._problems: list[ToolError] = []
         self._runner: asyncio.Runner | None = None
         self._plugins = self._register()
         self._rules = RuleEngine(rules=[*self._plugins.rules, *self._rules_of_modules(), *rules])
         self._catalog = self._fill_catalog(tools)
-        self.journal: Journal = self._open_journal()
+        if store is not None:
+            self._store = store
+        self.journal: Journal = self._open_journal() if journal is None else journal
         self._kept = KeptResults(lambda: self._store)
         self._pipeline = Pipeline(
             find=self._catalog.find,
@@ -139,7 +146,7 @@ class Crib:
     @property
     def problems(self) -> list[ToolError]:
         """What could not be loaded, and why."""
-        return [*self._problems, *self._catalog.problems()]
+        return [*self._plugins.problems, *self._catalog.problems()]
 
     def check(self, tool: Tool) -> None:
         """Raise ToolError if the tool could never run."""
@@ -172,8 +179,11 @@ class Crib:
         """End what was started and write down what is owed."""
         for runner in self._plugins.runners.values():
             await runner.close()
-        if "_egress" in self.__dict__:  # otherwise nobody used it, and it was never made
+        # A part that nobody used was never made.
+        if "_egress" in self.__dict__:
             await self._egress.close()
+        if "_sandbox" in self.__dict__:
+            await asyncio.to_thread(self._sandbox.close)
         for end in self._plugins.on_close:
             end()
         self.journal.close()
@@ -198,14 +208,12 @@ class Crib:
             self._runner = None
 
     def _run_sync(self, work: Coroutine[object, object, T]) -> T:
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            if self._runner is None:
-                self._runner = asyncio.Runner()
-            return self._runner.run(work)
-        work.close()
-        raise RuntimeError("call_sync was used inside a running event loop; write: await crib.call(...)")
+        if _is_in_a_loop():
+            work.close()
+            raise RuntimeError("call_sync was used inside a running event loop; write: await crib.call(...)")
+        if self._runner is None:
+            self._runner = asyncio.Runner()
+        return self._runner.run(work)
 
     @cached_property
     def _sandbox(self) -> Sandbox:
@@ -259,7 +267,7 @@ class Crib:
             try:
                 load()(plugins)
             except Exception as problem:  # noqa: BLE001 - the border to foreign code
-                self._problems.append(ToolError(Kind.INTERNAL, f"a plug-in could not be loaded: {problem!r}"))
+                plugins.problems.append(ToolError(Kind.INTERNAL, f"a plug-in could not be loaded: {problem!r}"))
         return plugins
 
     def _script_runner(self) -> Runner:
@@ -320,8 +328,7 @@ class Crib:
             for folder in self.settings.tools:
                 path = self.settings.root / folder
                 catalog.add_folder(Folder(path, path.name, self._plugins.dialects))
-        for tool in self._plugins.tools:
-            catalog.add(tool)
+        self._add_tools(catalog, self._plugins.tools)
         if self.settings.builtins:
             catalog.add_later(BUILTIN_BUNDLE, self._builtins)
         return catalog
@@ -333,14 +340,25 @@ class Crib:
         try:
             tools, problems = tools_in(load_module(name, self.settings.root))
         except ToolError as problem:
-            self._problems.append(problem)
+            self._plugins.problems.append(problem)
             return
-        self._problems += problems
+        self._plugins.problems += problems
+        self._add_tools(catalog, tools)
+
+    def _add_tools(self, catalog: Catalog, tools: Iterable[Tool]) -> None:
         for tool in tools:
             try:
                 catalog.add(tool)
             except ToolError as problem:
-                self._problems.append(problem)
+                self._plugins.problems.append(problem)
+
+
+def _is_in_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def as_tool(tool: Callable[..., object] | Tool) -> Tool:

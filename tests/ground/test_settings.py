@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib import Crib, SettingsError
-from toolcrib.ground.settings import CustomRule, Settings, load_settings
+from toolcrib.ground.settings import COMMAND_LINE, CustomRule, Settings, load_settings
 
 # Each setting as it is written in the file, in the environment and as an argument, and what becomes of it.
 WRITTEN = {
@@ -69,13 +69,10 @@ def test_every_setting_can_be_set_everywhere_and_says_where_it_was(root, name, s
         place = "the environment"
     else:
         given = {name: argument}
-        place = "the command line"
+        place = "the host program"
     settings = load_settings(root, environment, **given)
     if name == "workspace":
         expected = (root / "work").resolve()
-    if (name, source) == ("grants", "argument"):
-        # What is granted for one run comes on top of what the project grants.
-        expected |= Settings().grants
     assert getattr(settings, name) == expected
     assert settings.where(name) == f"{name} in {place}"
     others = [field.name for field in fields(Settings) if field.name not in {name, "root", "places", "workspace"}]
@@ -89,21 +86,25 @@ def test_the_argument_wins_over_the_environment_and_that_over_the_file(root):
     environment = {"TOOLCRIB_TIMEOUT_MS": "2", "TOOLCRIB_MAX_STEPS": "2"}
     settings = load_settings(root, environment, timeout_ms=3, max_steps=None)
     assert (settings.timeout_ms, settings.max_steps, settings.result_bytes) == (3, 2, 1)
-    assert settings.where("timeout_ms") == "timeout_ms in the command line"
+    assert settings.where("timeout_ms") == "timeout_ms in the host program"
     assert settings.where("shell_timeout_ms") == "the default of shell_timeout_ms"
 
 
-def test_grants_of_the_environment_replace_those_of_the_file_and_may_close_everything(root):
+def test_grants_replace_earlier_ones_and_may_close_everything_but_those_of_the_command_line_are_added(root):
     write(root, 'grants = ["net.http"]')
     assert load_settings(root, {"TOOLCRIB_GRANTS": ""}).grants == frozenset()
-    assert load_settings(root, {"TOOLCRIB_GRANTS": "a.b"}, grants=["c.d"]).grants == {"a.b", "c.d"}
+    assert load_settings(root, {"TOOLCRIB_GRANTS": "a.b"}, grants=["c.d"]).grants == {"c.d"}
+    assert load_settings(root, {}, grants=[]).grants == frozenset()
+    settings = load_settings(root, {}, COMMAND_LINE, grants=["c.d"])
+    assert settings.grants == {"net.http", "c.d"}
+    assert settings.where("grants") == "grants in the command line"
 
 
 @pytest.mark.spec("S4-34")
 @pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.parametrize("value", [0, -1, 2**31, 10**30, True, 1.5, "5"])
 def test_a_number_must_be_greater_than_nothing(root, name, value):
-    assert f"the command line: {name} must be a whole number greater than 0" in refusal(root, **{name: value})
+    assert f"the host program: {name} must be a whole number greater than 0" in refusal(root, **{name: value})
     if not isinstance(value, str):
         write(root, f"{name} = {str(value).lower()}")
         assert f"toolcrib.toml: {name} must be a whole number greater than 0" in refusal(root)
@@ -172,7 +173,7 @@ def test_an_unknown_setting_is_refused_with_the_nearest_one(root, text, told):
 
 @pytest.mark.parametrize("name", ["timeout", "grant", "root", "places"])
 def test_an_unknown_argument_is_refused(root, name):
-    assert refusal(root, **{name: "x"}).startswith(f"the command line: unknown setting {name!r}")
+    assert refusal(root, **{name: "x"}).startswith(f"the host program: unknown setting {name!r}")
 
 
 @pytest.mark.parametrize(
@@ -255,7 +256,7 @@ def test_the_file_may_be_a_link_and_may_be_absent(root, tmp_path):
 def test_a_workspace_that_is_no_folder_is_refused_with_where_it_was_set(root):
     (root / "file").write_text("")
     for name in ("absent", "file"):
-        assert refusal(root, workspace=name).endswith("is not a folder; workspace in the command line")
+        assert refusal(root, workspace=name).endswith("is not a folder; workspace in the host program")
 
 
 def test_rules_of_the_operator_are_read_from_tables(root):

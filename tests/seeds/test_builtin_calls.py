@@ -11,7 +11,7 @@ import pytest
 from toolcrib import Crib, Kind
 
 BUILTINS = ("list_files", "read_file", "write_file", "shell", "fetch")
-GRANTS = ["net.http", "shell.execute"]
+GRANTS = ["fs.*", "net.http", "shell.execute"]
 
 
 @pytest.fixture

@@ -149,7 +149,6 @@ def _check_name(path: Path) -> None:
 
 def _read(path: Path) -> tuple[Stamp | None, bytes]:
     """The stamp and the bytes of one and the same file; never waits, whatever lies there."""
-
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):

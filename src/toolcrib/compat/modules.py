@@ -119,7 +119,7 @@ def _values(module: ModuleType) -> list[object]:
 def _is_plain(value: object) -> bool:
     try:
         # A stand-in for something that is not there yet, such as the request of a web framework, raises when it is asked.
-        isinstance(value, Rule)
+        isinstance(value, (Tool, Rule))
         is_tool(value)
     except Exception:  # noqa: BLE001 - the border to foreign code
         return False

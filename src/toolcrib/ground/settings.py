@@ -18,6 +18,7 @@ FILE_NAME = "toolcrib.toml"
 ENVIRONMENT_PREFIX = "TOOLCRIB_"
 ENVIRONMENT = "the environment"
 COMMAND_LINE = "the command line"
+HOST_PROGRAM = "the host program"
 BY_DEFAULT = "the default"
 DEFAULT_RULES = frozenset({"dangerous_commands", "sensitive_files"})
 GUARANTEES = ("fs", "net", "proc", "priv", "mem", "pids", "disk", "time", "reap", "env")
@@ -82,13 +83,18 @@ class Settings:
         return f"{name} in {self.places[name]}" if name in self.places else f"{BY_DEFAULT} of {name}"
 
 
-def load_settings(root: Path | None, environment: Mapping[str, str], /, **given: object) -> Settings:
-    """Read the settings of a project folder (None: no project), then the environment, then what was given."""
+def load_settings(
+    root: Path | None, environment: Mapping[str, str], given_by: str = HOST_PROGRAM, /, **given: object
+) -> Settings:
+    """Read the settings of a project folder (None: no project), then the environment, then what was given.
+
+    Later ones replace earlier ones, except that a grant on the command line is added to what is granted already.
+    """
     settings = Settings(root=root, workspace=root or Path())
     if root is not None:
         settings = _merge(settings, _read_file(root / FILE_NAME), FILE_NAME)
     settings = _merge(settings, _read_environment(environment), ENVIRONMENT)
-    settings = _merge(settings, {name: value for name, value in given.items() if value is not None}, COMMAND_LINE)
+    settings = _merge(settings, {name: value for name, value in given.items() if value is not None}, given_by)
     workspace = settings.workspace if root is None else root / settings.workspace
     if not workspace.is_dir():
         raise SettingsError(f"workspace {str(workspace)!r} is not a folder; {settings.where('workspace')}")
@@ -177,8 +183,7 @@ def _merge(settings: Settings, found: Mapping[str, object], place: str) -> Setti
     if "grants" in changes and place == COMMAND_LINE:
         changes["grants"] = settings.grants | _as_set(changes["grants"])
     places = {**settings.places, **dict.fromkeys(changes, place)}
-    # replace() takes any field by name; each value was made by the reader of that field.
-    return replace(settings, places=places, **changes)  # type: ignore[arg-type]
+    return replace(settings, places=places, **changes)  # type: ignore[arg-type]  # each value was made by the reader of its field
 
 
 def _as_set(value: object) -> frozenset[str]:

@@ -19,7 +19,7 @@ TEXT_MODE = "text"
 class Case:
     """What all steps look at, and what one finds for the next."""
 
-    __slots__ = ("arguments", "asks", "attempts", "call", "entry", "id", "outcome", "plan", "started", "watch")
+    __slots__ = ("arguments", "asks", "attempts", "began", "call", "entry", "id", "outcome", "plan", "started", "watch")
 
     def __init__(self, call: Call, call_id: str, started: float | None = None) -> None:
         self.call = call
@@ -27,6 +27,8 @@ class Case:
         self.started = monotonic() if started is None else started
         self.entry: Entry | None = None
         self.plan: Plan | None = None
+        # When the tool itself began, after everything that had to be done first.
+        self.began = self.started
         # The arguments as given, and once the argument gate has passed them, with their defaults.
         self.arguments = call.arguments
         # The question of a rule that wants a confirmation.

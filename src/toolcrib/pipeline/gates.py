@@ -265,7 +265,7 @@ class Confirmation:
             f"{asks.reason}, and {problem}",
             rule=asks.rule,
             where=asks.where or _place(plan, "requires_confirmation"),
-            cure="confirm the call (crib call --yes, or hand the token of this answer back)",
+            cure="let a person confirm it (crib call --yes), or hand the token of this answer back for them",
         )
 
     def admit(self, case: Case, plan: Plan) -> bool:

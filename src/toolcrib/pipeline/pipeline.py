@@ -225,6 +225,7 @@ class Pipeline:
         deadline = self._deadline(case, plan)
         context = self._context(case, plan, deadline) if plan.bound.wants_context else None
         case.watch = watch = self._deadlines.watch(deadline)
+        case.began = monotonic()
         answer: object = None
         while True:
             try:
@@ -323,8 +324,8 @@ class Pipeline:
     def _unknown(self, case: Case) -> Verdict:
         name = case.call.name
         hint = self._suggest(name)
-        reason = f"Tool {name[:200]!r} not found" + (f"; {hint}" if hint else "")
-        return deny(reason, kind=Kind.NOT_FOUND, cure="list the tools with: crib list", details={"name": name})
+        cure = hint or "list the tools with: crib list"
+        return deny(f"Tool {name[:200]!r} not found", kind=Kind.NOT_FOUND, cure=cure, details={"name": name})
 
     def _refuse_unknown(self, case: Case) -> Result:
         gate, verdict = self._gates[0].name, self._screen_unknown(case)
@@ -394,7 +395,7 @@ class Pipeline:
             meta["steps"] = {"used": self._budget.used(call.session.id), "max": call.session.max_calls}
         facts = None if cost is None else {"cost": {"amount": cost.of(seconds), "currency": cost.currency}}
         meta |= facts or {}
-        if warnings := list(plan.warn(seconds)):
+        if warnings := list(plan.warn(monotonic() - case.began)):
             meta["warnings"] = warnings
             logger.warning("call %s: %s", case.id, "; ".join(warnings))
         if type(value) is Whole:

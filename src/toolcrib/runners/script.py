@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import signal
 import time
@@ -46,8 +45,7 @@ class ScriptRunner:
         return BoundScript(tool.name, tool.run, self._sandbox)
 
     async def close(self) -> None:
-        """End the sandbox's processes."""
-        await asyncio.to_thread(self._sandbox.close)
+        """The sandbox belongs to whoever made it."""
 
 
 class BoundScript:
@@ -121,14 +119,14 @@ class BoundScript:
         """The script's own exception, its traceback kept for the log."""
         if not isinstance(described, dict):
             return self._unreadable("it holds neither a value nor an error")
-        logger.warning("%s failed\n%s", self._name, described.get("traceback"))
+        logger.error("%s failed\n%s", self._name, described.get("traceback"))
         facts = described.get("tool_error")
         if isinstance(facts, dict):
             return self._own_error(str(described.get("message")), facts)
         if "exit" in described:
             message = f"{self._name} ended itself with exit code {described['exit'] or 0}; return a value from {self._script.entry}"
         else:
-            message = f"{self._name} failed with {described.get('type')}: {described.get('message')}"
+            message = f"{self._name} failed unexpectedly ({described.get('type')}); the log has the details"
         return ToolError(Kind.INTERNAL, message, partial_side_effects=True)
 
     def _own_error(self, message: str, facts: dict[str, object]) -> ToolError:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.crib import Crib
 from toolcrib.faces.cli.printing import complain
-from toolcrib.ground.settings import FILE_NAME
+from toolcrib.ground.settings import COMMAND_LINE, FILE_NAME
 from toolcrib.model.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def open_crib(project: str | None, *, grants: Iterable[str] = (), tools: Iterable[Tool] = ()) -> Crib:
     """The crib of the named folder, else of the project around the current one."""
     folder = find_project(Path.cwd()) if project is None else Path(project)
-    return Crib(folder, caller=name_caller(), tools=tools, grants=sorted(grants) or None)
+    return Crib(folder, caller=name_caller(), tools=tools, given_by=COMMAND_LINE, grants=sorted(grants) or None)
 
 
 def find_project(here: Path, owner_of: Callable[[Path], int] = lambda path: path.stat().st_uid) -> Path:

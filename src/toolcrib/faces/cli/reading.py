@@ -11,13 +11,13 @@ from toolcrib.faces.cli.codes import WrongUseError
 from toolcrib.faces.cli.properties import properties_of, types_of
 from toolcrib.model.errors import ToolError
 from toolcrib.model.session import MODES
-from toolcrib.pure.documents import MAX_ARGUMENT_BYTES, read_json
 from toolcrib.pure.names import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 STANDARD_INPUT = "-"
+MAX_ARGUMENT_BYTES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ def _by_type(text: str, schema: Mapping[str, object], parameters: Mapping[str, o
     if not types or "string" in types:
         return text
     try:
-        return read_json(text, max_bytes=MAX_ARGUMENT_BYTES)
+        return _read_json(text)
     except ToolError:
         # It stays what was typed, and the schema says what is wrong with that.
         return text
@@ -192,7 +192,7 @@ def _by_type(text: str, schema: Mapping[str, object], parameters: Mapping[str, o
 
 def _parse(text: str, place: str) -> object:
     try:
-        return read_json(text, place=place, max_bytes=MAX_ARGUMENT_BYTES)
+        return _read_json(text, place)
     except ToolError as problem:
         raise WrongUseError(problem.message) from problem
 
@@ -216,3 +216,9 @@ def _read_bytes(path: str) -> bytes:
         return sys.stdin.buffer.read(MAX_ARGUMENT_BYTES + 1)
     with open(path, "rb") as file:  # noqa: PTH123 - a path of the user's own, read as far as needed
         return file.read(MAX_ARGUMENT_BYTES + 1)
+
+
+def _read_json(text: str | bytes, place: str = "document") -> object:
+    from toolcrib.pure.documents import read_json
+
+    return read_json(text, place=place, max_bytes=MAX_ARGUMENT_BYTES)

@@ -33,11 +33,6 @@ _MAX_STARTS = 10
 _STARTS_WITHIN_SECONDS = 60.0
 
 
-def harden_host() -> None:
-    """Keep other processes of the same user, tools among them, from reading this one's memory and environment."""
-    system.prctl(system.DUMPABLE, 0)
-
-
 def strike_time(deadline: float) -> float:
     """When to begin ending a job so that its answer is there by the deadline."""
     left = deadline - time.monotonic()
