@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
@@ -12,11 +14,17 @@ from toolcrib import Crib
 
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    import os
-
     for name in os.environ:
         if name.startswith("TOOLCRIB_"):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def _path_as_it_was() -> Iterator[None]:
+    """Projects of tests come and go; their folders do not stay on the path."""
+    before = list(sys.path)
+    yield
+    sys.path[:] = before
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self, TypeVar
 
+    from toolcrib.compat.agent import BaseTool
     from toolcrib.ground.egress import Egress
     from toolcrib.ground.sandbox.host import Sandbox
     from toolcrib.ground.settings import CustomRule
@@ -47,7 +48,7 @@ class Crib:
     """A room of tools: `async with Crib("path") as crib: result = await crib.call("name", city="Oslo")`.
 
     `project` is a folder with a `toolcrib.toml` or at least tools in it; without one the crib keeps nothing on disk.
-    `tools` are functions of the host program, or Tools; `settings` are written as in `toolcrib.toml` and win over it,
+    `tools` are functions of the host program, agent-side tools, or Tools; `settings` are written as in `toolcrib.toml` and win over it,
     and `given_by` says who gave them. `store` and `journal` replace those of the project.
     """
 
@@ -55,7 +56,7 @@ class Crib:
         self,
         project: Path | str | None = None,
         *,
-        tools: Iterable[Callable[..., object] | Tool] = (),
+        tools: Iterable[Callable[..., object] | BaseTool | Tool] = (),
         rules: Iterable[Rule] = (),
         caller: str = "local",
         environment: Mapping[str, str] | None = None,
@@ -152,8 +153,8 @@ class Crib:
         """Raise ToolError if the tool could never run."""
         self._pipeline.check(tool)
 
-    def add(self, tool: Callable[..., object] | Tool) -> Tool:
-        """Register a function of the host program, or a Tool."""
+    def add(self, tool: Callable[..., object] | BaseTool | Tool) -> Tool:
+        """Register a function of the host program, an agent-side tool, or a Tool."""
         canonical = as_tool(tool)
         self._catalog.add(canonical)
         return canonical
@@ -318,7 +319,7 @@ class Crib:
             rules += found
         return rules
 
-    def _fill_catalog(self, tools: Iterable[Callable[..., object] | Tool]) -> Catalog:
+    def _fill_catalog(self, tools: Iterable[Callable[..., object] | BaseTool | Tool]) -> Catalog:
         catalog = Catalog(self.settings.disabled, self.settings.where("disabled"))
         for tool in tools:
             catalog.add(as_tool(tool))
@@ -328,6 +329,9 @@ class Crib:
             for folder in self.settings.tools:
                 path = self.settings.root / folder
                 catalog.add_folder(Folder(path, path.name, self._plugins.dialects))
+                if "tools" in self.settings.places and not path.is_dir():
+                    message = f"{path} is not a folder; make it, or change {self.settings.where('tools')}"
+                    self._plugins.problems.append(ToolError(Kind.NOT_FOUND, message))
         self._add_tools(catalog, self._plugins.tools)
         if self.settings.builtins:
             catalog.add_later(BUILTIN_BUNDLE, self._builtins)
@@ -335,15 +339,24 @@ class Crib:
 
     def _add_module(self, catalog: Catalog, name: str) -> None:
         """Register what a module of the host program holds; what cannot be loaded is reported and the rest goes on."""
-        from toolcrib.compat.modules import load_module, tools_in
+        from toolcrib.compat.modules import load_module, rules_in, tools_in
 
         try:
-            tools, problems = tools_in(load_module(name, self.settings.root))
+            module = load_module(name, self.settings.root)
+            tools, problems = tools_in(module)
         except ToolError as problem:
             self._plugins.problems.append(problem)
             return
         self._plugins.problems += problems
-        self._add_tools(catalog, tools)
+        if rules_in(module) and name not in self.settings.rule_modules:
+            message = f"module {name!r} holds rules that nobody obeys; name it in rule_modules too"
+            self._plugins.problems.append(ToolError(Kind.VALIDATION, message))
+        self._add_tools(catalog, [tool for tool in tools if not self._is_listed_elsewhere(tool, name)])
+
+    def _is_listed_elsewhere(self, tool: Tool, name: str) -> bool:
+        """Whether another of the modules defines the function, so that this one only imports it."""
+        home = getattr(tool.run.call, "__module__", name) if isinstance(tool.run, Function) else name
+        return home != name and home in self.settings.modules
 
     def _add_tools(self, catalog: Catalog, tools: Iterable[Tool]) -> None:
         for tool in tools:
@@ -361,13 +374,17 @@ def _is_in_a_loop() -> bool:
     return True
 
 
-def as_tool(tool: Callable[..., object] | Tool) -> Tool:
-    """A Tool as it is, or the Tool of a function."""
+def as_tool(tool: Callable[..., object] | BaseTool | Tool) -> Tool:
+    """A Tool as it is, the Tool of a function, or that of an agent-side tool."""
     if isinstance(tool, Tool):
         return tool
-    from toolcrib.dialects.function import tool_of
+    if callable(tool):
+        from toolcrib.dialects.function import tool_of
 
-    return tool_of(tool)
+        return tool_of(tool)
+    from toolcrib.compat.agent import tool_from
+
+    return tool_from(tool)
 
 
 class _Later:

@@ -42,12 +42,13 @@ def problem_of(load, *arguments) -> str:
     return caught.value.message
 
 
-def test_a_module_finds_its_neighbours_and_the_path_is_as_before(folder):
+def test_a_module_finds_its_neighbours_and_hides_nobody_elses_afterwards(folder):
     write(folder, "crib_neighbour", "number = 7")
     write(folder, "crib_main", "import crib_neighbour\nnumber = crib_neighbour.number")
     before = list(sys.path)
     assert load_module("crib_main", folder).number == 7
-    assert sys.path == before
+    assert sys.path == [*before, str(folder)]
+    sys.path.remove(str(folder))
 
 
 @pytest.mark.parametrize(

@@ -63,8 +63,9 @@ def test_nothing_is_made_on_disk_before_there_is_something_to_write(journal, fol
     assert not folder.parent.exists()
 
 
-def test_lines_reach_the_disk_by_themselves(journal, folder, monkeypatch):
+def test_lines_reach_the_disk_by_themselves(folder, monkeypatch):
     monkeypatch.setattr(module, "FLUSH_SECONDS", 0.01)
+    journal = FileJournal(folder)
     written = threading.Event()
     append = journal._append
     monkeypatch.setattr(journal, "_append", lambda data: (append(data), written.set()))
@@ -73,16 +74,22 @@ def test_lines_reach_the_disk_by_themselves(journal, folder, monkeypatch):
         journal.record(a_line(str(number)))
         assert written.wait(10)
     assert ids(FileJournal(folder)) == ["0", "1", "2"]
+    journal.close()
 
 
-def test_a_thousand_lines_do_not_wait_for_their_second(journal, folder, monkeypatch):
-    monkeypatch.setattr(module, "FLUSH_SECONDS", 3600)
-    written = threading.Event()
-    append = journal._append
-    monkeypatch.setattr(journal, "_append", lambda data: (append(data), written.set()))
-    for number in range(module.FLUSH_LINES):
-        journal.record(a_line(str(number)))
-    assert written.wait(10)
+def test_the_writer_ends_with_its_journal(folder):
+    def writers():
+        return [thread for thread in threading.enumerate() if thread.name == "toolcrib journal"]
+
+    before = writers()
+    closed, dropped = FileJournal(folder), FileJournal(folder)
+    (one, two) = [thread for thread in writers() if thread not in before]
+    closed.close()
+    del dropped
+    one.join(10)
+    two.join(10)
+    assert not one.is_alive()
+    assert not two.is_alive()
 
 
 @pytest.mark.parametrize("torn", [b'{"event":"call","id":"torn', b"\xff\xfe\n{", b"\0\0\0\0", b'"text"', b"\n\n["])
@@ -188,8 +195,10 @@ def test_a_full_disk_in_the_middle_of_a_line_costs_no_later_line(journal, folder
     assert ids(journal) == ["before", "after"]
 
 
-def test_a_call_never_waits_for_the_disk_and_a_disk_that_hangs_costs_bounded_memory(journal, monkeypatch):
-    monkeypatch.setattr(module, "FLUSH_SECONDS", 0)
+def test_a_call_never_waits_for_the_disk_and_a_disk_that_hangs_costs_bounded_memory(folder, monkeypatch):
+    monkeypatch.setattr(module, "FLUSH_SECONDS", 0.001)
+    monkeypatch.setattr(module, "PENDING_LINES", 5_000)
+    journal = FileJournal(folder)
     started, go_on = threading.Event(), threading.Event()
 
     def hang(data):
@@ -210,13 +219,15 @@ def test_a_call_never_waits_for_the_disk_and_a_disk_that_hangs_costs_bounded_mem
     assert done.wait(10)
     assert len(journal._pending) == module.PENDING_LINES
     go_on.set()
+    journal.close()
 
 
-def test_without_a_thread_to_be_had_the_lines_wait_for_the_end(journal, monkeypatch, caplog):
+def test_without_a_thread_to_be_had_the_lines_wait_for_the_end(folder, monkeypatch, caplog):
     def fail(self):
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", fail)
+    journal = FileJournal(folder)
     journal.record(a_line("1"))
     journal.record(a_line("2"))
     monkeypatch.undo()

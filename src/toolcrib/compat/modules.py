@@ -188,3 +188,6 @@ def _on_path(folder: Path | None) -> Iterator[None]:
     finally:
         if text in sys.path:
             sys.path.remove(text)
+        # Last in line from now on: what its functions import when they are called is found, and hides nobody's module.
+        if text not in sys.path:
+            sys.path.append(text)

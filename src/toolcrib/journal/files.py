@@ -8,11 +8,13 @@ import os
 import stat
 import threading
 import time
+import weakref
 from collections import deque
 from typing import TYPE_CHECKING
 
 import orjson
 
+from toolcrib.ground.files.folders import make_folder
 from toolcrib.journal.lines import to_bytes
 
 if TYPE_CHECKING:
@@ -24,9 +26,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("toolcrib.journal")
 
 FLUSH_SECONDS = 1.0
-FLUSH_LINES = 1_000
 # What a disk that hangs may cost in memory; after that the oldest lines go.
-PENDING_LINES = 100_000
+PENDING_LINES = 1_000_000
 
 
 class FileJournal:
@@ -36,18 +37,19 @@ class FileJournal:
         self._folder = folder
         self._clock = clock
         self._pending: deque[Line] = deque(maxlen=PENDING_LINES)
-        self._lock = threading.Lock()
-        # A lock of its own: who adds a line must not wait for one who writes.
         self._disk = threading.Lock()
-        # Wakes the thread that is about to write; None while there is none.
-        self._wake: threading.Event | None = None
-
-    def record(self, line: Line) -> None:
-        """Keep one line; the disk sees it within a second, or when a thousand have gathered. Never waits for the disk."""
-        self._pending.append(line)
-        wake = self._wake or self._start_writer()
-        if len(self._pending) >= FLUSH_LINES:
-            wake.set()
+        # A call hands its line over and waits for nothing; a thread of the journal's own writes behind it.
+        self.record: Callable[[Line], None] = self._pending.append
+        stop = threading.Event()
+        self._end = weakref.finalize(self, stop.set)
+        writer = threading.Thread(
+            target=_write_behind, args=(weakref.ref(self), stop), name="toolcrib journal", daemon=True
+        )
+        try:
+            writer.start()
+        except RuntimeError as problem:
+            # No thread to be had: the lines wait for `close`.
+            logger.warning("journal: %s", problem)
 
     def read(self) -> Iterator[dict[str, object]]:
         """The lines that were kept, in the order of writing; a line torn by a crash is passed over."""
@@ -62,29 +64,22 @@ class FileJournal:
     def flush(self) -> None:
         """Write down what has gathered; a disk that refuses costs lines, never a call."""
         with self._disk:
-            lines = self._take()
+            # Taken one by one: a call may be adding a line at this very moment, and none may be lost.
+            lines = [self._pending.popleft() for _ in range(len(self._pending))]
             if not lines:
                 return
             try:
-                self._append(b"".join(map(to_bytes, lines)))
+                self._append(to_bytes(lines))
             except OSError as problem:
                 logger.warning("journal: up to %d lines were not written: %s", len(lines), problem)
 
     def close(self) -> None:
-        """Write down what is still in memory."""
+        """Write down what is still in memory, and let the writer go."""
+        self._end()
         self.flush()
 
-    def _take(self) -> list[Line]:
-        with self._lock:
-            # In this order: a line that comes after the count was taken finds no writer and starts the next one.
-            if self._wake is not None:
-                self._wake.set()
-            self._wake = None
-            # Taken one by one: a call may be adding a line at this very moment, and none may be lost.
-            return [self._pending.popleft() for _ in range(len(self._pending))]
-
-    def _append(self, data: bytes) -> None:
-        _make_private(self._folder)
+    def _append(self, data: bytes | bytearray) -> None:
+        make_folder(self._folder)
         day = time.strftime("%Y-%m-%d", time.gmtime(self._clock()))
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(self._folder / f"{day}.jsonl", flags, 0o600)
@@ -96,24 +91,15 @@ class FileJournal:
         finally:
             os.close(descriptor)
 
-    def _start_writer(self) -> threading.Event:
-        with self._lock:
-            if self._wake is not None:
-                return self._wake
-            self._wake = wake = threading.Event()
-            try:
-                threading.Thread(target=self._write, args=(wake,), name="toolcrib journal", daemon=True).start()
-            except RuntimeError as problem:
-                # No thread to be had, or the program is ending: the lines wait for the next one, or for `close`.
-                logger.warning("journal: %s", problem)
-                self._wake = None
-            return wake
 
-    def _write(self, wake: threading.Event) -> None:
-        wake.wait(FLUSH_SECONDS)
-        # Unless somebody did so in between.
-        if self._wake is wake:
-            self.flush()
+def _write_behind(journal: weakref.ref[FileJournal], stop: threading.Event) -> None:
+    """Flush once a second until the journal is closed, or nobody holds it any more."""
+    while not stop.wait(FLUSH_SECONDS):
+        held = journal()
+        if held is None:
+            return
+        held.flush()
+        del held
 
 
 def _is_torn(descriptor: int) -> bool:
@@ -130,11 +116,3 @@ def _parse(text: bytes) -> dict[str, object] | None:
     except orjson.JSONDecodeError:
         return None
     return line if isinstance(line, dict) else None
-
-
-def _make_private(folder: Path) -> None:
-    if folder.is_dir():
-        return
-    # One by one: mkdir with `parents` would open the folders on the way to everybody.
-    _make_private(folder.parent)
-    folder.mkdir(0o700, exist_ok=True)

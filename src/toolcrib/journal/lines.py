@@ -8,41 +8,53 @@ from typing import TYPE_CHECKING
 import orjson
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from toolcrib.model.protocols import Line
 
 CALL = "call"
 MAX_TEXT = 200
 
 
-def to_json(line: Line) -> dict[str, object]:
-    """The line with its names; arguments and values are never part of one."""
+def to_json(line: Line, ahead: float | None = None) -> dict[str, object]:
+    """The line with its names; arguments and values are never part of one.
+
+    Calls read the monotonic clock alone; `ahead` is how far the clock on the wall is ahead of it.
+    """
     event, moment, call_id, tool, caller, seconds, error, facts = line
-    # Calls read the monotonic clock alone; what time that was by the wall is worked out here.
-    wall = time.time() - (time.monotonic() - moment)
+    if ahead is None:
+        ahead = time.time() - time.monotonic()
     named: dict[str, object] = {
         "event": _short(event),
-        "time": wall,
+        "time": moment + ahead,
         "id": _short(call_id),
         "tool": _short(tool),
         "caller": _short(caller),
     }
     if event == CALL:
-        named |= {"ok": error is None, "ms": seconds * 1000}
+        named["ok"] = error is None
+        named["ms"] = seconds * 1000
     if error is not None:
         named["error"] = str(error)
     return named if facts is None else {**facts, **named}
 
 
-def to_bytes(line: Line) -> bytes:
-    """The line as it is written; further facts that are not JSON are left out, and the line says so."""
-    named = to_json(line)
-    try:
-        return orjson.dumps(named, default=str) + b"\n"
-    except TypeError as problem:
-        rest = to_json((*line[:-1], None))
-        return orjson.dumps({**rest, "left_out": _short(str(problem))}) + b"\n"
+def to_bytes(lines: Iterable[Line]) -> bytearray:
+    """The lines as they are written; further facts that are not JSON are left out, and the line says so."""
+    ahead = time.time() - time.monotonic()
+    text = bytearray()
+    for line in lines:
+        named = to_json(line, ahead)
+        try:
+            text += orjson.dumps(named, default=str, option=orjson.OPT_APPEND_NEWLINE)
+        except TypeError as problem:
+            rest = to_json((*line[:-1], None), ahead)
+            text += orjson.dumps({**rest, "left_out": _short(str(problem))}, option=orjson.OPT_APPEND_NEWLINE)
+    return text
 
 
 def _short(text: object) -> str:
     """What callers choose, such as the name of a tool that does not exist, bounded and writable."""
+    if type(text) is str and len(text) <= MAX_TEXT and text.isascii():
+        return text
     return str(text)[:MAX_TEXT].encode("utf-8", "replace").decode()

@@ -20,6 +20,7 @@ class FileStore:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._swept: set[Path] = set()
 
     def get(self, key: str) -> bytes | None:
         """The document, or None."""
@@ -32,7 +33,12 @@ class FileStore:
 
     def create(self, key: str, document: bytes) -> bool:
         """Keep a new document; False if the key is taken."""
-        return durable.create(self._path(key), document)
+        path = self._path(key)
+        if path.parent not in self._swept:
+            # Once in the life of a store: what a killed writer left is of no use to anybody.
+            self._swept.add(path.parent)
+            durable.sweep(path.parent)
+        return durable.create(path, document)
 
     def remove(self, key: str) -> bool:
         """Forget a document; False if there is none."""

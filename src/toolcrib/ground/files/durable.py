@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.ground.files.atomic import create_in, read_at_most, replace_in, sweep_in
 from toolcrib.ground.files.faults import explained, show
+from toolcrib.ground.files.folders import OPEN_FOLDER, make_folder
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -19,9 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PRIVATE_FILE = 0o600
-PRIVATE_FOLDER = 0o700
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -60,7 +59,7 @@ def sweep(folder: Path) -> int:
     """Remove what killed writers left in the folder; the number of files removed."""
     with explained(str(folder)):
         try:
-            descriptor = os.open(folder, _FOLDER)
+            descriptor = os.open(folder, OPEN_FOLDER)
         except FileNotFoundError:
             return 0
         try:
@@ -71,21 +70,9 @@ def sweep(folder: Path) -> int:
 
 @contextmanager
 def _folder_of(path: Path) -> Iterator[int]:
-    _make_private(path.parent)
-    descriptor = os.open(path.parent, _FOLDER)
+    make_folder(path.parent)
+    descriptor = os.open(path.parent, OPEN_FOLDER)
     try:
         yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _make_private(folder: Path) -> None:
-    if folder.is_dir():
-        return
-    _make_private(folder.parent)
-    folder.mkdir(PRIVATE_FOLDER, exist_ok=True)
-    descriptor = os.open(folder.parent, _FOLDER)
-    try:
-        os.fsync(descriptor)
     finally:
         os.close(descriptor)

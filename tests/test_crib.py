@@ -1,0 +1,144 @@
+"""The Crib connects the parts and lets go of them."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from toolcrib import Call, Crib, Kind, SettingsError, ToolError, tool
+from toolcrib.compat.agent import BaseTool, ToolResult, create_json_schema
+from toolcrib.journal.memory import MemoryJournal
+from toolcrib.stores.memory import MemoryStore
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+class Shout(BaseTool):
+    name = "shout"
+    description = "Say it louder."
+    parameters = create_json_schema({"text": {"type": "string", "description": "What to say"}}, ["text"])
+
+    async def execute(self, arguments):
+        return ToolResult(tool_call_id="", output=arguments["text"].upper())
+
+
+async def test_functions_tools_and_agent_side_tools_are_registered_alike(crib_of):
+    crib = crib_of(add, Shout())
+    crib.add(tool(name="sub")(lambda a, b: a - b))
+    assert (await crib.call("add", a=1, b=2)).value == 3
+    assert (await crib.call("shout", text="hey")).value == "HEY"
+    assert (await crib.call("sub", a=3, b=1)).value == 2
+    with pytest.raises(ToolError) as caught:
+        crib.add(add)
+    assert caught.value.kind is Kind.CONFLICT
+
+
+def launchers() -> set[int]:
+    """The processes of ours that are launchers."""
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+        except (OSError, IndexError):
+            continue
+        if parent == os.getpid():
+            found.add(int(folder.name))
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="looks at processes through procfs")
+def test_closing_ends_the_launcher_whichever_tool_started_it(project):
+    (project / "tools" / "double.py").write_text('def double(n: int) -> int:\n    """Double."""\n    return 2 * n\n')
+    before = launchers()
+    with Crib(project, grants=["shell.execute"]) as crib:
+        assert crib.call_sync("shell", command="echo hi").value["stdout"] == "hi\n"
+        assert launchers() > before
+    assert launchers() == before
+    with Crib(project) as crib:
+        assert crib.call_sync("double", n=4).value == 8
+    assert launchers() == before
+
+
+async def test_nothing_is_made_on_disk_before_it_is_needed(crib_of, project):
+    crib = crib_of(add, project=project)
+    assert len(crib.tools) == 6
+    assert crib.explain("add", a=1, b=2).allowed
+    assert not (project / ".toolcrib").exists()
+
+
+async def test_a_store_and_a_journal_can_be_handed_in(crib_of, project):
+    store, journal = MemoryStore(), MemoryJournal()
+
+    @tool
+    def many() -> str:
+        """Say much."""
+        return "x" * 1_000
+
+    crib = crib_of(many, project=project, store=store, journal=journal, result_bytes=100)
+    result = await crib.call("many")
+    assert store.keys("results/")
+    assert next(journal.read())["id"] == result.meta["callId"]
+    assert not (project / ".toolcrib").exists()
+
+
+def test_a_project_that_is_no_folder_is_refused_with_the_cure(tmp_path):
+    with pytest.raises(SettingsError, match="crib init"):
+        Crib(tmp_path / "nowhere")
+
+
+async def test_a_folder_of_tools_that_was_named_and_is_not_there_is_reported(crib_of, project):
+    (project / "toolcrib.toml").write_text('tools = ["tolls"]\n')
+    assert "tolls is not a folder" in crib_of(project=project).problems[0].message
+    (project / "toolcrib.toml").write_text("")
+    (project / "tools").rmdir()
+    assert crib_of(project=project).problems == []
+
+
+async def test_a_function_that_one_module_imports_from_another_is_one_tool(crib_of, project):
+    (project / "one_module.py").write_text(
+        'from toolcrib import tool\n@tool\ndef shared(n: int) -> int:\n    """Share."""\n    return n\n'
+    )
+    (project / "two_module.py").write_text("from one_module import shared\n")
+    crib = crib_of(project=project, modules=["one_module", "two_module"])
+    assert crib.problems == []
+    assert (await crib.call("shared", n=1)).value == 1
+
+
+async def test_what_a_function_imports_when_it_is_called_is_found(crib_of, project):
+    (project / "late_helper.py").write_text("VALUE = 7\n")
+    (project / "late_module.py").write_text(
+        "from toolcrib import tool\n@tool\ndef late() -> int:\n"
+        '    """Import late."""\n    from late_helper import VALUE\n    return VALUE\n'
+    )
+    assert (await crib_of(project=project, modules=["late_module"]).call("late")).value == 7
+
+
+async def test_rules_in_a_module_of_tools_are_not_passed_over_in_silence(crib_of, project):
+    (project / "ruly_module.py").write_text(
+        "from toolcrib import SafetyRule\nrule = SafetyRule(name='no', forbidden_patterns=['x'])\n"
+    )
+    crib = crib_of(project=project, modules=["ruly_module"])
+    assert "name it in rule_modules too" in crib.problems[0].message
+    assert crib_of(project=project, modules=["ruly_module"], rule_modules=["ruly_module"]).problems == []
+
+
+async def test_a_default_rule_can_be_left_out_by_a_setting(crib_of):
+    call = Call(name="nobody", arguments={"path": "/etc/passwd"})
+    assert (await crib_of().call(call)).error.kind is Kind.BLOCKED
+    assert (await crib_of(rules_off=["sensitive_files"]).call(call)).error.kind is Kind.NOT_FOUND
+    with pytest.raises(SettingsError, match="no default rule is called 'sensitive'"):
+        crib_of(rules_off=["sensitive"])
+
+
+async def test_a_tool_that_cannot_be_prepared_is_answered_and_not_raised(crib_of):
+    @tool(parameters={"type": "object", "properties": {"x": {"$ref": "https://example.com/schema"}}})
+    def bad(x) -> int:
+        """Be bad."""
+        return 1
+
+    with pytest.raises(ToolError, match="ref"):
+        crib_of(bad)
