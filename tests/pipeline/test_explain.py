@@ -211,3 +211,61 @@ def test_the_quick_way_and_the_full_way_agree(name):
             full = crib.call_sync(Call(name=name, arguments=arguments))
             assert (quick.ok, quick.error and quick.error.kind) == (full.ok, full.error and full.error.kind)
             assert quick.error is None or quick.error.kind is not Kind.INTERNAL
+
+
+odd_values = st.one_of(
+    st.integers(),
+    st.integers(min_value=2**62, max_value=2**70),
+    st.floats(),
+    st.booleans(),
+    st.none(),
+    st.text(max_size=3),
+    st.binary(max_size=3),
+    st.lists(st.integers(), max_size=2),
+    st.builds(object),
+    st.complex_numbers(),
+    st.sets(st.integers(), max_size=1),
+)
+
+
+def double(n: int, times: int = 2) -> int:
+    """Multiply."""
+    return n * times
+
+
+def half(n: float, by: float | None = 2.0) -> float:
+    """Divide."""
+    return n / (by or 1)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.sampled_from(["double", "half", "async_double"]),
+    st.dictionaries(st.sampled_from(["n", "times", "by", "x", "self", ""]), odd_values, max_size=3),
+)
+def test_the_short_way_and_the_long_way_come_to_the_same(name, arguments):
+    """Tools of numbers alone may take the short way; a Call never does."""
+
+    async def async_double(n: int, times: int = 2) -> int:
+        """Multiply after a turn."""
+        await asyncio.sleep(0)
+        return n * times
+
+    async def compare():
+        async with Crib(tools=[double, half, async_double], environment={}, builtins=False) as crib:
+            short = [await crib.call(name, arguments) for _ in range(2)]
+            long = await crib.call(Call(name=name, arguments=arguments))
+            assert crib.explain(name, arguments).allowed is (long.ok or "gate" not in long.error.details)
+        for result in short:
+            assert result.ok is long.ok
+            assert result.value == long.value
+            assert (result.error and result.error.to_json()) == (long.error and long.error.to_json())
+            assert set(result.meta) == set(long.meta)
+
+    asyncio.run(compare())
+
+
+def test_tools_of_numbers_alone_really_take_the_short_way():
+    with Crib(tools=[double], environment={}, builtins=False) as crib:
+        crib.call_sync("double", n=1)
+        assert [plan.simple is not None for plan in crib._pipeline._plans.values()] == [True]

@@ -671,6 +671,48 @@ def test_code_that_is_not_async_has_its_own_door():
         assert crib.call_sync("add", {"a": 1}, b=2).value == 3
 
 
+def test_a_plain_function_called_from_plain_code_needs_no_event_loop():
+    from toolcrib import Crib
+
+    @tool
+    def loop_of_its_own(n: int) -> int:
+        """Use asyncio as plain code does."""
+
+        async def work():
+            return n + 1
+
+        return asyncio.run(work())
+
+    @tool
+    def deceives(n: int):
+        """Return a coroutine without saying so."""
+        return asyncio.sleep(0, n)
+
+    with Crib(tools=[loop_of_its_own, deceives]) as crib:
+        assert crib.call_sync("loop_of_its_own", n=1).value == 2
+        assert crib.call_sync(Call(name="loop_of_its_own", arguments={"n": 1})).value == 2
+        assert "write it as async def" in crib.call_sync("deceives", n=1).error.message
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+async def test_a_plain_wrapper_around_an_async_function_is_awaited(crib_of, wrapped):
+    import functools
+
+    async def slow(n: int) -> int:
+        """Take a turn."""
+        await asyncio.sleep(0)
+        return n
+
+    def wrapper(n: int) -> int:
+        """Take a turn."""
+        return slow(n=n)
+
+    function = functools.wraps(slow)(wrapper) if wrapped else wrapper
+    crib = crib_of(tool(name="wrapper")(function))
+    assert (await crib.call("wrapper", n=1)).value == 1
+    assert (await crib.call(Call(name="wrapper", arguments={"n": 1}))).value == 1
+
+
 async def test_the_other_door_is_closed_inside_an_event_loop(crib_of):
     with pytest.raises(RuntimeError, match="await crib.call"):
         crib_of(forever).call_sync("forever")

@@ -123,7 +123,8 @@ def read_answer(
         message = f"{place}: an async generator has no single answer; collect its items and return a list"
         raise ToolError(Kind.VALIDATION, message)
     hint = hints.get("return", typing.Any)
-    is_async = inspect.iscoroutinefunction(function)
+    # A wrapper may be plain and what it wraps async; the runner looks at what it really returns.
+    is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(inspect.unwrap(function))
     if typing.get_origin(hint) in AWAITABLES:
         hint, is_async = typing.get_args(hint)[-1], True
     if given is not None:

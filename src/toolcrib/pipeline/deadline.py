@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from threading import get_ident
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.pipeline.failure import is_cancellation
+
+if TYPE_CHECKING:
+    import asyncio
 
 STRIKE_AGAIN_SECONDS = 1.0
 
@@ -35,13 +39,16 @@ class Deadlines:
         self._timers: dict[int, _Timer] = {}
 
     def watch(self, deadline: float) -> Watch:
-        """Cancel the current task at `deadline` (time.monotonic), unless the watch leaves its `watched` before."""
+        """Cancel the current task at `deadline` (time.monotonic), unless the watch leaves its `watched` before.
+
+        Raises RuntimeError where no event loop runs.
+        """
         timer = self._timers.get(get_ident())
         # Not get_running_loop: up to Python 3.11 it asks the kernel for the process id, each time.
-        task = None if timer is None else asyncio.current_task(timer.loop)
+        task = None if timer is None else timer.current_task(timer.loop)
         if timer is None or task is None:
-            timer = self._timers[get_ident()] = _Timer(asyncio.get_running_loop())
-            task = asyncio.current_task()
+            timer = self._timers[get_ident()] = _Timer()
+            task = timer.current_task(timer.loop)
             if task is None:
                 raise RuntimeError("a tool is called inside a task")
         watch = Watch()
@@ -59,8 +66,12 @@ class Deadlines:
 class _Timer:
     """The timer of one event loop, set to the earliest deadline among its calls."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop = loop
+    def __init__(self) -> None:
+        # Imported here: whoever calls plain functions from plain code never loads asyncio, which takes half of the start.
+        import asyncio
+
+        self.loop = asyncio.get_running_loop()
+        self.current_task = asyncio.current_task
         self.watched: set[Watch] = set()
         self.next = math.inf
         self._handle: asyncio.TimerHandle | None = None
@@ -96,7 +107,7 @@ def leave(watch: Watch | None, problem: BaseException, name: str, started: float
         return problem
     is_ours = watch.task.cancelling() - watch.struck <= watch.cancelled_before
     stopped = stop(watch, name, started)
-    return stopped if is_ours or not isinstance(problem, asyncio.CancelledError) else problem
+    return stopped if is_ours or not is_cancellation(problem) else problem
 
 
 def stop(watch: Watch, name: str, started: float) -> ToolError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import sys
 
 from toolcrib.model.errors import Kind, ToolError
 
@@ -17,7 +17,7 @@ def classify(problem: BaseException, name: str) -> ToolError:
     if isinstance(problem, (ConnectionError, TimeoutError)):
         message = f"{name} could not reach what it needs ({type(problem).__name__})"
         return ToolError(Kind.TRANSIENT, message, retryable=True, partial_side_effects=True)
-    if isinstance(problem, asyncio.CancelledError):
+    if is_cancellation(problem):
         return ToolError(Kind.CANCELLED, f"{name} gave up by itself", partial_side_effects=True)
     message = f"{name} failed unexpectedly ({type(problem).__name__}); the log has the details"
     return ToolError(Kind.INTERNAL, message, partial_side_effects=True)
@@ -37,7 +37,23 @@ def copy_error(error: ToolError, *, value: object) -> ToolError:
 
 def must_pass(problem: BaseException) -> bool:
     """Whether a failure is meant for the host program and not for the caller of a tool."""
-    if isinstance(problem, asyncio.CancelledError):
-        task = asyncio.current_task()
-        return task is None or task.cancelling() > 0
+    if is_cancellation(problem):
+        return _is_being_cancelled()
     return isinstance(problem, (KeyboardInterrupt, GeneratorExit))
+
+
+def is_cancellation(problem: BaseException) -> bool:
+    """Whether this is how asyncio ends a task; where nobody loaded asyncio, nothing is."""
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and isinstance(problem, asyncio.CancelledError)
+
+
+def _is_being_cancelled() -> bool:
+    import asyncio
+
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        # No event loop runs, so nobody can have cancelled anything.
+        return False
+    return task is None or task.cancelling() > 0

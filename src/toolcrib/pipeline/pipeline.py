@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import logging
 import os
 import random
+from collections.abc import Awaitable
 from functools import partial
 from time import monotonic
 from types import CoroutineType
@@ -25,7 +25,7 @@ from toolcrib.pipeline.plan import Plan, Policy, prepare
 from toolcrib.rules.engine import strictest
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Callable, Mapping
 
     from toolcrib.model.protocols import Journal, Runner
     from toolcrib.model.tool import Entry, Tool
@@ -67,7 +67,7 @@ class Pipeline:
         confirmations: Confirmations,
         kept: KeptResults,
         policy: Policy,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        sleep: Callable[[float], Awaitable[None]] | None = None,
     ) -> None:
         self._find = find
         self._suggest = suggest
@@ -77,7 +77,7 @@ class Pipeline:
         self._confirmations = confirmations
         self._kept = kept
         self._policy = policy
-        self._sleep = sleep
+        self._sleep = _sleep if sleep is None else sleep
         self._plans: dict[Tool, Plan] = {}
         self._deadlines = Deadlines()
         self._result_bytes = policy.result_bytes
@@ -152,8 +152,8 @@ class Pipeline:
         watch: Watch | None = None
         try:
             answer = plan.simple(**filled)
-            if plan.is_async or type(answer) is CoroutineType:
-                watch = self._deadlines.watch(started + plan.seconds)
+            if type(answer) is CoroutineType or (plan.is_async and isinstance(answer, Awaitable)):
+                watch = self._watch(started + plan.seconds, answer)
                 answer = await answer
                 watch.watched.discard(watch)
                 if watch.struck:
@@ -224,14 +224,13 @@ class Pipeline:
         """Run until it works, may not be repeated, or the time is over."""
         deadline = self._deadline(case, plan)
         context = self._context(case, plan, deadline) if plan.bound.wants_context else None
-        case.watch = watch = self._deadlines.watch(deadline)
         case.began = monotonic()
-        answer: object = None
         while True:
             try:
                 answer = plan.bound.run(case.arguments, context)
-                if plan.is_async or type(answer) is CoroutineType:
-                    answer = await answer  # type: ignore[misc]  # the runner said that it can be awaited
+                if type(answer) is CoroutineType or (plan.is_async and isinstance(answer, Awaitable)):
+                    case.watch = case.watch or self._watch(deadline, answer)
+                    answer = await answer
             except Exception as problem:
                 pause = self._pause(problem, case, plan, deadline)
                 if pause is None:
@@ -240,9 +239,24 @@ class Pipeline:
                 failure = answer.error if type(answer) is Outcome else None
                 pause = None if failure is None else self._pause(failure, case, plan, deadline)
                 if pause is None:
-                    break
+                    return self._unwatch(case, plan, answer)
+            case.watch = case.watch or self._deadlines.watch(deadline)
             await self._sleep(pause)
             case.attempts += 1
+
+    def _watch(self, deadline: float, running: object) -> Watch:
+        try:
+            return self._deadlines.watch(deadline)
+        except RuntimeError as problem:
+            if isinstance(running, CoroutineType):
+                running.close()
+            message = "it returned something to wait for, and no event loop runs; write it as async def"
+            raise ToolError(Kind.INTERNAL, message, partial_side_effects=True) from problem
+
+    def _unwatch(self, case: Case, plan: Plan, answer: object) -> object:
+        watch = case.watch
+        if watch is None:
+            return answer
         watch.watched.discard(watch)
         if watch.struck:
             # The tool went on although it was stopped, and what it returns comes too late.
@@ -421,3 +435,9 @@ class Pipeline:
         case = Case(wish(name, arguments, caller), self._new_id(), started)
         case.plan, case.watch = plan, watch
         return case
+
+
+async def _sleep(seconds: float) -> None:
+    import asyncio
+
+    await asyncio.sleep(seconds)

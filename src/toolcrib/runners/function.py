@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import threading
 import types
@@ -12,6 +11,7 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Function
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable
 
     from toolcrib.model.call import Call, Context
@@ -66,6 +66,8 @@ class FunctionRunner:
             if not self._threads.acquire(blocking=False):
                 message = f"all {self._max_threads} threads are taken; call again later"
                 raise ToolError(Kind.OVERLOADED, message, retryable=True)
+            import asyncio
+
             loop = asyncio.get_running_loop()
             done: asyncio.Future[object] = loop.create_future()
 
