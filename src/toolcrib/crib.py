@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.catalog import Catalog, Folder
 from toolcrib.dialects.plain import PlainFile
-from toolcrib.ground.settings import HOST_PROGRAM, Settings, load_settings
+from toolcrib.ground.settings import FILE_NAME, HOST_PROGRAM, Settings, load_settings
 from toolcrib.model.call import Call, wish
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.protocols import ENTRY_POINT_GROUP, Journal, Plugins, Store
@@ -19,6 +19,7 @@ from toolcrib.model.tool import Function, Script, Tool
 from toolcrib.pipeline import Pipeline, Policy
 from toolcrib.pipeline.confirmation import Confirmations
 from toolcrib.pipeline.kept import KeptResults
+from toolcrib.pure.schema import check_parameters, check_schema
 from toolcrib.rules.engine import RuleEngine, default_rules
 from toolcrib.runners.function import FunctionRunner
 
@@ -108,9 +109,10 @@ class Crib:
 
     def call_sync(self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object) -> Result:
         """Call a tool from code that is not async."""
+        call = name if isinstance(name, Call) else wish(name, {}, self.caller)
+        needs_no_loop = self._needs_no_loop(call)
         work = self.call(name, arguments, **more)
-        entry = self.find(name) if isinstance(name, str) else self._catalog.find(name.name, name.bundle, name.version)
-        return _run_alone(work) if entry is not None and _needs_no_loop(entry.tool) else self._run_sync(work)
+        return _run_alone(work) if needs_no_loop else self._run_sync(work)
 
     async def call_all(self, calls: Iterable[Call]) -> list[Result]:
         """Perform several calls side by side: one result for each, in their order."""
@@ -169,11 +171,13 @@ class Crib:
 
     def session(self, *, mode: str = "text", max_calls: int | None = None) -> Session:
         """Open a conversation; its calls are bounded by `max_steps` of the settings unless `max_calls` says otherwise."""
-        return Session(id=os.urandom(12).hex(), mode=mode, max_calls=max_calls or self.settings.max_steps)
+        return Session(
+            id=os.urandom(12).hex(), mode=mode, max_calls=self.settings.max_steps if max_calls is None else max_calls
+        )
 
     def read_result(self, handle: str, *, caller: str | None = None, offset: int = 0, length: int = 100_000) -> Piece:
         """A piece of a value that was too large to be handed over at once."""
-        return self._kept.read(handle, caller or self.caller, offset=offset, length=length)
+        return self._kept.read(handle, self.caller if caller is None else caller, offset=offset, length=length)
 
     @property
     def sandbox_report(self) -> Mapping[str, object]:
@@ -216,6 +220,20 @@ class Crib:
         if self._runner is not None:
             self._runner.close()
             self._runner = None
+
+    def _needs_no_loop(self, call: Call) -> bool:
+        """Whether a call is of a plain function that is called once: it runs here and now, and waits for nothing."""
+        name: object = call.name
+        entry = self._catalog.find(call.name, call.bundle, call.version) if isinstance(name, str) else None
+        if (
+            entry is None
+            or not isinstance(entry.tool.run, Function)
+            or entry.tool.run.is_async
+            or entry.tool.run.thread
+        ):
+            return False
+        tool = entry.tool
+        return entry.tool.run.context_parameter is None and tool.limits.retry is None and not tool.idempotent
 
     def _run_sync(self, work: Coroutine[object, object, T]) -> T:
         import asyncio
@@ -303,13 +321,22 @@ class Crib:
         from toolcrib.rules.paths import is_sensitive
 
         workspace = self.settings.workspace
-        jail = Jail(workspace, is_sensitive=is_sensitive)
+        jail = Jail(workspace, is_sensitive=is_sensitive, protected=self._protected())
         self._plugins.on_close.append(jail.close)
         return [
             *file_tools(jail),
             shell_tool(self._sandbox, workspace=workspace, timeout_seconds=self.settings.shell_timeout_ms / 1000),
             fetch_tool(self._egress),
         ]
+
+    def _protected(self) -> list[Path]:
+        """What no tool may write: the settings, the tools, the modules, and what is ours."""
+        root = self.settings.root
+        if root is None:
+            return []
+        modules = (name.replace(".", "/") for name in (*self.settings.modules, *self.settings.rule_modules))
+        code = (root / f"{module}{ending}" for module in modules for ending in ("", ".py"))
+        return [root / FILE_NAME, root / DATA_FOLDER, *(root / folder for folder in self.settings.tools), *code]
 
     def _rules_of_modules(self) -> list[Rule]:
         """The operator's own rules; one that cannot be loaded keeps the crib from starting."""
@@ -375,14 +402,6 @@ class Crib:
                 self._plugins.problems.append(problem)
 
 
-def _needs_no_loop(tool: Tool) -> bool:
-    """Whether the tool is a plain function that is called once: it runs here and now, and waits for nothing."""
-    run = tool.run
-    if not isinstance(run, Function) or run.is_async or run.thread:
-        return False
-    return run.context_parameter is None and tool.limits.retry is None and not tool.idempotent
-
-
 def _run_alone(work: Coroutine[object, object, T]) -> T:
     """Run what never waits, without an event loop; loading one takes half of the time that a command needs to start."""
     _refuse_inside_a_loop(work)
@@ -410,6 +429,9 @@ def _refuse_inside_a_loop(work: Coroutine[object, object, object]) -> None:
 def as_tool(tool: Callable[..., object] | BaseTool | Tool) -> Tool:
     """A Tool as it is, the Tool of a function, or that of an agent-side tool."""
     if isinstance(tool, Tool):
+        check_parameters(tool.parameters, f"{tool.name}: parameters")
+        if tool.output_schema is not None:
+            check_schema(tool.output_schema, f"{tool.name}: output schema")
         return tool
     if callable(tool):
         from toolcrib.dialects.function import tool_of

@@ -51,6 +51,7 @@ def context_of(tool, seconds):
         caller="test",
         mode="text",
         deadline=time.monotonic() + seconds,
+        seconds=30,
         session=None,
         call=None,
         audit=lambda event, data=None: None,

@@ -400,3 +400,16 @@ class TestHostileFiles:
         with pytest.raises(ToolError) as caught:
             PlainFile().read(PATH, code)
         assert caught.value.kind in (Kind.VALIDATION, Kind.LIMIT_EXCEEDED)
+
+
+@pytest.mark.parametrize("decorator", ["@tool(confirm=True)", "@toolcrib.tool(requires=['net.http'])", "@tool()"])
+def test_a_file_that_declares_what_nobody_would_obey_is_refused(tmp_path, decorator):
+    path = tmp_path / "pay.py"
+    code = f"from toolcrib import tool\nimport toolcrib\n{decorator}\ndef pay(n: int) -> int:\n    return n\n"
+    with pytest.raises(ToolError, match=r"pay\.py:4: what @tool\(…\) declares is not read .* `modules`"):
+        PlainFile().read(path, code.encode())
+
+
+def test_a_bare_decorator_declares_nothing_and_is_left_alone(tmp_path):
+    code = b"from toolcrib import tool\n@tool\ndef pay(n: int) -> int:\n    return n\n"
+    assert PlainFile().read(tmp_path / "pay.py", code)[0].name == "pay"

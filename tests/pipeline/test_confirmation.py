@@ -223,3 +223,15 @@ def test_the_parts_that_a_token_is_bound_to_cannot_flow_into_each_other():
     one = Call(name="pay", caller="ab")
     two = Call(name="pay", caller="b")
     assert CONFIRMATIONS._mac(b"h", PAY, {}, one) != CONFIRMATIONS._mac(b"ha", PAY, {}, two)
+
+
+def test_a_confirmation_is_for_one_tool_of_several_that_read_alike():
+    from dataclasses import replace
+
+    other = replace(PAY, bundle="other")
+    assert other.content_hash == PAY.content_hash
+    token, _ = CONFIRMATIONS.issue(PAY, CALL.arguments, CALL)
+    assert CONFIRMATIONS.problem_with(token, PAY, CALL.arguments, CALL) == ""
+    assert CONFIRMATIONS.problem_with(token, other, CALL.arguments, CALL) != ""
+    newer = replace(PAY, description="Pay at once.")
+    assert CONFIRMATIONS.problem_with(token, newer, CALL.arguments, CALL) != ""

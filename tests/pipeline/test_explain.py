@@ -269,3 +269,60 @@ def test_tools_of_numbers_alone_really_take_the_short_way():
     with Crib(tools=[double], environment={}, builtins=False) as crib:
         crib.call_sync("double", n=1)
         assert [plan.simple is not None for plan in crib._pipeline._plans.values()] == [True]
+
+
+def test_explain_answers_whatever_the_call_answers(tmp_path):
+    """Tools that cannot be made ready, odd confirmations, a key that cannot be read."""
+    from toolcrib.model.tool import Function, Tool
+
+    @tool(confirm=True)
+    def pay(n: int) -> int:
+        """Pay."""
+        return n
+
+    broken = Tool(
+        name="broken",
+        description="",
+        parameters={"type": "objekt"},
+        bundle="host",
+        run=Function(call=print, is_async=False),
+    )
+    alien = Tool(
+        name="alien",
+        description="",
+        parameters={"type": "object"},
+        bundle="host",
+        run=Function(call=print, is_async=False),
+    )
+    (tmp_path / ".toolcrib").mkdir(mode=0o700)
+    (tmp_path / ".toolcrib" / "key").write_bytes(b"short")
+    (tmp_path / ".toolcrib" / "key").chmod(0o600)
+    with Crib(tools=[pay]) as crib, Crib(tmp_path, tools=[pay]) as keyless:
+        crib._catalog.add(broken)
+        crib._catalog.add(alien)
+        del crib._plugins.runners["function"]
+        cases = [
+            (crib, Call(name="broken")),
+            (crib, Call(name="alien")),
+            (crib, Call(name=None)),
+            (keyless, Call(name="pay", arguments={"n": 1}, confirmation=5)),
+            (keyless, Call(name="pay", arguments={"n": 1}, confirmation="x" * 70)),
+        ]
+        for owner, call in cases:
+            result, refusal = owner.call_sync(call), owner.explain(call).refusal
+            assert result.error.details["gate"] == refusal.gate
+            assert result.error.kind is refusal.verdict.kind
+
+
+def test_a_tool_made_by_hand_is_checked_when_it_is_handed_in():
+    from toolcrib.model.errors import ToolError
+    from toolcrib.model.tool import Function, Tool
+
+    for parameters in (
+        {"type": "objekt"},
+        {"type": "string"},
+        {"type": "object", "properties": {"x": {"pattern": "(?=a)"}}},
+    ):
+        broken = Tool(name="broken", description="", parameters=parameters, run=Function(call=print, is_async=False))
+        with pytest.raises(ToolError, match="broken: parameters"):
+            Crib(tools=[broken])

@@ -287,3 +287,54 @@ async def test_the_strictest_rule_decides_and_the_question_of_another_is_not_los
     assert result.error.kind is Kind.CONFIRMATION_REQUIRED
     assert "sure?" in result.error.message
     assert result.error.details["rule"] == "asks"
+
+
+async def test_a_rule_added_later_ends_the_short_way_too(crib_of):
+    @tool
+    def double(n: int) -> int:
+        """Double."""
+        return 2 * n
+
+    crib = crib_of(double)
+    for _ in range(2):
+        assert (await crib.call("double", n=1)).value == 2
+    crib.add_rule(Says(deny("no more")))
+    assert (await crib.call("double", n=1)).error.kind is Kind.BLOCKED
+
+
+async def test_a_mode_that_does_not_exist_is_refused(crib_of, recording):
+    result = await crib_of(recording.make()).call(Call(name="touch", mode="sms"))
+    assert result.error.message == "there is no mode 'sms'; use text or voice"
+
+
+@pytest.mark.parametrize("value", [2**64, -(2**63) - 1, 10**400])
+async def test_an_integer_that_64_bits_cannot_hold_is_refused_whatever_else_the_tool_takes(crib_of, value):
+    @tool
+    def numbers(n: int) -> int:
+        """Take a number."""
+        return 1
+
+    @tool
+    def both(n: int, text: str = "") -> int:
+        """Take a number and a text."""
+        return 1
+
+    crib = crib_of(numbers, both)
+    for name in ("numbers", "numbers", "both"):
+        assert (await crib.call(name, n=value)).error.kind is Kind.VALIDATION
+        assert (await crib.call(name, n=2**63)).ok
+
+
+async def test_a_call_refused_for_its_deadline_uses_nothing_up(crib_of):
+    @tool(confirm=True, calls_per_minute=1)
+    def pay(n: int) -> int:
+        """Pay."""
+        return n
+
+    crib = crib_of(pay)
+    token = (await crib.call("pay", n=1)).error.details["confirmation"]
+    for passed in (0.0, float("nan"), float("-inf")):
+        late = Call(name="pay", arguments={"n": 1}, confirmation=token, deadline=passed)
+        assert not crib.explain(late).allowed
+        assert (await crib.call(late)).error.kind is Kind.TIMEOUT
+    assert (await crib.call(Call(name="pay", arguments={"n": 1}, confirmation=token))).value == 1

@@ -47,7 +47,8 @@ async def test_a_caller_can_only_shorten_the_time(crib_of):
     assert (await crib.call(Call(name="forever", deadline=time.monotonic() + 0.01))).error.kind is Kind.TIMEOUT
     assert (await crib.call(Call(name="forever", deadline=time.monotonic() + 1000))).error.kind is Kind.TIMEOUT
     gone = await crib.call(Call(name="forever", deadline=time.monotonic() - 1))
-    assert "had passed before" in gone.error.message
+    assert "has passed" in gone.error.message
+    assert gone.error.details["gate"] == "budget"
     assert not gone.error.partial_side_effects
 
 
@@ -727,3 +728,143 @@ async def test_a_tool_cannot_pass_its_failure_off_as_a_refusal(crib_of):
 
     result = await crib_of(pretends).call("pretends")
     assert result.error.details == {"mine": 2}
+
+
+async def test_each_attempt_gets_the_arguments_that_were_given(crib_of):
+    seen = []
+
+    @tool(idempotent=True)
+    def flaky(items: list[int]) -> list[int]:
+        """Change the argument and fail twice."""
+        items.append(len(seen))
+        seen.append(list(items))
+        if len(seen) < 3:
+            raise ConnectionError
+        return items
+
+    crib = crib_of(flaky)
+    without_waiting(crib)
+    given = {"items": [9]}
+    assert (await crib.call("flaky", given)).value == [9, 2]
+    assert given == {"items": [9]}
+
+
+@pytest.mark.parametrize("options", [{"idempotent": True}, {"retry": RetryPolicy(max_attempts=2, initial_delay=0)}])
+async def test_a_tool_of_numbers_alone_is_repeated_too(crib_of, options):
+    attempts = []
+
+    @tool(**options)
+    def flaky(n: int) -> int:
+        """Fail once."""
+        attempts.append(n)
+        if len(attempts) % 2:
+            raise ConnectionError
+        return n
+
+    crib = crib_of(flaky)
+    without_waiting(crib)
+    assert (await crib.call("flaky", n=1)).value == 1
+    assert (await crib.call("flaky", n=2)).value == 2
+    assert attempts == [1, 1, 2, 2]
+
+
+async def test_a_nested_call_has_its_parents_caller_mode_and_session(crib_of):
+    @tool
+    def who(context: Context) -> dict:
+        """Tell who calls."""
+        return {"caller": context.caller, "mode": context.mode, "session": context.session and context.session.id}
+
+    @tool
+    async def asks(context: Context) -> object:
+        """Ask another tool."""
+        result = await context.call("who")
+        return result.value if result.ok else str(result.error.kind)
+
+    crib = crib_of(who, asks)
+    session = Session(id="s1", mode="voice", max_calls=2)
+    result = await crib.call(Call(name="asks", caller="ada", session=session))
+    assert result.value == {"caller": "ada", "mode": "voice", "session": "s1"}
+    assert result.meta["steps"] == {"used": 2, "max": 2}
+    one = Session(id="s2", max_calls=1)
+    assert (await crib.call(Call(name="asks", session=one))).value == "BUDGET_EXCEEDED"
+    assert (await crib.call(Call(name="asks", mode="voice"))).value["mode"] == "voice"
+
+
+async def test_a_tool_learns_no_confirmation_from_the_tools_it_calls(crib_of):
+    @tool(confirm=True)
+    def pay(n: int) -> int:
+        """Pay."""
+        return n
+
+    @tool
+    async def asks(context: Context) -> dict:
+        """Ask another tool."""
+        return (await context.call("pay", n=1)).to_json()
+
+    crib = crib_of(pay, asks)
+    inner = (await crib.call("asks")).value
+    assert inner["error"]["type"] == "CONFIRMATION_REQUIRED"
+    assert "confirmation" not in inner["error"]["details"]
+    assert "confirmation" in (await crib.call("pay", n=1)).error.details
+
+
+async def test_a_result_that_cannot_be_kept_is_told_and_never_raised(crib_of, project, caplog):
+    (project / ".toolcrib").write_text("in the way")
+
+    @tool
+    def much(n: int) -> str:
+        """Give much."""
+        return "x" * n
+
+    @tool
+    def fails(n: int) -> str:
+        """Fail with much."""
+        raise ToolError(Kind.PERMANENT, "no", value="y" * n)
+
+    crib = crib_of(much, fails, project=project, result_bytes=10_000)
+    result = await crib.call("much", n=20_000)
+    assert result.value == "x" * 2_000
+    assert result.meta["warnings"] == ["the rest of 20000 letters could not be kept"]
+    assert "kept" not in result.meta
+    partial = await crib.call("fails", n=20_000)
+    assert partial.error.kind is Kind.PERMANENT
+    assert partial.value == "y" * 2_000
+    odd = await crib_of(much, result_bytes=10).call(Call(name="much", arguments={"n": 50}, caller="\ud800"))
+    assert odd.meta["warnings"]
+
+
+@pytest.mark.parametrize("name", [None, 5, ["x"], b"add", {"a": 1}])
+async def test_a_name_that_is_no_text_is_refused_and_never_raised(crib_of, name):
+    for result in (await crib_of().call(name), await crib_of().call(Call(name=name))):
+        assert result.error.kind is Kind.VALIDATION
+        assert "the name of a tool is a text" in result.error.message
+
+
+@pytest.mark.parametrize("hint", [None, int])
+async def test_a_function_may_return_an_outcome_whichever_way_it_is_called(crib_of, hint):
+    def asks(n: int):
+        """Ask for something."""
+        return Outcome(value=n, intents=(Intent(type="A"),), meta={"mine": 1})
+
+    if hint is not None:
+        asks.__annotations__["return"] = hint
+    crib = crib_of(asks)
+    for result in (
+        await crib.call("asks", n=1),
+        await crib.call("asks", n=1),
+        await crib.call(Call(name="asks", arguments={"n": 1})),
+    ):
+        assert result.value == 1
+        assert result.intents == (Intent(type="A"),)
+        assert result.meta["mine"] == 1
+
+
+async def test_a_tool_cannot_write_a_call_down_that_never_was(crib_of):
+    @tool
+    def pretends(context: Context) -> None:
+        """Write a call down."""
+        context.audit("call", {"tool": "bank/pay"})
+
+    crib = crib_of(pretends)
+    await crib.call("pretends")
+    assert [line["event"] for line in crib.journal.read()] == ["audit:call", "call"]

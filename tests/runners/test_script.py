@@ -45,6 +45,7 @@ def context_of(tool, seconds):
         caller="test",
         mode="text",
         deadline=time.monotonic() + seconds,
+        seconds=seconds,
         session=None,
         call=None,
         audit=lambda event, data=None: None,

@@ -38,6 +38,7 @@ def read_plain_file(path: Path, code: bytes) -> Tool:
     _refuse_base_tools(module, place)
     function = _public_function(module, path)
     place = f"{place}:{function.lineno}"
+    _refuse_declarations(function, place)
     try:
         return _tool(path, code, module, function, place)
     except HintError as error:
@@ -76,6 +77,14 @@ def _refuse_base_tools(module: ast.Module, place: str) -> None:
             message = (
                 f"{place}:{statement.lineno}: {statement.name} is a BaseTool, whose schema only running code can tell"
             )
+            raise ToolError(Kind.VALIDATION, f"{message}; {BASE_TOOL_CURE}")
+
+
+def _refuse_declarations(function: AnyFunction, place: str) -> None:
+    """Refuse what only running code would obey: a file that asks to be confirmed must not run unasked."""
+    for decorator in function.decorator_list:
+        if isinstance(decorator, ast.Call) and _last_name(decorator.func) == "tool":
+            message = f"{place}: what @tool(…) declares is not read in a folder of files"
             raise ToolError(Kind.VALIDATION, f"{message}; {BASE_TOOL_CURE}")
 
 

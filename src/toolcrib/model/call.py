@@ -103,13 +103,14 @@ class Audit(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Context:
-    """What a running tool may use."""
+    """What a running tool may use; `deadline` is a reading of `time.monotonic`, `seconds` the time limit it came from."""
 
     tool: Tool
     call_id: str
     caller: str
     mode: str
     deadline: float
+    seconds: float
     session: Session | None
     call: CallTool
     audit: Audit

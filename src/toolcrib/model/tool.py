@@ -49,7 +49,8 @@ class Function:
     """A function of the host program; it runs in this process.
 
     `revive` turns checked JSON arguments into the objects that the signature asks for, `flatten` turns what the function
-    returned into JSON or into an `Outcome`; None means there is nothing to do. `context_parameter` names the parameter that takes the Context.
+    returned into JSON or into an `Outcome`, `check` raises ToolError for what can be seen to fail before it runs; None
+    means there is nothing to do. `context_parameter` names the parameter that takes the Context.
     """
 
     kind = "function"
@@ -60,6 +61,7 @@ class Function:
     context_parameter: str | None = None
     revive: Callable[[dict[str, object]], dict[str, object]] | None = None
     flatten: Callable[[object], object] | None = None
+    check: Callable[[dict[str, object]], None] | None = None
 
     def identity(self) -> dict[str, object]:
         """What makes this another function: where it is defined, and its text where that can be read."""

@@ -90,7 +90,9 @@ class Confirmations:
         return hmac.digest(self._key(), framed, "sha256")
 
 
-def _decode(token: str) -> bytes | None:
+def _decode(token: object) -> bytes | None:
+    if not isinstance(token, str):
+        return None
     try:
         raw = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
     except (ValueError, binascii.Error):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from threading import get_ident
 from time import monotonic
+from types import CoroutineType
 from typing import TYPE_CHECKING
 
 from toolcrib.model.errors import Kind, ToolError
@@ -38,16 +39,16 @@ class Deadlines:
     def __init__(self) -> None:
         self._timers: dict[int, _Timer] = {}
 
-    def watch(self, deadline: float) -> Watch:
+    def watch(self, deadline: float, running: object = None) -> Watch:
         """Cancel the current task at `deadline` (time.monotonic), unless the watch leaves its `watched` before.
 
-        Raises RuntimeError where no event loop runs.
+        `running` is what the task is about to wait for; where no event loop runs, it is refused.
         """
         timer = self._timers.get(get_ident())
         # Not get_running_loop: up to Python 3.11 it asks the kernel for the process id, each time.
         task = None if timer is None else timer.current_task(timer.loop)
         if timer is None or task is None:
-            timer = self._timers[get_ident()] = _Timer()
+            timer = self._timers[get_ident()] = _start_timer(running)
             task = timer.current_task(timer.loop)
             if task is None:
                 raise RuntimeError("a tool is called inside a task")
@@ -92,6 +93,16 @@ class _Timer:
         self._handle, self.next = None, math.inf
         if self.watched:
             self.set(min(watch.deadline for watch in self.watched))
+
+
+def _start_timer(running: object) -> _Timer:
+    try:
+        return _Timer()
+    except RuntimeError as problem:
+        if isinstance(running, CoroutineType):
+            running.close()
+        message = "it returned something to wait for, and no event loop runs; write it as async def"
+        raise ToolError(Kind.INTERNAL, message, partial_side_effects=True) from problem
 
 
 def leave(watch: Watch | None, problem: BaseException, name: str, started: float) -> BaseException:

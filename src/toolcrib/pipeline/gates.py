@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from toolcrib.model.call import MAX_DEPTH
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.session import MODES
 from toolcrib.model.verdict import ALLOW, Decision, Verdict, confirm, deny
 from toolcrib.pipeline.case import mode_of
 from toolcrib.pipeline.plan import missing_grants
@@ -85,6 +86,8 @@ class Mode:
     def judge(self, case: Case, plan: Plan) -> Verdict:
         """The mode of the call, else of its session, else text."""
         tool, mode = plan.tool, mode_of(case.call)
+        if mode not in MODES:
+            return deny(f"there is no mode {mode!r}", kind=Kind.VALIDATION, cure=f"use {' or '.join(sorted(MODES))}")
         if tool.modes is None or mode in tool.modes:
             return ALLOW
         modes = " and ".join(sorted(tool.modes))
@@ -147,7 +150,7 @@ class Arguments:
                 case.arguments = plan.fill(case.arguments)
             if plan.arguments.is_valid(case.arguments):
                 return ALLOW
-            problems = schema.explain_problems(plan.arguments, case.arguments, plan.tool.parameters)
+            problems = schema.explain_problems(plan.arguments, case.arguments, plan.parameters)
         except (ToolError, ValueError, TypeError, AttributeError) as problem:
             problems = [str(problem)]
         return deny(
@@ -161,7 +164,7 @@ class Arguments:
 
 
 class Budget:
-    """Refuses a chain of calls that is too deep and a session that has used its calls up."""
+    """Refuses a call whose time is over, a chain of calls that is too deep, and a session that has used its calls up."""
 
     name = "budget"
 
@@ -169,12 +172,15 @@ class Budget:
         self._calls: OrderedDict[str, int] = OrderedDict()
 
     def concerns(self, plan: Plan) -> bool:
-        """Not by the tool itself: only a call with a session or a parent has a budget."""
+        """Not by the tool itself: only a call with a deadline, a session or a parent has a budget."""
         return False
 
     def judge(self, case: Case, plan: Plan) -> Verdict:
-        """Depth first, then the session's number of calls."""
+        """The deadline, the depth, and then the session's number of calls."""
         call = case.call
+        # Written so that a deadline which is no number has passed too.
+        if call.deadline is not None and not call.deadline > time.monotonic():
+            return deny("the deadline of the call has passed", kind=Kind.TIMEOUT, rule="deadline")
         if call.parent is None and call.session is None:
             return ALLOW
         if call.depth > MAX_DEPTH:

@@ -7,6 +7,7 @@ import logging
 import os
 import random
 from collections.abc import Awaitable
+from copy import deepcopy
 from functools import partial
 from time import monotonic
 from types import CoroutineType
@@ -17,7 +18,7 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Outcome, Result, succeed
 from toolcrib.model.verdict import ALLOW, Decision, Verdict, deny
 from toolcrib.pipeline import gates
-from toolcrib.pipeline.answer import Whole, bound, keep_aside, settle
+from toolcrib.pipeline.answer import HEAD_LETTERS, Whole, bound, keep_aside, settle
 from toolcrib.pipeline.case import Case, mode_of
 from toolcrib.pipeline.deadline import Deadlines, leave, stop
 from toolcrib.pipeline.failure import classify, copy_error, must_pass
@@ -105,12 +106,11 @@ class Pipeline:
         """
         case = Case(call, call.id or self._new_id())
         try:
-            case.entry = entry = self._find(call.name, call.bundle, call.version)
-            if entry is None:
-                return self._refuse_unknown(case)
-            case.plan = plan = self._plan(entry.tool)
+            plan = self._find_plan(case)
+            if isinstance(plan, Verdict):
+                return self._refuse_unknown(case, plan)
             for gate in self._gates:
-                verdict = gate.judge(case, plan)
+                verdict = self._judge(gate, case, plan)
                 if verdict is not ALLOW:
                     return self._refuse(gate.name, verdict, case, plan)
             if not self._admit(case, plan):
@@ -118,12 +118,9 @@ class Pipeline:
                 return self._refuse(self._confirmation.name, verdict, case, plan)
             logger.info("call %s: %s starts for %s", case.id, plan.tool.name, call.caller)
             answer = await self._run(case, plan)
-            if type(answer) is Outcome:
-                answer = self._take(case, answer)
-            value = settle(plan, answer, self._result_bytes)
         except BaseException as problem:  # noqa: BLE001 - the border to foreign code; _fail lets through what must pass
             return self._fail(problem, case)
-        return self._succeed(case, plan, value)
+        return self._finish(case, plan, answer)
 
     async def call_simply(self, name: str, arguments: dict[str, object], caller: str) -> Result:
         """Run a tool with nothing but arguments; the short way of `call`.
@@ -132,32 +129,37 @@ class Pipeline:
         ordinary takes the long way.
         """
         started = monotonic()
-        entry = self._find(name)
-        plan = None if entry is None or not entry.enabled else self._plans.get(entry.tool)
-        if (
-            plan is None
-            or plan.simple is None
-            or plan.generation != self._rules.generation
-            or logger.isEnabledFor(logging.INFO)
-        ):
-            return await self.call(wish(name, arguments, caller))
+        plan: Plan | None = None
+        filled = arguments
         try:
-            filled = arguments if plan.fill is None else plan.fill(arguments)
-            fits = plan.arguments.is_valid(filled)
-        except (ToolError, ValueError, TypeError):
-            filled, fits = arguments, False
-        if not fits:
+            entry = self._find(name)
+            if entry is not None and entry.enabled:
+                plan = self._plans.get(entry.tool)
+            is_short = (
+                plan is not None
+                and plan.simple is not None
+                and plan.generation == self._rules.generation
+                and not logger.isEnabledFor(logging.INFO)
+            )
+            if is_short and plan is not None:
+                filled = arguments if plan.fill is None else plan.fill(arguments)
+                is_short = plan.arguments.is_valid(filled)
+        except Exception:  # noqa: BLE001 - whatever it is, the long way says it
+            is_short = False
+        if not is_short or plan is None or plan.simple is None:
             return await self.call(wish(name, arguments, caller))
 
         watch: Watch | None = None
         try:
             answer = plan.simple(**filled)
             if type(answer) is CoroutineType or (plan.is_async and isinstance(answer, Awaitable)):
-                watch = self._watch(started + plan.seconds, answer)
+                watch = self._deadlines.watch(started + plan.seconds, answer)
                 answer = await answer
                 watch.watched.discard(watch)
                 if watch.struck:
                     raise stop(watch, name, started)
+            if type(answer) is Outcome:
+                return self._finish(self._case(name, arguments, caller, plan, started, watch), plan, answer)
             value = settle(plan, answer, self._result_bytes)
         except BaseException as problem:  # noqa: BLE001 - the border to foreign code; _fail lets through what must pass
             return self._fail(problem, self._case(name, arguments, caller, plan, started, watch))
@@ -174,23 +176,22 @@ class Pipeline:
         from toolcrib.pipeline.explanation import Explanation, Finding
 
         case = Case(call, call.id)
-        case.entry = entry = self._find(call.name, call.bundle, call.version)
-        if entry is None:
+        plan = self._find_plan(case)
+        if isinstance(plan, Verdict):
             first, *rest = (gate.name for gate in self._gates)
-            verdicts = {first: self._screen_unknown(case), LOOK_UP: self._unknown(case), **dict.fromkeys(rest)}
+            verdicts = {first: self._screen(case), LOOK_UP: plan, **dict.fromkeys(rest)}
             findings = [Finding(gate=name, verdict=verdict) for name, verdict in verdicts.items()]
-            return Explanation(tool=call.name, findings=tuple(findings))
-        plan = self._plan(entry.tool)
+            return Explanation(tool=str(call.name), findings=tuple(findings))
         findings = []
         is_judging = True
         for gate in self._gates:
-            verdict = gate.judge(case, plan) if is_judging else None
+            verdict = self._judge(gate, case, plan) if is_judging else None
             findings.append(Finding(gate=gate.name, verdict=verdict))
             if gate is self._gates[0]:
                 findings.append(Finding(gate=LOOK_UP, verdict=ALLOW))
             # The later gates look at checked arguments: with bad ones there is nothing to look at.
             is_judging = is_judging and (verdict is ALLOW or not isinstance(gate, gates.Arguments))
-        return Explanation(tool=entry.tool.address, findings=tuple(findings))
+        return Explanation(tool=plan.address, findings=tuple(findings))
 
     def check(self, tool: Tool) -> None:
         """Raise ToolError if there is anything that would keep every call of the tool from running."""
@@ -222,14 +223,15 @@ class Pipeline:
 
     async def _run(self, case: Case, plan: Plan) -> object:
         """Run until it works, may not be repeated, or the time is over."""
-        deadline = self._deadline(case, plan)
+        given, deadline = case.call.deadline, case.started + plan.seconds
+        deadline = deadline if given is None else min(given, deadline)
         context = self._context(case, plan, deadline) if plan.bound.wants_context else None
         case.began = monotonic()
         while True:
             try:
-                answer = plan.bound.run(case.arguments, context)
+                answer = plan.bound.run(self._arguments(case, plan), context)
                 if type(answer) is CoroutineType or (plan.is_async and isinstance(answer, Awaitable)):
-                    case.watch = case.watch or self._watch(deadline, answer)
+                    case.watch = case.watch or self._deadlines.watch(deadline, answer)
                     answer = await answer
             except Exception as problem:
                 pause = self._pause(problem, case, plan, deadline)
@@ -244,14 +246,9 @@ class Pipeline:
             await self._sleep(pause)
             case.attempts += 1
 
-    def _watch(self, deadline: float, running: object) -> Watch:
-        try:
-            return self._deadlines.watch(deadline)
-        except RuntimeError as problem:
-            if isinstance(running, CoroutineType):
-                running.close()
-            message = "it returned something to wait for, and no event loop runs; write it as async def"
-            raise ToolError(Kind.INTERNAL, message, partial_side_effects=True) from problem
+    def _arguments(self, case: Case, plan: Plan) -> dict[str, object]:
+        """The arguments of one attempt; where there may be another, the tool gets a copy that it may change."""
+        return case.arguments if plan.retry.max_attempts == 1 else deepcopy(case.arguments)
 
     def _unwatch(self, case: Case, plan: Plan, answer: object) -> object:
         watch = case.watch
@@ -263,33 +260,18 @@ class Pipeline:
             raise stop(watch, plan.name, case.started)
         return answer
 
-    def _deadline(self, case: Case, plan: Plan) -> float:
-        deadline = case.started + plan.seconds
-        given = case.call.deadline
-        if given is None or given >= deadline:
-            return deadline
-        if given <= case.started:
-            raise ToolError(Kind.TIMEOUT, f"the deadline had passed before {plan.tool.name} could run")
-        return given
-
     def _pause(self, problem: Exception, case: Case, plan: Plan, deadline: float) -> float | None:
         """How long to wait before the next attempt; None when there is to be none."""
         if case.attempts >= plan.retry.max_attempts or mode_of(case.call) == VOICE:
             return None
         error = classify(problem, plan.tool.name)
-        if not error.retryable or (error.partial_side_effects and not plan.is_repeatable):
+        # Whatever has more than one attempt was declared to be repeatable, so possible effects forbid nothing.
+        if not error.retryable:
             return None
         pause = plan.retry.delay_after(case.attempts)
         if plan.retry.jitter:
             pause = random.uniform(0, pause)  # noqa: S311 - spreads callers out, keeps no secret
         return pause if monotonic() + pause < deadline else None
-
-    def _take(self, case: Case, outcome: Outcome) -> object:
-        """Note what the runner says besides the value; raise the error that the value stands beside."""
-        case.outcome = outcome
-        if outcome.error is None:
-            return outcome.value
-        raise copy_error(outcome.error, value=outcome.value)
 
     def _context(self, case: Case, plan: Plan, deadline: float) -> Context:
         call = case.call
@@ -299,6 +281,7 @@ class Pipeline:
             caller=call.caller,
             mode=mode_of(call),
             deadline=deadline,
+            seconds=min(plan.seconds, deadline - case.started),
             session=call.session,
             call=partial(self._call_from, call, plan.tool, deadline),
             audit=partial(self._audit, case, plan),
@@ -329,31 +312,78 @@ class Pipeline:
 
     def _audit(self, case: Case, plan: Plan, event: str, data: Mapping[str, object] | None = None) -> None:
         facts = {"data": dict(data or {})}
+        # The word for a call is the pipeline's own: a tool cannot write one down that never was.
+        event = f"audit:{event}" if event == CALL else event
         self._record((event, monotonic(), case.id, plan.address, case.call.caller, 0.0, None, facts))
 
-    def _screen_unknown(self, case: Case) -> Verdict:
-        verdict = strictest(self._rules.rules, None, case.call)
+    def _find_plan(self, case: Case) -> Plan | Verdict:
+        """The tool of a call made ready, or why there is none."""
+        given: object = case.call.name
+        if not isinstance(given, str):
+            reason = f"the name of a tool is a text, not a {type(given).__name__}"
+            return deny(reason, kind=Kind.VALIDATION, cure="give the name of the tool")
+        name = case.call.name
+        case.entry = entry = self._find(name, case.call.bundle, case.call.version)
+        if entry is None:
+            cure = self._suggest(name) or "list the tools with: crib list"
+            return deny(f"Tool {name[:200]!r} not found", kind=Kind.NOT_FOUND, cure=cure, details={"name": name})
+        try:
+            case.plan = self._plan(entry.tool)
+        except ToolError as problem:
+            return deny(problem.message, kind=problem.kind, rule="load", details=problem.details)
+        return case.plan
+
+    def _judge(self, gate: gates.Gate, case: Case, plan: Plan) -> Verdict:
+        """Ask a gate; one that fails has not allowed anything."""
+        try:
+            return gate.judge(case, plan)
+        except ToolError as problem:
+            return deny(problem.message, kind=problem.kind, details=problem.details, retryable=problem.retryable)
+        except Exception:
+            logger.exception("call %s: the gate %s failed", case.id, gate.name)
+            return deny(
+                f"the gate {gate.name!r} failed, so nobody decided; the log has the details", kind=Kind.INTERNAL
+            )
+
+    def _screen(self, case: Case) -> Verdict:
+        """What the rules say to a call of which no tool is known."""
+        verdict = strictest(self._rules.rules, None if case.entry is None else case.entry.tool, case.call)
         return verdict if verdict.decision is Decision.DENY else ALLOW
 
-    def _unknown(self, case: Case) -> Verdict:
-        name = case.call.name
-        hint = self._suggest(name)
-        cure = hint or "list the tools with: crib list"
-        return deny(f"Tool {name[:200]!r} not found", kind=Kind.NOT_FOUND, cure=cure, details={"name": name})
-
-    def _refuse_unknown(self, case: Case) -> Result:
-        gate, verdict = self._gates[0].name, self._screen_unknown(case)
-        if verdict is ALLOW:
-            gate, verdict = LOOK_UP, self._unknown(case)
+    def _refuse_unknown(self, case: Case, unknown: Verdict) -> Result:
+        screened = self._screen(case)
+        gate, verdict = (LOOK_UP, unknown) if screened is ALLOW else (self._gates[0].name, screened)
         return self._answer(verdict.to_error(gate), case)
+
+    def _finish(self, case: Case, plan: Plan, answer: object) -> Result:
+        """Check what the tool returned against what it promised."""
+        try:
+            if isinstance(answer, Outcome):
+                case.outcome = answer
+                if answer.error is not None:
+                    raise copy_error(answer.error, value=answer.value)
+                answer = answer.value
+            value = settle(plan, answer, self._result_bytes)
+        except ToolError as problem:
+            return self._fail(problem, case)
+        return self._succeed(case, plan, value)
 
     def _refuse(self, gate: str, verdict: Verdict, case: Case, plan: Plan) -> Result:
         error = verdict.to_error(gate)
-        if verdict.decision is Decision.CONFIRM:
-            token, expiry = self._confirmations.issue(plan.tool, case.arguments, case.call)
-            details = {**error.details, "confirmation": token, "expiresAt": expiry}
-            error = ToolError(error.kind, error.message, details=details)
+        # A tool that calls another cannot confirm anything, and must not learn how its caller would.
+        if verdict.decision is Decision.CONFIRM and case.call.parent is None:
+            error = self._with_token(error, case, plan)
         return self._answer(error, case)
+
+    def _with_token(self, error: ToolError, case: Case, plan: Plan) -> ToolError:
+        """A refusal that says how to confirm the call; without a key it can only say what is wrong with the key."""
+        try:
+            token, expiry = self._confirmations.issue(plan.tool, case.arguments, case.call)
+        except ToolError as problem:
+            return ToolError(error.kind, f"{error.message}; {problem.message}", details=error.details)
+        return ToolError(
+            error.kind, error.message, details={**error.details, "confirmation": token, "expiresAt": expiry}
+        )
 
     def _fail(self, problem: BaseException, case: Case) -> Result:
         """The answer to a call that came to nothing; lets through what is meant for the host program."""
@@ -390,7 +420,16 @@ class Pipeline:
         except ToolError as problem:
             meta["warnings"] = [problem.message]
             return None
-        return keep_aside(value, self._kept, call.caller, meta) if type(value) is Whole else value
+        return self._keep(value, call, meta) if type(value) is Whole else value
+
+    def _keep(self, whole: str, call: Call, meta: dict[str, object]) -> str:
+        """Keep aside what is too large; where that fails, the head is all there is, and `meta` says so."""
+        try:
+            return keep_aside(whole, self._kept, call.caller, meta)
+        except (ToolError, OSError, TypeError, ValueError) as problem:
+            logger.warning("a result of %s could not be kept: %s", call.name, problem)
+            meta["warnings"] = [f"the rest of {len(whole)} letters could not be kept"]
+            return whole[:HEAD_LETTERS]
 
     def _succeed(self, case: Case, plan: Plan, value: object) -> Result:
         """A success, written down with all there is to say about it; a value that is too large is kept aside."""
@@ -409,11 +448,12 @@ class Pipeline:
             meta["steps"] = {"used": self._budget.used(call.session.id), "max": call.session.max_calls}
         facts = None if cost is None else {"cost": {"amount": cost.of(seconds), "currency": cost.currency}}
         meta |= facts or {}
-        if warnings := list(plan.warn(monotonic() - case.began)):
-            meta["warnings"] = warnings
-            logger.warning("call %s: %s", case.id, "; ".join(warnings))
         if type(value) is Whole:
-            value = keep_aside(value, self._kept, call.caller, meta)
+            value = self._keep(value, call, meta)
+        if warnings := list(plan.warn(monotonic() - case.began)):
+            logger.warning("call %s: %s", case.id, "; ".join(warnings))
+            kept = meta.get("warnings")
+            meta["warnings"] = [*(kept if isinstance(kept, list) else []), *warnings]
         self._record((CALL, case.started, case.id, plan.address, call.caller, seconds, None, facts))
         logger.info("call %s: %s succeeded after %.1f ms", case.id, plan.name, seconds * 1000)
         return succeed(value, case.outcome.intents if case.outcome else (), meta)

@@ -45,6 +45,7 @@ class Plan:
     bound: Bound
     rules: tuple[Rule, ...]
     generation: int
+    parameters: dict[str, object]
     arguments: schema.Validator
     holds_text: bool
     fill: Callable[[dict[str, object]], dict[str, object]] | None
@@ -52,7 +53,6 @@ class Plan:
     missing: frozenset[str]
     seconds: float
     retry: RetryPolicy
-    is_repeatable: bool
     is_inline: bool
     is_async: bool
     simple: Callable[..., Any] | None
@@ -90,6 +90,9 @@ def prepare(
     schema.check_schema(tool.parameters, f"{tool.name}: parameters")
     if tool.output_schema is not None:
         schema.check_schema(tool.output_schema, f"{tool.name}: output schema")
+    holds_text = schema.holds_text(tool.parameters)
+    # Where there is text, every value is looked at; numbers alone are bounded by the schema itself.
+    parameters = tool.parameters if holds_text else schema.bound_integers(tool.parameters)
     bound = runner.bind(tool)
     retry = tool.limits.retry or (REPEAT_IDEMPOTENT if tool.idempotent else ONCE)
     is_inline = isinstance(tool.run, Function) and not bound.is_async
@@ -98,14 +101,14 @@ def prepare(
         bound=bound,
         rules=rules,
         generation=generation,
-        arguments=schema.compile_schema(tool.parameters),
-        holds_text=schema.holds_text(tool.parameters),
-        fill=schema.fill_defaults(tool.parameters),
+        parameters=parameters,
+        arguments=schema.compile_schema(parameters),
+        holds_text=holds_text,
+        fill=schema.fill_defaults(parameters),
         output=None if tool.output_schema is None else schema.compile_schema(tool.output_schema),
         missing=missing_grants(tool.requires, policy.grants),
         seconds=_seconds(tool, policy),
         retry=retry,
-        is_repeatable=tool.idempotent or tool.limits.retry is not None,
         is_inline=is_inline,
         is_async=bound.is_async,
         simple=None,

@@ -30,13 +30,16 @@ class BoundFunction:
     def __init__(self, function: Function, run: Run) -> None:
         self.is_async = function.is_async or function.thread
         self.wants_context = function.context_parameter is not None
-        self.checks = False
+        self.checks = function.check is not None
+        self._check = function.check
         is_bare = not (function.thread or self.wants_context or function.revive or function.flatten)
         self.function = function.call if is_bare else None
         self.run = run
 
     def check(self, arguments: dict[str, object], call: Call) -> None:
-        """A function refuses nothing before it runs."""
+        """Refuse what the function's own check refuses."""
+        if self._check is not None:
+            self._check(arguments)
 
 
 class FunctionRunner:

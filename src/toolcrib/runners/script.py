@@ -72,6 +72,7 @@ class BoundScript:
         """Call the script's entry function in a process of its own."""
         started = time.monotonic()
         deadline = started + SECONDS_WITHOUT_CONTEXT if context is None else context.deadline
+        seconds = SECONDS_WITHOUT_CONTEXT if context is None else context.seconds
         script = self._script
         job = PythonFile(path=script.path, code=script.code, entry=script.entry, arguments=arguments)
         ended = await self._sandbox.run(job, deadline=strike_time(deadline), max_result=MAX_RESULT_BYTES)
@@ -79,7 +80,7 @@ class BoundScript:
         if ended.stderr:
             meta["stderr"] = ended.stderr.decode("utf-8", "replace")[-STDERR_TAIL:]
         try:
-            return Outcome(value=self._value(ended, deadline - started), meta=meta)
+            return Outcome(value=self._value(ended, seconds), meta=meta)
         except ToolError as error:
             return Outcome(value=error.value, error=error, meta=meta)
 
@@ -119,10 +120,10 @@ class BoundScript:
         """The script's own exception, its traceback kept for the log."""
         if not isinstance(described, dict):
             return self._unreadable("it holds neither a value nor an error")
-        logger.error("%s failed\n%s", self._name, described.get("traceback"))
         facts = described.get("tool_error")
         if isinstance(facts, dict):
             return self._own_error(str(described.get("message")), facts)
+        logger.error("%s failed unexpectedly\n%s", self._name, described.get("traceback"))
         if "exit" in described:
             message = f"{self._name} ended itself with exit code {described['exit'] or 0}; return a value from {self._script.entry}"
         else:

@@ -112,7 +112,9 @@ async def test_signals_that_the_host_ignores_or_blocks_reach_a_program(tmp_path)
         sandbox.close()
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         signal.signal(signal.SIGUSR1, before)
-    assert [int(line.split()[1], 16) for line in ended.stdout.splitlines()] == [0, 0]
+    # Signals 32 and 33 belong to the C library, which lets nobody change them; make starts its children with them ignored.
+    of_the_library = 0b11 << 31
+    assert [int(line.split()[1], 16) & ~of_the_library for line in ended.stdout.splitlines()] == [0, 0]
 
 
 PEEK = """

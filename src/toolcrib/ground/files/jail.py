@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Self
 from toolcrib.ground.files.atomic import read_at_most, replace_in
 from toolcrib.ground.files.beneath import MAX_LINKS, OpenBeneath, Opened, choose_opener, read_link, split_link
 from toolcrib.ground.files.faults import explained, fault, show
+from toolcrib.ground.files.protection import Protection
 from toolcrib.ground.files.spelling import split_path
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
 WORKSPACE = "workspace"
@@ -64,10 +65,17 @@ class Jail:
 
     The first component of a relative path is dropped, once, if it is `workspace`, the root is named so too, and nothing
     in it is: an agent may write `workspace/a.txt` for `a.txt`, and a folder that really is there is kept.
+
+    The absolute paths in `protected`, and everything below them, may be read and not be written, made or replaced.
     """
 
     def __init__(
-        self, root: Path, *, is_sensitive: Callable[[str], bool], open_beneath: OpenBeneath | None = None
+        self,
+        root: Path,
+        *,
+        is_sensitive: Callable[[str], bool],
+        protected: Iterable[Path] = (),
+        open_beneath: OpenBeneath | None = None,
     ) -> None:
         try:
             self.root = root.resolve(strict=True)
@@ -77,6 +85,7 @@ class Jail:
             raise SettingsError(message) from None
         self._spellings = (str(self.root), str(root.absolute()))
         self._is_sensitive = is_sensitive
+        self._protection = Protection(protected)
         self._open_beneath = open_beneath or choose_opener(self._descriptor)
 
     def __enter__(self) -> Self:
@@ -164,6 +173,8 @@ class Jail:
     def _make_in(self, path: str, parent: Sequence[str], name: str) -> None:
         with _closing(self._open_beneath(self._descriptor, parent, _FOLDER)) as folder:
             self._refuse_sensitive(path, posixpath.join(folder.real, name))
+            if self._protection.bars_folder(folder.descriptor, self._locate(folder, name)):
+                raise _protected(path)
             # What exists may be a folder, a link to one, or something that opening it will tell about.
             with suppress(FileExistsError):
                 os.mkdir(name, _NEW_FOLDER, dir_fd=folder.descriptor)
@@ -171,6 +182,8 @@ class Jail:
 
     def _put(self, path: str, folder: Opened, name: str, data: bytes) -> None:
         self._refuse_sensitive(path, posixpath.join(folder.real, name))
+        if self._protection.bars_file(folder.descriptor, self._locate(folder, name)):
+            raise _protected(path)
         try:
             old = os.stat(name, dir_fd=folder.descriptor, follow_symlinks=False)
         except FileNotFoundError:
@@ -178,6 +191,9 @@ class Jail:
         if old is not None:
             _check_writable(path, old)
         replace_in(folder.descriptor, name, data, mode=_NEW_FILE, old=old)
+
+    def _locate(self, folder: Opened, name: str) -> str:
+        return posixpath.normpath(posixpath.join(self.root, folder.real, name))
 
     def _refuse_sensitive(self, path: str, real: str) -> None:
         real = posixpath.normpath(real)
@@ -196,6 +212,14 @@ def _closing(opened: Opened) -> Iterator[Opened]:
         yield opened
     finally:
         os.close(opened.descriptor)
+
+
+def _protected(path: str) -> ToolError:
+    message = (
+        f"{show(path)} is protected: settings and tools of the project are not for tools to change; "
+        "the operator may set `workspace` to another folder"
+    )
+    return ToolError(Kind.BLOCKED, message, details={"path": path})
 
 
 def _check_readable(path: str, status: os.stat_result) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from toolcrib.pure.schema.check import Validator, check_parameters, check_schema, compile_schema
 from toolcrib.pure.schema.defaults import accepts, fill_defaults, with_default
-from toolcrib.pure.schema.words import any_of, holds_text, is_json, object_schema, type_alias
+from toolcrib.pure.schema.words import any_of, bound_integers, holds_text, is_json, object_schema, type_alias
 
 __all__ = [
     "Validator",
     "accepts",
     "any_of",
+    "bound_integers",
     "check_parameters",
     "check_schema",
     "compile_schema",

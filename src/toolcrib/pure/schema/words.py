@@ -111,3 +111,21 @@ def _is_bare(schema: object) -> bool:
     kinds = schema.get("type") if isinstance(schema, dict) else None
     kinds = [kinds] if isinstance(kinds, str) else kinds
     return isinstance(kinds, list) and bool(kinds) and all(kind in BARE_TYPES for kind in kinds)
+
+
+def bound_integers(schema: dict[str, object]) -> dict[str, object]:
+    """The schema of an object, with the integers among its properties kept to what 64 bits can hold."""
+    properties = schema.get("properties")
+    if not isinstance(properties, dict):
+        return schema
+    return {**schema, "properties": {name: _bound(entry) for name, entry in properties.items()}}
+
+
+def _bound(schema: object) -> object:
+    if not isinstance(schema, dict) or "integer" not in (schema.get("type"), *_as_list(schema.get("type"))):
+        return schema
+    return {"minimum": -(2**MAX_BITS), "maximum": 2 ** (MAX_BITS + 1) - 1, **schema}
+
+
+def _as_list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []

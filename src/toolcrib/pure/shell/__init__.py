@@ -6,10 +6,11 @@ read as well. It is a reading and not a wall: what a program does once it runs c
 
 from __future__ import annotations
 
-from toolcrib.pure.shell.nouns import UNKNOWN, Assignment, Command, Redirection, Word
+from toolcrib.pure.shell.nouns import GLOB, UNKNOWN, Assignment, Command, Redirection, Word
 from toolcrib.pure.shell.reader import MAX_COMMANDS, MAX_DEPTH, MAX_LENGTH, read_commands
 
 __all__ = [
+    "GLOB",
     "MAX_COMMANDS",
     "MAX_DEPTH",
     "MAX_LENGTH",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from toolcrib.model.errors import Kind, ToolError
 
 UNKNOWN = "\0"
+GLOB = "\x03"  # in outlines only; a command line holds no control characters
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -16,13 +17,20 @@ class Word:
 
     `text` is the best guess: an expansion keeps its spelling unless the line itself says what it holds. `shape` is the
     text with `UNKNOWN` in place of every stretch that only the shell knows, expansions and globs alike. `computed` says
-    that there is an expansion. `source` is the code whose output the word holds, as far as it can be seen.
+    that there is an expansion. `source` is the code whose output the word holds, as far as it can be seen. `guesses` are
+    the outlines of a word with expansions.
     """
 
     text: str
     shape: str
     computed: bool = False
     source: str = ""
+    guesses: tuple[str, ...] = ()
+
+    @property
+    def outlines(self) -> tuple[str, ...]:
+        """All that the word can come to: the shape with every value that the line gives its variables, globs as `GLOB`."""
+        return self.guesses or (self.shape,)
 
     @property
     def certain(self) -> bool:

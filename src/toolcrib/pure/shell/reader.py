@@ -9,18 +9,19 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from toolcrib.model.errors import ToolError
-from toolcrib.pure.shell.nouns import Assignment, Command, Redirection, Word, plain, unknown, unreadable
+from toolcrib.pure.shell.nouns import UNKNOWN, Assignment, Command, Redirection, Word, plain, unknown, unreadable
 from toolcrib.pure.shell.spelling import CONTINUATION, Speller
 from toolcrib.pure.shell.unfold import Code, unfold
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from tree_sitter import Language, Node
 
 MAX_LENGTH = 16_384
 MAX_COMMANDS = 500
 MAX_DEPTH = 12
+MAX_READINGS = 4
 REMEMBERED_LENGTH = 1000
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
@@ -56,6 +57,7 @@ RESERVED = frozenset(
 )
 NOT_ONLY_A_CONDITION = frozenset("\n#\\'\"`")
 BASH_ALONE = {"((": "", "[[": ": "}  # what stands before the text for a shell that does not know the bracket
+SETTERS = frozenset({"read", "mapfile", "readarray", "getopts", "printf", "unset"})
 OWN_PROCESS = frozenset({"subshell", "command_substitution", "process_substitution"})
 
 
@@ -65,7 +67,15 @@ def read_commands(text: str) -> tuple[Command, ...]:
 
 
 def _read(text: str) -> tuple[Command, ...]:
-    reader = _Reader()
+    """Read until every variable is known by all that it is given; one that grows with each reading is unknown."""
+    values: dict[str, set[str]] = {}
+    for _ in range(MAX_READINGS):
+        reader = _Reader(values)
+        reader.read(Code(plain(text)), _Place(), depth=0)
+        if reader.given == values:
+            return tuple(reader.found)
+        values = reader.given
+    reader = _Reader({name: {UNKNOWN} for name in values})
     reader.read(Code(plain(text)), _Place(), depth=0)
     return tuple(reader.found)
 
@@ -87,9 +97,11 @@ class _Place:
 class _Reader:
     """Collects the commands of one line; the limits hold for the whole of it, however deep a command lies."""
 
-    def __init__(self) -> None:
+    def __init__(self, values: Mapping[str, set[str]]) -> None:
         self.found: list[Command] = []
         self.variables: dict[str, Word] = {}
+        self.values = values
+        self.given: dict[str, set[str]] = {}
 
     def read(self, code: Code, place: _Place, *, depth: int) -> None:
         """Collect what the code runs."""
@@ -103,6 +115,8 @@ class _Reader:
     def add(self, command: Command, *, depth: int) -> None:
         """Collect a command and what it runs in its turn."""
         self._keep(command)
+        if command.name in SETTERS:
+            self.doubt(word.text for word in command.arguments)
         for inner in unfold(command):
             if depth >= MAX_DEPTH:
                 raise unreadable(f"commands lie more than {MAX_DEPTH} deep in each other")
@@ -114,7 +128,14 @@ class _Reader:
 
     def assign(self, assignments: Iterable[Assignment]) -> None:
         """Remember values, so that a later `$name` can be guessed."""
-        self.variables.update((assignment.name, assignment.value) for assignment in assignments)
+        for assignment in assignments:
+            self.variables[assignment.name] = assignment.value
+            self.given.setdefault(assignment.name, set()).update(assignment.value.outlines)
+
+    def doubt(self, names: Iterable[str]) -> None:
+        """Remember that nobody knows what these variables hold."""
+        for name in names:
+            self.given.setdefault(name.partition("[")[0], set()).add(UNKNOWN)
 
     def _keep(self, command: Command) -> None:
         if command.words and command.words[0].text in RESERVED:
@@ -131,7 +152,7 @@ class _Walk:
         self.reader = reader
         self.code = code
         self.depth = depth
-        self.speller = Speller(code, reader.variables)
+        self.speller = Speller(code, reader.variables, reader.values)
 
     def follow(self, root: Node, place: _Place) -> None:
         waiting = [(root, place)]
@@ -236,6 +257,8 @@ class _Walk:
         name = _first(node, "variable_name") if node.type == "for_statement" else node.children[0]
         if node.type == "variable_assignment":
             self.speller.check_touching(node.children)
+            if name.type == "subscript" or node.children[1].type == "+=":
+                self.reader.doubt([self.speller.text(name)])
         rest = [child for child in node.children if child.start_byte >= name.end_byte]
         values = [child for child in rest if child.is_named and child.type != "do_group"]
         elements = [item for value in values for item in (value.children[1:-1] if value.type == "array" else [value])]
@@ -320,7 +343,7 @@ class _Walk:
 
     def _read_as_plain_shell(self, node: Node, place: _Place) -> None:
         """Read `(( … ))` and `[[ … ]]` a second time, as a shell does that does not know them: as commands."""
-        other = _Reader()
+        other = _Reader(self.reader.values)
         code = BASH_ALONE[node.children[0].type] + self.speller.text(node)[2:-2]
         try:
             other.read(Code(plain(code)), place, depth=self.depth + 1)

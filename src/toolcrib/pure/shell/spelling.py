@@ -2,35 +2,47 @@
 
 from __future__ import annotations
 
+import math
 import re
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import TYPE_CHECKING
 
-from toolcrib.pure.shell.nouns import UNKNOWN, Word, unreadable
+from toolcrib.pure.shell.nouns import GLOB, UNKNOWN, Word, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tree_sitter import Node
 
+    Values = Mapping[str, set[str]]
+
 CONTINUATION = re.compile(rb"(?:\\\n)*")
 GLOB_LETTERS = frozenset("*?[")
 OPEN_BRACE, CLOSE_BRACE = "\x01", "\x02"  # unquoted braces while a word is put together; a command line holds neither
 BRACES = re.compile(f"{OPEN_BRACE}[^{OPEN_BRACE}{CLOSE_BRACE}]*(?:,|\\.\\.)[^{OPEN_BRACE}{CLOSE_BRACE}]*{CLOSE_BRACE}")
+GLOBS = re.compile(r"[*?\[]")
 IN_QUOTES = re.compile(r'\\([$`"\\\n])')
 ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|[0-7]{1,3}|c.|.)", re.DOTALL)
 NAMED_ESCAPES = {"n": "\n", "t": "\t", "e": "\x1b", "E": "\x1b", "a": "\a", "b": "\b", "f": "\f", "r": "\r", "v": "\v"}
-EXPANSIONS = frozenset(
-    {"command_substitution", "process_substitution", "arithmetic_expansion", "brace_expression", "subshell"}
-)
+MAX_OUTLINES = 32
+# What the shell itself sets; a place of its own, or a number.
+PRESET = {
+    "HOME": "~",
+    "PWD": ".",
+    **dict.fromkeys(["?", "#", "$", "!", "RANDOM", "SECONDS", "LINENO", "UID", "PPID"], "0"),
+}
+PIPE = "/dev/fd/63"
+FIXED = {"process_substitution": PIPE, "arithmetic_expansion": "0"}
+EXPANSIONS = frozenset({"command_substitution", "brace_expression", "subshell"})
 
 
 class Speller:
-    """Puts words together from the nodes of a syntax tree."""
+    """Puts words together from the nodes of a syntax tree; `values` are the outlines of all that a variable is ever given."""
 
-    def __init__(self, code: bytes, variables: Mapping[str, Word]) -> None:
+    def __init__(self, code: bytes, variables: Mapping[str, Word], values: Values) -> None:
         self.code = code
         self.variables = variables
+        self.values = values
 
     def text(self, node: Node) -> str:
         """The code of a node; offsets count bytes, so the bytes are cut and not the text."""
@@ -54,6 +66,8 @@ class Speller:
             self._spell_variable(node, draft)
         elif node.type == "``":
             draft.expansion("", source="")
+        elif node.type in FIXED:
+            draft.expansion(self.text(node), source=self.text(node), values=(FIXED[node.type],))
         elif node.type in EXPANSIONS:
             draft.expansion(self.text(node), source=self.text(node))
         elif node.type in {"concatenation", "command_name"}:
@@ -86,12 +100,20 @@ class Speller:
         known = self.variables.get(self.text(names[0])) if len(names) == 1 else None
         simple = node.type == "simple_expansion" or len(node.children) == 3  # noqa: PLR2004  `${`, the name, `}`
         if known is not None and simple:
-            draft.expansion(known.text, source=known.source)
+            draft.expansion(known.text, source=known.source, values=self._values(self.text(names[0])))
         else:
             spelled = self.text(node)
             if node.type == "simple_expansion" and spelled.split() != [spelled]:
                 raise unreadable("a blank follows a dollar sign")  # the grammar looks for the name behind the blank
-            draft.expansion(spelled, source=spelled)
+            values = self._values(self.text(names[0])) if simple and len(names) == 1 else (UNKNOWN,)
+            draft.expansion(spelled, source=spelled, values=values)
+
+    def _values(self, name: str) -> tuple[str, ...]:
+        """All that a variable can hold, whole and word by word, because the shell splits what it expands."""
+        if name not in self.values:
+            return (PRESET.get(name, UNKNOWN),)
+        whole = {GLOBS.sub(GLOB, value) for value in self.values[name]}
+        return tuple(sorted({part for value in whole for part in (value, *value.split())}))
 
 
 class _Draft:
@@ -100,12 +122,12 @@ class _Draft:
     def __init__(self) -> None:
         self.said: list[str] = []
         self.shape: list[str] = []
+        self.values: list[tuple[str, ...]] = []
         self.sources: list[str] = []
         self.computed = False
 
     def literal(self, text: str) -> None:
-        self.said.append(text)
-        self.shape.append(text)
+        self._add(text, text, (text,))
 
     def quoted(self, text: str) -> None:
         self.literal(IN_QUOTES.sub(lambda match: match[1].replace("\n", ""), text))
@@ -114,8 +136,8 @@ class _Draft:
         if "\\" in text:
             self.computed = True
         said = ESCAPE.sub(_escape, text)
-        self.said.append(said)
-        self.shape.append(said if said.replace("\n", " ").replace("\t", " ").isprintable() else UNKNOWN)
+        shape = said if said.replace("\n", " ").replace("\t", " ").isprintable() else UNKNOWN
+        self._add(said, shape, (shape,))
 
     def bare(self, text: str) -> None:
         letters = iter(text)
@@ -125,23 +147,33 @@ class _Draft:
                 continue
             if letter in " \t\n":
                 raise unreadable("a backslash begins a line")  # the grammar counts such a line to the one before
-            self.said.append(letter)
-            self.shape.append(_bare_shape(letter))
+            shape = _bare_shape(letter)
+            self._add(letter, shape, (GLOB if shape == UNKNOWN else shape,))
 
-    def expansion(self, guess: str, *, source: str) -> None:
+    def expansion(self, guess: str, *, source: str, values: tuple[str, ...] = (UNKNOWN,)) -> None:
         self.computed = True
-        self.said.append(guess)
-        self.shape.append(UNKNOWN)
+        self._add(guess, UNKNOWN, values)
         self.sources.append(source)
+
+    def _add(self, said: str, shape: str, values: tuple[str, ...]) -> None:
+        self.said.append(said)
+        self.shape.append(shape)
+        self.values.append(values)
 
     def finish(self) -> Word:
         shape, braces = _without_braces("".join(self.shape))
         return Word(
             text="".join(self.said),
-            shape=shape.replace(OPEN_BRACE, "{").replace(CLOSE_BRACE, "}"),
+            shape=shape,
             computed=self.computed or braces,
             source=" ".join(self.sources),
+            guesses=self._outlines(),
         )
+
+    def _outlines(self) -> tuple[str, ...]:
+        if math.prod(map(len, self.values)) > MAX_OUTLINES:
+            return (UNKNOWN,)
+        return tuple(dict.fromkeys(_without_braces("".join(parts))[0] for parts in product(*self.values)))
 
 
 def _bare_shape(letter: str) -> str:
@@ -155,7 +187,7 @@ def _without_braces(shape: str) -> tuple[str, bool]:
     while True:
         shape, count = BRACES.subn(UNKNOWN, shape)
         if not count:
-            return shape, found
+            return shape.replace(OPEN_BRACE, "{").replace(CLOSE_BRACE, "}"), found
         found = True
 
 

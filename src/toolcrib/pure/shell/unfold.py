@@ -7,11 +7,13 @@ import shlex
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from toolcrib.pure.shell.nouns import Command, Word, plain, unknown
+from toolcrib.pure.shell.nouns import GLOB, Command, Word, plain, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+# A program that lists what is there gives as much as a glob does, unless its words hide something.
+LISTS_FILES = re.compile(r"\s*(?:find|fd|ls|rg|grep|git (?:ls-files|diff|grep))\b[^|;&`$()<>%\\]*\|\s*")
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 
@@ -248,6 +250,8 @@ def _find(command: Command) -> Iterator[Command | Code]:
 def _xargs(command: Command) -> Iterator[Command | Code]:
     """The command with what it will be given: words from standard input, at the end or in place of a mark."""
     given = unknown(source=command.upstream)
+    if LISTS_FILES.fullmatch(command.upstream):
+        given = replace(given, guesses=(GLOB,))
     mark = _replaced_mark(command.arguments)
     for words in _wrapped(command.words, XARGS):
         if mark is None:
@@ -271,7 +275,10 @@ def _replaced_mark(words: Sequence[Word]) -> str | None:
 def _filled(word: Word, mark: str, given: Word) -> Word:
     if mark not in word.text:
         return word
-    return replace(word, shape=word.shape.replace(mark, given.shape), computed=True, source=given.source)
+    guesses = tuple(word.text.replace(mark, outline) for outline in given.outlines)
+    return replace(
+        word, shape=word.shape.replace(mark, given.shape), computed=True, source=given.source, guesses=guesses
+    )
 
 
 def _parallel(command: Command) -> Iterator[Command | Code]:
