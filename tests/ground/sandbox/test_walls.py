@@ -192,3 +192,16 @@ async def test_a_guarantee_that_cannot_be_given_refuses_the_job_before_anything_
     assert "cannot guarantee fs, net" in caught.value.message
     assert "sandbox.require" in caught.value.message
     assert sandbox._launcher is None
+
+
+def test_a_host_that_starts_foreign_code_closes_its_memory_first(tmp_path):
+    host = (
+        "import asyncio, ctypes, pathlib, time\n"
+        "from toolcrib.ground.sandbox.host import Sandbox\nfrom toolcrib.ground.sandbox.jobs import Program\n"
+        "libc = ctypes.CDLL(None)\nbefore = libc.prctl(3, 0, 0, 0, 0)\nsandbox = Sandbox()\n"
+        "job = Program(argv=('/bin/true',), cwd=pathlib.Path('/'))\n"
+        "asyncio.run(sandbox.run(job, deadline=time.monotonic() + 10))\n"
+        "print(before, libc.prctl(3, 0, 0, 0, 0))\nsandbox.close()\n"
+    )
+    answer = subprocess.run([sys.executable, "-c", host], capture_output=True, timeout=20, check=True)
+    assert answer.stdout.split() == [b"1", b"0"]

@@ -132,6 +132,8 @@ class Sandbox:
                 self._launcher.close()
                 self._launcher = None
             if self._launcher is None:
+                # From now on foreign code of the same user runs: it must not read this process's memory and environment.
+                system.prctl(system.DUMPABLE, 0)
                 self._launcher = self._start_launcher()
             return self._launcher
 
