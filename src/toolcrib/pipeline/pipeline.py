@@ -129,24 +129,24 @@ class Pipeline:
         ordinary takes the long way.
         """
         started = monotonic()
-        plan: Plan | None = None
+        fits = False
         filled = arguments
+        plan: Plan | None = None
         try:
             entry = self._find(name)
             if entry is not None and entry.enabled:
                 plan = self._plans.get(entry.tool)
-            is_short = (
+            if (
                 plan is not None
                 and plan.simple is not None
                 and plan.generation == self._rules.generation
                 and not logger.isEnabledFor(logging.INFO)
-            )
-            if is_short and plan is not None:
+            ):
                 filled = arguments if plan.fill is None else plan.fill(arguments)
-                is_short = plan.arguments.is_valid(filled)
+                fits = plan.arguments.is_valid(filled)
         except Exception:  # noqa: BLE001 - whatever it is, the long way says it
-            is_short = False
-        if not is_short or plan is None or plan.simple is None:
+            fits = False
+        if not fits or plan is None or plan.simple is None:
             return await self.call(wish(name, arguments, caller))
 
         watch: Watch | None = None
