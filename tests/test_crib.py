@@ -1,6 +1,7 @@
 """The Crib connects the parts and lets go of them."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -142,3 +143,63 @@ async def test_a_tool_that_cannot_be_prepared_is_answered_and_not_raised(crib_of
 
     with pytest.raises(ToolError, match="ref"):
         crib_of(bad)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "toolcrib.toml",
+        "tools/evil.py",
+        "tools/deep/evil.py",
+        "TOOLCRIB.toml",
+        "./tools/../toolcrib.toml",
+        "own_module.py",
+        "own_helper.py",
+        "own_package/evil.py",
+        "__pycache__/own_module.cpython-311.pyc",
+        "link/evil.py",
+    ],
+)
+async def test_a_tool_cannot_write_what_would_run_or_be_obeyed_later(crib_of, project, path):
+    (project / "toolcrib.toml").write_text('modules = ["own_module"]\nrule_modules = ["own_package.rules"]\n')
+    (project / "own_helper.py").write_text("VALUE = 1\n")
+    (project / "own_module.py").write_text("import own_helper\n")
+    (project / "own_package").mkdir()
+    (project / "own_package" / "rules.py").write_text(
+        "from toolcrib import AuthRule\nrule = AuthRule(['write_file', 'read_file'])\n"
+    )
+    (project / "link").symlink_to("tools")
+    before = {file: file.read_bytes() for file in project.rglob("*") if file.is_file()}
+    crib = crib_of(project=project)
+    result = await crib.call("write_file", path=path, content="grants = ['*']")
+    if path == "own_package/evil.py":
+        # Beside a module, not a module that anybody named or loaded.
+        assert result.ok
+        return
+    assert result.error.kind is Kind.BLOCKED, result
+    assert "not for tools to change" in result.error.message
+    assert {file: file.read_bytes() for file in before} == before
+    assert (await crib.call("read_file", path="toolcrib.toml")).ok
+    assert (await crib.call("write_file", path="notes/today.md", content="fine")).ok
+    for name in ("own_module", "own_helper", "own_package", "own_package.rules"):
+        sys.modules.pop(name, None)
+
+
+async def test_a_file_in_the_project_hides_no_module_of_others(crib_of, project):
+    (project / "json.py").write_text("raise SystemExit('hijacked')\n")
+    (project / "plain_module.py").write_text(
+        "import json\nfrom toolcrib import tool\n@tool\ndef dump(n: int) -> str:\n"
+        '    """Write JSON."""\n    return json.dumps(n)\n'
+    )
+    crib = crib_of(project=project, modules=["plain_module"])
+    assert crib.problems == []
+    assert (await crib.call("dump", n=1)).value == "1"
+
+
+async def test_an_address_that_fetch_would_refuse_is_refused_before_it_runs(crib_of):
+    crib = crib_of(grants=["net.http"])
+    for url in ("http://127.0.0.1:1/", "http://[::1]/", "ftp://example.com/"):
+        refusal = crib.explain("fetch", url=url).refusal
+        result = await crib.call("fetch", url=url)
+        assert refusal.gate == result.error.details["gate"] == "prepare"
+        assert refusal.verdict.kind is result.error.kind

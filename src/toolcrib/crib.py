@@ -330,13 +330,17 @@ class Crib:
         ]
 
     def _protected(self) -> list[Path]:
-        """What no tool may write: the settings, the tools, the modules, and what is ours."""
+        """What no tool may write: the settings, the tools, what is ours, and the modules that run in this process."""
         root = self.settings.root
         if root is None:
             return []
-        modules = (name.replace(".", "/") for name in (*self.settings.modules, *self.settings.rule_modules))
-        code = (root / f"{module}{ending}" for module in modules for ending in ("", ".py"))
-        return [root / FILE_NAME, root / DATA_FOLDER, *(root / folder for folder in self.settings.tools), *code]
+        names = (name.replace(".", "/") for name in (*self.settings.modules, *self.settings.rule_modules))
+        files = [root / f"{name}{ending}" for name in names for ending in ("", ".py")]
+        loaded = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+        files += [Path(file) for file in loaded if file and Path(file).is_relative_to(root)]
+        # A compiled module is as good as its source.
+        compiled = {file.parent / "__pycache__" for file in files}
+        return [root / FILE_NAME, root / DATA_FOLDER, *(root / name for name in self.settings.tools), *files, *compiled]
 
     def _rules_of_modules(self) -> list[Rule]:
         """The operator's own rules; one that cannot be loaded keeps the crib from starting."""

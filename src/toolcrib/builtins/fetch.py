@@ -64,12 +64,15 @@ def fetch_tool(egress: Egress, *, max_bytes: int = MAX_BYTES, timeout_seconds: f
         _check_status(response)
         return _show(response)
 
+    def check(arguments: dict[str, object]) -> None:
+        egress.check(parse_url(str(arguments["url"])), None)
+
     return Tool(
         name="fetch",
         description="Read a URL with GET. Returns the response content (text, JSON, XML) or size info for binary.",
         parameters=PARAMETERS,
         output_schema={"type": "string"},
-        run=Function(call=fetch, is_async=True),
+        run=Function(call=fetch, is_async=True, check=check),
         bundle="builtin",
         behaviour=Behaviour.RETRIEVAL,
         side_effects=SideEffects.READ_ONLY,

@@ -6,7 +6,6 @@ import importlib
 import importlib.util
 import sys
 import traceback
-from contextlib import contextmanager
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,16 +18,17 @@ from toolcrib.model.tool import Tool
 from toolcrib.rules.engine import RuleEngine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from types import ModuleType
 
 AGENT_SIDE = "toolcrib.compat.agent"
 
 
 def load_module(name: str, root: Path | None) -> ModuleType:
-    """Import a module of the host program by name; the project folder comes first on its path."""
+    """Import a module of the host program by name; the project folder stands last on its path."""
     try:
-        with document_imports(), _on_path(root):
+        _put_on_path(root)
+        with document_imports():
             module = importlib.import_module(name)
     except BaseException as problem:
         raise _report(f"module {name!r}", problem, root) from problem
@@ -46,7 +46,8 @@ def load_file(path: Path) -> ModuleType:
         module = importlib.util.module_from_spec(spec)
         # Dataclasses and pickles look their module up by name.
         sys.modules[name] = module
-        with document_imports(), _on_path(path.parent):
+        _put_on_path(path.parent)
+        with document_imports():
             spec.loader.exec_module(module)
     except BaseException as problem:
         sys.modules.pop(name, None)
@@ -176,18 +177,8 @@ def _is_machinery(filename: str) -> bool:
     return filename.startswith("<frozen importlib") or filename in {__file__, importlib.__file__}
 
 
-@contextmanager
-def _on_path(folder: Path | None) -> Iterator[None]:
-    if folder is None:
-        yield
-        return
-    text = str(Path(folder).resolve())
-    sys.path.insert(0, text)
-    try:
-        yield
-    finally:
-        if text in sys.path:
-            sys.path.remove(text)
-        # Last in line from now on: what its functions import when they are called is found, and hides nobody's module.
-        if text not in sys.path:
-            sys.path.append(text)
+def _put_on_path(folder: Path | None) -> None:
+    """Have the modules of a folder found, last in line: a file that somebody puts there hides nobody else's module."""
+    text = None if folder is None else str(Path(folder).resolve())
+    if text is not None and text not in sys.path:
+        sys.path.append(text)
