@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 DATA_FOLDER = ".toolcrib"
 BUILTIN_BUNDLE = "builtin"
+# A module that is imported here may import any neighbour, also one that is not there yet.
+CODE_ENDINGS = (".py", ".pyc", ".pyd", ".so", ".pth")
 
 
 class Crib:
@@ -321,26 +323,22 @@ class Crib:
         from toolcrib.rules.paths import is_sensitive
 
         workspace = self.settings.workspace
-        jail = Jail(workspace, is_sensitive=is_sensitive, protected=self._protected())
+        root = self.settings.root
+        ours = [] if root is None else [root / name for name in (FILE_NAME, DATA_FOLDER, *self.settings.tools)]
+        runs_here = bool(self.settings.modules or self.settings.rule_modules)
+        jail = Jail(
+            workspace,
+            is_sensitive=is_sensitive,
+            # What would be obeyed, or run, at the next start is not for tools to write.
+            protected=ours,
+            protected_endings=CODE_ENDINGS if runs_here else (),
+        )
         self._plugins.on_close.append(jail.close)
         return [
             *file_tools(jail),
             shell_tool(self._sandbox, workspace=workspace, timeout_seconds=self.settings.shell_timeout_ms / 1000),
             fetch_tool(self._egress),
         ]
-
-    def _protected(self) -> list[Path]:
-        """What no tool may write: the settings, the tools, what is ours, and the modules that run in this process."""
-        root = self.settings.root
-        if root is None:
-            return []
-        names = (name.replace(".", "/") for name in (*self.settings.modules, *self.settings.rule_modules))
-        files = [root / f"{name}{ending}" for name in names for ending in ("", ".py")]
-        loaded = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-        files += [Path(file) for file in loaded if file and Path(file).is_relative_to(root)]
-        # A compiled module is as good as its source.
-        compiled = {file.parent / "__pycache__" for file in files}
-        return [root / FILE_NAME, root / DATA_FOLDER, *(root / name for name in self.settings.tools), *files, *compiled]
 
     def _rules_of_modules(self) -> list[Rule]:
         """The operator's own rules; one that cannot be loaded keeps the crib from starting."""

@@ -271,6 +271,25 @@ class TestWriteFile:
         assert (workspace / "README.md").read_text() == "Grüße"
 
 
+def test_settings_and_tools_of_the_project_are_read_and_not_written(workspace):
+    (workspace / "tools").mkdir()
+    (workspace / "tools" / "greet.py").write_text("mine")
+    protected = [workspace / "toolcrib.toml", workspace / "tools"]
+    with Jail(workspace, is_sensitive=lambda path: False, protected=protected) as jail:
+        tools = {tool.name: tool.run.call for tool in file_tools(jail)}
+        for path in ("toolcrib.toml", "tools/greet.py", "tools/new.py", "workspace/tools/new.py"):
+            with pytest.raises(ToolError) as caught:
+                tools["write_file"](path=path, content="import os")
+            assert caught.value.kind is Kind.BLOCKED
+            assert caught.value.message == (
+                f"{path!r} is protected: settings and tools of the project are not for tools to change; "
+                "the operator may set `workspace` to another folder"
+            )
+        assert tools["read_file"](path="tools/greet.py") == "mine"
+        assert [item["name"] for item in tools["list_files"](path="tools")] == ["greet.py"]
+    assert not (workspace / "toolcrib.toml").exists()
+
+
 def test_every_run_looks_at_the_disk_anew(run, workspace):
     assert run("read_file", path="README.md") == "Grüße"
     (workspace / "README.md").unlink()

@@ -104,10 +104,12 @@ def test_a_json_argument_can_come_from_a_file(crib, host_module):
         (["text:={"], "text:1:2: "),
         (["text=a", "text=b"], "the argument 'text' is given twice"),
         (["text=a", "--json", '{"text": "b"}'], "the argument 'text' is given twice"),
-        (["--json", "[1]"], "--args must be a JSON object"),
+        (["--json", "[1]"], "--json: this is JSON but no object; --json takes a JSON object such as '{"),
         (["--json", '{"a": 1, "a": 2}'], "stands twice"),
-        (["--json", "{"], "--args:1:2: "),
-        (["--json", "@absent"], "'absent' cannot be read"),
+        (["--json", "{"], "--json:1:2: "),
+        (["--args", "{"], "--args:1:2: "),
+        (["--json", "@absent"], "--json: 'absent' cannot be read (No such file or directory); write @FILE or JSON"),
+        (["--args=@binary"], "--args: 'binary' is not UTF-8 text (byte 0)"),
         (["--json"], "--json needs a value: --json JSON"),
         (["--grnt", "x"], "there is no option --grnt; did you mean --grant?"),
         (["--text=5"], "there is no option --text; did you mean --timeout? Arguments are written key=value"),
@@ -127,6 +129,14 @@ def test_wrong_use_ends_with_2_and_one_line_that_says_how_to_write_it(crib, host
     assert ended.out == ""
     assert complaint in ended.err
     assert ended.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("option", "more"), [("--json", "; for JSON output of the result use --full"), ("--args", "")])
+def test_a_document_that_is_none_is_refused_by_the_option_that_was_typed(crib, option, more):
+    cure = f'{option} takes a JSON object such as \'{{"name": "Ada"}}\'{more}'
+    expected = f"crib: {option}:1:1: expecting value; correct the JSON there; {cure}\n"
+    assert crib("call", "say", option, "text=Ada").err == expected
+    assert crib("call", "say", f"{option}=text=Ada").err == expected
 
 
 def test_a_call_without_a_name_is_wrong_use(crib):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 
 import pytest
@@ -160,6 +161,22 @@ def test_a_warning_counts_only_if_one_is_strict(crib, host_module):
     assert crib("check", "vague", "--strict").code == 1
 
 
+def test_a_tool_that_hides_another_is_warned_about(crib, host_module):
+    (host_module / "tools" / "read_file.py").write_text(
+        'def read_file(path: str) -> str:\n    """Read.\n\n    Args:\n        path: Which.\n    """\n    return path\n'
+    )
+    warning = "warning: tools/read_file.py:1 hides builtin/read-file@1.0.0; call that one by its address\n"
+    ended = crib("check", "read_file")
+    assert (ended.code, ended.out) == (0, f"{warning}1 tool, 0 problems, 1 warning\n")
+    assert crib("check", "read_file", "--strict").code == 1
+    assert crib("check", "builtin/read-file@1.0.0", "--strict").out == "1 tool, 0 problems, 0 warnings\n"
+    assert "\nbuiltin/read-file@1.0.0 " in crib("list").out
+    everything = crib("check").out
+    assert warning in everything
+    assert everything.count(" hides ") == 2
+    assert re.search(r"^warning: crib_cli_host.py:\d+ hides other/say@1.0.0; ", everything, re.MULTILINE)
+
+
 BASE_TOOL = """
 from core.types import ToolResult
 from tool.bases import BaseTool, create_json_schema
@@ -248,6 +265,7 @@ def test_wrong_use_of_a_command_is_told_in_one_line(crib, words):
 
 def test_version_is_printed(crib):
     assert crib("version").out == f"{__version__}\n"
+    assert json.loads(crib("version", "--json").out) == {"version": __version__}
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

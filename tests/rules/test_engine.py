@@ -68,13 +68,14 @@ def test_an_engine_starts_with_the_default_rules_and_rules_replace_them(tmp_path
     assert RuleEngine(rules=[chosen]).rules == (chosen,)
 
 
-def test_an_added_rule_is_asked_after_the_others_and_changes_the_generation(tmp_path):
+def test_an_added_rule_is_asked_after_the_others_and_those_who_prepared_are_told(tmp_path):
     engine, rule = RuleEngine(workspace=tmp_path), network()
-    before = engine.generation
+    told = []
+    engine.when_changed(lambda: told.append(len(engine.rules)))
     engine.add_rule(rule)
     assert engine.rules[-1] is rule
     assert engine.added == (rule,)
-    assert engine.generation != before
+    assert told == [len(engine.rules)]
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0], [1, 2, 0]])

@@ -24,16 +24,12 @@ def to_json(line: Line, ahead: float | None = None) -> dict[str, object]:
     event, moment, call_id, tool, caller, seconds, error, facts = line
     if ahead is None:
         ahead = time.time() - time.monotonic()
-    named: dict[str, object] = {
-        "event": _short(event),
-        "time": moment + ahead,
-        "id": _short(call_id),
-        "tool": _short(tool),
-        "caller": _short(caller),
-    }
+    named: dict[str, object] = {"event": event, "time": moment + ahead, "id": call_id, "tool": tool, "caller": caller}
     if event == CALL:
         named["ok"] = error is None
         named["ms"] = seconds * 1000
+    if not (_is_plain(call_id) and _is_plain(caller) and _is_plain(tool) and event == CALL):
+        named |= {"event": _short(event), "id": _short(call_id), "tool": _short(tool), "caller": _short(caller)}
     if error is not None:
         named["error"] = str(error)
     return named if facts is None else {**facts, **named}
@@ -53,8 +49,10 @@ def to_bytes(lines: Iterable[Line]) -> bytearray:
     return text
 
 
+def _is_plain(text: object) -> bool:
+    return type(text) is str and len(text) <= MAX_TEXT and text.isascii()
+
+
 def _short(text: object) -> str:
     """What callers choose, such as the name of a tool that does not exist, bounded and writable."""
-    if type(text) is str and len(text) <= MAX_TEXT and text.isascii():
-        return text
     return str(text)[:MAX_TEXT].encode("utf-8", "replace").decode()

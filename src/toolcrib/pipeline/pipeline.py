@@ -80,6 +80,8 @@ class Pipeline:
         self._policy = policy
         self._sleep = _sleep if sleep is None else sleep
         self._plans: dict[Tool, Plan] = {}
+        # A plan holds the rules that concern its tool: with one more rule, all of them are made anew.
+        rules.when_changed(self._plans.clear)
         self._deadlines = Deadlines()
         self._result_bytes = policy.result_bytes
         self._id_prefix = os.urandom(6).hex()
@@ -136,12 +138,7 @@ class Pipeline:
             entry = self._find(name)
             if entry is not None and entry.enabled:
                 plan = self._plans.get(entry.tool)
-            if (
-                plan is not None
-                and plan.simple is not None
-                and plan.generation == self._rules.generation
-                and not logger.isEnabledFor(logging.INFO)
-            ):
+            if plan is not None and plan.simple is not None and not logger.isEnabledFor(logging.INFO):
                 filled = arguments if plan.fill is None else plan.fill(arguments)
                 fits = plan.arguments.is_valid(filled)
         except Exception:  # noqa: BLE001 - whatever it is, the long way says it
@@ -199,7 +196,7 @@ class Pipeline:
 
     def _plan(self, tool: Tool) -> Plan:
         plan = self._plans.get(tool)
-        if plan is not None and plan.generation == self._rules.generation:
+        if plan is not None:
             return plan
         if len(self._plans) >= PLANS_KEPT:
             self._plans.clear()
@@ -207,7 +204,6 @@ class Pipeline:
             tool,
             runners=self._runners,
             rules=self._rules.concerning(tool),
-            generation=self._rules.generation,
             gates=self._gates,
             policy=self._policy,
         )

@@ -44,7 +44,6 @@ class Plan:
     tool: Tool
     bound: Bound
     rules: tuple[Rule, ...]
-    generation: int
     parameters: dict[str, object]
     arguments: schema.Validator
     holds_text: bool
@@ -79,7 +78,6 @@ def prepare(
     *,
     runners: Mapping[str, Runner],
     rules: tuple[Rule, ...],
-    generation: int,
     gates: tuple[Gate, ...],
     policy: Policy,
 ) -> Plan:
@@ -100,7 +98,6 @@ def prepare(
         tool=tool,
         bound=bound,
         rules=rules,
-        generation=generation,
         parameters=parameters,
         arguments=schema.compile_schema(parameters),
         holds_text=holds_text,

@@ -61,13 +61,13 @@ def strictest(rules: Iterable[Rule], tool: Tool | None, call: Call) -> Verdict:
 class RuleEngine:
     """Holds the rules; `rules` replaces the default ones, whose relative paths start at `workspace`.
 
-    `generation` grows with every rule that is added, so that what was prepared with fewer rules can be told apart.
+    Whoever prepares something from the rules hands in with `when_changed` what is to be done when there is one more.
     """
 
     def __init__(self, rules: Iterable[Rule] | None = None, *, workspace: Path | None = None) -> None:
         self._defaults = default_rules(workspace or Path.cwd()) if rules is None else []
         self._added = [] if rules is None else list(rules)
-        self.generation = 0
+        self._listeners: list[Callable[[], None]] = []
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -82,7 +82,12 @@ class RuleEngine:
     def add_rule(self, rule: Rule) -> None:
         """Ask this rule too."""
         self._added.append(rule)
-        self.generation += 1
+        for changed in self._listeners:
+            changed()
+
+    def when_changed(self, changed: Callable[[], None]) -> None:
+        """Call this whenever a rule is added."""
+        self._listeners.append(changed)
 
     def concerning(self, tool: Tool) -> tuple[Rule, ...]:
         """The rules that could object to a call of this tool."""

@@ -1,4 +1,4 @@
-"""Somebody swaps a folder for a link to the outside, in a tight loop, while the jail reads and writes through it."""
+"""Somebody swaps a folder for a link to what is forbidden, in a tight loop, while the jail reads and writes through it."""
 
 import ctypes
 import os
@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from toolcrib.ground.files.jail import Jail
 from toolcrib.model.errors import ToolError
 
 ROUNDS = 3000
@@ -86,6 +87,24 @@ def test_a_write_never_reaches_the_outside(jail, outside, swapping, monkeypatch)
 
     race(write)
     assert [(path.name, path.read_text()) for path in outside.iterdir()] == [("file.txt", "outside")]
+
+
+def test_a_write_never_reaches_what_is_protected(root, open_beneath, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+    tools = root / "tools"
+    tools.mkdir()
+    (tools / "file.txt").write_text("tool")
+    (root / "trap").symlink_to("tools")
+
+    def write(number):
+        jail.write(("src/file.txt", "src/new.txt", f"src/made{number % 50}/new.txt")[number % 3], b"inside")
+
+    with (
+        Jail(root, is_sensitive=lambda _: False, protected=[tools], open_beneath=open_beneath) as jail,
+        swapped(root / "src", root / "trap"),
+    ):
+        race(write)
+    assert [(path.name, path.read_text()) for path in tools.iterdir()] == [("file.txt", "tool")]
 
 
 def test_dots_are_judged_even_while_others_rename(jail, outside):

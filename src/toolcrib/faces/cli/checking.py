@@ -35,7 +35,7 @@ def check_tools(crib: Crib, names: Sequence[str], *, strict: bool) -> ExitCode:
             return complain_unknown(crib, unknown[0])
         tools = [entry.tool for entry in found.values() if entry is not None]
     problems = _say_problems(crib, tools)
-    warnings = [warning for tool in tools for warning in tool.warnings]
+    warnings = [warning for tool in tools for warning in (*tool.warnings, *_hidden_by(crib, tool))]
     for warning in warnings:
         say(f"warning: {on_one_line(warning)}")
     say(f"{_count(len(tools), 'tool')}, {_count(problems, 'problem')}, {_count(len(warnings), 'warning')}")
@@ -75,6 +75,15 @@ def _problem_with(crib: Crib, tool: Tool) -> str:
     except ToolError as problem:
         return f"{place_of(crib, tool) or tool.address}: {problem.message}"
     return ""
+
+
+def _hidden_by(crib: Crib, tool: Tool) -> Iterator[str]:
+    """A warning for each tool that the bare name does not find because it finds this one."""
+    first = crib.find(tool.name)
+    if first is None or first.tool.address != tool.address:
+        return
+    for address in crib.same_name(tool):
+        yield f"{place_of(crib, tool) or tool.address} hides {address}; call that one by its address"
 
 
 def _count(number: int, noun: str) -> str:

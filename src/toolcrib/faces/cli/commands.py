@@ -16,7 +16,7 @@ from toolcrib.faces.cli.explaining import explain_command
 from toolcrib.faces.cli.listing import list_tools, show_tool
 from toolcrib.faces.cli.logs import log_on_stderr
 from toolcrib.faces.cli.opening import open_crib
-from toolcrib.faces.cli.printing import complain, say, say_text
+from toolcrib.faces.cli.printing import complain, say, say_json, say_text
 from toolcrib.faces.cli.reading import CALL_OPTIONS, EXPLAIN_OPTIONS, PROJECT, wants_help
 from toolcrib.faces.cli.running import run_command
 from toolcrib.faces.cli.starting import start_project
@@ -267,7 +267,11 @@ def completion(shell: str) -> int:
 
 
 @cli.command("version")
-def version() -> int:
+@json_option
+def version(*, as_json: bool) -> int:
     """Print the version."""
-    say(__version__)
+    if as_json:
+        say_json({"version": __version__})
+    else:
+        say(__version__)
     return ExitCode.DONE

@@ -71,6 +71,7 @@ class Line:
 
     options: Mapping[str, list[str]]
     words: list[str] = field(default_factory=list)
+    spellings: Mapping[str, str] = field(default_factory=dict)  # of each option, as it was last typed
 
     def has(self, option: str) -> bool:
         """Whether the option was given."""
@@ -111,6 +112,7 @@ def read_line(words: Iterable[str], options: Sequence[Option]) -> Line:
     """Tell options from other words; after `--` every word is another word."""
     known = {spelling: option for option in options for spelling in option.spellings}
     found: dict[str, list[str]] = {}
+    spellings: dict[str, str] = {}
     others: list[str] = []
     rest = iter(words)
     for word in rest:
@@ -119,9 +121,10 @@ def read_line(words: Iterable[str], options: Sequence[Option]) -> Line:
         elif word.startswith("-") and word != STANDARD_INPUT:
             option, value = _read_option(word, rest, known)
             found.setdefault(option.name, []).append(value)
+            spellings[option.name] = word.partition("=")[0]
         else:
             others.append(word)
-    return Line(options=found, words=others)
+    return Line(options=found, words=others, spellings=spellings)
 
 
 def wants_help(words: Sequence[str]) -> bool:
@@ -133,7 +136,7 @@ def wants_help(words: Sequence[str]) -> bool:
 def read_arguments(line: Line, pairs: Iterable[str], parameters: Mapping[str, object]) -> dict[str, object]:
     """The arguments of a call. A text becomes a number, a list and so on only where the schema asks for exactly that."""
     document = line.last(ARGUMENTS.name)
-    arguments = {} if document is None else _read_document(document)
+    arguments = {} if document is None else _read_document(document, line.spellings[ARGUMENTS.name])
     for pair in pairs:
         key, value = _read_pair(pair, parameters)
         if key in arguments:
@@ -158,13 +161,22 @@ def _read_option(word: str, rest: Iterator[str], known: Mapping[str, Option]) ->
     return option, following
 
 
-def _read_document(text: str) -> dict[str, object]:
+def _read_document(text: str, option: str) -> dict[str, object]:
     if text == STANDARD_INPUT or text.startswith("@"):
-        text = _read_file(text.removeprefix("@"), "--args")
-    value = _parse(text, "--args")
+        text = _read_file(text.removeprefix("@"), option, cure="write @FILE or JSON")
+    try:
+        value = _read_json(text, option)
+    except ToolError as problem:
+        raise WrongUseError(f"{problem.message}; {_cure_of_document(option)}") from problem
     if not isinstance(value, dict):
-        raise WrongUseError('--args must be a JSON object: {"key": value}')
+        raise WrongUseError(f"{option}: this is JSON but no object; {_cure_of_document(option)}")
     return value
+
+
+def _cure_of_document(option: str) -> str:
+    cure = f'{option} takes a JSON object such as \'{{"name": "Ada"}}\''
+    # Everywhere else --json asks for JSON to be printed, so that is perhaps what was meant.
+    return f"{cure}; for JSON output of the result use --full" if option == "--json" else cure
 
 
 def _read_pair(pair: str, parameters: Mapping[str, object]) -> tuple[str, object]:
@@ -173,7 +185,7 @@ def _read_pair(pair: str, parameters: Mapping[str, object]) -> tuple[str, object
     if not equals or not key:
         raise WrongUseError(f"{pair!r} is no argument; write key=value, key:=json or key=@file")
     if text.startswith("@"):
-        text = _read_file(text[1:], key)
+        text = _read_file(text[1:], key, cure=f"for a text that begins with @ write {key}:='\"@…\"'")
     if key != head:
         return key, _parse(text, key)
     return key, _by_type(text, properties_of(parameters).get(key, {}), parameters)
@@ -197,11 +209,10 @@ def _parse(text: str, place: str) -> object:
         raise WrongUseError(problem.message) from problem
 
 
-def _read_file(path: str, place: str) -> str:
+def _read_file(path: str, place: str, *, cure: str) -> str:
     try:
         data = _read_bytes(path)
     except OSError as problem:
-        cure = f"for a text that begins with @ write {place}:='\"@…\"'" if place != "--args" else "write @FILE or JSON"
         raise WrongUseError(f"{place}: {path!r} cannot be read ({problem.strerror}); {cure}") from problem
     if len(data) > MAX_ARGUMENT_BYTES:
         raise WrongUseError(f"{place}: {path!r} has more than {MAX_ARGUMENT_BYTES} bytes; make it smaller")

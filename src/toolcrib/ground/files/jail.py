@@ -66,7 +66,8 @@ class Jail:
     The first component of a relative path is dropped, once, if it is `workspace`, the root is named so too, and nothing
     in it is: an agent may write `workspace/a.txt` for `a.txt`, and a folder that really is there is kept.
 
-    The absolute paths in `protected`, and everything below them, may be read and not be written, made or replaced.
+    The absolute paths in `protected`, and everything below them, may be read and not be written, made or replaced; nor
+    may any file whose name ends in one of `protected_endings`.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class Jail:
         *,
         is_sensitive: Callable[[str], bool],
         protected: Iterable[Path] = (),
+        protected_endings: tuple[str, ...] = (),
         open_beneath: OpenBeneath | None = None,
     ) -> None:
         try:
@@ -85,7 +87,7 @@ class Jail:
             raise SettingsError(message) from None
         self._spellings = (str(self.root), str(root.absolute()))
         self._is_sensitive = is_sensitive
-        self._protection = Protection(protected)
+        self._protection = Protection(protected, protected_endings)
         self._open_beneath = open_beneath or choose_opener(self._descriptor)
 
     def __enter__(self) -> Self:

@@ -7,10 +7,11 @@ import os
 import posixpath
 import re
 import unicodedata
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     Identity = tuple[int, int]
@@ -24,50 +25,49 @@ _IGNORED = re.compile(
 
 
 class Protection:
-    """Each path itself and everything below it.
+    """Each path itself and everything below it, and wherever it lies every file whose name ends in one of the endings.
 
     A path is known by its name, which holds before anything is there, and by the file or folder that is there, which
     holds under every name. Where a protected folder holds links, as to a tool that is kept elsewhere, what they lead to
     is protected too. All is looked up at each question, because links may change.
     """
 
-    def __init__(self, paths: Iterable[Path]) -> None:
+    def __init__(self, paths: Iterable[Path], endings: tuple[str, ...] = ()) -> None:
         self._paths = tuple(str(path.absolute()) for path in paths)
+        self._endings = endings
 
     def bars_folder(self, parent: int, real: str) -> bool:
         """Whether no folder may be made in the open parent; `real` is its absolute path, free of links."""
-        paths = self._look_up()
-        return _lies_inside(real, paths) or _is_inside(parent, posixpath.basename(real), paths)
+        return bool(self._paths) and _is_inside(parent, real, self._look_up())
 
     def bars_file(self, parent: int, real: str) -> bool:
         """As `bars_folder`; a file may not stand on the way to one of the paths either."""
+        if _fold_name(posixpath.basename(real)).endswith(self._endings):
+            return True
+        if not self._paths:
+            return False
+        known = self._look_up()
         place = _fold(real)
-        on_the_way = any(known[: len(place)] == place for known in _places(self._look_up()))
-        return on_the_way or self.bars_folder(parent, real)
+        on_the_way = any(_fold(target)[: len(place)] == place for target in known.values())
+        return on_the_way or _is_inside(parent, real, known)
 
-    def _look_up(self) -> list[str]:
-        return [found for path in self._paths for found in (path, *_links_in(path))]
+    def _look_up(self) -> dict[str, str]:
+        """Every path that is protected now, with where it leads."""
+        paths = (found for path in self._paths for found in (path, *_links_in(path)))
+        return {path: os.path.realpath(path) for path in paths}
 
 
-def _lies_inside(real: str, paths: Iterable[str]) -> bool:
-    """Whether the name is that of one of the paths, or of something below."""
+def _is_inside(parent: int, real: str, known: Mapping[str, str]) -> bool:
+    """Whether the path leads to one that is known or below it: by its names, by what is there, by parent and name."""
     place = _fold(real)
-    return any(place[: len(known)] == known for known in _places(paths))
-
-
-def _is_inside(parent: int, name: str, paths: Sequence[str]) -> bool:
-    """Whether the thing of that name, or a folder above it, is what one of the paths names."""
-    things = {_identify(os.path.realpath(path)) for path in paths} - {None}
+    if any(place[: len(names)] == names for names in map(_fold, known.values())):
+        return True
+    name = posixpath.basename(real)
+    things = {_identify(target) for target in known.values()} - {None}
     if _identify(name, parent) in things or not things.isdisjoint(_way_up(parent)):
         return True
-    namesakes = (path for path in paths if _fold(posixpath.basename(path)) == _fold(name))
-    return any(_identify(_parent_of(path)) == _identify(".", parent) for path in namesakes)
-
-
-def _places(paths: Iterable[str]) -> Iterator[tuple[str, ...]]:
-    for path in paths:
-        yield _fold(os.path.realpath(path))
-        yield _fold(posixpath.join(_parent_of(path), posixpath.basename(path)))
+    folders = (posixpath.dirname(path) for path in known if _fold(posixpath.basename(path)) == _fold(name))
+    return any(_identify(os.path.realpath(folder)) == _identify(".", parent) for folder in folders)
 
 
 def _links_in(folder: str) -> list[str]:
@@ -78,10 +78,6 @@ def _links_in(folder: str) -> list[str]:
         if error.errno in _NOTHING_THERE:
             return []
         raise
-
-
-def _parent_of(path: str) -> str:
-    return os.path.realpath(posixpath.dirname(path))
 
 
 def _way_up(folder: int) -> Iterator[Identity | None]:
@@ -108,6 +104,7 @@ def _fold(path: str) -> tuple[str, ...]:
     return tuple(_fold_name(name) for name in path.split("/") if name)
 
 
+@lru_cache(maxsize=4096)
 def _fold_name(name: str) -> str:
     bare = _IGNORED.sub("", unicodedata.normalize("NFKD", name)).casefold()
     return unicodedata.normalize("NFKD", bare).rstrip(" .")
