@@ -201,3 +201,36 @@ async def test_an_address_that_fetch_would_refuse_is_refused_before_it_runs(crib
         result = await crib.call("fetch", url=url)
         assert refusal.gate == result.error.details["gate"] == "prepare"
         assert refusal.verdict.kind is result.error.kind
+
+
+@pytest.mark.parametrize("arguments", [1, "x", [1], [("a", 1)]])
+async def test_arguments_that_are_no_object_are_refused_and_never_raised(crib_of, arguments):
+    result = await crib_of(add).call("add", arguments)
+    assert result.error.kind is Kind.VALIDATION
+
+
+def test_a_function_in_place_of_the_list_of_tools_is_told(tmp_path):
+    with pytest.raises(SettingsError, match=r"write Crib\(tools=\[…\]\)"):
+        Crib(tools=add)
+
+
+async def test_what_a_file_prints_is_told_beside_its_value(crib_of, project):
+    (project / "tools" / "chatty.py").write_text(
+        'import sys\ndef chatty(n: int) -> int:\n    """Talk."""\n    print("out")\n'
+        '    print("err", file=sys.stderr)\n    return n\n'
+    )
+    result = await crib_of(project=project).call("chatty", n=1)
+    assert result.value == 1
+    assert result.meta["stdout"] == "out\n"
+    assert result.meta["stderr"] == "err\n"
+
+
+async def test_a_workspace_may_be_called_whatever_its_owner_likes(crib_of, tmp_path):
+    root = tmp_path / "secret-plans"
+    root.mkdir()
+    (root / "notes.md").write_text("hello")
+    (root / "secrets.yaml").write_text("no")
+    crib = crib_of(project=root)
+    assert (await crib.call("list_files", path=".")).ok
+    assert (await crib.call("read_file", path="notes.md")).value == "hello"
+    assert (await crib.call("read_file", path="secrets.yaml")).error.kind is Kind.BLOCKED

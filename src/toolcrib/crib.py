@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import cached_property
+from collections.abc import Mapping
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ from toolcrib.runners.function import FunctionRunner
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Coroutine, Iterable, Mapping
+    from collections.abc import Callable, Coroutine, Iterable
     from types import TracebackType
     from typing import Self, TypeVar
 
@@ -106,7 +107,9 @@ class Crib:
         if type(name) is Call:
             return self._pipeline.call(name)
         if arguments is not None:
-            more = {**arguments, **more}
+            # What is no mapping is refused like any other wrong argument, and not raised here.
+            given: object = arguments
+            more = {**arguments, **more} if isinstance(given, Mapping) else arguments  # type: ignore[assignment]  # see above
         return self._pipeline.call_simply(name, more, self.caller)  # type: ignore[arg-type]  # what is no Call is a name
 
     def call_sync(self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object) -> Result:
@@ -328,7 +331,7 @@ class Crib:
         runs_here = bool(self.settings.modules or self.settings.rule_modules)
         jail = Jail(
             workspace,
-            is_sensitive=is_sensitive,
+            is_sensitive=partial(is_sensitive, root=str(workspace)),
             # What would be obeyed, or run, at the next start is not for tools to write.
             protected=ours,
             protected_endings=CODE_ENDINGS if runs_here else (),
@@ -358,6 +361,8 @@ class Crib:
         return rules
 
     def _fill_catalog(self, tools: Iterable[Callable[..., object] | BaseTool | Tool]) -> Catalog:
+        if callable(tools):
+            raise SettingsError("tools is a list: write Crib(tools=[…])")
         catalog = Catalog(self.settings.disabled, self.settings.where("disabled"))
         for tool in tools:
             catalog.add(as_tool(tool))

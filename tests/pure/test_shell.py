@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.pure.shell import MAX_COMMANDS, MAX_DEPTH, MAX_LENGTH, UNKNOWN, read_commands
+from toolcrib.pure.shell import GLOB, MAX_COMMANDS, MAX_DEPTH, MAX_LENGTH, UNKNOWN, read_commands
 
 
 def spoken(line: str) -> list[list[str]]:
@@ -374,6 +374,49 @@ def test_quoted_words_are_read_back_exactly(words):
     (first, *_) = read_commands(shlex.join(["echo", *words]))
     assert [word.text for word in first.words] == ["echo", *words]
     assert all(word.certain for word in first.words)
+
+
+@pytest.mark.parametrize(
+    ("line", "outlines"),
+    [
+        ("see a", {"a"}),
+        ("see $x", {UNKNOWN}),
+        ("see a*[b-c]/$x", {f"a{GLOB}{GLOB}/{UNKNOWN}"}),
+        ("x=a; see $x/y", {"a/y"}),
+        ("see $x; x=a", {"a"}),
+        ("x=a; x=b; see $x", {"a", "b"}),
+        ("for x in a b*; do see $x; done", {"a", f"b{GLOB}"}),
+        ("x='a b?'; see $x", {f"a b{GLOB}", "a", f"b{GLOB}"}),
+        ("x=a; y=$x/b; z=$y/c; see $z", {"a/b/c"}),
+        ("x=a; x=$x/b; see $x", {UNKNOWN}),
+        ("x=a; x+=b; see $x", {"a", "b", UNKNOWN}),
+        ("x=a; read x; see $x", {"a", UNKNOWN}),
+        ("x=a; printf -v x %s b; see $x", {"a", UNKNOWN}),
+        ("x=a; see ${x%b}", {UNKNOWN}),
+        ("see $HOME/a $PWD", {"~/a"}),
+        ("HOME=/b; see $HOME/a", {"/b/a"}),
+        ("see $((1 + 1))$?", {"00"}),
+        ("see $(date)", {UNKNOWN}),
+        ("x={a,b}; see {a,b}", {UNKNOWN}),
+        ("ls | xargs -I% see %", {GLOB}),
+        ("ls | xargs -I% see %/a", {f"{UNKNOWN}/a"}),
+        ("cut x | xargs see", {UNKNOWN}),
+    ],
+)
+def test_an_outline_holds_what_the_line_says_of_its_variables(line, outlines):
+    (command,) = [command for command in read_commands(line) if command.name == "see"]
+    assert set(command.words[1].outlines) == outlines
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "p=a;" + "p=$p$p;" * 400,
+        "for f in " + " ".join(f"a{number}" for number in range(31)) + "; do " + "cat $f/x;" * 400 + " done",
+    ],
+)
+def test_variables_that_grow_are_refused(line):
+    assert outcome(line) == "refused"
 
 
 WORD_PARTS = st.sampled_from(

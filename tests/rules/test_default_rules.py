@@ -52,7 +52,7 @@ def tool(parameters: dict[str, object], **facts) -> Tool:
         "trap 'rm -rf x' EXIT", "alias ls='rm -rf x'", "su -c 'rm -rf x'", "sudo --unheard-of y rm -rf x", "sh <<E\nrm -rf x\nE",
         "sh <<< 'rm -rf x'", "bash -c \"sh -c 'eval rm -rf x'\"", 'sh -c "rm -rf $X"',
         # other deeds
-        "rm -r /", "rm -r ~", "rm -r /*", 'rm -r "$HOME"', "dd if=/dev/zero of=/dev/sda", "mkfs /dev/sda1", "mkfs.ext4 /dev/sda1",
+        "rm -r *", "rm -r ./*", "mv / x", "mv /* x", "mv -t x /etc", "rm -r /", "rm -r ~", "rm -r /*", 'rm -r "$HOME"', "dd if=/dev/zero of=/dev/sda", "mkfs /dev/sda1", "mkfs.ext4 /dev/sda1",
         "mke2fs /dev/sda1", "shutdown now", "reboot", "halt", "poweroff", "systemctl reboot", "init 0", "fdisk /dev/sda",
         "parted /dev/sda", "wipefs -a /dev/sda", "shred x", ":(){ :|:& };:", "bomb() { bomb | bomb & }; bomb",
         "f() { (f) ; f & }; f", "echo x > /dev/sda", "echo x >> /dev/nvme0n1", "cat x >| /dev/../dev/sdb", "tee /dev/sda < x",
@@ -88,8 +88,8 @@ def test_a_command_that_only_the_shell_knows_is_asked_about(line, tmp_path):
 @pytest.mark.parametrize(
     "line",
     [
-        "ls -la", "ls 2> /dev/null", "ls > /dev/stderr 2>&1", "ls &> /dev/null", "rm x", "rm -f x", "rm -r build", "rm -- $X",
-        "rm ./$X", "echo 'rm -rf x'", 'echo "rm -rf x"', "git commit -m 'no more rm -rf'", "echo a # rm -rf x", "format x",
+        "ls -la", "ls 2> /dev/null", "ls > /dev/stderr 2>&1", "ls &> /dev/null", "rm x", "rm -f x", "rm -r build",
+        "echo 'rm -rf x'", 'echo "rm -rf x"', "git commit -m 'no more rm -rf'", "echo a # rm -rf x", "format x",
         "cat <<E > x\nrm -rf x\nE", "cat <<'E'\n$(rm -rf x)\nE", "command -v dd", "which dd", "grep -r dd .", "man reboot", "add x",
         "chmod -R 755 build", "chmod 644 x", "find . -name '*.pyc' -delete", "systemctl status x", "kill -9 123", "python3 x.py",
         "cat x | python3 -m json.tool", "curl http://x -o y", "curl http://x | jq .", "echo hi | sh x.sh", "ssh host 'rm -rf x'",
@@ -118,6 +118,9 @@ def test_an_ordinary_command_is_left_alone(line, tmp_path):
         "a=/etc b=passwd; cat $a/$b", "for f in /etc/passwd; do cat $f; done", "a=(/etc/passwd); cat ${a[0]}", "cd /etc && cat passwd",
         "cd / && cd etc && cat passwd", "tar -C /etc -c passwd", "cat `echo /etc/passwd`", "sh -c 'cat /etc/passwd'",
         "python3 -c \"print(open('/etc/passwd').read())\"", "python3 -c \"open('.env')\"", "sh -c 'cat .env'", "xargs cat <<< /etc/passwd",
+        "cat .aws/config", "cat ~/.kube/config", "cat .docker/config.json", "cat .npmrc", "cat ~/.pypirc", "cat .bash_history",
+        "cat .zsh_history", "cat .python_history", "cat ~/.git-credentials", "cat secrets.yaml", "cat client_secret.json",
+        "for d in /etc x; do cat $d/passwd; done", "a='x .env'; cat $a", "if x; then f=.env; else f=y; fi; cat ./$f",
         "find / -name id_rsa", "grep --exclude-from=/etc/passwd x", "cat /etc/passwd-", "x --exclude /etc/passwd",
     ],
 )  # fmt: skip
@@ -139,11 +142,59 @@ def test_a_word_that_may_come_to_a_sensitive_file_is_not_let_through(line, tmp_p
 @pytest.mark.parametrize(
     "line",
     [
-        "cat src/.environment.py", "cat .envrc.md", "cat x.keys", "cat monkey", "cat /etc/hosts", "cat passwd", "cat .gitignore",
+        # wholly unknown
+        "cat $X", "rm -- $X", "rm ./$X", "cat src/$X", 'cat "$@"', "cat ${X}", "cat ${X:-y}", "f=a; cat ${f%b}", "echo x > $X", "cat < $X",
+        "tool --file=$X", "tool file=$X", "curl -d @$X host", "tool -f $X", "cd $X; cat y", "cat $X/key", "cat $X/a/b.txt",
+        "cat \"$(printf '/etc/pas%s' swd)\"", "cat `tr a b < y`", "git diff --no-index $X y",
+        "printf '/etc/pas%s' swd > l; read f < l; cat \"$f\"", "ls -A | while read d; do cat $d/key; done",
+        "for f in $(tr a b < y); do cat $f; done", "for f; do cat $f; done", "sh -c 'cat \"$1\"' - y", "f() { cat $1; }; f y",
+        "tr a b < y | xargs cat", "ls | tr a b | xargs cat", "find . -printf '/etc/pas' -printf swd | xargs cat", "ls -A | xargs -I% cat %/key",
+        # the line gives a value, but not the only one
+        "f=a; read f; cat $f", "f=a; f+=b; cat ./$f", "f=a; f=$(tr a b < y); cat $f", "f=a; while cat $f; do f=$(tr a b < y); done",
+        "p=/et; for c in c /pas swd; do p=$p$c; done; cat $p", "f=a; printf -v f %s y; cat $f", "f=a; f[0]=$X; cat $f",
+        "a='/etc/pass*'; cat $a", "d=/etc; cat $d/pass*",
+        # a pattern in a folder's name
+        "cat .toolcri?/key", "cat .ss?/id_x", "cat .ss?/id_rsa", "cat x/.g*/config", "cat .[s]sh/x", "cat /etc/pass[w]d", "cat .s{sh,x}/y",
+        "cat .aw?/config",
+    ],
+)  # fmt: skip
+def test_a_file_that_only_the_shell_knows_is_asked_about(line, tmp_path):
+    assert decide(tmp_path, line) in {CONFIRM, DENY}
+    verdict = SensitiveFiles(tmp_path)(None, Call(name="shell", arguments={"command": line}))
+    assert (verdict.decision, verdict.rule) in {(CONFIRM, "sensitive_files"), (DENY, "sensitive_files")}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "echo $X", "printf '%s' $X", 'test -n "$X" && ls', '[ "$X" = y ] || ls', "[[ $X ]]", "export A=$X", "read x", "x=$(date)", "local x=$1",
+        "exit $?", "kill $!", "sleep $X", "mkdir -p $X", "shift $X", "echo ${X:-y} > out.txt", "cat <<< $X", 'git commit -m "$(cat msg)"',
+        'git commit -am "$X"', "dir=src; ls $dir", "dir=src; cat $dir/main.txt > $dir/key", "f=a.py; cat ${f}", "a=src; b=$a/x; cat $b/y",
+        "for f in a.py b.py; do wc -l $f; done", "for f in *; do wc -l $f; done", "for f in src/*.py; do cat $f; done",
+        "for d in a b; do for f in x y; do cat $d/$f; done; done", "cat $X/main.py", "tar czf backup-$(date +%F).tar.gz src",
+        "sed -i 's/a/b/' x", 'sed "s/$a/$b/" x', "ls $HOME", "cat $PWD/x.txt", "cat ~/x", "diff <(sort a) <(sort b)", "cat $((1 + 2)).txt",
+        "for ((i=0;i<3;i++)); do cat $i; done", "ls | xargs wc -l", "find . -name '*.py' | xargs grep x", "git ls-files | xargs wc",
+        "OPTIONS='-l -a'; ls $OPTIONS", "cat */config", "cat *rc", "cat */*.txt", "cat src/[a-z]*.py", "cat {a,b}.py", "cat .github/*.yml",
+    ],
+)  # fmt: skip
+def test_a_computed_word_that_names_no_sensitive_file_is_left_alone(line, tmp_path):
+    assert decide(tmp_path, line) is ALLOW
+
+
+@pytest.mark.parametrize("line", ["rm -- $X", "rm ./$X"])
+def test_a_computed_file_is_no_option_of_rm(line):
+    assert DangerousCommands()(None, Call(name="shell", arguments={"command": line})).decision is ALLOW
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cat src/secret_manager.py", "cat .env.example", "cat .env.sample", "cat .env.template", "cat secrets.yaml.example",
+        "cat docs/secrets.md", "cat credentials.go", "mv x ~", "mv a b", "mv -t src a", "rm *", "rm -r build/*", "cat src/.environment.py", "cat .envrc.md", "cat x.keys", "cat monkey", "cat /etc/hosts", "cat passwd", "cat .gitignore",
         "git clone https://example.org/x.git", "curl https://example.org/secrets.json", "jq '.key' x.json", "grep -rn secret src",
         "python3 -c 'import secrets; print(secrets.token_hex())'", "pip install secretstorage==3.3", "cat *", "cat *.json", "ls src/*",
         "git commit -m 'ignore .env, rotate the secret. See docs/x.md'", "find . -not -path './.git/*'", "find . ! -name .env",
-        "grep -r --exclude-dir=.git x .", "rsync --exclude .env a b", "kubectl get secrets", "cat id_generator.py", "cat $X",
+        "grep -r --exclude-dir=.git x .", "rsync --exclude .env a b", "kubectl get secrets", "cat id_generator.py",
         "cat <<E > notes\nsee /etc/passwd\nE", "echo environ",
     ],
 )  # fmt: skip
@@ -173,6 +224,20 @@ def test_a_command_that_only_looks_like_it_is_left_alone(line, tmp_path):
         {"anything": "/etc/passwd"},
         {"anything": ["a", {"b": ("c", "./x/.env")}]},
         {"anything": {"/etc/passwd": 1}},
+        {"/etc/passwd": 1},
+        {"file_name": ".env"},
+        {"fileName": ".env"},
+        {"FileName": ".env"},
+        {"FILE_NAME": ".env"},
+        {"file-name": ".env"},
+        {"pathname": ".env"},
+        {"filename1": ".env"},
+        {"file2name": ".env"},
+        {"t": "x y/../../../../../../../../../../../../etc/passwd"},
+        {"x": " /etc/passwd"},
+        {"path": "\t/etc/passwd\n"},
+        {"path": ".env.local"},
+        {"path": "client_secret.json"},
         {"anything": "a/b/credentials"},
         {"command": ["cat", "/etc/passwd"]},
         {"command": "cat passwd", "cwd": "/etc"},
@@ -191,6 +256,12 @@ def test_a_path_argument_is_judged_at_any_depth(arguments, tmp_path):
     "arguments",
     [
         {"path": "src/.environment.py"},
+        {"path": "src/secret_manager.py"},
+        {"path": ".env.example"},
+        {"path": "src/**/*.py"},
+        {"path": "*"},
+        {"file_description": ".env"},
+        {"profile": ".env"},
         {"path": "README.md", "content": "/etc/passwd"},
         {"path": "notes.txt", "content": "the format is: rm -rf / and .env"},
         {"text": ["/etc/passwd"], "file_content": "~/.ssh/id_rsa", "query": "/etc/shadow", "message": "x/.env"},
@@ -202,6 +273,39 @@ def test_a_path_argument_is_judged_at_any_depth(arguments, tmp_path):
 )
 def test_free_text_and_harmless_values_are_left_alone(arguments, tmp_path):
     assert RuleEngine(workspace=tmp_path).judge(None, Call(name="write_file", arguments=arguments)).decision is ALLOW
+
+
+@pytest.mark.parametrize(
+    "path", ["/etc/pass*", "/etc/pass[w]d", "/etc/{passwd,x}", ".ss?/x", "x/.en*", "x/*.pe?", ".toolcri?/key"]
+)
+def test_a_pattern_in_a_path_that_may_come_to_a_sensitive_file_is_asked_about(path, tmp_path):
+    verdict = SensitiveFiles(tmp_path)(None, Call(name="t", arguments={"path": path}))
+    assert verdict.decision is CONFIRM
+    assert verdict.reason == f"rule 'sensitive_files': {path!r} in path may come to a sensitive file"
+
+
+def test_the_name_of_the_workspace_itself_does_not_count(tmp_path):
+    workspace = tmp_path / ".git" / "my-secret-plans"
+    workspace.mkdir(parents=True)
+    rule = SensitiveFiles(workspace)
+    judged = {
+        path: rule(None, Call(name="list_files", arguments={"path": path})).decision
+        for path in (
+            ".",
+            str(workspace),
+            "x.txt",
+            str(workspace / "x.txt"),
+            "a/secret.txt",
+            ".env",
+            ".git/x",
+            "..",
+            "../x",
+        )
+    }
+    inside = {".": ALLOW, str(workspace): ALLOW, "x.txt": ALLOW, str(workspace / "x.txt"): ALLOW}
+    assert judged == {**inside, "a/secret.txt": DENY, ".env": DENY, ".git/x": DENY, "..": DENY, "../x": DENY}
+    assert rule(None, Call(name="shell", arguments={"command": "ls . && cat ./x.txt"})).decision is ALLOW
+    assert SensitiveFiles(Path("/etc"))(None, Call(name="t", arguments={"path": "passwd"})).decision is DENY
 
 
 @pytest.mark.spec("S4-19")
@@ -247,6 +351,58 @@ def test_a_script_is_a_command_only_for_a_tool_that_runs_shells(tmp_path):
     open_schema: dict[str, object] = {"type": "object"}
     assert engine.judge(tool(open_schema), call).decision is ALLOW
     assert engine.judge(tool(open_schema, requires=frozenset({"shell.execute"})), call).decision is DENY
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"cmdline": "rm -rf x"},
+        {"code": "rm -rf x"},
+        {"bash": "rm -rf x"},
+        {"run": "rm -rf x"},
+        {"run": "reboot"},
+        {"argv": ["rm", "-rf", "x"]},
+        {"run": ["rm", "-rf", "x"]},
+        {"steps": ["ls", "rm -rf x"]},
+        {"command": {"argv": ["rm", "-rf", "x"]}},
+        {"command": [["rm", "-rf", "x"]]},
+        {"command": [{"argv": ["rm", "-rf", "x"]}]},
+        {"command": "rm", "args": "-rf x"},
+        {"program": "rm", "args": ["-rf", "x"]},
+        {"program": "/bin/rm", "args": ["-rf", "x"]},
+        {"program": "rm", "extraArgs": "-rf x"},
+        {"path": "rm -rf x"},
+        {"cwd": "x; rm -rf x"},
+        {"files": ["rm", "-rf", "x"]},
+        {"anything": "it's"},
+        {"steps": ["ls", "rm -rf x\necho 'open"]},
+        {"args": "rm -rf x"},
+    ],
+)
+def test_a_tool_that_runs_shells_takes_commands_under_any_name(arguments):
+    runs_shells = tool({"type": "object"}, requires=frozenset({"shell.execute"}))
+    assert DangerousCommands()(runs_shells, Call(name="sample", arguments=arguments)).decision is DENY
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"command": "ls", "cwd": "/srv/Bob's files (old)"},
+        {"command": "ls", "path": "/srv/it's"},
+        {"command": "echo", "args": ["it's", "a; rm -rf x"]},
+        {"command": ["echo", "it's"], "cwd": "src"},
+        {"command": "ls", "description": "rm -rf x isn't it"},
+        {"command": "ls", "timeout": "5", "shell": "/bin/bash"},
+        {"command": "ls", "messages": ["rm", "-rf", "x"]},
+        {"run": ["man", "reboot"]},
+        {"command": "ls", "reboot": False},
+    ],
+)
+def test_the_other_arguments_of_a_tool_that_runs_shells_need_not_be_commands(arguments):
+    runs_shells = tool({"type": "object"}, requires=frozenset({"shell.execute"}))
+    call = Call(name="sample", arguments=arguments)
+    for rule in (DangerousCommands(), SensitiveFiles(Path("/srv")), SafetyRule("mine", ["curl"])):
+        assert rule(runs_shells, call).decision is ALLOW
 
 
 @pytest.mark.parametrize("words", [["rm", "-rf", "x"], ["rm -rf x"], ["sh", "-c", "rm -rf x"], ("kill", "-9", -1)])
@@ -322,6 +478,13 @@ def test_the_rules_stay_off_the_way_of_tools_that_take_only_numbers(schema, conc
         ("/srv/.toolcrib/index", True),
         ("/srv/a.PEM", True),
         ("/srv/.pem", False),
+        ("/srv/.aws/config", True),
+        ("/srv/config", False),
+        ("/srv/.env.local", True),
+        ("/srv/.env.example", False),
+        ("/srv/.git/secret.py", True),
+        ("/srv/secrets.sh", True),
+        ("/srv/id_rsa.example", True),
         ("/srv/readme", False),
     ],
 )

@@ -27,18 +27,22 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Argument:
-    """One string of a call, with its place in the arguments and the nearest name above it."""
+    """One string of a call, with its place in the arguments and the nearest name above it.
+
+    `sure` is false where something else may just as well be read as a command; then it need not be readable as one.
+    """
 
     place: str
     name: str
     text: str
     role: Role
+    sure: bool = True
 
 
 COMMAND_NAMES = frozenset({"command", "cmd"})
 LISTS_OF_COMMANDS = frozenset({"commands", "cmds"})
 SHELL_NAMES = COMMAND_NAMES | {"script", "line"}
-ARGUMENT_VECTORS = ("args", "arguments", "argv")
+ARGUMENT_VECTORS = frozenset({"args", "arguments", "argv", "params", "parameters", "options", "flags"})
 PATH_NAMES = frozenset(
     [
         "path",
@@ -47,6 +51,8 @@ PATH_NAMES = frozenset(
         "files",
         "filename",
         "filenames",
+        "pathname",
+        "pathnames",
         "filepath",
         "filepaths",
         "cwd",
@@ -95,12 +101,17 @@ TEXT_NAMES = frozenset(
         "reason",
     ]
 )
-CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+KEY_MARK = " (its name)"
+WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+")
 URL = re.compile(r"(?i)(?!file:)[a-z][a-z0-9+.-]*://")
+SHELL_LETTERS = re.compile(r"[\s;&|<>$`(){}*?\[\]'\"!#]")
 
 
 def read_arguments(tool: Tool | None, call: Call) -> list[Argument]:
-    """Every string of the call, at any depth, each container once under each name; a list of words for a command is one command."""
+    """Every string of the call, at any depth, each container once under each name; a list of words for a command is one command.
+
+    A tool that runs shells may run whatever it is given: there all but free text is read as a command as well.
+    """
     runs_shell = tool is not None and "shell.execute" in tool.requires
     found: list[Argument] = []
     waiting: list[tuple[str, str, object]] = [("", "", call.arguments)]
@@ -109,7 +120,7 @@ def read_arguments(tool: Tool | None, call: Call) -> list[Argument]:
         place, name, value = waiting.pop()
         text = _as_text(value)
         if text is not None:
-            found.append(Argument(place=place, name=name, text=text, role=_role(name, text, runs_shell=runs_shell)))
+            found.extend(_readings(place, name, text, runs_shell=runs_shell))
         elif isinstance(value, dict | list | tuple | set | frozenset) and (id(value), name) not in seen:
             seen.add((id(value), name))
             found.extend(_argument_vector(place, name, value, runs_shell=runs_shell))
@@ -117,44 +128,74 @@ def read_arguments(tool: Tool | None, call: Call) -> list[Argument]:
     return found
 
 
-def last_part(name: str) -> str:
-    """The word of a name that says what it holds: `outputFile` and `output_file` hold a file."""
-    return CAMEL.sub("_", name).replace("-", "_").lower().rpartition("_")[2]
+def name_words(name: str) -> list[str]:
+    """The words of a name, the last one first, because it says most: `outputFile`, `output_file2` and `file-name` hold a file."""
+    return [word.lower() for word in reversed(WORDS.findall(name))]
+
+
+def looks_like_a_path(text: str) -> bool:
+    """Whether a string with no telling name is judged as a path."""
+    plain = text.strip().replace("\\", "/")
+    if plain.startswith(("/", "~", "./", "../")):
+        return True
+    if "/" not in plain or URL.match(plain):
+        return False
+    return ".." in plain.split("/") or not any(letter.isspace() for letter in plain)
+
+
+def _readings(place: str, name: str, text: str, *, runs_shell: bool) -> Iterator[Argument]:
+    """What a string is by its name and looks, and the command that it may be to a tool that runs shells."""
+    role = _role(name, text, runs_shell=runs_shell)
+    yield Argument(place=place, name=name, text=text, role=role)
+    if not runs_shell or role in {Role.COMMAND, Role.TEXT} or _is_key(place):
+        return
+    is_item, is_operand = place.endswith("]"), role is Role.PATH or _is_vector(name)
+    if (is_item and _is_vector(name)) or ((is_item or is_operand) and SHELL_LETTERS.search(text) is None):
+        return  # a word among others, or alone; its list or its program is read with it
+    yield Argument(place=place, name=name, text=text, role=Role.COMMAND, sure=not is_operand)
 
 
 def _inside(place: str, name: str, value: object) -> Iterator[tuple[str, str, object]]:
     if isinstance(value, dict):
         for key, item in value.items():
             inner = _join(place, key)
-            if place:
-                yield f"{inner} (its name)", name, key
+            yield f"{inner}{KEY_MARK}", name, key
             yield inner, str(key), item
     elif isinstance(value, list | tuple | set | frozenset):
         # Words of one command are judged together; alone, `-c` or `/etc` would be taken for commands.
-        inner_name = "" if _is_command(name) else name
+        inner_name = "args" if _is_command(name) else name
         for position, item in enumerate(value):
             yield f"{place}[{position}]", inner_name, item
 
 
 def _argument_vector(place: str, name: str, value: object, *, runs_shell: bool) -> Iterator[Argument]:
-    """The commands that are written as a list of words, or as a program beside the list of its arguments."""
-    if isinstance(value, list | tuple) and _is_command(name):
+    """The commands that are written as a list of words, or as a program beside its arguments."""
+    if isinstance(value, list | tuple) and (_is_command(name) or (runs_shell and _named_role(name) is not Role.TEXT)):
         words = _words(value)
         text = words[0] if len(words) == 1 else shlex.join(words)
-        yield Argument(place=place, name=name, text=text, role=Role.COMMAND)
+        yield Argument(place=place, name=name, text=text, role=Role.COMMAND, sure=_is_command(name))
     if isinstance(value, dict):
         yield from _program_beside_arguments(place, value, runs_shell=runs_shell)
 
 
 def _program_beside_arguments(place: str, value: Mapping[object, object], *, runs_shell: bool) -> Iterator[Argument]:
+    vectors = [(str(key), _spoken(rest)) for key, rest in value.items() if _is_vector(str(key))]
     for key, program in value.items():
-        if not isinstance(program, str) or _role(str(key), program, runs_shell=runs_shell) is not Role.COMMAND:
+        if not isinstance(program, str) or _is_vector(str(key)):
             continue
-        for name in ARGUMENT_VECTORS:
-            rest = value.get(name)
-            if isinstance(rest, list | tuple) and rest:
-                text = f"{program} {shlex.join(_words(rest))}"
-                yield Argument(place=f"{_join(place, key)} with {name}", name=str(key), text=text, role=Role.COMMAND)
+        role = _role(str(key), program, runs_shell=runs_shell)
+        if role is not Role.COMMAND and not (runs_shell and role is not Role.TEXT):
+            continue
+        for name, rest in vectors:
+            if rest:
+                where = f"{_join(place, key)} with {name}"
+                sure = role is Role.COMMAND
+                yield Argument(place=where, name=str(key), text=f"{program} {rest}", role=Role.COMMAND, sure=sure)
+
+
+def _spoken(rest: object) -> str:
+    """Arguments as they would be written behind the program."""
+    return shlex.join(_words(rest)) if isinstance(rest, list | tuple) else _as_text(rest) or ""
 
 
 def _as_text(value: object) -> str | None:
@@ -174,24 +215,33 @@ def _words(items: Sequence[object]) -> list[str]:
     return [text for text in texts if text is not None]
 
 
+def _is_key(place: str) -> bool:
+    return place.endswith(KEY_MARK)
+
+
 def _is_command(name: str) -> bool:
-    return last_part(name) in COMMAND_NAMES
+    return _named_role(name) is Role.COMMAND and LISTS_OF_COMMANDS.isdisjoint(name_words(name))
+
+
+def _is_vector(name: str) -> bool:
+    return not ARGUMENT_VECTORS.isdisjoint(name_words(name)[:1])
 
 
 def _role(name: str, text: str, *, runs_shell: bool) -> Role:
-    last = last_part(name)
-    if last in COMMAND_NAMES | LISTS_OF_COMMANDS or (runs_shell and last in SHELL_NAMES):
-        return Role.COMMAND
-    if last in PATH_NAMES:
-        return Role.PATH
-    if last in TEXT_NAMES:
-        return Role.TEXT
+    role = _named_role(name, runs_shell=runs_shell)
+    if role is not Role.VALUE:
+        return role
     return Role.PATH if looks_like_a_path(text) else Role.VALUE
 
 
-def looks_like_a_path(text: str) -> bool:
-    """Whether a string with no telling name is judged as a path."""
-    plain = text.replace("\\", "/")
-    if plain.startswith(("/", "~", "./", "../")):
-        return True
-    return "/" in plain and not URL.match(plain) and not any(letter.isspace() for letter in plain)
+def _named_role(name: str, *, runs_shell: bool = False) -> Role:
+    """What the last telling word of a name says."""
+    commands = COMMAND_NAMES | LISTS_OF_COMMANDS | (SHELL_NAMES if runs_shell else frozenset())
+    for word in name_words(name):
+        if word in commands:
+            return Role.COMMAND
+        if word in PATH_NAMES:
+            return Role.PATH
+        if word in TEXT_NAMES:
+            return Role.TEXT
+    return Role.VALUE

@@ -104,7 +104,8 @@ class DangerousCommands:
         try:
             commands = read_commands(argument.text)
         except ToolError as error:
-            yield unreadable(argument.place, error, rule=self.name, where=self.where)
+            if argument.sure:
+                yield unreadable(argument.place, error, rule=self.name, where=self.where)
             return
         for command in commands:
             danger = _danger(command)
@@ -146,11 +147,9 @@ def _danger_by_name(name: str, command: Command) -> str:
             return (
                 "runs rm, recursive and forced" if forced else "runs rm, recursive, on a folder that holds everything"
             )
-    if name in OWNERS and _has(options, "R", "--recursive") and any(_is_root(word, SYSTEM_ROOTS) for word in operands):
-        return f"runs {name}, recursive, on a folder of the system"
     texts = {word.text for word in command.arguments}
-    if name == "find" and "-delete" in texts and any(_is_root(word, SYSTEM_ROOTS) for word in operands):
-        return "runs find -delete on a folder of the system"
+    if any(_is_root(word, SYSTEM_ROOTS) for word in _changed(name, options, operands, texts)):
+        return f"runs {name} on a folder of the system"
     if (name == "systemctl" and texts & SYSTEM_VERBS) or (name == "init" and texts & {"0", "6"}):
         return f"runs {name} to stop the machine"
     if name == "kill" and "-1" in {word.text for word in command.words[2:]}:
@@ -202,8 +201,16 @@ def _is_downloaded(word: Word) -> bool:
 
 
 def _is_root(word: Word, roots: frozenset[str]) -> bool:
-    text = word.text.removesuffix("*") or word.text
+    text = word.text.removesuffix("*") or ("." if word.text else "")
     return re.sub("^/+", "/", posixpath.normpath(text)) in roots if text else False
+
+
+def _changed(name: str, options: list[str], operands: list[Word], texts: set[str]) -> list[Word]:
+    """What the command changes with all that is in it; the last operand of mv is where it puts the others."""
+    if name == "mv":
+        return operands if _has(options, "t", "--target-directory") else operands[:-1]
+    changes = (name in OWNERS and _has(options, "R", "--recursive")) or (name == "find" and "-delete" in texts)
+    return operands if changes else []
 
 
 def _split(command: Command) -> tuple[list[str], list[Word]]:

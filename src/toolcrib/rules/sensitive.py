@@ -5,14 +5,23 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from toolcrib.model.errors import ToolError
 from toolcrib.model.verdict import Verdict, confirm, deny
 from toolcrib.pure.schema.words import holds_text
-from toolcrib.pure.shell import Command, Word, read_commands
-from toolcrib.rules.arguments import URL, Argument, Role, last_part, read_arguments
-from toolcrib.rules.paths import could_be_sensitive, expand_home, is_sensitive, is_unmistakable, spellings
+from toolcrib.pure.shell import GLOB, UNKNOWN, Command, Word, read_commands
+from toolcrib.rules.arguments import URL, Argument, Role, name_words, read_arguments
+from toolcrib.rules.paths import (
+    could_be_sensitive,
+    expand_home,
+    is_anything,
+    is_sensitive,
+    is_unmistakable,
+    pattern_outline,
+    spellings,
+)
 from toolcrib.rules.verdicts import strictest_of, unreadable
 
 if TYPE_CHECKING:
@@ -30,9 +39,58 @@ OPTION = re.compile(r"-\w(?=[/~.])|--?[\w-]*=?|\+")
 CHANGES_FOLDER = frozenset({"cd", "pushd"})
 FOLDER_OPTIONS = frozenset({"-C", "-D", "--chdir", "--directory", "--cwd"})
 FOLDER_NAMES = frozenset({"cwd", "workdir", "dir", "directory", "root"})
+NO_FILE = frozenset({"<<", "<<-", "<<<"})
 EXCLUDING = frozenset({"grep", "egrep", "fgrep", "rsync", "tar", "du", "find", "tree", "diff"})
 EXCLUDE_OPTIONS = frozenset({"--exclude", "--exclude-dir"})
 FIND_TESTS = frozenset({"-path", "-wholename", "-ipath", "-name", "-iname"})
+OPENS_NOTHING = frozenset(
+    [
+        ":",
+        "[",
+        "alias",
+        "basename",
+        "break",
+        "continue",
+        "date",
+        "declare",
+        "dirname",
+        "echo",
+        "exit",
+        "export",
+        "expr",
+        "false",
+        "getopts",
+        "hash",
+        "kill",
+        "let",
+        "local",
+        "mkdir",
+        "printf",
+        "pwd",
+        "read",
+        "readonly",
+        "return",
+        "seq",
+        "set",
+        "shift",
+        "sleep",
+        "test",
+        "touch",
+        "trap",
+        "true",
+        "type",
+        "typeset",
+        "ulimit",
+        "umask",
+        "unset",
+        "wait",
+        "which",
+    ]
+)
+MESSAGE_OPTIONS = {
+    "git": frozenset({"-m", "-am", "--message"}),
+    "gh": frozenset({"-b", "--body", "-t", "--title"}),
+}
 
 
 class SensitiveFiles:
@@ -57,26 +115,53 @@ class SensitiveFiles:
         return strictest_of(self._verdicts(read_arguments(tool, call)))
 
     def _verdicts(self, arguments: Sequence[Argument]) -> Iterator[Verdict]:
-        folders = [argument.text for argument in arguments if last_part(argument.name) in FOLDER_NAMES]
+        folders = [argument.text for argument in arguments if not FOLDER_NAMES.isdisjoint(name_words(argument.name))]
         bases = self._bases(folders[:MAX_FOLDERS])
         for argument in arguments:
             if argument.role is Role.COMMAND:
                 yield from self._judge_command(argument, folders)
-            elif argument.role is Role.PATH and any(map(is_sensitive, _spellings(argument.text, bases))):
-                yield self._denied(argument, argument.text)
+            elif argument.role is Role.PATH:
+                yield from self._judge_path(argument, bases)
+
+    def _judge_path(self, argument: Argument, bases: Sequence[str]) -> Iterator[Verdict]:
+        for text in dict.fromkeys((argument.text, argument.text.strip())):
+            if any(map(self._is_sensitive, _spellings(text, bases))):
+                yield self._denied(argument, text)
+            elif not URL.match(text) and could_be_sensitive(pattern_outline(text)):
+                yield self._asked(argument, text)
 
     def _judge_command(self, argument: Argument, folders: Sequence[str]) -> Iterator[Verdict]:
         try:
             commands = read_commands(argument.text)
         except ToolError as error:
-            yield unreadable(argument.place, error, rule=self.name, where=self.where)
+            if argument.sure:
+                yield unreadable(argument.place, error, rule=self.name, where=self.where)
             return
         bases = self._bases([*folders, *_folders(commands)][:MAX_FOLDERS])
         for word in dict.fromkeys(_words(commands)):
-            if _names_sensitive(word, bases):
+            if any(self._names_sensitive(text, bases) for text in _texts(word)):
                 yield self._denied(argument, word.text)
-            elif not word.certain and any(map(could_be_sensitive, (*_wholes(word.shape), *_pieces(word.shape)))):
+            elif not word.certain and any(map(_may_be_sensitive, word.outlines)):
                 yield self._asked(argument, word.text)
+        for word in dict.fromkeys(word for command in commands for word in _opened(command)):
+            if any(map(_may_be_anything, word.outlines)):
+                yield self._asked(argument, word.text or word.source.strip())
+
+    def _names_sensitive(self, text: str, bases: Sequence[str]) -> bool:
+        """Whether a word, a value in it or a piece of code in it names a file of the list."""
+        if any(self._is_sensitive(spelling) for whole in _wholes(text) for spelling in _spellings(whole, bases)):
+            return True
+        for piece in _pieces(text):
+            found = [spelling for spelling in _spellings(piece, bases) if self._is_sensitive(spelling)]
+            # `secrets.token_hex()` and `.key` are ordinary code: what only looks like a file must be one.
+            if any(is_unmistakable(spelling, root=self.workspace) or os.path.lexists(spelling) for spelling in found):
+                return True
+            if found and "/" in piece:
+                return True
+        return False
+
+    def _is_sensitive(self, path: str) -> bool:
+        return is_sensitive(path, root=self.workspace)
 
     def _bases(self, folders: Iterable[str]) -> list[str]:
         """Where a relative path may start: each folder from the workspace, and each from the one before it."""
@@ -95,18 +180,34 @@ class SensitiveFiles:
         return confirm(reason, rule=self.name, where=self.where, cure="confirm it, or name the files one by one")
 
 
-def _names_sensitive(word: Word, bases: Sequence[str]) -> bool:
-    """Whether a word, a value in it or a piece of code in it names a file of the list."""
-    if any(is_sensitive(spelling) for whole in _wholes(word.text) for spelling in _spellings(whole, bases)):
-        return True
-    for piece in _pieces(word.text):
-        found = [spelling for spelling in _spellings(piece, bases) if is_sensitive(spelling)]
-        # `secrets.token_hex()` and `.key` are ordinary code: what only looks like a file must be one.
-        if any(is_unmistakable(spelling) or os.path.lexists(spelling) for spelling in found):
-            return True
-        if found and "/" in piece:
-            return True
-    return False
+def _texts(word: Word) -> Iterator[str]:
+    """What the word says, and all else that it is sure to say at some time."""
+    yield word.text
+    yield from (
+        outline for outline in word.guesses if outline != word.text and UNKNOWN not in outline and GLOB not in outline
+    )
+
+
+def _may_be_sensitive(outline: str) -> bool:
+    return any(map(could_be_sensitive, (*_wholes(outline), *_pieces(outline))))
+
+
+def _may_be_anything(outline: str) -> bool:
+    value = OPTION.sub("", outline, count=1) if outline.startswith(("-", "+")) else outline
+    return any(map(is_anything, (value, value.partition("=")[2], value.lstrip("@"))))
+
+
+def _opened(command: Command) -> Iterator[Word]:
+    """The words with expansions that the command may open as files."""
+    yield from (
+        found.target for found in command.redirections if found.target.computed and found.operator not in NO_FILE
+    )
+    if command.name in OPENS_NOTHING:
+        return
+    messages = MESSAGE_OPTIONS.get(command.name, frozenset())
+    for before, word in pairwise(command.words):
+        if word.computed and before.text not in messages and word.text.partition("=")[0] not in messages:
+            yield word
 
 
 def _spellings(text: str, bases: Sequence[str]) -> list[str]:

@@ -27,7 +27,7 @@ logger = logging.getLogger("toolcrib.runners")
 PYTHON = "python"
 SECONDS_WITHOUT_CONTEXT = 30.0
 MAX_RESULT_BYTES = 8 * 1024 * 1024
-STDERR_TAIL = 2_000
+PRINTED_TAIL = 2_000
 
 
 class ScriptRunner:
@@ -77,8 +77,10 @@ class BoundScript:
         job = PythonFile(path=script.path, code=script.code, entry=script.entry, arguments=arguments)
         ended = await self._sandbox.run(job, deadline=strike_time(deadline), max_result=MAX_RESULT_BYTES)
         meta: dict[str, object] = {"sandbox": self._sandbox.report()}
+        if ended.stdout:
+            meta["stdout"] = ended.stdout.decode("utf-8", "replace")[-PRINTED_TAIL:]
         if ended.stderr:
-            meta["stderr"] = ended.stderr.decode("utf-8", "replace")[-STDERR_TAIL:]
+            meta["stderr"] = ended.stderr.decode("utf-8", "replace")[-PRINTED_TAIL:]
         try:
             return Outcome(value=self._value(ended, seconds), meta=meta)
         except ToolError as error:

@@ -39,7 +39,9 @@ class _Whole(logging.Formatter):
 
 class _OneLine(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        text = f"crib: {record.getMessage()}"
+        first, *others = record.getMessage().splitlines() or [""]
+        # Of a traceback in the message the last line says what went wrong; --verbose shows all of it.
+        text = f"crib: {first}" + (f": {others[-1].strip()}" if others else "")
         problem = record.exc_info[1] if record.exc_info else None
         if problem is not None:
             frames = traceback.extract_tb(problem.__traceback__)

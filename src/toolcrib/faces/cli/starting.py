@@ -85,7 +85,7 @@ def start_project(folder: str) -> ExitCode:
         say(f"  cd {on_one_line(folder)}")
     say("  crib call greet name=Ada")
     say("  crib list")
-    say("  pytest")
+    say("  pytest    (pip install pytest)")
     return ExitCode.DONE
 
 

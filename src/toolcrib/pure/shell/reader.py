@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 MAX_LENGTH = 16_384
 MAX_COMMANDS = 500
 MAX_DEPTH = 12
-MAX_READINGS = 4
+MAX_ROUNDS = 4
+MAX_GUESSES = 2000
 REMEMBERED_LENGTH = 1000
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
@@ -34,27 +35,8 @@ ASSIGNMENTS = frozenset({"variable_assignment", "variable_assignments"})
 SPOKEN = frozenset({"word", "number", "string", "raw_string", "concatenation", "simple_expansion", "expansion"})
 QUOTED = frozenset({"raw_string", "ansi_c_string", "comment", "heredoc_start", "heredoc_end"})
 # Where the grammar takes one of these for a command, as after `time`, it reads on at the wrong place.
-RESERVED = frozenset(
-    {
-        "{",
-        "}",
-        "if",
-        "then",
-        "else",
-        "elif",
-        "fi",
-        "do",
-        "done",
-        "while",
-        "until",
-        "for",
-        "case",
-        "esac",
-        "select",
-        "function",
-        "[[",
-    }
-)
+CONDITIONS = frozenset({"if", "then", "elif", "else", "fi", "case", "esac", "[["})
+RESERVED = CONDITIONS | {"{", "}", "function", "for", "select", "while", "until", "do", "done"}
 NOT_ONLY_A_CONDITION = frozenset("\n#\\'\"`")
 BASH_ALONE = {"((": "", "[[": ": "}  # what stands before the text for a shell that does not know the bracket
 SETTERS = frozenset({"read", "mapfile", "readarray", "getopts", "printf", "unset"})
@@ -69,7 +51,7 @@ def read_commands(text: str) -> tuple[Command, ...]:
 def _read(text: str) -> tuple[Command, ...]:
     """Read until every variable is known by all that it is given; one that grows with each reading is unknown."""
     values: dict[str, set[str]] = {}
-    for _ in range(MAX_READINGS):
+    for _ in range(MAX_ROUNDS):
         reader = _Reader(values)
         reader.read(Code(plain(text)), _Place(), depth=0)
         if reader.given == values:
@@ -102,6 +84,7 @@ class _Reader:
         self.variables: dict[str, Word] = {}
         self.values = values
         self.given: dict[str, set[str]] = {}
+        self.guesses = 0
 
     def read(self, code: Code, place: _Place, *, depth: int) -> None:
         """Collect what the code runs."""
@@ -142,6 +125,10 @@ class _Reader:
             raise unreadable(f"{command.words[0].text!r} stands where a command was expected")
         if len(self.found) >= MAX_COMMANDS:
             raise unreadable(f"it holds more than {MAX_COMMANDS} commands")
+        spoken = (*command.words, *(assignment.value for assignment in command.assignments))
+        self.guesses += sum(len(word.guesses) - 1 for word in spoken if word.guesses)
+        if self.guesses > MAX_GUESSES:
+            raise unreadable(f"its variables can come to more than {MAX_GUESSES} words")
         self.found.append(command)
 
 

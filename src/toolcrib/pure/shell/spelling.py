@@ -21,10 +21,12 @@ GLOB_LETTERS = frozenset("*?[")
 OPEN_BRACE, CLOSE_BRACE = "\x01", "\x02"  # unquoted braces while a word is put together; a command line holds neither
 BRACES = re.compile(f"{OPEN_BRACE}[^{OPEN_BRACE}{CLOSE_BRACE}]*(?:,|\\.\\.)[^{OPEN_BRACE}{CLOSE_BRACE}]*{CLOSE_BRACE}")
 GLOBS = re.compile(r"[*?\[]")
+BRACKETS = re.compile(f"{GLOB}[^/{GLOB}{UNKNOWN}\\]]*\\]")  # what a glob letter leaves of `[a-z]`
 IN_QUOTES = re.compile(r'\\([$`"\\\n])')
 ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|[0-7]{1,3}|c.|.)", re.DOTALL)
 NAMED_ESCAPES = {"n": "\n", "t": "\t", "e": "\x1b", "E": "\x1b", "a": "\a", "b": "\b", "f": "\f", "r": "\r", "v": "\v"}
 MAX_OUTLINES = 32
+MAX_GUESS = 16_384  # variables that hold each other twice grow without end
 # What the shell itself sets; a place of its own, or a number.
 PRESET = {
     "HOME": "~",
@@ -161,6 +163,8 @@ class _Draft:
         self.values.append(values)
 
     def finish(self) -> Word:
+        if sum(map(len, self.said)) > MAX_GUESS:
+            raise unreadable(f"a word comes to more than {MAX_GUESS} letters")
         shape, braces = _without_braces("".join(self.shape))
         return Word(
             text="".join(self.said),
@@ -171,9 +175,11 @@ class _Draft:
         )
 
     def _outlines(self) -> tuple[str, ...]:
-        if math.prod(map(len, self.values)) > MAX_OUTLINES:
+        longest = sum(max(map(len, values)) for values in self.values)
+        if longest > MAX_GUESS or math.prod(map(len, self.values)) > MAX_OUTLINES:
             return (UNKNOWN,)
-        return tuple(dict.fromkeys(_without_braces("".join(parts))[0] for parts in product(*self.values)))
+        spelled = (_without_braces("".join(parts))[0] for parts in product(*self.values))
+        return tuple(dict.fromkeys(BRACKETS.sub(GLOB, outline) for outline in spelled))
 
 
 def _bare_shape(letter: str) -> str:

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 # A program that lists what is there gives as much as a glob does, unless its words hide something.
-LISTS_FILES = re.compile(r"\s*(?:find|fd|ls|rg|grep|git (?:ls-files|diff|grep))\b[^|;&`$()<>%\\]*\|\s*")
+LISTS_FILES = re.compile(
+    r"\s*(?:find(?!.*-f?printf)|fd|ls|(?:rg|grep) -[a-zA-Z]*l|git ls-files)\b[^|;&`$()<>%\\]*\|\s*"
+)
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 
@@ -275,10 +277,9 @@ def _replaced_mark(words: Sequence[Word]) -> str | None:
 def _filled(word: Word, mark: str, given: Word) -> Word:
     if mark not in word.text:
         return word
-    guesses = tuple(word.text.replace(mark, outline) for outline in given.outlines)
-    return replace(
-        word, shape=word.shape.replace(mark, given.shape), computed=True, source=given.source, guesses=guesses
-    )
+    if word.text == mark:
+        return replace(given, text=word.text)
+    return replace(word, shape=word.shape.replace(mark, given.shape), computed=True, source=given.source, guesses=())
 
 
 def _parallel(command: Command) -> Iterator[Command | Code]:
