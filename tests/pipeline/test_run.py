@@ -868,3 +868,49 @@ async def test_a_tool_cannot_write_a_call_down_that_never_was(crib_of):
     crib = crib_of(pretends)
     await crib.call("pretends")
     assert [line["event"] for line in crib.journal.read()] == ["audit:call", "call"]
+
+
+async def test_a_tool_that_outlives_a_cancellation_of_its_own_goes_on_as_if_awaited(crib_of):
+    """The first step is taken by hand; whatever is thrown in later must reach the tool at the right place."""
+    seen = []
+
+    @tool
+    async def hardy(n: int) -> int:
+        """Catch what is thrown, and go on waiting."""
+        for turn in range(3):
+            try:
+                await asyncio.sleep(30)
+            except asyncio.CancelledError:
+                seen.append(turn)
+        await asyncio.sleep(0)
+        return n
+
+    crib = crib_of(hardy)
+    for _ in range(2):
+        task = asyncio.create_task(crib.call("hardy", n=7))
+        for _ in range(3):
+            await asyncio.sleep(0.01)
+            task.cancel()
+        assert (await task).value == 7
+    assert seen == [0, 1, 2, 0, 1, 2]
+
+
+async def test_a_call_that_nobody_waits_for_any_more_closes_its_tool(crib_of):
+    closed = []
+
+    @tool
+    async def open_ended(n: int) -> int:
+        """Wait for ever."""
+        try:
+            await asyncio.Event().wait()
+        finally:
+            closed.append(n)
+        return n
+
+    crib = crib_of(open_ended)
+    await crib.call("open_ended", n="x")
+    for number in (1, 2):
+        coroutine = crib.call("open_ended", n=number)
+        coroutine.send(None)
+        coroutine.close()
+    assert closed == [1, 2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import types
 from threading import get_ident
 from time import monotonic
 from types import CoroutineType
@@ -13,6 +14,7 @@ from toolcrib.pipeline.failure import is_cancellation
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Awaitable, Generator
 
 STRIKE_AGAIN_SECONDS = 1.0
 
@@ -103,6 +105,29 @@ def _start_timer(running: object) -> _Timer:
             running.close()
         message = "it returned something to wait for, and no event loop runs; write it as async def"
         raise ToolError(Kind.INTERNAL, message, partial_side_effects=True) from problem
+
+
+async def as_coroutine(awaitable: Awaitable[object]) -> object:
+    """Anything that can be awaited, as a coroutine."""
+    return await awaitable
+
+
+@types.coroutine
+def go_on(running: CoroutineType[object, object, object], waits_for: object) -> Generator[object, object, object]:
+    """Carry a coroutine on that has taken its first step, as `await` would have."""
+    while True:
+        try:
+            yield waits_for
+        except GeneratorExit:
+            running.close()
+            raise
+        except BaseException as problem:  # noqa: BLE001 - what is thrown at this place is meant for the coroutine
+            try:
+                waits_for = running.throw(problem)
+            except StopIteration as end:
+                return end.value
+        else:
+            return (yield from running)  # type: ignore[misc]  # types.coroutine allows what mypy does not know of
 
 
 def leave(watch: Watch | None, problem: BaseException, name: str, started: float) -> BaseException:
