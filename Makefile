@@ -30,14 +30,14 @@ bench-peers: $(READY)
 docs: $(READY)
 	@$(BIN)/python docs/generate.py
 
-# uv installs in a second what takes pip half a minute; where uv cannot be had, pip does the same work.
+# uv installs in a second what takes pip half a minute; where uv cannot be had or cannot reach anything, pip does the work.
 $(READY): pyproject.toml requirements-dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	{ echo "Toolcrib needs Python 3.11 or newer; name one: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
-	@if $(BIN)/python -m pip install -q --disable-pip-version-check 'uv>=0.9,<1' 2>/dev/null; \
-	then $(BIN)/python -m uv pip install -q --python $(BIN)/python -r requirements-dev.txt -e .; \
-	else $(BIN)/python -m pip install -q --disable-pip-version-check -r requirements-dev.txt -e .; fi
+	@$(BIN)/python -m pip install -q --disable-pip-version-check 'uv>=0.9,<1' 2>/dev/null && \
+	$(BIN)/python -m uv pip install -q --python $(BIN)/python -r requirements-dev.txt -e . || \
+	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements-dev.txt -e .
 	@touch $@
 
 clean:
