@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.catalog import Catalog, Folder
+from toolcrib.compat.plugins import find_plugins
 from toolcrib.dialects.plain import PlainFile
 from toolcrib.ground.settings import FILE_NAME, HOST_PROGRAM, Settings, load_settings
 from toolcrib.model.call import Call, wish
@@ -18,11 +19,13 @@ from toolcrib.model.protocols import ENTRY_POINT_GROUP, Journal, Plugins, Store
 from toolcrib.model.session import Session
 from toolcrib.model.tool import Function, Script, Tool
 from toolcrib.pipeline import Pipeline, Policy
+from toolcrib.pipeline.alone import refuse_inside_a_loop, run_alone
 from toolcrib.pipeline.confirmation import Confirmations
 from toolcrib.pipeline.kept import KeptResults
 from toolcrib.pure.schema import check_parameters, check_schema
 from toolcrib.rules.engine import RuleEngine, default_rules
 from toolcrib.runners.function import FunctionRunner
+from toolcrib.runners.later import Later
 
 if TYPE_CHECKING:
     import asyncio
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
     from toolcrib.ground.egress import Egress
     from toolcrib.ground.sandbox.host import Sandbox
     from toolcrib.ground.settings import CustomRule
-    from toolcrib.model.protocols import Bound, Rule, Runner
+    from toolcrib.model.protocols import Rule, Runner
     from toolcrib.model.result import Result
     from toolcrib.model.tool import Entry
     from toolcrib.pipeline.explanation import Explanation
@@ -117,7 +120,7 @@ class Crib:
         call = name if isinstance(name, Call) else wish(name, {}, self.caller)
         needs_no_loop = self._needs_no_loop(call)
         work = self.call(name, arguments, **more)
-        return _run_alone(work) if needs_no_loop else self._run_sync(work)
+        return run_alone(work) if needs_no_loop else self._run_sync(work)
 
     async def call_all(self, calls: Iterable[Call]) -> list[Result]:
         """Perform several calls side by side: one result for each, in their order."""
@@ -221,7 +224,7 @@ class Crib:
         if "asyncio" in sys.modules:
             self._run_sync(self.close())
         else:
-            _run_alone(self.close())
+            run_alone(self.close())
         if self._runner is not None:
             self._runner.close()
             self._runner = None
@@ -243,7 +246,7 @@ class Crib:
     def _run_sync(self, work: Coroutine[object, object, T]) -> T:
         import asyncio
 
-        _refuse_inside_a_loop(work)
+        refuse_inside_a_loop(work)
         if self._runner is None:
             self._runner = asyncio.Runner()
         return self._runner.run(work)
@@ -291,7 +294,7 @@ class Crib:
         plugins = Plugins()
         plugins.dialects.append(PlainFile())
         plugins.runners[Function.kind] = FunctionRunner()
-        plugins.runners[Script.kind] = _Later(Script.kind, self._script_runner)
+        plugins.runners[Script.kind] = Later(Script.kind, self._script_runner)
         plugins.rules += [
             rule for rule in default_rules(self.settings.workspace) if rule.name not in self.settings.rules_off
         ]
@@ -409,30 +412,6 @@ class Crib:
                 self._plugins.problems.append(problem)
 
 
-def _run_alone(work: Coroutine[object, object, T]) -> T:
-    """Run what never waits, without an event loop; loading one takes half of the time that a command needs to start."""
-    _refuse_inside_a_loop(work)
-    try:
-        work.send(None)
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]  # what a coroutine returns is told by its type
-    work.close()
-    raise RuntimeError("a plain function cannot wait; write it as async def")
-
-
-def _refuse_inside_a_loop(work: Coroutine[object, object, object]) -> None:
-    if "asyncio" not in sys.modules:
-        return
-    import asyncio
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return
-    work.close()
-    raise RuntimeError("call_sync was used inside a running event loop; write: await crib.call(...)")
-
-
 def as_tool(tool: Callable[..., object] | BaseTool | Tool) -> Tool:
     """A Tool as it is, the Tool of a function, or that of an agent-side tool."""
     if isinstance(tool, Tool):
@@ -447,38 +426,3 @@ def as_tool(tool: Callable[..., object] | BaseTool | Tool) -> Tool:
     from toolcrib.compat.agent import tool_from
 
     return tool_from(tool)
-
-
-class _Later:
-    """A runner that is made when the first tool needs it."""
-
-    def __init__(self, kind: str, make: Callable[[], Runner]) -> None:
-        self.kind = kind
-        self._make = make
-        self._runner: Runner | None = None
-
-    def bind(self, tool: Tool) -> Bound:
-        """As the runner does."""
-        if self._runner is None:
-            self._runner = self._make()
-        return self._runner.bind(tool)
-
-    async def close(self) -> None:
-        """End what was started, if anything was."""
-        if self._runner is not None:
-            await self._runner.close()
-
-
-def find_plugins(group: str) -> list[Callable[[], Callable[[Plugins], None]]]:
-    """How to load each plug-in that an installed package names under the group.
-
-    Asking importlib.metadata costs more than the rest of the start, so it is asked only if a file mentions the group.
-    """
-    needle = f"[{group}]".encode()
-    folders = (Path(folder) for folder in sys.path if folder)
-    files = (file for folder in folders for file in folder.glob("*.dist-info/entry_points.txt"))
-    if not any(needle in file.read_bytes() for file in files):
-        return []
-    from importlib.metadata import entry_points
-
-    return [point.load for point in entry_points(group=group)]

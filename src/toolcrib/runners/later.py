@@ -1,0 +1,31 @@
+"""A runner that is made when the first tool needs it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from toolcrib.model.protocols import Bound, Runner
+    from toolcrib.model.tool import Tool
+
+
+class Later:
+    """Stands in for a runner until it is needed."""
+
+    def __init__(self, kind: str, make: Callable[[], Runner]) -> None:
+        self.kind = kind
+        self._make = make
+        self._runner: Runner | None = None
+
+    def bind(self, tool: Tool) -> Bound:
+        """As the runner does."""
+        if self._runner is None:
+            self._runner = self._make()
+        return self._runner.bind(tool)
+
+    async def close(self) -> None:
+        """End what was started, if anything was."""
+        if self._runner is not None:
+            await self._runner.close()
