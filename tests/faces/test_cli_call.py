@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolcrib.__main__ import main
 from toolcrib.faces.cli.codes import WrongUseError
 from toolcrib.faces.cli.reading import CALL_OPTIONS, read_arguments, read_line
 
@@ -264,3 +265,10 @@ def test_an_argument_that_is_no_text_is_refused_and_shown_safely(crib):
     ended = crib("call", "say", "text=\udcff\x1b]0;x\x07")
     assert ended.code in {1, 3}
     assert "\x1b" not in ended.err
+
+
+def test_a_call_outside_every_project_leaves_nothing_behind(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["call", "list_files", "path=."]) == 0
+    assert main(["call", "nobody"]) == 4
+    assert list(tmp_path.iterdir()) == []
