@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.model.errors import SettingsError
+from toolcrib.model.errors import SettingsError, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -103,18 +103,20 @@ def load_settings(
 
 def _read_file(file: Path) -> dict[str, object]:
     """The settings of the file under their flat names; none if there is no file."""
-    import tomllib
-
     try:
-        document = tomllib.loads(_read_text(file))
+        text = _read_text(file)
     except FileNotFoundError:
         return {}
     except OSError as problem:
         raise SettingsError(f"{file}: {problem.strerror}; make it readable or remove it") from problem
     except UnicodeDecodeError as problem:
         raise SettingsError(f"{file}: not UTF-8 at byte {problem.start}; save it as UTF-8") from problem
-    except (ValueError, RecursionError) as problem:
-        raise SettingsError(f"{file}: {problem}") from problem
+    from toolcrib.pure.documents import read_toml
+
+    try:
+        document = read_toml(text, str(file))
+    except ToolError as problem:
+        raise SettingsError(problem.message) from problem
     return _flatten(document, file)
 
 
