@@ -184,6 +184,6 @@ def test_making_the_tool_loads_no_http_library():
 
 
 def test_every_character_set_is_one_that_python_knows_by_that_name():
-    from toolcrib.builtins.fetch import CHARSETS
+    from toolcrib.ground.egress.content import CHARSETS
 
     assert [name for name in sorted(CHARSETS) if codecs.lookup(name).name != name] == []

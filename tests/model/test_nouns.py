@@ -163,7 +163,7 @@ def test_the_content_hash_is_the_same_on_every_machine(seed):
         timeout=30,
         check=True,
     )
-    assert ended.stdout.strip() == "3fbf8a76656adb30ae1d205a40c3903bbd0b11632cf0c3bc1c2663027387811c"
+    assert ended.stdout.strip() == "fed6ff707b868bd909e0711b5eec4003733041a8f6dda156100a48c6efe3416b"
 
 
 def test_two_closures_of_one_text_are_two_tools():

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolcrib.ground.files.faults import show
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.ground.files.texts import encode_text, list_items, read_text
 from toolcrib.model.tool import Behaviour, Function, SideEffects, Tool
 
 if TYPE_CHECKING:
@@ -48,39 +47,17 @@ class FileTools:
 
     def list_files(self, path: str) -> list[dict[str, object]]:
         """The items of a folder, sorted by name."""
-        listing = self._jail.list_folder(path, MAX_ITEMS)
-        items: list[dict[str, object]] = [
-            {"name": item.name, "type": str(item.type), "size": item.size} for item in listing.items
-        ]
-        if listing.complete:
-            return items
-        message = f"{show(path)} holds more than {MAX_ITEMS} items, these are {MAX_ITEMS} of them; name the file you look for, or spread them over folders"
-        raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"path": path, "limit": MAX_ITEMS}, value=items)
+        return list_items(self._jail, path, MAX_ITEMS)
 
     def read_file(self, path: str) -> str:
         """The text of a file."""
-        data = self._jail.read(path, MAX_FILE_BYTES)
-        try:
-            return data.decode("utf-8")
-        except UnicodeDecodeError as error:
-            message = f"{show(path)} is not UTF-8 text (byte {error.start}); read a text file, or convert it to UTF-8"
-            raise ToolError(Kind.VALIDATION, message, details={"path": path, "byte": error.start}) from None
+        return read_text(self._jail, path, MAX_FILE_BYTES)
 
     def write_file(self, path: str, content: str) -> str:
         """Write the whole file and say how many bytes it has."""
-        try:
-            data = content.encode("utf-8")
-        except UnicodeEncodeError as error:
-            message = f"content for {show(path)} holds half of a surrogate pair (character {error.start}); write the whole character"
-            raise ToolError(Kind.VALIDATION, message, details={"character": error.start}) from None
-        size = len(data)
-        if size > MAX_FILE_BYTES:
-            message = (
-                f"content for {show(path)} has {size} bytes, the limit is {MAX_FILE_BYTES} bytes; write smaller files"
-            )
-            raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"size": size, "limit": MAX_FILE_BYTES})
+        data = encode_text(path, content, MAX_FILE_BYTES)
         self._jail.write(path, data)
-        return f"Wrote {size} bytes to {path}"
+        return f"Wrote {len(data)} bytes to {path}"
 
 
 def file_tools(jail: Jail) -> list[Tool]:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from toolcrib.ground.sandbox.host import strike_time
 from toolcrib.ground.sandbox.jobs import CLEAN_ENVIRONMENT, Program
+from toolcrib.ground.sandbox.walls import PROGRAMS, READ, WRITE, build_walls
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.limits import Limits
 from toolcrib.model.result import Outcome
 from toolcrib.model.tool import Behaviour, Function, SideEffects, Tool
+from toolcrib.runners.script import run_in_place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,9 +20,11 @@ if TYPE_CHECKING:
 
     from toolcrib.ground.sandbox.host import Sandbox
     from toolcrib.ground.sandbox.jobs import Ended
+    from toolcrib.ground.sandbox.walls import Premises
     from toolcrib.model.call import Context
 
 SHELL = "/bin/sh"
+CAPABILITIES = frozenset({PROGRAMS, READ, WRITE})  # a command works on the files of the workspace
 TIMEOUT_SECONDS = 30.0
 MAX_OUTPUT_BYTES = 256 * 1024
 STDERR_TAIL = 1_000
@@ -59,7 +63,7 @@ OUTPUT_SCHEMA: dict[str, object] = {
 def shell_tool(
     sandbox: Sandbox,
     *,
-    workspace: Path,
+    premises: Premises,
     timeout_seconds: float = TIMEOUT_SECONDS,
     environment: Mapping[str, str] | None = None,
     max_output: int = MAX_OUTPUT_BYTES,
@@ -67,17 +71,22 @@ def shell_tool(
     """The tool; `environment` is added to the few variables that a command sees."""
     if not timeout_seconds > 0:
         raise SettingsError(f"the time limit of shell must be greater than 0, not {timeout_seconds:g} s")
-    root = workspace.resolve()
+    root = premises.workspace.resolve()
     variables = {**CLEAN_ENVIRONMENT, "HOME": str(root), **(environment or {})}
 
     async def shell(command: str, cwd: str = "", *, context: Context) -> Outcome:
         own = time.monotonic() + timeout_seconds
         struck_by_call = context.deadline < own
         deadline = strike_time(context.deadline) if struck_by_call else own
-        job = Program(argv=(SHELL, "-c", command), cwd=_folder(root, cwd), environment=variables)
+        job = Program(
+            argv=(SHELL, "-c", command),
+            cwd=_folder(root, cwd),
+            environment=variables,
+            walls=build_walls(_capabilities(premises), premises),
+        )
         seconds = context.deadline - time.monotonic() if struck_by_call else timeout_seconds
-        ended = await sandbox.run(job, deadline=deadline, max_stdout=max_output, max_stderr=max_output)
-        meta = {"sandbox": sandbox.report()}
+        ended = await run_in_place(sandbox, job, deadline=deadline, max_stdout=max_output, max_stderr=max_output)
+        meta = {"sandbox": sandbox.report_on(job)}
         value = _value(ended)
         limit = f"the {round(seconds, 1):g} s left to the call" if struck_by_call else f"{timeout_seconds:g} s"
         error = _error(ended, value, limit)
@@ -92,9 +101,14 @@ def shell_tool(
         bundle="builtin",
         behaviour=Behaviour.ACTION,
         side_effects=SideEffects.WRITES,
-        requires=frozenset({"shell.execute"}),
+        requires=frozenset({PROGRAMS}),
         limits=Limits(timeout_ms=round((timeout_seconds + REPORT_SECONDS) * 1000)),
     )
+
+
+def _capabilities(premises: Premises) -> frozenset[str]:
+    """Where nothing may write to the workspace, commands can still read it."""
+    return CAPABILITIES - {WRITE} if premises.unwritable else CAPABILITIES
 
 
 def _folder(root: Path, cwd: str) -> Path:

@@ -1,14 +1,17 @@
-"""Frames: how two processes tell where one message ends and the next begins.
+"""Frames and lines: how two processes tell where one message ends and the next begins.
 
-A frame is its length in four bytes, the highest first, and then that many bytes. Both ends use this module, and the end
-in the child starts without the rest of Toolcrib: it imports the standard library alone.
+A frame is its length in four bytes, the highest first, and then that many bytes. A line is JSON and ends with a line feed,
+so that a script of any language can read and write it. Both ends use this module, and the end in the child starts without
+the rest of Toolcrib: it imports the standard library alone.
 """
 
 from __future__ import annotations
 
+import json
 import struct
 
 MAX_FRAME_BYTES = 64 * 1024 * 1024
+MAX_LINE_BYTES = 8 * 1024 * 1024
 
 _LENGTH = struct.Struct("!I")
 
@@ -47,3 +50,38 @@ class Frames:
         payload = bytes(self._buffer[_LENGTH.size : end])
         del self._buffer[:end]
         return payload
+
+
+def to_line(message: dict[str, object], max_bytes: int = MAX_LINE_BYTES) -> bytes:
+    """The message as one line; raises ValueError or TypeError if it has no such form."""
+    data = json.dumps(message, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+    if len(data) > max_bytes:
+        raise ValueError(f"a message of {len(data)} bytes is longer than the {max_bytes} bytes of a line")
+    return data
+
+
+class LineCutter:
+    """Cuts a stream of bytes into lines."""
+
+    def __init__(self, max_bytes: int = MAX_LINE_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._buffer = bytearray()
+        self._seen = 0  # how much of the buffer is known to hold no line feed
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes of the stream."""
+        self._buffer += data
+
+    def next(self) -> bytes | None:
+        """The next whole line without its end, None if it has not all come; raises ValueError if it is too long."""
+        end = self._buffer.find(b"\n", self._seen)
+        length = len(self._buffer) if end < 0 else end + 1
+        if length > self._max_bytes:
+            raise ValueError(f"a line is longer than the {self._max_bytes} bytes allowed")
+        if end < 0:
+            self._seen = length
+            return None
+        line = bytes(self._buffer[:end])
+        del self._buffer[: end + 1]
+        self._seen = 0
+        return line

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.limits import Cost, Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 MAX_NAME = 64
@@ -77,9 +77,21 @@ class Function:
         return {"kind": self.kind, "module": names[0], "name": names[1], "source": text, "thread": self.thread}
 
 
+class Convention(StrEnum):
+    """How a file of code takes its arguments and gives its answer."""
+
+    KEYWORDS = "keywords"  # entry(**arguments), the return value
+    PARAMS = "params"  # entry(arguments), the return value
+    ARGV = "argv"  # the file itself with --key value, what it prints
+    SINK = "sink"  # the class `entry`, made from arguments; it is written to and answers nothing
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Script:
-    """A file of code that was read and not run; it runs in a child process, from the very bytes that were read."""
+    """A file of code that was read and not run; it runs in a child process, from the very bytes that were read.
+
+    `imports` names the modules that its first lines bring in, which a warm process may have ready.
+    """
 
     kind = "script"
 
@@ -87,6 +99,8 @@ class Script:
     code: bytes
     language: str
     entry: str
+    convention: Convention = Convention.KEYWORDS
+    imports: tuple[str, ...] = ()
 
     def identity(self) -> dict[str, object]:
         """What makes this another script."""
@@ -97,16 +111,54 @@ class Script:
             "code": hashlib.sha256(self.code).hexdigest(),
             "language": self.language,
             "entry": self.entry,
+            "convention": self.convention,
         }
 
 
-Run = Function | Script
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Chained:
+    """A tool that its executor runs: the executor is a tool itself, and the chain ends in a primitive of the platform.
+
+    `kind` is the canonical one (script, subprocess, http, docker, runtime, primitive, library, sink). `script` is the code
+    of a file that is code, None where the file only describes. `folder` is where it runs. `action` is the sub-action that
+    this tool is. `hosts` narrows where its network leads; None narrows nothing.
+    """
+
+    kind: str
+    tool_type: str
+    executor: str | None
+    folder: Path
+    config: Mapping[str, object] = field(default_factory=dict)
+    script: Script | None = None
+    action: str = ""
+    hosts: tuple[str, ...] | None = None
+
+    @property
+    def is_command_line(self) -> bool:
+        """Whether it is written down as a line for a shell."""
+        return self.config.get("shell") is True
+
+    def identity(self) -> dict[str, object]:
+        """What makes this another tool; where it lies does not."""
+        return {
+            "kind": self.kind,
+            "toolType": self.tool_type,
+            "executor": self.executor,
+            "config": self.config,
+            "script": None if self.script is None else self.script.identity(),
+            "action": self.action,
+            "hosts": self.hosts,
+        }
+
+
+Run = Function | Script | Chained
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tool:
     """Everything there is to know about a tool. Schemas are plain JSON and are read, never changed.
 
+    `examples` are arguments that its author showed. `metadata` is what else the author said, for people to read.
     Two tools are the same only if they are one object: closures of one text are different tools, and `content_hash`
     says whether two definitions read alike.
     """
@@ -131,6 +183,8 @@ class Tool:
     cost: Cost | None = None
     tags: tuple[str, ...] = ()
     documentation: str = ""
+    examples: tuple[dict[str, object], ...] = ()
+    metadata: Mapping[str, object] = field(default_factory=dict)
     deprecated: bool = False
     origin: Origin | None = None
     warnings: tuple[str, ...] = ()
@@ -178,6 +232,8 @@ class Tool:
             "limits": repr(self.limits),
             "cost": repr(self.cost),
             "tags": self.tags,
+            "examples": self.examples,
+            "metadata": self.metadata,
             "deprecated": self.deprecated,
             "run": self.run.identity(),
         }

@@ -1,4 +1,6 @@
 import asyncio
+import contextlib
+import json
 import random
 import sys
 import time
@@ -7,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from toolcrib.ground.sandbox.host import Sandbox
-from toolcrib.ground.sandbox.jobs import Program, PythonFile
+from toolcrib.ground.sandbox.jobs import Program, PythonFile, Walls
+from toolcrib.ground.sandbox.walls import Premises, build_walls, python_runtime
 
 if sys.platform != "linux":
     pytest.skip("the sandbox is proved where it gives its guarantees", allow_module_level=True)
@@ -21,19 +24,90 @@ def sandbox():
 
 
 @pytest.fixture
-def run_python(sandbox, tmp_path):
-    async def run(code, *, entry="main", seconds=10.0, **arguments):
-        job = PythonFile(path=tmp_path / "sample.py", code=code.encode(), entry=entry, arguments=arguments)
+def walls(tmp_path):
+    """Wide ones: what a job is kept from is not the matter of most tests."""
+    return Walls(read=(Path("/"),), write=(tmp_path,), programs=True)
+
+
+@pytest.fixture
+def run_python(sandbox, tmp_path, walls):
+    async def run(code, *, entry="main", seconds=10.0, within=walls, **arguments):
+        path = tmp_path / "sample.py"
+        job = PythonFile(path=path, code=code.encode(), entry=entry, arguments=arguments, walls=within)
         return await sandbox.run(job, deadline=time.monotonic() + seconds)
 
     return run
 
 
 @pytest.fixture
-def run_shell(sandbox, tmp_path):
-    async def run(command, *, seconds=10.0, **limits):
-        job = Program(argv=("/bin/sh", "-c", command), cwd=tmp_path)
+def run_shell(sandbox, tmp_path, walls):
+    async def run(command, *, seconds=10.0, within=walls, **limits):
+        job = Program(argv=("/bin/sh", "-c", command), cwd=tmp_path, walls=within)
         return await sandbox.run(job, deadline=time.monotonic() + seconds, **limits)
+
+    return run
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    """What `fs.read` and `fs.write` are about; the tool itself lies elsewhere."""
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    (folder / "file").write_text("of the workspace")
+    return folder
+
+
+@pytest.fixture
+def confine(tmp_path, workspace):
+    """The walls of a tool that requires so much and no more."""
+    own = tmp_path / "tool"
+    own.mkdir()
+    (own / "file").write_text("of the tool")
+
+    def make(*requires, observe=False, **premises):
+        known = Premises(workspace=workspace, **premises)
+        return build_walls(requires, known, (own, *python_runtime()), observe=observe)
+
+    return make
+
+
+ATTEMPTS = """
+import errno, json, os, socket, sys, tempfile
+def main(acts, names):
+    outcomes = []
+    for act in acts:
+        try:
+            exec(act, {**globals(), **names})
+        except OSError as problem:
+            outcomes.append(errno.errorcode.get(problem.errno, str(problem)))
+        except Exception as problem:
+            outcomes.append(f"{type(problem).__name__}: {problem}")
+        else:
+            outcomes.append("done")
+    return outcomes
+"""
+
+
+@pytest.fixture
+def attempt(sandbox, tmp_path):
+    """Let a job try acts, written in Python; what each came to: `done` or the name of the error."""
+
+    @contextlib.asynccontextmanager
+    async def no_proxy(listener):
+        yield
+
+    async def run(acts, walls, *, seconds=20.0, **names):
+        job = PythonFile(
+            path=tmp_path / "tool" / "sample.py",
+            code=ATTEMPTS.encode(),
+            entry="main",
+            arguments={"acts": acts, "names": {name: str(value) for name, value in names.items()}},
+            walls=walls,
+        )
+        proxy = no_proxy if walls.network else None
+        ended = await sandbox.run(job, deadline=time.monotonic() + seconds, proxy=proxy)
+        assert ended.result is not None, ended
+        return json.loads(ended.result)["value"]
 
     return run
 

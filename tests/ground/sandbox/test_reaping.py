@@ -101,30 +101,46 @@ async def test_a_chain_of_processes_that_keep_starting_others_comes_to_an_end(ru
     assert ended.exit_code == 0
 
 
-async def test_a_supervisor_that_a_script_kills_leaves_nothing_behind(
-    run_python, marker, holders, eventually, tmp_path
+# It tells the number of its supervisor and stays.
+STAYING = DAEMON.replace('return "done"', "os.rename(file, f'{file}-{os.getppid()}'); time.sleep(60)")
+
+
+@pytest.fixture
+def signal_supervisor(eventually, tmp_path):
+    async def send(number):
+        notes = lambda: list(tmp_path.glob("note-*"))  # noqa: E731
+        await eventually(notes)
+        os.kill(int(notes()[0].name.removeprefix("note-")), number)
+
+    return send
+
+
+async def test_a_supervisor_that_is_killed_leaves_nothing_behind(
+    run_python, marker, holders, eventually, tmp_path, signal_supervisor
 ):
-    code = DAEMON.replace('return "done"', "os.kill(os.getppid(), 9); time.sleep(60)")
+    call = asyncio.create_task(run_python(STAYING, marker=marker, file=str(tmp_path / "note")))
+    await signal_supervisor(signal.SIGKILL)
     with pytest.raises(Exception, match="the job's supervisor was killed"):
-        await run_python(code, marker=marker, file=str(tmp_path / "note"))
+        await call
     await eventually(lambda: not holders())
 
 
-async def test_a_supervisor_that_a_script_stops_does_not_stop_the_clock(
-    run_python, marker, holders, eventually, tmp_path, monkeypatch
+async def test_a_supervisor_that_is_stopped_does_not_stop_the_clock(
+    run_python, marker, holders, eventually, tmp_path, monkeypatch, signal_supervisor
 ):
     monkeypatch.setattr("toolcrib.ground.sandbox.attempt.PATIENCE_SECONDS", 0.3)
-    code = DAEMON.replace('return "done"', "os.kill(os.getppid(), 19); time.sleep(60)")
-    ended = await run_python(code, marker=marker, file=str(tmp_path / "note"), seconds=0.3)
+    call = asyncio.create_task(run_python(STAYING, marker=marker, file=str(tmp_path / "note"), seconds=1))
+    await signal_supervisor(signal.SIGSTOP)
+    ended = await call
     assert ended.timed_out
     assert not ended.gone
     await eventually(lambda: not holders())
 
 
-async def test_cancelling_ends_every_process_before_it_goes_on(sandbox, marker, holders, eventually, tmp_path):
+async def test_cancelling_ends_every_process_before_it_goes_on(sandbox, marker, holders, eventually, tmp_path, walls):
     file = tmp_path / "note"
     arguments = {"marker": marker, "file": str(file), "wait": 60}
-    job = PythonFile(path=tmp_path / "sample.py", code=DAEMON.encode(), entry="main", arguments=arguments)
+    job = PythonFile(path=tmp_path / "sample.py", code=DAEMON.encode(), entry="main", arguments=arguments, walls=walls)
     task = asyncio.create_task(sandbox.run(job, deadline=time.monotonic() + 60))
     await eventually(lambda: holders() and file.exists())
     task.cancel()
@@ -133,9 +149,9 @@ async def test_cancelling_ends_every_process_before_it_goes_on(sandbox, marker, 
     assert holders() == []
 
 
-async def test_cancelling_twice_does_not_leave_processes_behind(sandbox, marker, holders, eventually, tmp_path):
+async def test_cancelling_twice_does_not_leave_processes_behind(sandbox, marker, holders, eventually, tmp_path, walls):
     command = f"trap '' TERM; sleep {marker}; sleep {marker}"
-    job = Program(argv=("/bin/sh", "-c", command), cwd=tmp_path)
+    job = Program(argv=("/bin/sh", "-c", command), cwd=tmp_path, walls=walls)
     task = asyncio.create_task(sandbox.run(job, deadline=time.monotonic() + 60))
     await eventually(lambda: len(holders()) == 2)
     task.cancel()
@@ -147,7 +163,7 @@ async def test_cancelling_twice_does_not_leave_processes_behind(sandbox, marker,
 
 
 async def test_cancelling_at_any_moment_leaves_no_process_and_no_descriptor(
-    sandbox, run_python, marker, holders, open_descriptors, eventually, tmp_path
+    sandbox, run_python, marker, holders, open_descriptors, eventually, tmp_path, walls
 ):
     assert (await run_python("def main(): return 1")).result == b'{"value": 1}'
     before = open_descriptors()
@@ -155,7 +171,7 @@ async def test_cancelling_at_any_moment_leaves_no_process_and_no_descriptor(
 
     async def call_and_cancel(number):
         command = f"sleep {marker} & setsid sleep {marker} & sleep {marker}"
-        job = Program(argv=("/bin/sh", "-c", command), cwd=tmp_path)
+        job = Program(argv=("/bin/sh", "-c", command), cwd=tmp_path, walls=walls)
         task = asyncio.create_task(sandbox.run(job, deadline=time.monotonic() + 60))
         await asyncio.sleep(chance.random() * 0.02)
         task.cancel()
@@ -177,9 +193,9 @@ HOST = """
 import asyncio, os, sys, time
 from pathlib import Path
 from toolcrib.ground.sandbox.host import Sandbox
-from toolcrib.ground.sandbox.jobs import Program
+from toolcrib.ground.sandbox.jobs import Program, Walls
 async def main(command, fork):
-    job = Program(argv=("/bin/sh", "-c", command), cwd=Path("/"))
+    job = Program(argv=("/bin/sh", "-c", command), cwd=Path("/"), walls=Walls(read=(Path("/"),), programs=True))
     call = asyncio.create_task(Sandbox().run(job, deadline=time.monotonic() + 60))
     await asyncio.sleep(0)
     if fork == "fork" and os.fork() == 0:

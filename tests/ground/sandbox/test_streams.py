@@ -64,13 +64,15 @@ async def test_a_job_that_closes_its_streams_is_waited_for(run_shell, tmp_path):
     assert (tmp_path / "reached").exists()
 
 
-async def test_a_program_that_is_not_there_is_told_as_such(sandbox, tmp_path):
-    ended = await sandbox.run(Program(argv=("/no/such/program",), cwd=tmp_path), deadline=time.monotonic() + 10)
+async def test_a_program_that_is_not_there_is_told_as_such(sandbox, tmp_path, walls):
+    job = Program(argv=("/no/such/program",), cwd=tmp_path, walls=walls)
+    ended = await sandbox.run(job, deadline=time.monotonic() + 10)
     assert "No such file or directory: '/no/such/program'" in ended.cannot_start
 
 
-async def test_a_folder_that_is_not_there_is_told_as_such(sandbox, tmp_path):
-    ended = await sandbox.run(Program(argv=("/bin/true",), cwd=tmp_path / "none"), deadline=time.monotonic() + 10)
+async def test_a_folder_that_is_not_there_is_told_as_such(sandbox, tmp_path, walls):
+    job = Program(argv=("/bin/true",), cwd=tmp_path / "none", walls=walls)
+    ended = await sandbox.run(job, deadline=time.monotonic() + 10)
     assert "No such file or directory" in ended.cannot_start
 
 

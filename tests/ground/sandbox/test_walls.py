@@ -10,8 +10,7 @@ import time
 import pytest
 
 from toolcrib.ground.sandbox.host import Sandbox, strike_time
-from toolcrib.ground.sandbox.jobs import Program, PythonFile
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.ground.sandbox.jobs import Program
 
 STATE = """
 import os, signal, resource
@@ -39,6 +38,8 @@ async def test_a_script_sees_no_variable_of_the_host(run_python, monkeypatch):
     assert json.loads(ended.result)["value"]["environment"] == {
         "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         "LANG": "C.UTF-8",
+        "TMPDIR": "/dev/shm/scratch",
+        "HOME": "/dev/shm/scratch",
     }
 
 
@@ -59,10 +60,13 @@ async def test_no_process_of_the_sandbox_carries_a_variable_of_the_host(run_pyth
     assert "canary-4711" not in str(environments)
 
 
-async def test_a_program_sees_only_the_variables_it_was_given(sandbox, tmp_path, monkeypatch):
+async def test_a_program_sees_only_the_variables_it_was_given(sandbox, tmp_path, walls, monkeypatch):
     monkeypatch.setenv("HOST_SECRET", "canary-4711")
-    job = Program(argv=("/usr/bin/env",), cwd=tmp_path, environment={"GIVEN": "yes"})
-    assert (await sandbox.run(job, deadline=time.monotonic() + 10)).stdout == b"GIVEN=yes\n"
+    job = Program(
+        argv=("/usr/bin/env",), cwd=tmp_path, walls=walls, environment={"GIVEN": "yes", "HOME": "/", "TMPDIR": "/tmp"}
+    )
+    ended = await sandbox.run(job, deadline=time.monotonic() + 10)
+    assert sorted(ended.stdout.splitlines()) == [b"GIVEN=yes", b"HOME=/", b"TMPDIR=/tmp"]
 
 
 async def test_a_script_holds_its_streams_and_its_result_pipe_and_nothing_else(run_python, tmp_path):
@@ -101,12 +105,12 @@ async def test_a_script_starts_in_a_clean_state_in_its_own_folder(run_python, tm
     assert state["cwd"] == str(tmp_path)
 
 
-async def test_signals_that_the_host_ignores_or_blocks_reach_a_program(tmp_path):
+async def test_signals_that_the_host_ignores_or_blocks_reach_a_program(tmp_path, walls):
     before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
     sandbox = Sandbox()
     try:
-        job = Program(argv=("/bin/grep", "-E", "SigBlk|SigIgn", "/proc/self/status"), cwd=tmp_path)
+        job = Program(argv=("/bin/grep", "-E", "SigBlk|SigIgn", "/proc/self/status"), cwd=tmp_path, walls=walls)
         ended = await sandbox.run(job, deadline=time.monotonic() + 10)
     finally:
         sandbox.close()
@@ -136,8 +140,8 @@ def test_a_script_cannot_take_the_socket_of_its_supervisor():
     host = (
         "import asyncio, sys, time\n"
         "from pathlib import Path\n"
-        "from toolcrib.ground.sandbox.host import Sandbox\nfrom toolcrib.ground.sandbox.jobs import PythonFile\n"
-        "job = PythonFile(path=Path('/tmp/peek.py'), code=sys.argv[1].encode(), entry='main', arguments={})\n"
+        "from toolcrib.ground.sandbox.host import Sandbox\nfrom toolcrib.ground.sandbox.jobs import PythonFile, Walls\n"
+        "job = PythonFile(path=Path('/tmp/peek.py'), code=sys.argv[1].encode(), entry='main', arguments={}, walls=Walls())\n"
         "print(asyncio.run(Sandbox().run(job, deadline=time.monotonic() + 10)).result.decode())\n"
     )
     somebody = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
@@ -159,7 +163,7 @@ async def test_the_launcher_needs_the_standard_library_alone(run_python):
         "import sys\n"
         "LOADED = [name.partition('.')[0] for name in sys.modules]\n"
         "def main():\n"
-        "    return sorted(set(LOADED) - set(sys.stdlib_module_names) - {'__main__', 'sample'})\n"
+        "    return sorted(set(LOADED) - set(sys.stdlib_module_names) - {'__main__', 'sample', 'rye'})\n"
     )
     assert json.loads(ended.result)["value"] == []
 
@@ -175,31 +179,12 @@ def test_a_job_is_ended_early_enough_to_answer_by_the_deadline(seconds, room):
     assert deadline - strike_time(deadline) == pytest.approx(room, abs=0.01)
 
 
-def test_the_report_names_what_holds_and_what_does_not():
-    assert Sandbox().report() == {
-        "guarantees": ["time", "reap", "env"],
-        "layers": ["hygiene"],
-        "missing": ["fs", "net", "proc", "priv", "mem", "pids", "disk"],
-    }
-
-
-async def test_a_guarantee_that_cannot_be_given_refuses_the_job_before_anything_starts(tmp_path):
-    sandbox = Sandbox(require=("env", "fs", "net"))
-    job = PythonFile(path=tmp_path / "sample.py", code=b"def main(): return 1", entry="main", arguments={})
-    with pytest.raises(ToolError) as caught:
-        await sandbox.run(job, deadline=time.monotonic() + 10)
-    assert caught.value.kind is Kind.SANDBOX_UNAVAILABLE
-    assert "cannot guarantee fs, net" in caught.value.message
-    assert "sandbox.require" in caught.value.message
-    assert sandbox._launcher is None
-
-
 def test_a_host_that_starts_foreign_code_closes_its_memory_first(tmp_path):
     host = (
         "import asyncio, ctypes, pathlib, time\n"
-        "from toolcrib.ground.sandbox.host import Sandbox\nfrom toolcrib.ground.sandbox.jobs import Program\n"
+        "from toolcrib.ground.sandbox.host import Sandbox\nfrom toolcrib.ground.sandbox.jobs import Program, Walls\n"
         "libc = ctypes.CDLL(None)\nbefore = libc.prctl(3, 0, 0, 0, 0)\nsandbox = Sandbox()\n"
-        "job = Program(argv=('/bin/true',), cwd=pathlib.Path('/'))\n"
+        "job = Program(argv=('/bin/true',), cwd=pathlib.Path('/'), walls=Walls(read=(pathlib.Path('/'),)))\n"
         "asyncio.run(sandbox.run(job, deadline=time.monotonic() + 10))\n"
         "print(before, libc.prctl(3, 0, 0, 0, 0))\nsandbox.close()\n"
     )

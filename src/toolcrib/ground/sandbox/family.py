@@ -52,11 +52,13 @@ class Family:
             self._events.wait((), left)
         return True
 
-    def end(self, child: int) -> bool:
-        """Ask everyone to end, then make them; whether that was achieved."""
+    def end(self, child: int, *, at_once: bool = False) -> bool:
+        """Ask everyone to end, unless it has to be `at_once`, then make them; whether that was achieved."""
         if not system.HAS_SUBREAPER:
             return self._end_group(child)
-        return self.press(signal.SIGTERM, GRACE_SECONDS) or self.press(signal.SIGKILL, KILL_SECONDS)
+        if not at_once and self.press(signal.SIGTERM, GRACE_SECONDS):
+            return True
+        return self.press(signal.SIGKILL, KILL_SECONDS)
 
     def press(self, number: signal.Signals, seconds: float) -> bool:
         """Signal everyone, and those whom they start meanwhile; whether none is left when the time is up."""

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-import collections
-import threading
+import contextlib
+import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.ground.sandbox import system
 from toolcrib.ground.sandbox.attempt import Attempt
-from toolcrib.ground.sandbox.jobs import PythonFile, encode
-from toolcrib.ground.sandbox.starting import LauncherProcess
+from toolcrib.ground.sandbox.findings import findings_at, profile_of
+from toolcrib.ground.sandbox.jobs import Program, PythonFile, encode
+from toolcrib.ground.sandbox.launchers import Launchers
+from toolcrib.ground.sandbox.preload import to_order
+from toolcrib.ground.sandbox.slots import JOBS, QUEUE, Slots
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from toolcrib.ground.sandbox.jobs import Ended, Job
+    from toolcrib.ground.sandbox.attempt import Proxy, Talk
+    from toolcrib.ground.sandbox.interpreters import Interpreter
+    from toolcrib.ground.sandbox.jobs import Ended, Job, Walls
+    from toolcrib.ground.sandbox.launchers import Seat
+    from toolcrib.ground.sandbox.starting import LauncherProcess
 
 GUARANTEES = ("fs", "net", "proc", "priv", "mem", "pids", "disk", "time", "reap", "env")
-KEPT = frozenset({"env", "time", "reap"} if system.HAS_SUBREAPER else {"env", "time"})
+REQUIRE = ("env", "time", "reap", "fs", "net", "priv")
 
 MAX_STREAM_BYTES = 256 * 1024
 MAX_RESULT_BYTES = 8 * 1024 * 1024
@@ -29,8 +36,6 @@ _LONGEST_SECONDS = 7 * 24 * 3600.0
 _KILL_ROOM_SECONDS = 0.5  # what ending a tree of processes and telling about it may take
 _BUSY_SECONDS = 0.002
 _ATTEMPTS = 3
-_MAX_STARTS = 10
-_STARTS_WITHIN_SECONDS = 60.0
 
 
 def strike_time(deadline: float) -> float:
@@ -40,37 +45,63 @@ def strike_time(deadline: float) -> float:
 
 
 class Sandbox:
-    """Runs jobs in child processes. The launcher is started by the first job and shared by all.
+    """Runs jobs in child processes, which come out of a launcher that the first job starts and all share.
 
-    `require` names the guarantees without which no job runs. One Sandbox serves any number of jobs at once, in any event
-    loop; `close` ends what is running, and a later job starts the launcher again.
+    `require` names the guarantees without which no job runs; what this machine guarantees is tried before the first job
+    and kept in the file `cache`. `jobs` run at once and `queue` more may wait. No interpreter that lies in the `workspace`
+    is started. One Sandbox serves any number of event loops and threads; `close` ends what is running, and a later job
+    starts the launcher again.
     """
 
-    def __init__(self, *, require: Iterable[str] = ("env", "time", "reap")) -> None:
+    def __init__(
+        self,
+        *,
+        require: Iterable[str] = REQUIRE,
+        jobs: int = JOBS,
+        queue: int = QUEUE,
+        cache: Path | None = None,
+        workspace: Path | None = None,
+    ) -> None:
         self._require = tuple(require)
-        self._launcher: LauncherProcess | None = None
-        self._starts: collections.deque[float] = collections.deque(maxlen=_MAX_STARTS)
-        self._lock = threading.Lock()
-        self._last_answer = 0.0
+        self._slots = Slots(jobs, queue)
+        self._launchers = Launchers()
+        self._findings = findings_at(cache)
+        self._workspace = workspace
 
-    def report(self) -> dict[str, list[str]]:
-        """What holds for every job, by which layers, and what nobody guarantees."""
+    def report(self, profile: str = "plain") -> dict[str, list[str]]:
+        """What holds for jobs of a profile, by which layers, and what nobody guarantees; nothing before it was tried."""
+        reports = self._findings.known() or {}
+        report = reports.get(profile)
+        guarantees = frozenset() if report is None else report.guarantees
         return {
-            "guarantees": [name for name in GUARANTEES if name in KEPT],
-            "layers": ["hygiene"],
-            "missing": [name for name in GUARANTEES if name not in KEPT],
+            "guarantees": [name for name in GUARANTEES if name in guarantees],
+            "layers": [] if report is None else list(report.layers),
+            "missing": [name for name in GUARANTEES if name not in guarantees],
         }
 
-    def check(self) -> None:
-        """Refuse, with SANDBOX_UNAVAILABLE, if a required guarantee cannot be given here."""
-        missing = [name for name in self._require if name not in KEPT]
+    def report_on(self, job: Job) -> dict[str, list[str]]:
+        """What holds for a job like this one."""
+        return self.report(profile_of(job.walls, program=isinstance(job, Program)))
+
+    def check(self, walls: Walls | None = None, profile: str = "") -> None:
+        """Refuse, with SANDBOX_UNAVAILABLE, if a required guarantee is known to be missing for jobs behind such walls.
+
+        What has not been tried yet passes: `run` tries it.
+        """
+        reports = self._findings.known()
+        guarantees = GUARANTEES if reports is None else reports[profile or profile_of(walls)].guarantees
+        missing = [name for name in self._require if name not in guarantees]
         if not missing:
             return
         message = (
             f"the sandbox cannot guarantee {', '.join(missing)} on this system; "
-            "the operator may lower the setting sandbox.require"
+            "the operator may lower the setting sandbox_require"
         )
         raise ToolError(Kind.SANDBOX_UNAVAILABLE, message, details={"missing": missing})
+
+    async def learn(self) -> None:
+        """Try what this machine guarantees, if nobody has yet."""
+        await self._findings.learn(self._try)
 
     async def run(
         self,
@@ -80,85 +111,110 @@ class Sandbox:
         max_stdout: int = MAX_STREAM_BYTES,
         max_stderr: int = MAX_STREAM_BYTES,
         max_result: int = MAX_RESULT_BYTES,
+        talk: Talk | None = None,
+        proxy: Proxy | None = None,
+        nested: bool = False,
     ) -> Ended:
         """Run a job until it ends or `deadline` (time.monotonic) passes; no process of it is left when this returns.
 
-        That holds for cancellation too. What a stream carries beyond its limit is dropped; a result beyond its limit
-        ends the job.
+        That holds for cancellation too. The time in which the walls are tried before the first job of all is not its own.
+        What a stream carries beyond its limit is dropped; a result beyond its limit ends the job. `talk` answers on the
+        channel of a job that has one, `proxy` where a job with a network knocks; both go on until the job ends. A `nested`
+        job was asked for by one that runs: it shares the place of that one.
         """
-        self.check()
+        if job.walls.network and proxy is None:
+            raise ToolError(Kind.SANDBOX_UNAVAILABLE, "a job with a network needs a proxy to lead it; none was given")
+        interpreter = await self._interpreter(job)
+        profile = profile_of(job.walls, program=isinstance(job, Program))
+        if self._require and self._findings.known() is None:
+            encode(job, deadline, interpreter)  # what cannot be sent is refused before anything is tried
+            began = time.monotonic()
+            await self.learn()
+            deadline += time.monotonic() - began
+        self.check(profile=profile)
+        until = min(deadline, time.monotonic() + _LONGEST_SECONDS)
+        message = encode(job, until, interpreter, self._layers(profile))
+        limits = (max_stdout, max_stderr, max_result)
+        place = contextlib.nullcontext() if nested else self._slots.take(until)
+        async with place:
+            with self._launchers.use(_OWN if interpreter is None else interpreter.program) as seat:
+                return await self._run(seat, _order_for(job), message, until, limits, talk, proxy)
+
+    def close(self) -> None:
+        """End the launchers and every job under them; waits for that, a few seconds at the most."""
+        self._launchers.close()
+
+    @property
+    def _launcher(self) -> LauncherProcess | None:
+        """The launcher of Toolcrib's own interpreter, if it runs."""
+        return self._launchers.find(_OWN)
+
+    def _layers(self, profile: str) -> tuple[str, ...]:
+        """The walls that stood when the guarantees were tried, without which they are worth nothing."""
+        reports = self._findings.known()
+        return reports[profile].layers if reports is not None and self._require else ()
+
+    async def _try(self, job: Job, *, deadline: float, proxy: Proxy | None = None) -> Ended:
+        """Run a job of the probe: it needs no guarantee and no place."""
+        limits = (MAX_STREAM_BYTES, MAX_STREAM_BYTES, MAX_RESULT_BYTES)
+        with self._launchers.use(_OWN) as seat:
+            return await self._run(seat, _order_for(job), encode(job, deadline), deadline, limits, None, proxy)
+
+    async def _interpreter(self, job: Job) -> Interpreter | None:
+        """The interpreter that a file asks for, None for our own."""
+        if not isinstance(job, PythonFile) or job.interpreter is None:
+            return None
+        from toolcrib.ground.sandbox.interpreters import read_interpreter
+
+        return await asyncio.to_thread(read_interpreter, job.interpreter, untrusted=self._workspace)
+
+    async def _run(
+        self,
+        seat: Seat,
+        wish: bytes,
+        message: bytes,
+        until: float,
+        limits: tuple[int, int, int],
+        talk: Talk | None,
+        proxy: Proxy | None,
+    ) -> Ended:
         began = time.monotonic()
-        until = min(deadline, began + _LONGEST_SECONDS)
-        message = encode(job, until)
-        wish = b"a" if isinstance(job, PythonFile) and b"async" in job.code else b"c"
         for _ in range(_ATTEMPTS):
-            attempt = Attempt(max_stdout, max_stderr, max_result)
+            attempt = Attempt(*limits)
             try:
-                await self._order(attempt, wish, until)
-                await attempt.finish(message, until)
+                await _order(seat, attempt, wish, until)
+                await attempt.finish(message, until, talk=talk, proxy=proxy)
             finally:
                 await attempt.end()
             if attempt.was_ignored:
-                self._replace_if_silent_since(began)
+                seat.replace_if_silent_since(began)
                 break
             if not attempt.was_lost:
-                self._last_answer = time.monotonic()
+                seat.note_answer()
                 return attempt.ended()
         raise ToolError(Kind.SANDBOX_UNAVAILABLE, "the sandbox's launcher does not start the job", retryable=True)
 
-    def close(self) -> None:
-        """End the launcher and every job under it; waits for that, a few seconds at the most."""
-        if self._launcher is not None:
-            self._drop(self._launcher)
-        self._starts.clear()
 
-    async def _order(self, attempt: Attempt, wish: bytes, until: float) -> None:
-        """Have a supervisor started."""
-        while True:
-            launcher = self._running_launcher()
-            try:
-                if launcher.order(wish, attempt.descriptors()):
-                    return
-            except ConnectionError:
-                self._drop(launcher)
-                continue
-            if time.monotonic() > until:
-                raise ToolError(Kind.OVERLOADED, "too many jobs wait for the sandbox; call again later", retryable=True)
-            await asyncio.sleep(_BUSY_SECONDS)
+_OWN = Path(sys.executable)
 
-    def _running_launcher(self) -> LauncherProcess:
-        with self._lock:
-            if self._launcher is not None and not self._launcher.is_ours:
-                self._launcher.close()
-                self._launcher = None
-            if self._launcher is None:
-                # From now on foreign code of the same user runs: it must not read this process's memory and environment.
-                system.prctl(system.DUMPABLE, 0)
-                self._launcher = self._start_launcher()
-            return self._launcher
 
-    def _replace_if_silent_since(self, moment: float) -> None:
-        """Give up on a launcher that hangs; one that is merely busy has started other jobs meanwhile."""
-        if self._launcher is not None and self._last_answer < moment:
-            self._launcher.kill()
-            self._drop(self._launcher)
+def _order_for(job: Job) -> bytes:
+    """What the launcher should have ready for the job."""
+    if not isinstance(job, PythonFile):
+        return to_order(())
+    return to_order((*job.imports, "asyncio") if b"async" in job.code else job.imports)
 
-    def _drop(self, launcher: LauncherProcess) -> None:
-        with self._lock:
-            if self._launcher is launcher:
-                self._launcher = None
-        launcher.close()
 
-    def _start_launcher(self) -> LauncherProcess:
-        now = time.monotonic()
-        if len(self._starts) == _MAX_STARTS and now - self._starts[0] < _STARTS_WITHIN_SECONDS:
-            message = (
-                f"the sandbox's launcher ended {_MAX_STARTS} times within {_STARTS_WITHIN_SECONDS:g} s; wait a minute"
-            )
-            raise ToolError(Kind.SANDBOX_UNAVAILABLE, message, retryable=True)
-        self._starts.append(now)
+async def _order(seat: Seat, attempt: Attempt, wish: bytes, until: float) -> None:
+    """Have a supervisor started."""
+    while True:
+        launcher = seat.running()
         try:
-            return LauncherProcess()
-        except OSError as problem:
-            message = f"the sandbox's launcher cannot be started: {problem.strerror}"
-            raise ToolError(Kind.SANDBOX_UNAVAILABLE, message, retryable=True) from problem
+            if launcher.order(wish, attempt.descriptors()):
+                return
+        except ConnectionError:
+            seat.drop(launcher)
+            continue
+        if time.monotonic() > until:
+            raise ToolError(Kind.OVERLOADED, "too many jobs wait for the sandbox; call again later", retryable=True)
+        await asyncio.sleep(_BUSY_SECONDS)

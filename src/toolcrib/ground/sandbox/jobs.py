@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 import sysconfig
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from toolcrib.ground.channel import frame
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
+
+    from toolcrib.ground.sandbox.interpreters import Interpreter
 
 CLEAN_ENVIRONMENT: Mapping[str, str] = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -21,27 +24,80 @@ CLEAN_ENVIRONMENT: Mapping[str, str] = {
 }
 
 
+# Where a job with a network finds its one way out: the job has a network of its own, in which only this address answers.
+PROXY_HOST = "127.0.0.1"
+PROXY_PORT = 3128
+PROXY_URL = f"http://{PROXY_HOST}:{PROXY_PORT}"
+
+MEGABYTE = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Walls:
+    """What a job may touch; what is not named here is closed to it. It always has a scratch folder of its own.
+
+    `read` and `write` are folders and files, with everything below them; writing does not include reading. What lies in
+    them under `closed` is neither seen nor changed, under `fixed` it is not changed. `programs` lets it start programs out
+    of what it may read. `network` gives it a network that leads to our proxy and nowhere else. `observe` takes note of
+    what it does and tries.
+    """
+
+    read: tuple[Path, ...] = ()
+    write: tuple[Path, ...] = ()
+    closed: tuple[Path, ...] = ()
+    fixed: tuple[Path, ...] = ()
+    programs: bool = False
+    network: bool = False
+    observe: bool = False
+    memory_bytes: int = 1024 * MEGABYTE
+    processes: int = 64
+    disk_bytes: int = 256 * MEGABYTE
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Program:
-    """Run a program with these arguments; the first is its path."""
+    """Run a program with these arguments; the first is its path. `channel` gives it a line to the host."""
 
     argv: tuple[str, ...]
     cwd: Path
+    walls: Walls
     environment: Mapping[str, str] = field(default_factory=lambda: dict(CLEAN_ENVIRONMENT))
+    channel: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PythonFile:
-    """Run these bytes as the Python file at `path`, in its folder, and call the entry function with the arguments."""
+    """Run these bytes as the Python file at `path`, in its folder, as its convention says.
+
+    `argv` are the words behind the file's name, for a file that reads its own. `imports` are modules to have ready.
+    `interpreter` is the Python of an environment that the file has to itself; None means the one that runs Toolcrib.
+    `project` is what an entry of the convention `params` gets as its second argument; None means the file's own folder.
+    """
 
     path: Path
     code: bytes
     entry: str
     arguments: Mapping[str, object]
+    walls: Walls
+    convention: str = "keywords"
+    argv: tuple[str, ...] = ()
+    imports: tuple[str, ...] = ()
+    interpreter: Path | None = None
+    project: Path | None = None
     environment: Mapping[str, str] = field(default_factory=lambda: dict(CLEAN_ENVIRONMENT))
+    channel: bool = False
 
 
 Job = Program | PythonFile
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Effect:
+    """One thing that a job did or tried: `act` is read, write, connect or start, `what` a path, an address or a program."""
+
+    act: str
+    what: str
+    denied: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,7 +106,8 @@ class Ended:
 
     Either `exit_code` or `signal` is set, neither if it could not be learned. `result` is what a Python file answered,
     None if it answered nothing or more than was allowed. `killed` counts the processes that did not end by themselves;
-    `gone` says that every one was seen to end. `cannot_start` is the reason why nothing ran.
+    `gone` says that every one was seen to end. `cannot_start` is the reason why nothing ran. `exceeded` names the limit
+    (mem, pids, disk) for which it was ended. `effects` is what was observed.
     """
 
     exit_code: int | None
@@ -65,23 +122,70 @@ class Ended:
     killed: int
     gone: bool
     cannot_start: str
+    exceeded: str = ""
+    effects: tuple[Effect, ...] = ()
 
 
-def encode(job: Job, deadline: float) -> bytes:
-    """The job as the supervisor reads it: a description in JSON, and the code beside it."""
-    description: dict[str, object] = {"deadline": deadline, "environment": dict(job.environment)}
+def encode(job: Job, deadline: float, interpreter: Interpreter | None = None, layers: Iterable[str] = ()) -> bytes:
+    """The job as the supervisor reads it: a description in JSON, and the code beside it.
+
+    A Python file sees the interpreter that runs it; None stands for the one that runs Toolcrib. `layers` are the walls
+    without which it is not started.
+    """
+    description: dict[str, object] = {
+        "deadline": deadline,
+        "environment": dict(job.environment),
+        "walls": _describe(job.walls),
+        "channel": job.channel,
+        "layers": list(layers),
+    }
     code = b""
     if isinstance(job, Program):
         description |= {"argv": list(job.argv), "cwd": str(job.cwd)}
     else:
-        path = job.path.absolute()
-        description |= {"path": str(path), "name": path.stem, "cwd": str(path.parent), "python_path": site_paths()}
-        description |= {"entry": job.entry, "arguments": dict(job.arguments)}
+        description |= _describe_file(job) | _describe_python(job.walls, interpreter)
         code = job.code
     try:
         return frame(json.dumps(description, allow_nan=False).encode()) + frame(code)
     except (TypeError, ValueError, RecursionError) as problem:
         raise ToolError(Kind.VALIDATION, f"the arguments cannot be handed to another process: {problem}") from problem
+
+
+def _describe_file(job: PythonFile) -> dict[str, object]:
+    path = job.path.absolute()
+    return {
+        "path": str(path),
+        "name": path.stem,
+        "cwd": str(path.parent),
+        "entry": job.entry,
+        "convention": job.convention,
+        "arguments": dict(job.arguments),
+        "argv_words": list(job.argv),
+        "project": str(job.project or path.parent),
+    }
+
+
+def _describe_python(walls: Walls, interpreter: Interpreter | None) -> dict[str, object]:
+    if interpreter is None:
+        return {"python_path": site_paths()}
+    return {
+        "python_path": list(interpreter.packages),
+        "python": {"executable": str(interpreter.executable), "prefix": str(interpreter.prefix)},
+        "walls": _describe(replace(walls, read=(*walls.read, *interpreter.runtime))),
+    }
+
+
+def _describe(walls: Walls) -> dict[str, object]:
+    return {
+        name: [str(path) for path in value] if isinstance(value, tuple) else value
+        for name in Walls.__slots__
+        for value in (getattr(walls, name),)
+    }
+
+
+@functools.cache
+def _library() -> frozenset[str]:
+    return frozenset((sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")))
 
 
 def site_paths() -> list[str]:
@@ -90,6 +194,6 @@ def site_paths() -> list[str]:
     They stand behind the standard library; what stands before it (the host's own folder, PYTHONPATH) is the host's
     affair and no tool's.
     """
-    library = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
+    library = _library()
     places = [place for place, entry in enumerate(sys.path) if entry in library or entry.endswith("lib-dynload")]
     return [entry for entry in sys.path[max(places, default=-1) + 1 :] if entry]

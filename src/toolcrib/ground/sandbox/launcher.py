@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import gc
-import importlib
 import os
 import resource
 import signal
 import socket
 import sys
 
-from toolcrib.ground.sandbox import system
+from toolcrib.ground.sandbox import enclosure, system
 from toolcrib.ground.sandbox.family import Family
+from toolcrib.ground.sandbox.preload import ORDER_BYTES, preload
 from toolcrib.ground.sandbox.supervisor import Descriptors, supervise, tell
 from toolcrib.ground.sandbox.system import Events
 from toolcrib.ground.sandbox.worker import work
@@ -20,10 +20,7 @@ TYPE_CHECKING = False  # see system
 if TYPE_CHECKING:
     from typing import NoReturn
 
-# What the host may ask for, and what is imported first so that every later call finds it there.
-PRELOAD = {b"c": (), b"a": ("asyncio",)}
-
-_DESCRIPTORS = 4
+_DESCRIPTORS = 5
 _END_SECONDS = 2.5
 _STRAY_SECONDS = 0.01
 
@@ -47,6 +44,7 @@ def _harden() -> None:
     system.prctl(system.DUMPABLE, 0)
     system.prctl(system.CHILD_SUBREAPER, 1)
     sys.dont_write_bytecode = True
+    enclosure.prepare()
     gc.freeze()
 
 
@@ -77,8 +75,7 @@ def _serve(control: socket.socket, host: int, watch: int | None) -> Descriptors:
             _end(family, supervisors)
         if descriptors is None:
             continue
-        for module in PRELOAD.get(wish, ()):
-            importlib.import_module(module)
+        preload(wish)
         supervisor = _fork_supervisor(descriptors)
         if supervisor == 0:
             events.close()
@@ -91,7 +88,7 @@ def _serve(control: socket.socket, host: int, watch: int | None) -> Descriptors:
 def _receive(control: socket.socket) -> tuple[bytes, Descriptors | None]:
     """The next wish of the host, empty when it has gone; without descriptors if they did not all arrive."""
     try:
-        wish, descriptors, _, _ = socket.recv_fds(control, 1, _DESCRIPTORS)
+        wish, descriptors, _, _ = socket.recv_fds(control, ORDER_BYTES, _DESCRIPTORS)
     except ConnectionError:
         return b"", None
     if len(descriptors) == _DESCRIPTORS:

@@ -1,4 +1,10 @@
-"""A Python file in the worker: load the bytes that were checked, call the entry function, hand the answer over as JSON."""
+"""A Python file in the worker: run the bytes that were checked, as their convention says, and hand the answer over as JSON.
+
+keywords    entry(**arguments), and its value is the answer
+params      entry(arguments), or entry(arguments, project) if it takes two, and its value is the answer
+argv        the file itself as __main__ behind its words; what it prints and its exit code are all there is
+sink        the class `entry`, made from the arguments; it is written to over the channel
+"""
 
 from __future__ import annotations
 
@@ -9,10 +15,14 @@ import os
 import site
 import sys
 import threading
+import time
+
+from toolcrib.ground.sandbox import preload, rye, sink
 
 TYPE_CHECKING = False  # see system
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import TracebackType
     from typing import Any, NoReturn
 
 MAX_MESSAGE_CHARACTERS = 2_000
@@ -26,6 +36,8 @@ def run(job: dict[str, Any], code: bytes, answer: Callable[[bytes], None]) -> No
     """Run the file, answer once, and end the process as an interpreter would."""
     worker = os.getpid()
     _prepare(job)
+    if job["convention"] == "argv":
+        _end(_run_as_main(job, code))
     exit_code = 0
     try:
         text = _to_json({"value": _call(job, code)})
@@ -56,26 +68,91 @@ def _prepare(job: dict[str, Any]) -> None:
     # The script may import Toolcrib itself; what the launcher knows under that name is a small part of it.
     for name in [name for name in sys.modules if name.partition(".")[0] == "toolcrib"]:
         del sys.modules[name]
+    preload.forget_namesakes(job["cwd"], job["name"])
     os.environ.clear()
     os.environ.update(job["environment"])
+    if "TZ" in os.environ:
+        time.tzset()
+    sys.modules["rye"] = rye.make_module(_channel(job) if job["convention"] != "sink" else None)
     sys.path[:] = [job["cwd"], *sys.path, *job["python_path"]]
-    sys.argv[:] = [job["path"]]
+    sys.argv[:] = [job["path"], *job["argv_words"]]
+    if "python" in job:
+        sys.executable = job["python"]["executable"]
+        sys.prefix = sys.exec_prefix = job["python"]["prefix"]
     site.setquit()
     site.sethelper()
 
 
-def _call(job: dict[str, Any], code: bytes) -> object:
-    path, name, entry = job["path"], job["name"], job["entry"]
+def _channel(job: dict[str, Any]) -> int | None:
+    return int(os.environ[rye.CHANNEL_VARIABLE]) if job["channel"] else None
+
+
+def _load(job: dict[str, Any], code: bytes, name: str) -> Any:
+    """The file as a module of this name."""
     module = type(sys)(name)
-    module.__file__ = path
+    module.__file__ = job["path"]
     # Not over a module that is there already: a tool may be called json.
+    if name == "__main__":
+        sys.modules[name] = module
     sys.modules.setdefault(name, module)
-    exec(compile(code, path, "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - running the file is the job
-    function = getattr(module, entry, None)
+    exec(compile(code, job["path"], "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - running the file is the job
+    return module
+
+
+def _call(job: dict[str, Any], code: bytes) -> object:
+    entry, arguments = job["entry"], job["arguments"]
+    function = getattr(_load(job, code, job["name"]), entry, None)
+    if job["convention"] == "sink":
+        _fill(function, job)
+        return None
     if not callable(function):
         raise LookupError(f"there is no function named {entry}; write def {entry}(...)")
-    value = function(**job["arguments"])
+    if job["convention"] == "params":
+        value = function(arguments, job["project"]) if _takes_two(function) else function(arguments)
+    else:
+        value = function(**arguments)
     return _await(value) if hasattr(value, "__await__") else value
+
+
+def _takes_two(function: Any) -> bool:
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    code = getattr(function, "__code__", None)
+    return code is not None and code.co_argcount - hasattr(function, "__self__") >= 2  # noqa: PLR2004 - it says so
+
+
+def _fill(kind: Any, job: dict[str, Any]) -> None:
+    channel = _channel(job)
+    if not isinstance(kind, type) or not callable(getattr(kind, "write", None)):
+        raise LookupError(
+            f"there is no class named {job['entry']} with a method write; write class {job['entry']}: ..."
+        )
+    if channel is None:
+        raise LookupError(f"{job['entry']} is written to over a channel, and this call has none")
+    sink.serve(kind(**job["arguments"]), channel)
+
+
+def _run_as_main(job: dict[str, Any], code: bytes) -> int:
+    """Run the file as an interpreter would that was started on it; its exit code."""
+    try:
+        _load(job, code, "__main__")
+    except SystemExit as ending:
+        if ending.code is None or isinstance(ending.code, int):
+            return (ending.code or 0) & 0xFF
+        print(ending.code, file=sys.stderr)  # noqa: T201 - what an interpreter does with a message
+        return _FAILED
+    except BaseException as problem:  # noqa: BLE001 - a border to foreign code: whatever it raises is shown
+        _show(problem, job["path"], code)
+        return _FAILED
+    return 0
+
+
+def _show(problem: BaseException, path: str, code: bytes) -> None:
+    if sys.excepthook is sys.__excepthook__:  # which would read the lines from the file
+        print(_trace(problem, path, code), end="", file=sys.stderr)  # noqa: T201 - what an interpreter does
+        return
+    own = _own_part(problem, path)
+    sys.excepthook(type(problem), problem.with_traceback(own), own)
 
 
 def _await(awaitable: Any) -> object:
@@ -151,17 +228,27 @@ def _facts_of(problem: BaseException) -> dict[str, object]:
 
 
 def _trace(problem: BaseException, path: str, code: bytes) -> str:
-    import linecache
     import traceback
 
-    # The lines that ran, whatever the file says by now.
-    lines = code.decode("utf-8", "replace").splitlines(keepends=True)
-    linecache.cache[path] = (len(code), None, lines, path)
-    own = problem.__traceback__
-    while own is not None and own.tb_frame.f_code.co_filename != path:
-        own = own.tb_next
+    _know_lines(path, code)
     try:
-        text = "".join(traceback.format_exception(type(problem), problem, own))
+        text = "".join(traceback.format_exception(type(problem), problem, _own_part(problem, path)))
     except Exception:  # noqa: BLE001 - foreign code: an exception may fail to be printed
         return ""
     return text.encode("utf-8", "replace").decode()
+
+
+def _know_lines(path: str, code: bytes) -> None:
+    """Show the lines that ran, whatever the file says by now."""
+    import linecache
+
+    lines = code.decode("utf-8", "replace").splitlines(keepends=True)
+    linecache.cache[path] = (len(code), None, lines, path)
+
+
+def _own_part(problem: BaseException, path: str) -> TracebackType | None:
+    """The traceback from the script's first line on."""
+    own = problem.__traceback__
+    while own is not None and own.tb_frame.f_code.co_filename != path:
+        own = own.tb_next
+    return own

@@ -6,9 +6,10 @@ import errno
 import os
 import socket
 import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from toolcrib.ground.sandbox.preload import ORDER_BYTES, ORDERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,17 +29,17 @@ main(int(sys.argv[2]), int(sys.argv[3]))
 
 
 class LauncherProcess:
-    """A running launcher and the socket that it takes orders from."""
+    """A running launcher in a Python of its own, and the socket that it takes orders from."""
 
-    def __init__(self) -> None:
+    def __init__(self, program: Path) -> None:
         self._owner = os.getpid()
-        self._control, theirs = socket.socketpair()
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, ORDERS)
         self._control.settimeout(0)
         package = Path(__file__).resolve().parents[2]
         try:
-            self._process = subprocess.Popen(  # noqa: S603 - this interpreter, with a program of our own
+            self._process = subprocess.Popen(  # noqa: S603 - an interpreter outside of every workspace, with our own code
                 [
-                    *(sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOT),
+                    *(str(program), "-I", "-S", "-X", "utf8", "-c", _BOOT),
                     *(str(package), str(theirs.fileno()), str(self._owner)),
                 ],
                 stdin=subprocess.DEVNULL,
@@ -68,7 +69,7 @@ class LauncherProcess:
     def order(self, wish: bytes, descriptors: Sequence[int]) -> bool:
         """Ask for a supervisor; False if it has too many orders open, ConnectionError if it is gone."""
         try:
-            socket.send_fds(self._control, [wish], descriptors)
+            socket.send_fds(self._control, [wish[:ORDER_BYTES]], descriptors)
         except BlockingIOError:
             return False
         except OSError as problem:

@@ -8,43 +8,74 @@ import signal
 import time
 
 from toolcrib.ground.channel import Frames, frame
-from toolcrib.ground.sandbox import system
+from toolcrib.ground.sandbox import bounds, cgroup, scratch, system
 from toolcrib.ground.sandbox.family import Family
+from toolcrib.ground.sandbox.placeholders import Placeholders
 from toolcrib.ground.sandbox.system import Events
 
 TYPE_CHECKING = False  # see system
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-_HOUR = 3600.0
+    from toolcrib.ground.sandbox.observer import Observer
 
 
 class Descriptors:
-    """What the host sent along with a call: the socket of the call and the ends of three pipes."""
+    """What the host sent along with a call: its socket, the ends of three pipes, and of the line to the host's tools."""
 
-    __slots__ = ("result", "socket", "stderr", "stdout")
+    __slots__ = ("channel", "result", "socket", "stderr", "stdout")
 
-    def __init__(self, socket: int, stdout: int, stderr: int, result: int) -> None:
+    def __init__(self, socket: int, stdout: int, stderr: int, result: int, channel: int) -> None:
         self.socket = socket
         self.stdout = stdout
         self.stderr = stderr
         self.result = result
+        self.channel = channel
 
     def close(self) -> None:
         """Let go of all of them."""
-        for name in self.__slots__:
-            os.close(getattr(self, name))
+        self.leave()
+        os.close(self.socket)
+
+    def leave(self) -> None:
+        """Let go of those that belong to the worker."""
+        for descriptor in (self.stdout, self.stderr, self.result, self.channel):
+            os.close(descriptor)
 
 
 class Task:
-    """What the worker has to do; `job` is described in `jobs`."""
+    """What the worker has to do; `job` is described in `jobs`.
 
-    __slots__ = ("code", "descriptors", "job")
+    `group` is the control group that is there for it, if any, `folder` where it has to make a scratch folder on disk if it
+    cannot have one in memory, `observer` whoever takes note of what it does.
+    """
+
+    __slots__ = ("_placeholders", "code", "descriptors", "folder", "group", "job", "observer")
 
     def __init__(self, job: dict[str, Any], code: bytes, descriptors: Descriptors) -> None:
         self.job = job
         self.code = code
         self.descriptors = descriptors
+        self.group = cgroup.make(job["walls"]["processes"] * bounds.TASKS_PER_PROCESS)
+        self.folder = scratch.name()
+        self._placeholders = Placeholders(job["walls"])
+        self.observer = _observer(job) if job["walls"]["observe"] else None
+
+    def tidy_up(self) -> None:
+        """Remove what was made for the worker; nothing of it may be running."""
+        if self.group:
+            cgroup.remove(self.group)
+        self._placeholders.remove()
+        scratch.remove(self.folder)
+
+
+def _observer(job: dict[str, Any]) -> Observer:
+    from toolcrib.ground.sandbox import notify
+    from toolcrib.ground.sandbox.observer import Observer
+
+    if not notify.is_available():
+        raise OSError("this system does not let a job be observed")
+    return Observer(job["walls"], is_program="argv" in job)
 
 
 def supervise(descriptors: Descriptors, *, launcher: int, host: int | None) -> Task:
@@ -77,10 +108,11 @@ def _start(descriptors: Descriptors, *, launcher: int, host: int | None) -> Task
     tell(descriptors.socket, {"started": os.getpid()})
     worker = system.fork()
     if worker != 0:
-        for pipe in (descriptors.stdout, descriptors.stderr, descriptors.result):
-            os.close(pipe)
+        descriptors.leave()
+        if task.observer is not None:
+            task.observer.oversight.begin()
         watched = [descriptors.socket] if host is None else [descriptors.socket, host]
-        _watch(worker, events, watched, task.job["deadline"])
+        _watch(worker, events, watched, task)
     events.close()
     return task
 
@@ -97,22 +129,37 @@ def _read_job(socket: int) -> tuple[dict[str, Any], bytes]:
     return json.loads(parts[0]), parts[1]
 
 
-def _watch(worker: int, events: Events, watched: list[int], deadline: float) -> NoReturn:
-    """Wait for the worker, the deadline or the host, end whatever is left, and report."""
+def _watch(worker: int, events: Events, watched: list[int], task: Task) -> NoReturn:
+    """Wait for the worker, a limit or the host, end whatever is left, and report."""
     family = Family(events)
-    timed_out = False
+    meter = bounds.Meter(task.job["walls"], task.folder)
+    timed_out, exceeded = False, ""
     while not family.reap() and worker not in family.statuses:
-        seconds = deadline - time.monotonic()
-        if seconds <= 0:
-            timed_out = True
+        seconds = task.job["deadline"] - time.monotonic()
+        timed_out = seconds <= 0
+        if timed_out or exceeded:
             break
-        ready, signals = events.wait(watched, min(seconds, _HOUR))
+        ready, signals = events.wait([*watched, *_observed(task)], min(seconds, meter.seconds_left()))
+        if task.observer is not None and ready.intersection(_observed(task)):
+            task.observer.oversight.serve()
         # The host says nothing after the job: what can be read is the end of its interest.
-        if ready or signal.SIGTERM in signals:
+        if ready.intersection(watched) or signal.SIGTERM in signals:
             break
-    gone = family.end(worker)
-    tell(watched[0], _report(family, worker, timed_out=timed_out, gone=gone))
+        if meter.is_due():
+            exceeded = meter.exceeded()
+    gone = family.end(worker, at_once=bool(exceeded))
+    task.tidy_up()
+    report = _report(family, worker, timed_out=timed_out, gone=gone)
+    effects = [] if task.observer is None else task.observer.report()
+    tell(watched[0], {**report, "exceeded": exceeded or report["exceeded"], "effects": effects})
     os._exit(0 if gone else 1)
+
+
+def _observed(task: Task) -> list[int]:
+    """The descriptor that tells of a system call which waits for an answer, as long as there is one."""
+    if task.observer is None or task.observer.oversight.is_over:
+        return []
+    return [task.observer.oversight.fileno()]
 
 
 def _report(family: Family, worker: int, *, timed_out: bool, gone: bool) -> dict[str, object]:
@@ -122,6 +169,7 @@ def _report(family: Family, worker: int, *, timed_out: bool, gone: bool) -> dict
         "exit_code": code if code is not None and code >= 0 else None,
         "signal": -code if code is not None and code < 0 else None,
         "timed_out": timed_out,
+        "exceeded": bounds.DISK if code == -signal.SIGXFSZ else "",
         "killed": len(family.signalled),
         "gone": gone,
     }

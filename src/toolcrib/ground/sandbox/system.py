@@ -17,7 +17,11 @@ HAS_SUBREAPER = sys.platform == "linux"
 PDEATHSIG = 1
 DUMPABLE = 4
 CHILD_SUBREAPER = 36
+SECCOMP = 22
+IS_IN_BOUNDING_SET = 23
+DROP_FROM_BOUNDING_SET = 24
 NO_NEW_PRIVS = 38
+AMBIENT_CAPABILITIES = 47
 
 _HEARD = (signal.SIGCHLD, signal.SIGTERM)
 _ALL_SIGNALS = signal.valid_signals()
@@ -25,19 +29,29 @@ _ALL_SIGNALS = signal.valid_signals()
 
 def prctl(option: int, value: int) -> None:
     """Set an attribute of this process; does nothing where the system knows no such attributes."""
-    if not HAS_SUBREAPER:
-        return
-    if _prctl()(option, value, 0, 0, 0) != 0:
-        raise OSError(f"prctl({option}, {value}) was refused by the system")
+    if HAS_SUBREAPER:
+        invoke("prctl", option, value, 0, 0, 0)
+
+
+def invoke(function: str, *arguments: int | bytes | None) -> int:
+    """Call a function of the C library; OSError with its reason if it fails."""
+    result = _function(function, tuple(map(type, arguments)))(*arguments)
+    if result == -1:
+        import ctypes
+
+        number = ctypes.get_errno()
+        raise OSError(number, f"{function}: {os.strerror(number)}")
+    return result
 
 
 @functools.cache
-def _prctl() -> Callable[..., int]:
+def _function(name: str, kinds: tuple[type, ...]) -> Callable[..., int]:
     import ctypes
 
-    function = ctypes.CDLL(None).prctl
-    function.argtypes = (ctypes.c_int, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong)
-    function.restype = ctypes.c_int
+    # Each has a handle of its own, because the kinds of the arguments are kept there.
+    function = ctypes.CDLL(None, use_errno=True)[name]
+    function.argtypes = tuple(ctypes.c_long if issubclass(kind, int) else ctypes.c_char_p for kind in kinds)
+    function.restype = ctypes.c_long if name == "syscall" else ctypes.c_int
     return function
 
 
@@ -98,6 +112,35 @@ def forget_signals() -> None:
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def descendants() -> list[int]:
+    """Every process that came of this one; those that have ended and are not yet buried among them."""
+    try:
+        found: list[int] = []
+        generation = [os.getpid()]
+        while generation:
+            generation = [child for parent in generation for child in _children_of(parent)]
+            found += generation
+        return found
+    except FileNotFoundError:  # not every kernel tells the children of a process
+        return descendants_of([os.getpid()], children_by_parent())
+
+
+def _children_of(process: int) -> list[int]:
+    children: list[int] = []
+    try:
+        threads = os.listdir(f"/proc/{process}/task")  # noqa: PTH208 - see below
+    except OSError:
+        return children
+    for thread in threads:
+        try:
+            with open(f"/proc/{process}/task/{thread}/children", "rb") as file:  # noqa: PTH123 - see below
+                children += map(int, file.read().split())
+        except OSError:
+            if process == os.getpid():
+                raise
+    return children
 
 
 def children_by_parent() -> Mapping[int, list[int]]:

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import struct
 from typing import TYPE_CHECKING
 
 from toolcrib.ground.channel import Frames
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _READ_BYTES = 65536
+_CLOSED_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+_INTEGER = struct.Struct("i")
 
 
 class Capture:
@@ -68,7 +71,10 @@ class Capture:
 
 
 class Supervised:
-    """The socket of a call: takes the job, tells when it started and how it ended, and its closing ends the call."""
+    """The socket of a call: takes the job, tells when it started and how it ended, and its closing ends the call.
+
+    `begun` is done when a worker may run or never will; `listener` is the way out of a job that has a network.
+    """
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -78,6 +84,8 @@ class Supervised:
         self._unsent = memoryview(b"")
         self._supervisor: int | None = None
         self.facts: dict[str, object] = {}
+        self.begun = self._loop.create_future()
+        self.listener: asyncio.Future[socket.socket] = self._loop.create_future()
         self.ended = self._loop.create_future()
         self._loop.add_reader(self._ours, self._take)
 
@@ -103,21 +111,31 @@ class Supervised:
             self._loop.remove_writer(self._ours)
 
     def _take(self) -> None:
+        descriptors: list[int] = []
         try:
-            data = self._ours.recv(_READ_BYTES)
+            data, descriptors = _receive(self._ours)
         except BlockingIOError:
             return
         except OSError:
             data = b""
         for payload in self._frames.feed(data):
             self.facts |= json.loads(payload)
+        for descriptor in descriptors:
+            self._keep(socket.socket(fileno=descriptor))
         supervisor = self.facts.get("started")
         if isinstance(supervisor, int):
             self._supervisor = supervisor
+            _settle(self.begun)
         if not data:
             self._loop.remove_reader(self._ours)
-            if not self.ended.done():
-                self.ended.set_result(None)
+            _settle(self.begun)
+            _settle(self.ended)
+
+    def _keep(self, listener: socket.socket) -> None:
+        if self.listener.done():
+            listener.close()
+            return
+        self.listener.set_result(listener)
 
     def end(self) -> None:
         """Ask the supervisor to end the call."""
@@ -138,3 +156,23 @@ class Supervised:
         self._loop.remove_writer(self._ours)
         self._ours.close()
         self.theirs.close()
+        if self.listener.done() and not self.listener.cancelled():
+            self.listener.result().close()
+        self.listener.cancel()
+
+
+def _receive(line: socket.socket) -> tuple[bytes, list[int]]:
+    """The next bytes and the descriptor that may come with them; socket.recv_fds would let programs inherit it."""
+    data, ancillary, _, _ = line.recvmsg(_READ_BYTES, socket.CMSG_LEN(_INTEGER.size), _CLOSED_ON_EXEC)
+    descriptors = [
+        number
+        for level, kind, payload in ancillary
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS)
+        for (number,) in _INTEGER.iter_unpack(payload[: len(payload) - len(payload) % _INTEGER.size])
+    ]
+    return data, descriptors
+
+
+def _settle(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

@@ -1,4 +1,4 @@
-"""The worker: steps out of the supervisor's world and becomes the job."""
+"""The worker: steps out of the supervisor's world, has its walls raised and becomes the job."""
 
 from __future__ import annotations
 
@@ -6,14 +6,21 @@ import fcntl
 import json
 import os
 import signal
+import socket
 
-from toolcrib.ground.sandbox import python, system
+from toolcrib.ground.channel import frame
+from toolcrib.ground.sandbox import python, seccomp, system
+from toolcrib.ground.sandbox.enclosure import CannotEnclose, Enclosure
+from toolcrib.ground.sandbox.starts import Start
+from toolcrib.ground.sandbox.supervisor import tell
 
 TYPE_CHECKING = False  # see system
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from toolcrib.ground.sandbox.supervisor import Descriptors, Task
+
+CHANNEL = "TOOLCRIB_CHANNEL"
 
 # Every descriptor of the launcher and of a supervisor is below: they are started with one and open a handful.
 _ABOVE_OUR_DESCRIPTORS = 1024
@@ -22,16 +29,22 @@ _CANNOT_START = 127
 
 def work(task: Task) -> NoReturn:
     """Do the job and end with it."""
-    _step_out(task.descriptors)
-    job, result = task.job, task.descriptors.result
+    supervisor = os.getppid()
+    job, descriptors = task.job, task.descriptors
+    way_out = None if task.observer is None else task.observer.oversight.way_out()
+    _step_out(descriptors, channel=job["channel"], way_out=way_out)
     try:
-        os.chdir(job["cwd"])
-        if "argv" in job:
-            _become(job)
-    except (OSError, ValueError) as problem:
-        write_all(result, json.dumps({"cannot_start": str(problem)}).encode())
+        start = _raise_walls(task, way_out)
+    except CannotEnclose as problem:
+        _fail(descriptors.socket, str(problem))
+    except Exception as problem:  # noqa: BLE001 - the main function of a child: the host must hear of any failure
+        _fail(descriptors.socket, f"{type(problem).__name__}: {problem}")
+    os.close(descriptors.socket)
+    if os.getppid() != supervisor:  # it went before its end could have been signalled to us
         os._exit(_CANNOT_START)
-    python.run(job, task.code, lambda answer: write_all(result, answer))
+    if start is not None:
+        _become(start, descriptors.result)
+    python.run(job, task.code, lambda answer: write_all(descriptors.result, answer))
 
 
 def write_all(descriptor: int, data: bytes) -> None:
@@ -44,21 +57,74 @@ def write_all(descriptor: int, data: bytes) -> None:
         return
 
 
-def _step_out(descriptors: Descriptors) -> None:
-    """Keep the standard streams and the result pipe; the result pipe is not passed on to programs."""
+def _step_out(descriptors: Descriptors, *, channel: bool, way_out: int | None) -> None:
+    """Keep the standard streams, the result pipe and the channel; the result pipe is not passed on to programs."""
     os.setsid()
     system.prctl(system.PDEATHSIG, signal.SIGKILL)
     system.prctl(system.DUMPABLE, 1)
     os.dup2(descriptors.stdout, 1)
     os.dup2(descriptors.stderr, 2)
-    os.closerange(3, descriptors.result)
-    os.closerange(descriptors.result + 1, _ABOVE_OUR_DESCRIPTORS)
+    kept = {descriptors.socket, descriptors.result}
+    if way_out is not None:
+        kept.add(way_out)
+    if channel:
+        kept.add(descriptors.channel)
+        os.set_inheritable(descriptors.channel, True)  # noqa: FBT003 - the function takes it so
+    start = 3
+    for descriptor in sorted(kept):
+        os.closerange(start, descriptor)
+        start = descriptor + 1
+    os.closerange(start, _ABOVE_OUR_DESCRIPTORS)
     fcntl.fcntl(descriptors.result, fcntl.F_SETFD, fcntl.FD_CLOEXEC)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def _become(job: dict[str, Any]) -> NoReturn:
+def _raise_walls(task: Task, way_out: int | None) -> Start | None:
+    """Close the job in; the start of its program, if it is one."""
+    job, descriptors = task.job, task.descriptors
+    programs: bool = job["walls"]["programs"]
+    enclosure = Enclosure(job, group=task.group, folder=task.folder)
+    listener = enclosure.furnish()
+    if listener is not None:
+        _hand_over(listener, descriptors.socket)
+    job["environment"] = _environment(job, enclosure.scratch, descriptors.channel)
+    try:
+        os.chdir(job["cwd"])
+        only = not programs and seccomp.is_known()
+        start = Start(job["argv"], job["environment"], only=only) if "argv" in job else None
+    except (OSError, ValueError) as problem:
+        _cannot_start(descriptors.result, problem)
+    starts = programs if start is None or start.once is None else start.once
+    enclosure.shut(starts, executable=programs or start is not None, way_out=way_out)
+    return start
+
+
+def _environment(job: dict[str, Any], scratch: str, channel: int) -> dict[str, str]:
+    environment = {"TMPDIR": scratch, "HOME": scratch, **job["environment"]}
+    return {**environment, CHANNEL: str(channel)} if job["channel"] else environment
+
+
+def _hand_over(listener: socket.socket, line: int) -> None:
+    """Give the door of the job's network to the host, who answers there."""
+    with listener, socket.socket(fileno=os.dup(line)) as host:
+        socket.send_fds(host, [frame(json.dumps({"listener": True}).encode())], [listener.fileno()])
+
+
+def _become(start: Start, result: int) -> NoReturn:
     # Python ignores these two; a program expects to be ended by them.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-    os.execve(job["argv"][0], job["argv"], job["environment"])  # noqa: S606 - running programs is what a worker is for
+    try:
+        start.go()
+    except (OSError, ValueError) as problem:
+        _cannot_start(result, problem)
+
+
+def _fail(line: int, reason: str) -> NoReturn:
+    tell(line, {"failed": reason})
+    os._exit(_CANNOT_START)
+
+
+def _cannot_start(result: int, problem: Exception) -> NoReturn:
+    write_all(result, json.dumps({"cannot_start": str(problem)}).encode())
+    os._exit(_CANNOT_START)

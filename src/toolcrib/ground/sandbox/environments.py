@@ -1,0 +1,279 @@
+"""Environments that Python files have to themselves: found beside the file, or made from what it declares.
+
+Nothing is installed by a call. `prepare` installs, from wheels alone, so that nothing of a package runs before it is
+imported behind the walls of a job.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import hashlib
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolcrib.ground.sandbox.interpreters import OLDEST, own_interpreter, read_interpreter
+from toolcrib.ground.sandbox.requirements import read_requirements
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from toolcrib.ground.sandbox.interpreters import Interpreter
+    from toolcrib.ground.sandbox.requirements import Requirements
+
+INSTALL_SECONDS = 600.0
+
+_FOLDERS = (".venv", "venv")
+_PYTHON = Path("bin/python")
+_NEWEST_MINOR = 20
+_MAKING = ".making-"
+_LEFT_BEHIND_SECONDS = 24 * 3600.0
+_TAIL_LINES = 40
+_TAIL_CHARACTERS = 4_000
+_QUIET = ("--disable-pip-version-check", "--no-input")
+
+
+def find_interpreter(path: Path, code: bytes, *, root: Path, envs: Path) -> Path | None:
+    """The Python that the file asks for, None for the one that runs Toolcrib.
+
+    A block of PEP 723 decides if there is one; otherwise the nearest `.venv` or `venv`, from the file's folder up to
+    `root`. Raises EXECUTOR_NOT_FOUND, with the cure, for an environment that is not there.
+    """
+    requirements = read_requirements(path, code)
+    if requirements is None:
+        return _beside(path, root)
+    if not requirements.dependencies and requirements.allows(own_interpreter().version):
+        return None
+    place = _place_of(requirements, envs)
+    if place is None or not (place / _PYTHON).exists():
+        message = f"{path}: the packages that it declares are not installed yet; run crib prepare {path.stem}"
+        raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)
+    return place / _PYTHON
+
+
+def prepare(
+    path: Path,
+    code: bytes,
+    *,
+    envs: Path,
+    wheels: Path | None = None,
+    seconds: float = INSTALL_SECONDS,
+    progress: Callable[[str], None] | None = None,
+) -> Path | None:
+    """Install what the file declares, and give the Python that has it; None if it declares nothing.
+
+    `wheels` is a folder to install from instead of the index. Either the whole environment is there afterwards, or
+    nothing of it.
+    """
+    requirements = read_requirements(path, code)
+    if requirements is None:
+        return None
+    interpreter = _choose(path, requirements)
+    if interpreter == own_interpreter() and not requirements.dependencies:
+        return None
+    place = envs.absolute() / _name_of(requirements, interpreter)
+    if not (place / _PYTHON).exists():
+        envs.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _sweep(envs)
+        making = Path(tempfile.mkdtemp(prefix=_MAKING, dir=envs.absolute()))
+        try:
+            installer = _Installer(str(path), time.monotonic() + seconds, progress)
+            _install(installer, making / "new", interpreter, requirements.dependencies, wheels)
+            _put_in_place(making / "new", place)
+        finally:
+            shutil.rmtree(making, ignore_errors=True)
+    _remember(requirements, interpreter, envs)
+    return place / _PYTHON
+
+
+def _beside(path: Path, root: Path) -> Path | None:
+    folder, top = path.absolute().parent, root.absolute()
+    folders = [folder, *folder.parents]
+    for place in folders[: folders.index(top) + 1] if top in folders else [folder]:
+        for name in _FOLDERS:
+            if not (place / name / "pyvenv.cfg").is_file():
+                continue
+            if (place / name).resolve() == Path(sys.prefix).resolve():
+                return None
+            read_interpreter(place / name / _PYTHON, untrusted=top)
+            return place / name / _PYTHON
+    return None
+
+
+def _choose(path: Path, requirements: Requirements) -> Interpreter:
+    """A Python of this machine that the file runs on: our own, else the newest."""
+    own = own_interpreter()
+    if requirements.allows(own.version):
+        return own
+    for minor in range(_NEWEST_MINOR, OLDEST[1] - 1, -1):
+        found = shutil.which(f"python3.{minor}")
+        if found is None:
+            continue
+        with contextlib.suppress(ToolError):
+            interpreter = read_interpreter(Path(found))
+            if requirements.allows(interpreter.version):
+                return interpreter
+    message = f"{path}: no Python on this machine is {requirements.python}; install one, so that python3.X is found"
+    raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)
+
+
+def _name_of(requirements: Requirements, interpreter: Interpreter) -> str:
+    facts = [sorted(requirements.dependencies), str(interpreter.program.resolve()), interpreter.version]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
+
+
+def _place_of(requirements: Requirements, envs: Path) -> Path | None:
+    """Where the environment would be; None if it takes another Python and `prepare` has not chosen one yet."""
+    own = own_interpreter()
+    if requirements.allows(own.version):
+        return envs.absolute() / _name_of(requirements, own)
+    try:
+        return envs.absolute() / _pointer(requirements, envs).read_text()
+    except OSError:
+        return None
+
+
+def _pointer(requirements: Requirements, envs: Path) -> Path:
+    """The file that says which environment was made for these requirements with a Python other than our own."""
+    facts = [sorted(requirements.dependencies), requirements.python]
+    return envs / f"{hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]}.choice"
+
+
+def _remember(requirements: Requirements, interpreter: Interpreter, envs: Path) -> None:
+    if interpreter == own_interpreter():
+        return
+    with tempfile.NamedTemporaryFile("w", dir=envs, prefix=_MAKING, delete=False) as file:
+        file.write(_name_of(requirements, interpreter))
+    Path(file.name).replace(_pointer(requirements, envs))
+
+
+def _install(
+    installer: _Installer, place: Path, interpreter: Interpreter, dependencies: Sequence[str], wheels: Path | None
+) -> None:
+    source = () if wheels is None else ("--no-index", "--find-links", str(wheels.absolute()))
+    program, target = str(interpreter.program), str(place / _PYTHON)
+    installer.tell(f"making an environment with {program}")
+    uv = _find_uv()
+    if uv is not None:
+        installer.run([uv, "venv", "--quiet", "--no-project", "--relocatable", "--python", program, str(place)])
+        command = [uv, "pip", "install", "--python", target]
+    elif _has_pip():
+        installer.run([program, "-I", "-m", "venv", "--symlinks", "--without-pip", str(place)])
+        command = [sys.executable, "-I", "-m", "pip", "--python", target, "install", *_QUIET]
+    else:
+        installer.run([program, "-I", "-m", "venv", "--symlinks", str(place)])
+        command = [target, "-I", "-m", "pip", "install", *_QUIET]
+    if dependencies:
+        installer.tell(f"installing {', '.join(dependencies)}")
+        installer.run([*command, "--only-binary", ":all:", *source, "--", *dependencies])
+
+
+def _has_pip() -> bool:
+    return importlib.util.find_spec("pip") is not None
+
+
+def _find_uv() -> str | None:
+    if importlib.util.find_spec("uv") is None:
+        return None
+    import uv
+
+    try:
+        return str(uv.find_uv_bin())
+    except FileNotFoundError:
+        return None
+
+
+def _put_in_place(made: Path, place: Path) -> None:
+    try:
+        made.rename(place)
+    except OSError:
+        # Somebody else made the same one meanwhile.
+        if not (place / _PYTHON).exists():
+            raise
+
+
+def _sweep(envs: Path) -> None:
+    """Remove what a process left behind that was killed while it installed."""
+    for left in envs.glob(f"{_MAKING}*"):
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime > _LEFT_BEHIND_SECONDS:
+                shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink()
+
+
+class _Installer:
+    """Runs the steps of an installation, all within one time, and keeps the last of what they say."""
+
+    def __init__(self, subject: str, deadline: float, progress: Callable[[str], None] | None) -> None:
+        self._subject = subject
+        self._deadline = deadline
+        self._progress = progress
+        self._said: collections.deque[str] = collections.deque(maxlen=_TAIL_LINES)
+
+    def tell(self, line: str) -> None:
+        """Say how far it is."""
+        if self._progress is not None:
+            self._progress(line)
+
+    def run(self, argv: Sequence[str]) -> None:
+        """Run one step; raises ToolError with its words if it fails."""
+        try:
+            process = subprocess.Popen(  # noqa: S603 - the operator asked for this, and every word was checked
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                cwd="/",  # an installer reads settings from where it stands, and a project's are not the operator's
+                start_new_session=True,
+            )
+        except OSError as problem:
+            raise ToolError(Kind.PERMANENT, f"{self._subject}: {argv[0]} cannot be started: {problem}") from problem
+        late = threading.Event()
+        with process, _ended_at(process, self._deadline, late):
+            for line in process.stdout or ():
+                self._said.append(line.rstrip()[:_TAIL_CHARACTERS])
+                self.tell(line.rstrip())
+            process.wait()
+        if late.is_set():
+            raise self._refusal(Kind.TIMEOUT, "installing took too long and was ended")
+        if process.returncode != 0:
+            raise self._refusal(Kind.PERMANENT, "its packages cannot be installed (wheels alone are)")
+
+    def _refusal(self, kind: Kind, reason: str) -> ToolError:
+        said = "\n".join(self._said)[-_TAIL_CHARACTERS:]
+        return ToolError(kind, f"{self._subject}: {reason}:\n{said}", retryable=kind is Kind.TIMEOUT)
+
+
+@contextlib.contextmanager
+def _ended_at(process: subprocess.Popen[str], deadline: float, late: threading.Event) -> Iterator[None]:
+    """Kill the process and what it started at the deadline, or when this is left in a hurry."""
+
+    def kill() -> None:
+        if process.poll() is not None:
+            return
+        late.set()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+    timer = threading.Timer(max(0.0, deadline - time.monotonic()), kill)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except BaseException:
+        kill()
+        raise
+    finally:
+        timer.cancel()

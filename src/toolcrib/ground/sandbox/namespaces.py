@@ -1,0 +1,177 @@
+"""A world of its own for a worker: its own view of the files and, where it may have one, its own network."""
+
+# ruff: noqa: PTH102, PTH103, PTH112, PTH120, PTH123 - pathlib would take a third of the start
+from __future__ import annotations
+
+import os
+import socket
+import struct
+
+from toolcrib.ground.sandbox import system
+
+_NEW_MOUNTS, _NEW_USER, _NEW_NETWORK = 0x00020000, 0x10000000, 0x40000000
+
+_NO_SETUID, _NO_DEVICES = 2, 4
+_BIND, _RECURSIVE, _PRIVATE = 4096, 16384, 1 << 18
+
+_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
+_HERE = -100
+_CLONE, _CLOSE_ON_EXEC, _WITH_ALL_BELOW = 1, 0o2000000, 0x8000
+_FROM_DESCRIPTOR = 4
+_READ_ONLY = 1
+
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - a place of the system, which a worker finds empty and has to itself
+SCRATCH = f"{SHARED_MEMORY}/scratch"
+_BYTES_PER_FILE = 4096
+_RESTRICTED_BY_PROFILE = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
+
+_SET_FLAGS = 0x8914
+_UP = 1
+_BACKLOG = 128
+
+
+def enter(*, network: bool) -> bool:
+    """Step into new namespaces; False, with nothing changed that a job could notice, if that is not to be had."""
+    if not system.HAS_SUBREAPER or not os.path.isdir(SHARED_MEMORY):
+        return False
+    if not _unshare(_NEW_MOUNTS | (_NEW_NETWORK if network else 0)):
+        return False
+    try:
+        _mount(None, "/", None, _RECURSIVE | _PRIVATE)
+    except PermissionError:
+        return False
+    return True
+
+
+def _unshare(wanted: int) -> bool:
+    """Without privileges a namespace for users comes along, in which the user stays who it was."""
+    if os.geteuid() == 0:
+        try:
+            system.invoke("unshare", wanted)
+        except OSError:
+            pass
+        else:
+            return True
+    user, group = os.geteuid(), os.getegid()
+    if _is_restricted_by_profile():
+        return False
+    try:
+        system.invoke("unshare", wanted | _NEW_USER)
+    except OSError:
+        return False
+    system.prctl(system.DUMPABLE, 1)  # or the next files belong to somebody else
+    _write("/proc/self/setgroups", "deny")
+    _write("/proc/self/uid_map", f"{user} {user} 1")
+    _write("/proc/self/gid_map", f"{group} {group} 1")
+    return True
+
+
+def _is_restricted_by_profile() -> bool:
+    """Whether such a namespace could be made, and would then be of no use."""
+    try:
+        with open(_RESTRICTED_BY_PROFILE, encoding="ascii") as file:
+            return file.read().strip() == "1" and os.geteuid() != 0
+    except OSError:
+        return False
+
+
+def make_read_only(writable: list[str]) -> None:
+    """Let nothing be changed but what lies in these folders and files."""
+    if "/" in writable:
+        return
+    trees = [(path, _open_tree(path)) for path in writable]
+    _set_read_only("/")
+    for path, tree in trees:
+        _move(tree, path)
+
+
+def hold(folder: str) -> None:
+    """Keep a folder where it is: what is a mount of its own cannot be renamed or removed."""
+    _mount(folder, folder, None, _BIND | _RECURSIVE)
+
+
+def fix(path: str) -> None:
+    """Let a file or folder stay as it is."""
+    _mount(path, path, None, _BIND | _RECURSIVE)
+    _set_read_only(path)
+
+
+def close(paths: list[str], shown: list[str]) -> None:
+    """Put an empty file or folder over each of these, with nothing to be seen in it but what is `shown`."""
+    if not paths:
+        return
+    _mount_memory(SHARED_MEMORY, "size=4k,nr_inodes=4,mode=700")
+    void_folder, void_file = f"{SHARED_MEMORY}/folder", f"{SHARED_MEMORY}/file"
+    os.mkdir(void_folder, 0o500)
+    os.close(os.open(void_file, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o400))
+    for path in paths:
+        trees = [(inner, _open_tree(inner)) for inner in shown if inner.startswith(f"{path}/")]
+        if trees:
+            _mount_memory(path, "size=1m,nr_inodes=1k,mode=700")
+            _show(trees)
+        else:
+            _mount(void_folder if os.path.isdir(path) else void_file, path, None, _BIND)
+        _set_read_only(path)
+
+
+def _show(trees: list[tuple[str, int]]) -> None:
+    for path, tree in trees:
+        if os.path.isdir(f"/proc/self/fd/{tree}"):
+            os.makedirs(path, exist_ok=True)
+        else:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o400))
+        _move(tree, path)
+
+
+def make_scratch(size: int) -> None:
+    """A folder in memory for the job alone, gone with it; shared memory lies beside it."""
+    _mount_memory(SHARED_MEMORY, f"size={size},nr_inodes={max(size // _BYTES_PER_FILE, 64)},mode=700")
+    os.mkdir(SCRATCH, 0o700)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Open the new network's only way: a socket that somebody outside will answer."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
+        import fcntl
+
+        fcntl.ioctl(handle, _SET_FLAGS, struct.pack("16sH14x", b"lo", _UP))
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.bind((host, port))
+    listener.listen(_BACKLOG)
+    return listener
+
+
+def _mount_memory(path: str, options: str) -> None:
+    _mount("tmpfs", path, "tmpfs", _NO_SETUID | _NO_DEVICES, options)
+
+
+def _move(tree: int, path: str) -> None:
+    system.invoke("syscall", _MOVE_MOUNT, tree, b"", _HERE, os.fsencode(path), _FROM_DESCRIPTOR)
+    os.close(tree)
+
+
+def _mount(source: str | None, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
+    try:
+        system.invoke("mount", _encode(source), _encode(target), _encode(kind), flags, _encode(options))
+    except OSError as problem:
+        raise type(problem)(problem.errno, f"{target}: {problem.strerror}") from problem
+
+
+def _encode(text: str | None) -> bytes | None:
+    return None if text is None else os.fsencode(text)
+
+
+def _open_tree(path: str) -> int:
+    flags = _CLONE | _CLOSE_ON_EXEC | _WITH_ALL_BELOW
+    return system.invoke("syscall", _OPEN_TREE, _HERE, os.fsencode(path), flags)
+
+
+def _set_read_only(path: str) -> None:
+    attributes = struct.pack("=4Q", _READ_ONLY, 0, 0, 0)
+    system.invoke("syscall", _MOUNT_SETATTR, _HERE, os.fsencode(path), _WITH_ALL_BELOW, attributes, len(attributes))
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)

@@ -1,0 +1,119 @@
+"""What a job may not make: for the time of the job something empty stands in its place, which can be fixed or closed."""
+
+# ruff: noqa: PTH102, PTH106, PTH108, PTH112, PTH120, PTH122, PTH208 - pathlib would take a third of the start
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+import time
+
+TYPE_CHECKING = False  # see system
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+_MOMENT = 0  # a time that no file of this century was changed at tells ours from others that are empty
+_LOCK_SECONDS = 1.0
+_ROUND_SECONDS = 0.002
+
+
+class Placeholders:
+    """Those of one call. Calls that run beside each other share them; the last one to end removes them.
+
+    That is known by a lock on the writable folders: each call has a share of it as long as it runs.
+    """
+
+    def __init__(self, walls: dict[str, Any]) -> None:
+        self._locks: list[int] = []
+        self._stands: list[str] = []
+        roots = [root for root in map(os.path.realpath, walls["write"]) if os.path.isdir(root)]
+        if not roots or not (walls["fixed"] or walls["closed"]):
+            return
+        for root in roots:
+            self._locks.append(_share(root))
+        for kind in ("fixed", "closed"):
+            walls[kind] = [self._stand_in(path, roots) for path in walls[kind]]
+
+    def remove(self) -> None:
+        """Remove them, unless another call needs them still."""
+        try:
+            for lock in self._locks:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for path in self._stands:
+                _remove(path)
+        except OSError:
+            pass  # whoever is last comes by here too
+        finally:
+            for lock in self._locks:
+                os.close(lock)
+
+    def _stand_in(self, path: str, roots: Iterable[str]) -> str:
+        """What there is to be kept in place of this path: itself, or the first part of it that is not there."""
+        if not any(_is_below(os.path.realpath(path), root) for root in roots):
+            return path
+        missing = _first_missing(path)
+        if missing:
+            _make(missing, is_file=missing == path and bool(os.path.splitext(path)[1]))
+        place = missing or path
+        if _is_placeholder(place):
+            self._stands.append(place)
+        return place
+
+
+def _share(root: str) -> int:
+    lock = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    until = time.monotonic() + _LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            if time.monotonic() > until:
+                os.close(lock)
+                raise
+            time.sleep(_ROUND_SECONDS)
+        else:
+            return lock
+
+
+def _first_missing(path: str) -> str:
+    """The outermost part of a path that is not there, or that only stands in for it; empty if all of it is there."""
+    missing = ""
+    while not os.path.lexists(path) or (missing and _is_placeholder(path)):
+        missing = path
+        path = os.path.dirname(path)
+    return missing
+
+
+def _make(path: str, *, is_file: bool) -> None:
+    try:
+        if is_file:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o400))
+        else:
+            os.mkdir(path, 0o500)
+    except OSError:
+        return  # it is there by now, or nobody can make it, the job neither
+    os.utime(path, (_MOMENT, _MOMENT))
+
+
+def _is_placeholder(path: str) -> bool:
+    try:
+        facts = os.lstat(path)
+    except OSError:
+        return False
+    if facts.st_mtime != _MOMENT or facts.st_uid != os.geteuid():
+        return False
+    return not os.listdir(path) if stat.S_ISDIR(facts.st_mode) else stat.S_ISREG(facts.st_mode) and facts.st_size == 0
+
+
+def _remove(path: str) -> None:
+    if not _is_placeholder(path):
+        return
+    if stat.S_ISDIR(os.lstat(path).st_mode):
+        os.rmdir(path)
+    else:
+        os.unlink(path)
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path.startswith(folder.rstrip("/") + "/")

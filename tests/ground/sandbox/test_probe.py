@@ -1,0 +1,216 @@
+"""What the walls are worth: found by trying, also where the kernel offers less, and kept no longer than it holds."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from toolcrib.ground.sandbox import probe
+from toolcrib.ground.sandbox.probe import PROFILES, Report
+from toolcrib.model.errors import Kind, ToolError
+
+EVERYTHING = {"fs", "net", "proc", "priv", "mem", "pids", "disk", "time", "reap", "env"}
+USERS = {"root": 0, "somebody": 65534}
+
+# A host whose kernel answers some calls as an older or a closed one would; it tells what was reported and what was seen.
+HOST = """
+import asyncio, contextlib, ctypes, json, os, socket, struct, sys, tempfile, time
+from pathlib import Path
+sys.path[:0] = sys.argv[2:]
+answers = json.loads(sys.argv[1])
+steps = [(0x20, 0, 0, 0)]
+for number, error in answers:
+    steps += [(0x15, 0, 1, number), (0x06, 0, 0, 0x50000 | error)]
+steps.append((0x06, 0, 0, 0x7FFF0000))
+packed = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.prctl(22, 2, struct.pack("@HP", len(steps), ctypes.addressof(packed)), 0, 0) == 0
+
+from toolcrib.ground.sandbox.host import Sandbox
+from toolcrib.ground.sandbox.jobs import PythonFile
+from toolcrib.ground.sandbox.probe import probe
+from toolcrib.ground.sandbox.walls import Premises, build_walls, python_runtime
+
+ACTS = '''
+import os, socket
+def main(secret, folder, own, host, port):
+    broken = []
+    def attempt(name, act):
+        try: act()
+        except OSError: return
+        broken.append(name)
+    attempt("fs", lambda: open(secret).read())
+    attempt("fs", lambda: open(folder + "/new", "w"))
+    attempt("fs", lambda: os.chmod(secret, 0o600))
+    attempt("own", lambda: open(own + "/new", "w"))
+    attempt("proc", lambda: os.kill(host, 0))
+    attempt("proc", lambda: os.listdir("/proc"))
+    attempt("net", lambda: socket.create_connection(("127.0.0.1", port), 2))
+    return sorted(set(broken)), os.environ["TMPDIR"]
+'''
+
+@contextlib.asynccontextmanager
+async def no_proxy(listener):
+    yield
+
+async def observe(sandbox, requires, fixed=()):
+    with tempfile.TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0)) as listener:
+        own = Path(folder, "own")
+        own.mkdir()
+        secret = Path(folder, "secret")
+        secret.write_text("x")
+        port = listener.getsockname()[1]
+        facts = {"secret": str(secret), "folder": folder, "own": str(own), "host": os.getpid(), "port": port}
+        premises = Premises(workspace=own, fixed=tuple(own / name for name in fixed))
+        walls = build_walls(requires, premises, (own, *python_runtime()))
+        job = PythonFile(path=own / "a.py", code=ACTS.encode(), entry="main", arguments=facts, walls=walls)
+        try:
+            ended = await sandbox.run(job, deadline=time.monotonic() + 20, proxy=no_proxy if walls.network else None)
+        except Exception as problem:
+            return str(problem)
+        broken, scratch = json.loads(ended.result)["value"]
+        left.extend(filter(os.path.exists, [scratch]))
+        return broken
+
+left = []
+
+async def main():
+    sandbox = Sandbox(require=())
+    reports = await probe(sandbox.run)
+    seen = {"plain": await observe(sandbox, ()), "network": await observe(sandbox, ("net.http",))}
+    seen["program"] = await observe(sandbox, ("shell.execute",))
+    seen["writing"] = await observe(sandbox, ("fs.write",))
+    seen["fixed"] = await observe(sandbox, ("fs.write",), ["kept"])
+    sandbox.close()
+    found = {profile: [sorted(report.guarantees), report.layers] for profile, report in reports.items()}
+    print(json.dumps({"uid": os.getuid(), "reports": found, "seen": seen, "left": left}))
+
+asyncio.run(main())
+"""
+NO_LANDLOCK = [[444, 38], [445, 38], [446, 38]]
+NO_NAMESPACES = [[272, 1]] if os.uname().machine == "x86_64" else [[97, 1]]
+
+
+def run_host(user, answers):
+    """Run such a host as this user, with an interpreter that the user can start."""
+    package = str(Path(probe.__file__).parents[3])
+    somebody = {}
+    python = sys.executable
+    if user != os.geteuid():
+        if os.geteuid() != 0:
+            pytest.skip("only root can become somebody else")
+        somebody = {"user": user, "group": user, "extra_groups": []}
+        python = "/usr/bin/python3"
+        try:
+            check = [python, "-c", f"import sys; sys.path.insert(0, {package!r}); import toolcrib.ground.sandbox.host"]
+            subprocess.run(check, check=True, timeout=30, capture_output=True, **somebody)
+        except (OSError, subprocess.CalledProcessError):
+            pytest.skip("there is no interpreter here that somebody else can start with this package")
+    command = [python, "-W", "ignore", "-c", HOST, json.dumps(answers), package]
+    done = subprocess.run(
+        command, capture_output=True, timeout=120, check=False, text=True, cwd="/", env={"LANG": "C.UTF-8"}, **somebody
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+LACKS = {
+    "nothing": ([], set(), set()),
+    "landlock": (NO_LANDLOCK, {"fs", "proc"}, set()),
+    "namespaces": (NO_NAMESPACES, set(), {"network"}),
+    "both": ([*NO_LANDLOCK, *NO_NAMESPACES], {"fs", "proc"}, {"network"}),
+}
+
+
+@pytest.mark.parametrize("user", USERS.values(), ids=USERS)
+@pytest.mark.parametrize(("answers", "missing", "impossible"), LACKS.values(), ids=LACKS)
+def test_what_is_reported_is_what_is_seen_whatever_the_kernel_lacks(user, answers, missing, impossible):
+    if user == 0 and os.geteuid() != 0:
+        pytest.skip("only root is root")
+    told = run_host(user, answers)
+    assert told["uid"] == user
+    for profile in PROFILES:
+        guarantees, layers = told["reports"][profile]
+        if profile in impossible:
+            assert (guarantees, layers) == ([], [])
+            assert "a job with a network needs one of its own" in told["seen"][profile]
+            continue
+        assert set(guarantees) == EVERYTHING - missing
+        assert set(told["seen"][profile]) - {"own"} == missing & {"fs", "net", "proc"}
+        assert ("mounts" in layers) == ("network" not in impossible)
+        assert any(layer.startswith("landlock") for layer in layers) == (not missing)
+    # Without mounts nothing is kept from a job that may write around it, so there is no such job.
+    outcome = told["seen"]["fixed"]
+    assert ("cannot be kept from a job" in outcome) if impossible else (set(outcome) - missing == {"own"})
+    # Without both nothing keeps a job from writing where it may only read, and that is what the report says.
+    for profile in set(PROFILES) - impossible:
+        assert "own" not in told["seen"][profile] or (missing and impossible)
+    assert set(told["seen"]["writing"]) - missing == {"own"}
+    assert told["left"] == []
+
+
+async def test_jobs_that_cannot_run_guarantee_nothing():
+    async def run_job(job, **options):
+        raise ToolError(Kind.SANDBOX_UNAVAILABLE, "there is nothing here")
+
+    nothing = Report(guarantees=frozenset(), layers=())
+    assert await probe.probe(run_job) == dict.fromkeys(PROFILES, nothing)
+
+
+@pytest.fixture
+def reports():
+    return {
+        profile: Report(guarantees=frozenset({"env", profile}), layers=("hygiene", "seccomp")) for profile in PROFILES
+    }
+
+
+def test_findings_are_kept_for_their_owner_alone(tmp_path, reports):
+    path = tmp_path / "below" / "probe.json"
+    assert probe.load(path) is None
+    probe.store(path, reports)
+    probe.store(path, reports)
+    assert probe.load(path) == reports
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [entry.name for entry in path.parent.iterdir()] == ["probe.json"]
+
+
+@pytest.mark.parametrize(
+    "circumstance", range(7), ids=["boot", "release", "kernel", "user", "interpreter", "version", "sandbox"]
+)
+def test_findings_of_another_system_are_worth_nothing(tmp_path, reports, circumstance):
+    path = tmp_path / "probe.json"
+    probe.store(path, reports)
+    document = json.loads(path.read_text())
+    document["of"][circumstance] += "x"
+    path.write_text(json.dumps(document))
+    assert probe.load(path) is None
+
+
+BROKEN = [
+    *("", "[]", "{", "null", "\0", "[" * 100_000),
+    *('{"of": []}', '{"of": OF, "reports": {}}', '{"of": OF, "reports": {"plain": 3}}'),
+    '{"of": OF, "reports": {"plain": {"guarantees": [1], "layers": []}}}',
+]
+
+
+@pytest.mark.parametrize("text", BROKEN, ids=range(len(BROKEN)))
+def test_a_broken_file_is_nobodys_findings(tmp_path, text):
+    path = tmp_path / "probe.json"
+    path.write_text(text.replace("OF", json.dumps(probe._circumstances())))
+    path.chmod(0o600)
+    assert probe.load(path) is None
+
+
+def test_a_file_that_somebody_else_could_have_written_is_not_believed(tmp_path, reports):
+    path = tmp_path / "probe.json"
+    probe.store(path, reports)
+    path.chmod(0o666)
+    assert probe.load(path) is None
+    path.chmod(0o600)
+    (tmp_path / "link").symlink_to(path)
+    assert probe.load(tmp_path / "link") is None
+    assert probe.load(path) == reports
