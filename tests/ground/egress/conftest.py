@@ -1,12 +1,15 @@
-"""Loopback sites that answer with bytes as written, and an egress that may reach them."""
+"""Loopback sites that answer with bytes as written, an egress that may reach them, and its proxy."""
 
 import asyncio
 import re
-from contextlib import AsyncExitStack, suppress
+import socket
+import time
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import pytest
 
 from toolcrib.ground.egress import Egress, Request, parse_url
+from toolcrib.ground.egress.proxy import ProxyLimits
 
 PATIENCE = 5
 
@@ -129,3 +132,53 @@ def names():
         return resolve
 
     return make
+
+
+class Door:
+    """A proxy that is being served: where it listens, and what it has noted."""
+
+    def __init__(self, port, log):
+        self.port = port
+        self.log = log
+        self.url = f"http://127.0.0.1:{port}"
+        self.clients = []
+
+    async def open(self):
+        """Connect as a client that is closed after the proxy."""
+        async with asyncio.timeout(PATIENCE):
+            client = await asyncio.open_connection("127.0.0.1", self.port)
+        self.clients.append(client)
+        return client
+
+    async def close(self):
+        for _, writer in self.clients:
+            writer.transport.abort()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+
+    async def ask(self, request):
+        """Send bytes and read until the proxy ends the connection: status, and all that follows the first line."""
+        reader, writer = await self.open()
+        async with asyncio.timeout(PATIENCE):
+            writer.write(request.encode("latin-1") if isinstance(request, str) else request)
+            head, _, rest = (await reader.read()).partition(b"\r\n")
+        writer.close()
+        return (int(head.split()[1]) if head else None), rest.decode("latin-1")
+
+
+@pytest.fixture
+async def open_proxy():
+    """Serve a proxy of an egress: `async with open_proxy(egress, …) as door`."""
+
+    @asynccontextmanager
+    async def start(egress, hosts=None, *, seconds=30.0, **limits):
+        listener = socket.create_server(("127.0.0.1", 0), backlog=200)
+        port = listener.getsockname()[1]
+        serve = egress.proxy(hosts, deadline=time.monotonic() + seconds, limits=ProxyLimits(**limits))
+        async with AsyncExitStack() as stack:
+            door = Door(port, None)
+            stack.push_async_callback(door.close)
+            door.log = await stack.enter_async_context(serve(listener))
+            yield door
+
+    return start

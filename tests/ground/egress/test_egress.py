@@ -449,7 +449,7 @@ async def test_a_slow_lookup_ends_at_its_own_deadline(open_egress, fetch, monkey
     async def never(host, port):
         await asyncio.Event().wait()
 
-    monkeypatch.setattr("toolcrib.ground.egress.transport.RESOLVE_SECONDS", 0.01)
+    monkeypatch.setattr("toolcrib.ground.egress.dialling.RESOLVE_SECONDS", 0.01)
     with pytest.raises(ToolError, match=r"looking up the name took longer than 0\.01 s") as caught:
         await fetch(open_egress(resolve=never), "http://slow.example/")
     assert (caught.value.kind, caught.value.retryable) == (Kind.TRANSIENT, True)

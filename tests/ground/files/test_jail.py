@@ -5,6 +5,7 @@ import os
 import shutil
 import socket
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -400,6 +401,211 @@ class TestWrite:
         before = every_file(tmp_path)
         assert refuse(jail.write, path, b"new").kind is kind
         assert every_file(tmp_path) == before
+
+
+class TestAppend:
+    def test_it_adds_to_the_end(self, jail, root):
+        jail.append("notes.txt", b" and")
+        jail.append("notes.txt", b" more")
+        assert (root / "notes.txt").read_text() == "notes and more"
+
+    def test_a_file_that_is_missing_is_made_with_its_folders(self, jail, root):
+        jail.append("a/b/c.txt", b"new")
+        assert (root / "a/b/c.txt").read_text() == "new"
+        assert names(root / "a/b") == ["c.txt"]
+
+    def test_a_link_inside_is_followed_and_one_that_leads_out_is_not(self, jail, root, outside):
+        (root / "inside").symlink_to("notes.txt")
+        (root / "out").symlink_to("../outside/file.txt")
+        (root / "new out").symlink_to("../outside/new.txt")
+        jail.append("inside", b"!")
+        assert refuse(jail.append, "new out", b"!").kind is Kind.BLOCKED
+        assert refuse(jail.append, "out", b"!").kind is Kind.BLOCKED
+        assert (root / "notes.txt").read_text() == "notes!"
+        assert every_file(outside) == {"file.txt": b"outside"}
+
+    def test_a_link_that_appears_at_the_last_moment_is_not_followed(self, jail, root, outside, monkeypatch):
+        monkeypatch.setattr("toolcrib.ground.files.jail.read_link", lambda folder, name: None)
+        (root / "out").symlink_to("../outside/file.txt")
+        assert refuse(jail.append, "out", b"!").kind is Kind.BLOCKED
+        assert (outside / "file.txt").read_text() == "outside"
+
+    def test_a_file_with_a_second_name_is_refused_because_that_may_lie_outside(self, jail, root, outside):
+        os.link(outside / "file.txt", root / "second")
+        assert "has 2 names" in refuse(jail.append, "second", b"!").message
+        assert (outside / "file.txt").read_text() == "outside"
+
+    def test_a_sensitive_or_read_only_file_is_not_extended(self, jail, root):
+        (root / ".env").write_text("secret")
+        (root / "notes.txt").chmod(0o444)
+        assert refuse(jail.append, ".env", b"!").kind is Kind.BLOCKED
+        assert refuse(jail.append, "notes.txt", b"!").kind is Kind.PERMANENT
+        assert ((root / ".env").read_text(), (root / "notes.txt").read_text()) == ("secret", "notes")
+
+    def test_a_fifo_with_a_reader_gets_nothing(self, jail, root):
+        os.mkfifo(root / "pipe")
+        reader = os.open(root / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            assert refuse(jail.append, "pipe", b"!").kind is Kind.VALIDATION
+            assert os.read(reader, 10) == b""
+        finally:
+            os.close(reader)
+
+    @pytest.mark.parametrize("path", [".", "src", "src/.."])
+    def test_a_folder_is_no_file(self, jail, path):
+        assert refuse(jail.append, path, b"!").kind is Kind.VALIDATION
+
+    def test_what_was_written_in_part_is_told(self, jail, root, monkeypatch):
+        write = os.write
+        turns = iter([lambda file, data: write(file, data[:2])])
+
+        def full(file, data):
+            turn = next(turns, None)
+            if turn is None:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return turn(file, data)
+
+        monkeypatch.setattr(os, "write", full)
+        error = refuse(jail.append, "notes.txt", b"1234")
+        assert (error.kind, error.partial_side_effects) == (Kind.PERMANENT, True)
+        assert (root / "notes.txt").read_text() == "notes12"
+
+    def test_nothing_is_said_to_remain_when_nothing_was_written(self, jail, root, faults):
+        with faults(["write"], 1, errno.ENOSPC):
+            error = refuse(jail.append, "notes.txt", b"1234")
+        assert (error.kind, error.partial_side_effects) == (Kind.PERMANENT, False)
+
+    def test_what_several_add_at_once_all_stays(self, jail, root):
+        def add(number):
+            for _ in range(50):
+                jail.append("log.txt", f"{number}\n".encode())
+
+        threads = [threading.Thread(target=add, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(timeout=20)
+        lines = (root / "log.txt").read_text().splitlines()
+        assert sorted(lines) == sorted(str(number) for number in range(4) for _ in range(50))
+
+
+class TestExists:
+    @pytest.mark.parametrize(
+        ("path", "there"),
+        [(".", True), ("src", True), ("src/file.txt", True), ("src/..", True), ("no", False), ("notes.txt/a", False)],
+    )
+    def test_it_tells_whether_anything_is_there(self, jail, path, there):
+        assert jail.exists(path) is there
+
+    def test_a_link_counts_as_what_it_leads_to(self, jail, root, outside):
+        (root / "good").symlink_to("notes.txt")
+        (root / "dangling").symlink_to("nothing")
+        (root / "out").symlink_to("../outside/file.txt")
+        assert (jail.exists("good"), jail.exists("dangling")) == (True, False)
+        assert refuse(jail.exists, "out").kind is Kind.BLOCKED
+
+    def test_a_socket_and_a_fifo_are_there(self, jail, root, monkeypatch):
+        monkeypatch.chdir(root)
+        os.mkfifo("pipe")
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind("socket")
+        assert (jail.exists("pipe"), jail.exists("socket")) == (True, True)
+
+    @pytest.mark.parametrize("path", ["../outside", "/etc/hostname", "../nothing"])
+    def test_nothing_is_told_of_the_outside(self, jail, path):
+        assert refuse(jail.exists, path).kind is Kind.BLOCKED
+
+    def test_whether_a_sensitive_file_is_there_is_not_told(self, jail, root):
+        before = refuse(jail.exists, ".env").message
+        (root / ".env").write_text("secret")
+        (root / "alias").symlink_to(".env")
+        assert refuse(jail.exists, ".env").message == before
+        assert refuse(jail.exists, "alias").kind is Kind.BLOCKED
+
+
+class TestDelete:
+    def test_a_file_is_gone(self, jail, root):
+        jail.delete("src/file.txt")
+        assert names(root / "src") == []
+
+    def test_an_empty_folder_is_gone_and_a_full_one_stays(self, jail, root):
+        (root / "empty").mkdir()
+        jail.delete("empty")
+        error = refuse(jail.delete, "src")
+        assert error.kind is Kind.VALIDATION
+        assert error.message == "'src' is a folder that is not empty; delete what is in it first"
+        assert names(root) == ["notes.txt", "src"]
+
+    @pytest.mark.parametrize("target", ["notes.txt", "src", "nothing", "../outside/file.txt", "../outside"])
+    def test_of_a_link_the_link_is_gone_and_nothing_else(self, jail, root, outside, target):
+        before = {**every_file(root), **every_file(outside)}
+        (root / "link").symlink_to(target)
+        jail.delete("link")
+        assert not (root / "link").is_symlink()
+        assert {**every_file(root), **every_file(outside)} == before
+
+    def test_nothing_is_deleted_through_a_folder_link_that_leads_out(self, jail, root, outside):
+        (root / "out").symlink_to("../outside")
+        assert refuse(jail.delete, "out/file.txt").kind is Kind.BLOCKED
+        assert (outside / "file.txt").read_text() == "outside"
+
+    @pytest.mark.parametrize(
+        ("path", "kind"),
+        [
+            (".", Kind.VALIDATION),
+            ("src/..", Kind.VALIDATION),
+            ("..", Kind.VALIDATION),
+            ("../outside/file.txt", Kind.BLOCKED),
+            ("/etc/hostname", Kind.BLOCKED),
+            ("no", Kind.NOT_FOUND),
+            ("no/no", Kind.NOT_FOUND),
+        ],
+    )
+    def test_what_cannot_be_deleted_is_refused(self, jail, root, path, kind):
+        assert refuse(jail.delete, path).kind is kind
+        assert names(root) == ["notes.txt", "src"]
+
+    def test_a_sensitive_or_read_only_file_or_a_fifo_stays(self, jail, root):
+        (root / ".env").write_text("secret")
+        (root / "notes.txt").chmod(0o444)
+        os.mkfifo(root / "pipe")
+        kinds = [refuse(jail.delete, path).kind for path in (".env", "notes.txt", "pipe")]
+        assert kinds == [Kind.BLOCKED, Kind.PERMANENT, Kind.VALIDATION]
+        assert names(root) == [".env", "notes.txt", "pipe", "src"]
+
+    def test_a_deletion_that_may_not_last_is_told(self, jail, root, faults):
+        with faults(["fsync"], 1, errno.EIO):
+            assert refuse(jail.delete, "notes.txt").partial_side_effects is True
+
+
+class TestMakeFolder:
+    def test_folders_are_made_once(self, jail, root):
+        assert jail.make_folder("a/b/c") is True
+        assert jail.make_folder("a/b/c") is False
+        assert (root / "a/b/c").is_dir()
+
+    def test_the_root_is_there_already(self, jail):
+        assert jail.make_folder(".") is False
+
+    @pytest.mark.parametrize(
+        ("path", "kind"),
+        [
+            ("notes.txt", Kind.VALIDATION),
+            ("notes.txt/a", Kind.VALIDATION),
+            ("../new", Kind.BLOCKED),
+            ("/new", Kind.BLOCKED),
+            (".ssh/a", Kind.BLOCKED),
+        ],
+    )
+    def test_where_no_folder_can_be_none_is_made(self, jail, root, tmp_path, path, kind):
+        assert refuse(jail.make_folder, path).kind is kind
+        assert names(root) == ["notes.txt", "src"]
+        assert names(tmp_path) == ["outside", "project"]
+
+    def test_none_is_made_through_a_link_that_leads_out(self, jail, root, outside):
+        (root / "out").symlink_to("../outside")
+        assert refuse(jail.make_folder, "out/new").kind is Kind.BLOCKED
+        assert names(outside) == ["file.txt"]
 
 
 class TestFaults:

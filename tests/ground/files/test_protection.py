@@ -60,13 +60,22 @@ def snapshot(folder):
 
 
 def refuse(jail, root, path):
-    """The refusal of a write that changed nothing."""
+    """The refusal of a write that changed nothing; nor does anything else change there."""
+    before = snapshot(root)
+    for change in (jail.append, jail.write):
+        with pytest.raises(ToolError) as caught:
+            change(path, b"taken over")
+        assert caught.value.kind is Kind.BLOCKED, caught.value.message
+        assert snapshot(root) == before
+    return caught.value
+
+
+def refuse_deleting(jail, root, path):
     before = snapshot(root)
     with pytest.raises(ToolError) as caught:
-        jail.write(path, b"taken over")
+        jail.delete(path)
     assert caught.value.kind is Kind.BLOCKED, caught.value.message
     assert snapshot(root) == before
-    return caught.value
 
 
 def test_the_refusal_names_the_path_the_reason_and_the_cure(jail, root):
@@ -109,6 +118,39 @@ def test_no_file_takes_the_place_of_a_folder_on_the_way_to_a_protected_path(jail
     (root / "package").mkdir()
     refuse(jail, root, "package")
     refuse(jail, root, "package/module.py")
+
+
+@pytest.mark.parametrize("path", ["tools/x.py", "tools/group", "tools", "src/../tools/x.py", "TOOLS/x.py", "up/x.py"])
+def test_nothing_at_or_below_a_protected_path_is_deleted(jail, root, path):
+    (root / "up").symlink_to("tools")
+    (root / "TOOLS").mkdir()
+    (root / "TOOLS" / "x.py").write_text("the same, where letters are not told apart")
+    refuse_deleting(jail, root, path)
+
+
+def test_a_protected_link_is_not_deleted_nor_what_it_leads_to(protect, root):
+    (root / "real").mkdir()
+    (root / "mine").symlink_to("real")
+    jail = protect("mine")
+    refuse_deleting(jail, root, "mine")
+    refuse_deleting(jail, root, "real")
+
+
+def test_a_folder_on_the_way_to_a_protected_path_is_not_deleted(jail, root):
+    (root / "package").mkdir()
+    refuse_deleting(jail, root, "package")
+
+
+@pytest.mark.parametrize(
+    "path", [".toolcrib", ".toolcrib/new", "tools/new", "tools/group/new", SETTINGS, "package/module.py"]
+)
+def test_no_folder_is_made_at_or_below_a_protected_path(jail, root, path):
+    (root / "package").mkdir()
+    before = snapshot(root)
+    with pytest.raises(ToolError) as caught:
+        jail.make_folder(path)
+    assert caught.value.kind is Kind.BLOCKED, caught.value.message
+    assert snapshot(root) == before
 
 
 def test_a_folder_on_the_way_can_be_made_for_other_files(jail, root):
@@ -297,8 +339,13 @@ def test_no_path_whatever_changes_what_is_protected(jail, root, parts):
         (root / "link").symlink_to("tools/group")
         (root / "src" / "up").symlink_to("../tools")
     before = snapshot(root / "tools")
-    with suppress(ToolError):
-        jail.write("/".join(parts), b"taken over")
+    for change in (
+        lambda path: jail.write(path, b"taken over"),
+        lambda path: jail.append(path, b"!"),
+        jail.make_folder,
+    ):
+        with suppress(ToolError):
+            change("/".join(parts))
     assert snapshot(root / "tools") == before
     assert not (root / SETTINGS).exists()
     assert not (root / "package").is_file()
@@ -307,6 +354,10 @@ def test_no_path_whatever_changes_what_is_protected(jail, root, parts):
 def test_no_descriptor_stays_open(jail):
     before = sorted(Path("/proc/self/fd").iterdir())
     for path in ("tools/x.py", "tools/a/b", SETTINGS, "package", "notes.txt"):
-        with suppress(ToolError):
-            jail.write(path, b"")
+        for change in (lambda path: jail.write(path, b""), lambda path: jail.append(path, b""), jail.exists):
+            with suppress(ToolError):
+                change(path)
+        for change in (jail.make_folder, jail.delete):
+            with suppress(ToolError):
+                change(path)
     assert sorted(Path("/proc/self/fd").iterdir()) == before

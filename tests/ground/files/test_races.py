@@ -89,6 +89,26 @@ def test_a_write_never_reaches_the_outside(jail, outside, swapping, monkeypatch)
     assert [(path.name, path.read_text()) for path in outside.iterdir()] == [("file.txt", "outside")]
 
 
+def test_nothing_is_added_to_or_deleted_from_the_outside(jail, root, outside, swapping, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+    for number in range(50):
+        (outside / f"made{number}").mkdir()
+
+    def change(number):
+        # Whichever of the two is the folder at the moment, its own items come and go.
+        jail.append("src/file.txt", b"")
+        jail.append("src/new.txt", b"x")
+        jail.delete("src/new.txt")
+        jail.make_folder(f"src/made{number % 50}")
+        jail.delete(f"src/made{number % 50}")
+
+    race(change)
+    assert sorted(path.name for path in outside.iterdir()) == sorted(
+        ["file.txt", *(f"made{number}" for number in range(50))]
+    )
+    assert (outside / "file.txt").read_text() == "outside"
+
+
 def test_a_write_never_reaches_what_is_protected(root, open_beneath, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     tools = root / "tools"

@@ -7,17 +7,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from toolcrib.ground.egress.addresses import AddressPolicy, parse_private
+from toolcrib.ground.egress.dialling import Dialler, resolve_name
 from toolcrib.ground.egress.messages import redirect
 from toolcrib.ground.egress.url import follow_reference
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+    import socket
+    from collections.abc import AsyncGenerator, Callable, Iterable
+    from contextlib import AbstractAsyncContextManager
 
     from aiohttp import ClientSession
 
+    from toolcrib.ground.egress.dialling import Resolve
     from toolcrib.ground.egress.hosts import HostList
     from toolcrib.ground.egress.messages import Request, Response
+    from toolcrib.ground.egress.proxy import ProxyLimits, ProxyLog
     from toolcrib.ground.egress.url import Url
 
 MAX_REDIRECTS = 5
@@ -30,14 +35,9 @@ class Egress:
     `private` holds exact addresses with ports ("127.0.0.1:8080"); `resolve` turns a host and a port into address literals.
     """
 
-    def __init__(
-        self,
-        *,
-        private: Iterable[str] = (),
-        resolve: Callable[[str, int], Awaitable[Sequence[str]]] | None = None,
-    ) -> None:
+    def __init__(self, *, private: Iterable[str] = (), resolve: Resolve | None = None) -> None:
         self._policy = AddressPolicy(private=parse_private(private))
-        self._resolve = resolve
+        self._dialler = Dialler(policy=self._policy, resolve=resolve or resolve_name)
         self._sessions: dict[asyncio.AbstractEventLoop, tuple[ClientSession, AsyncGenerator[None, None]]] = {}
 
     def check(self, url: Url, hosts: HostList | None) -> None:
@@ -72,6 +72,21 @@ class Egress:
                 details={"origin": request.url.origin, "seconds": timeout},
             ) from None
 
+    def proxy(
+        self, hosts: HostList | None, *, deadline: float, limits: ProxyLimits | None = None
+    ) -> Callable[[socket.socket], AbstractAsyncContextManager[ProxyLog]]:
+        """Serve, on a listening socket and until `deadline` (time.monotonic), whoever can reach nothing but that socket.
+
+        The socket is closed when the context is left, and so is every connection that was made through it.
+        """
+        from toolcrib.ground.egress.proxy import ProxyLimits, serve_proxy
+
+        async def reach(url: Url) -> socket.socket:
+            self.check(url, hosts)
+            return await self._dialler.dial(url)
+
+        return lambda listener: serve_proxy(listener, reach, deadline, limits or ProxyLimits())
+
     async def close(self) -> None:
         """Close the connections of the running loop; those of another loop close when that loop shuts down."""
         _, keeper = self._sessions.pop(asyncio.get_running_loop(), (None, None))
@@ -99,11 +114,11 @@ class Egress:
         return await exchange(await self._session(), request, max_bytes)
 
     async def _session(self) -> ClientSession:
-        from toolcrib.ground.egress.transport import open_session, resolve_name
+        from toolcrib.ground.egress.transport import open_session
 
         loop = asyncio.get_running_loop()
         if loop not in self._sessions:
-            session = open_session(self._policy, self._resolve or resolve_name)
+            session = open_session(self._dialler)
             keeper = _close_with_loop(session)
             await anext(keeper)
             self._sessions = {known: pair for known, pair in self._sessions.items() if not known.is_closed()}

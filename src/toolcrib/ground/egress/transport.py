@@ -1,8 +1,7 @@
-"""The only place that opens connections: aiohttp, with a dialler of ours that knows the addresses it may dial."""
+"""Requests and responses through aiohttp, with a dialler of ours that knows the addresses it may dial."""
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
 import socket
@@ -18,60 +17,32 @@ from toolcrib.ground.egress.messages import Response
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
     from aiohappyeyeballs import AddrInfoType
 
-    from toolcrib.ground.egress.addresses import AddressPolicy
+    from toolcrib.ground.egress.dialling import Dialler
     from toolcrib.ground.egress.messages import Request
     from toolcrib.ground.egress.url import Url
 
-RESOLVE_SECONDS = 10
 USER_AGENT = "toolcrib"
 
 
-async def resolve_name(host: str, port: int) -> Sequence[str]:
-    """Ask the system for the addresses of a name."""
-    answers = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(answer[4][0]) for answer in answers]
-
-
 class Resolver(AbstractResolver):
-    """Finds the addresses of a name and refuses all of them if one may not be dialled.
+    """Hands the dialler's checked addresses to aiohttp, which dials exactly these and asks anew for every new connection."""
 
-    aiohttp dials exactly the literals that come back from here and asks anew for every new connection.
-    """
-
-    def __init__(self, policy: AddressPolicy, resolve: Callable[[str, int], Awaitable[Sequence[str]]]) -> None:
-        self._policy = policy
-        self._resolve = resolve
+    def __init__(self, dialler: Dialler) -> None:
+        self._dialler = dialler
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         """The checked addresses of the host."""
-        addresses = await self._ask(host, port)
-        for address in addresses:
-            self._policy.check(host, ip_address(address), port)
         return [
-            ResolveResult(hostname=host, host=address, port=port, family=family, proto=0, flags=0)
-            for address in addresses
+            ResolveResult(hostname=host, host=str(address), port=port, family=family, proto=0, flags=0)
+            for address in await self._dialler.look_up(host, port)
         ]
 
     async def close(self) -> None:
         """Nothing is kept open."""
-
-    async def _ask(self, host: str, port: int) -> Sequence[str]:
-        try:
-            async with asyncio.timeout(RESOLVE_SECONDS):
-                addresses = await self._resolve(host, port)
-        except TimeoutError:
-            raise _unresolved(host, f"took longer than {RESOLVE_SECONDS} s") from None
-        except OSError:
-            raise _unresolved(host, "failed") from None
-        if not addresses:
-            raise _unresolved(host, "found no address")
-        return addresses
 
 
 class _RefusedError(PermissionError):
@@ -82,23 +53,17 @@ class _RefusedError(PermissionError):
         self.refusal = refusal
 
 
-def open_session(
-    policy: AddressPolicy, resolve: Callable[[str, int], Awaitable[Sequence[str]]]
-) -> aiohttp.ClientSession:
+def open_session(dialler: Dialler) -> aiohttp.ClientSession:
     """A pool of connections for the running loop, all under one address policy."""
 
     def open_socket(info: AddrInfoType) -> socket.socket:
-        # The last wall: whatever way an address came here, it is the one that gets dialled.
-        family, kind, protocol, _, endpoint = info
+        endpoint = info[4]
         try:
-            policy.check(str(endpoint[0]), ip_address(str(endpoint[0])), int(endpoint[1]))
+            return dialler.open_socket(ip_address(str(endpoint[0])), int(endpoint[1]))
         except ToolError as refusal:
             raise _RefusedError(refusal) from None
-        return socket.socket(family, kind, protocol)
 
-    connector = aiohttp.TCPConnector(
-        resolver=Resolver(policy, resolve), use_dns_cache=False, socket_factory=open_socket
-    )
+    connector = aiohttp.TCPConnector(resolver=Resolver(dialler), use_dns_cache=False, socket_factory=open_socket)
     return aiohttp.ClientSession(
         connector=connector,
         headers={"User-Agent": USER_AGENT, "Accept-Encoding": ACCEPTED_ENCODINGS},
@@ -172,13 +137,4 @@ def _explain_dialling(error: aiohttp.ClientConnectorError, origin: str) -> ToolE
     reason = os.strerror(number).lower() if number else "connection failed"
     return ToolError(
         Kind.TRANSIENT, f"{origin}: {reason}", retryable=True, details={"origin": origin, "reason": reason}
-    )
-
-
-def _unresolved(host: str, reason: str) -> ToolError:
-    return ToolError(
-        Kind.TRANSIENT,
-        f"{host}: looking up the name {reason}",
-        retryable=True,
-        details={"host": host, "reason": reason},
     )

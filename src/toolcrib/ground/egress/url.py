@@ -66,7 +66,7 @@ def parse_url(text: str) -> Url:
     if parts is None:
         raise _refusal("it does not begin with http:// or https://")
     scheme = parts[1].lower()
-    host, port = _parse_authority(parts[2])
+    host, port = parse_authority(parts[2])
     target = quote(parts[3], safe=string.punctuation)
     if not target.startswith("/"):
         target = f"/{target}"
@@ -125,16 +125,17 @@ def split_authority(text: str) -> tuple[str, int | None]:
     return parse_ipv6(parts[1]), None if parts[2] is None else _parse_port(parts[2])
 
 
-def ends_in_number(host: str) -> bool:
-    """Whether some resolver could read the host as an IPv4 address in any spelling."""
-    return _NUMBER.fullmatch(host.rpartition(".")[2]) is not None
-
-
-def _parse_authority(text: str) -> tuple[str, int | None]:
+def parse_authority(text: str) -> tuple[str, int | None]:
+    """Host and port in their one spelling."""
     if "@" in text:
         raise _refusal("it holds a user name or password; leave it out and send credentials in a header")
     host, port = split_authority(text)
     return (host if text.startswith("[") else parse_host(host)), port
+
+
+def ends_in_number(host: str) -> bool:
+    """Whether some resolver could read the host as an IPv4 address in any spelling."""
+    return _NUMBER.fullmatch(host.rpartition(".")[2]) is not None
 
 
 def _check_characters(text: str) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 from toolcrib.ground.files.atomic import read_at_most, replace_in
 from toolcrib.ground.files.beneath import MAX_LINKS, OpenBeneath, Opened, choose_opener, read_link, split_link
-from toolcrib.ground.files.faults import explained, fault, show
+from toolcrib.ground.files.faults import UnsyncedError, explained, fault, show
 from toolcrib.ground.files.protection import Protection
 from toolcrib.ground.files.spelling import split_path
 from toolcrib.model.errors import Kind, SettingsError, ToolError
@@ -28,6 +28,7 @@ WORKSPACE = "workspace"
 # Without O_NONBLOCK a fifo would hold the reader until somebody writes.
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _DELETED = " (deleted)"
 _NEW_FILE = 0o666
 _NEW_FOLDER = 0o777
@@ -61,12 +62,12 @@ class Listing:
 
 
 class Jail:
-    """Reads, writes and lists beneath a root; `is_sensitive` is asked about the real, absolute path of what was opened.
+    """Reads, lists, writes and deletes beneath a root; `is_sensitive` is asked about the real, absolute path of what was opened.
 
     The first component of a relative path is dropped, once, if it is `workspace`, the root is named so too, and nothing
     in it is: an agent may write `workspace/a.txt` for `a.txt`, and a folder that really is there is kept.
 
-    The absolute paths in `protected`, and everything below them, may be read and not be written, made or replaced; nor
+    The absolute paths in `protected`, and everything below them, may be read and not be written, made, replaced or deleted; nor
     may any file whose name ends in one of `protected_endings`.
     """
 
@@ -130,19 +131,55 @@ class Jail:
 
         A link that stays inside is written through to what it names. What may remain after an error are new folders.
         """
+        with self._holder_of(path) as (folder, name):
+            self._put(path, folder, name, data)
+
+    def append(self, path: str, data: bytes) -> None:
+        """Add to the end of a file, a new one if there is none. What others add at the same time stays."""
+        with self._holder_of(path) as (folder, name):
+            self._extend(path, folder, name, data)
+
+    def exists(self, path: str) -> bool:
+        """Whether the path leads to anything."""
         with explained(path):
             parts = self._split(path)
             self._refuse_sensitive(path, "/".join(parts))
-            for _ in range(MAX_LINKS):
-                if not parts or parts[-1] == "..":
-                    raise fault(errno.EISDIR)
-                with _closing(self._make_folder(path, parts[:-1])) as folder:
-                    target = read_link(folder.descriptor, parts[-1])
-                    if target is None:
-                        self._put(path, folder, parts[-1], data)
-                        return
-                parts = [*parts[:-1], *split_link(target)]
-            raise fault(errno.ELOOP)
+            try:
+                opened = self._open_beneath(self._descriptor, parts, _READ)
+            except OSError as error:
+                if error.errno in {errno.ENOENT, errno.ENOTDIR}:
+                    return False
+                if error.errno == errno.ENXIO:  # a socket, which is there and cannot be opened
+                    return True
+                raise
+            with _closing(opened):
+                self._refuse_sensitive(path, opened.real)
+        return True
+
+    def delete(self, path: str) -> None:
+        """Remove a file, an empty folder, or a link itself and not what it leads to."""
+        with explained(path):
+            parts = self._split(path)
+            self._refuse_sensitive(path, "/".join(parts))
+            if not parts or parts[-1] == "..":
+                raise fault(errno.EISDIR)
+            with _closing(self._open_beneath(self._descriptor, parts[:-1], _FOLDER)) as folder:
+                self._remove(path, folder, parts[-1])
+
+    def make_folder(self, path: str) -> bool:
+        """Make a folder and those on the way to it; False if it is there already."""
+        with explained(path):
+            parts = self._split(path)
+            self._refuse_sensitive(path, "/".join(parts))
+            try:
+                opened = self._open_beneath(self._descriptor, parts, _FOLDER)
+            except FileNotFoundError:
+                opened, is_new = self._make_folder(path, parts), True
+            else:
+                is_new = False
+            with _closing(opened):
+                self._refuse_sensitive(path, opened.real)
+        return is_new
 
     def _split(self, path: str) -> list[str]:
         parts = split_path(path, self._spellings)
@@ -164,6 +201,23 @@ class Jail:
             self._refuse_sensitive(path, opened.real)
             yield opened
 
+    @contextmanager
+    def _holder_of(self, path: str) -> Iterator[tuple[Opened, str]]:
+        """The folder, made if it is missing, and the name in it that a path to be written leads to."""
+        with explained(path):
+            parts = self._split(path)
+            self._refuse_sensitive(path, "/".join(parts))
+            for _ in range(MAX_LINKS):
+                if not parts or parts[-1] == "..":
+                    raise fault(errno.EISDIR)
+                with _closing(self._make_folder(path, parts[:-1])) as folder:
+                    target = read_link(folder.descriptor, parts[-1])
+                    if target is None:
+                        yield folder, parts[-1]
+                        return
+                parts = [*parts[:-1], *split_link(target)]
+            raise fault(errno.ELOOP)
+
     def _make_folder(self, path: str, parts: Sequence[str]) -> Opened:
         try:
             return self._open_beneath(self._descriptor, parts, _FOLDER)
@@ -183,9 +237,7 @@ class Jail:
                 os.fsync(folder.descriptor)
 
     def _put(self, path: str, folder: Opened, name: str, data: bytes) -> None:
-        self._refuse_sensitive(path, posixpath.join(folder.real, name))
-        if self._protection.bars_file(folder.descriptor, self._locate(folder, name)):
-            raise _protected(path)
+        self._refuse_writing(path, folder, name)
         try:
             old = os.stat(name, dir_fd=folder.descriptor, follow_symlinks=False)
         except FileNotFoundError:
@@ -193,6 +245,35 @@ class Jail:
         if old is not None:
             _check_writable(path, old)
         replace_in(folder.descriptor, name, data, mode=_NEW_FILE, old=old)
+
+    def _extend(self, path: str, folder: Opened, name: str, data: bytes) -> None:
+        self._refuse_writing(path, folder, name)
+        descriptor = os.open(name, _APPEND, _NEW_FILE, dir_fd=folder.descriptor)
+        try:
+            status = os.fstat(descriptor)
+            _check_writable(path, status)
+            _refuse_second_name(path, status)
+            _write_on(descriptor, data)
+            if not status.st_size:
+                _sync(folder.descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _remove(self, path: str, folder: Opened, name: str) -> None:
+        self._refuse_writing(path, folder, name)
+        status = os.stat(name, dir_fd=folder.descriptor, follow_symlinks=False)
+        if stat.S_ISDIR(status.st_mode):
+            _remove_folder(path, folder.descriptor, name)
+        else:
+            if not stat.S_ISLNK(status.st_mode):
+                _check_writable(path, status)
+            os.unlink(name, dir_fd=folder.descriptor)
+        _sync(folder.descriptor)
+
+    def _refuse_writing(self, path: str, folder: Opened, name: str) -> None:
+        self._refuse_sensitive(path, posixpath.join(folder.real, name))
+        if self._protection.bars_file(folder.descriptor, self._locate(folder, name)):
+            raise _protected(path)
 
     def _locate(self, folder: Opened, name: str) -> str:
         return posixpath.normpath(posixpath.join(self.root, folder.real, name))
@@ -229,8 +310,14 @@ def _check_readable(path: str, status: os.stat_result) -> None:
         raise fault(errno.EISDIR)
     if not stat.S_ISREG(status.st_mode):
         raise fault(errno.ENXIO)
+    _refuse_second_name(path, status)
+
+
+def _refuse_second_name(path: str, status: os.stat_result) -> None:
     if status.st_nlink > 1:
-        message = f"{show(path)} has {status.st_nlink} names, and one may lie outside the workspace; make a copy and read that"
+        message = (
+            f"{show(path)} has {status.st_nlink} names, and one may lie outside the workspace; make a copy and use that"
+        )
         raise ToolError(Kind.BLOCKED, message, details={"path": path})
 
 
@@ -243,6 +330,35 @@ def _check_writable(path: str, status: os.stat_result) -> None:
     if not status.st_mode & _ANY_WRITE:
         message = f"{show(path)} is read-only; make it writable (chmod u+w) or write another file"
         raise ToolError(Kind.PERMANENT, message, details={"path": path})
+
+
+def _write_on(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    try:
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+    except OSError as error:
+        if len(rest) == len(data):
+            raise
+        raise UnsyncedError(error.errno, error.strerror) from None
+    _sync(descriptor)
+
+
+def _sync(descriptor: int) -> None:
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        raise UnsyncedError(error.errno, error.strerror) from None
+
+
+def _remove_folder(path: str, parent: int, name: str) -> None:
+    try:
+        os.rmdir(name, dir_fd=parent)
+    except OSError as error:
+        if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+            raise
+        message = f"{show(path)} is a folder that is not empty; delete what is in it first"
+        raise ToolError(Kind.VALIDATION, message, details={"path": path}) from None
 
 
 def _describe(folder: int, name: str) -> Item | None:

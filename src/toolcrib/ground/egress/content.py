@@ -1,0 +1,76 @@
+"""What a response holds, as far as it says so and its bytes agree: JSON, text, or neither."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolcrib.ground.egress.messages import Response
+
+TEXT_TYPES = frozenset(
+    {
+        "application/ecmascript",
+        "application/graphql",
+        "application/javascript",
+        "application/json",
+        "application/ndjson",
+        "application/sql",
+        "application/toml",
+        "application/x-javascript",
+        "application/x-ndjson",
+        "application/x-www-form-urlencoded",
+        "application/x-yaml",
+        "application/xml",
+        "application/yaml",
+    }
+)
+# The character sets of the web. Python knows more "encodings", some of which run code paths no page should choose.
+CHARSETS = frozenset(
+    {"utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "ascii", "koi8-r", "koi8-u", "mac-roman"}
+    | {f"iso8859-{part}" for part in (*range(1, 12), *range(13, 17))}
+    | {f"cp{page}" for page in (866, 874, 932, 949, 950, *range(1250, 1259))}
+    | {"gb2312", "gbk", "gb18030", "big5", "big5hkscs", "euc_jp", "euc_kr", "iso2022_jp", "shift_jis"}
+)
+
+_MEDIA_TYPE = re.compile(r"\s*([a-z0-9!#$&^_.+-]{1,60}/[a-z0-9!#$&^_.+-]{1,60})\s*(?:;|$)", re.ASCII)
+_CHARSET = re.compile(r";\s*charset\s*=\s*\"?([a-z0-9_.:+-]{1,40})\"?\s*(?:;|$)", re.ASCII)
+
+
+def read_media_type(content_type: str) -> str:
+    """The media type in lower case and without parameters; empty if there is none to be read."""
+    found = _MEDIA_TYPE.match(content_type.lower())
+    return found[1] if found else ""
+
+
+def is_json(media_type: str) -> bool:
+    """Whether the type promises JSON."""
+    return media_type in {"application/json", "text/json"} or media_type.endswith("+json")
+
+
+def text_of(response: Response) -> str | None:
+    """The text of the body, or None for one that is not declared to be text or does not decode as such."""
+    declared = response.headers.get("content-type", "").lower()
+    return _decode(response.body, declared) if _is_text(read_media_type(declared)) else None
+
+
+def describe_binary(response: Response) -> str:
+    """A sentence in place of a body that is no text."""
+    media_type = read_media_type(response.headers.get("content-type", "")) or "unknown"
+    return f"Binary content of type {media_type}, {len(response.body)} bytes; not shown."
+
+
+def _is_text(media_type: str) -> bool:
+    return media_type.startswith("text/") or media_type in TEXT_TYPES or media_type.endswith(("+json", "+xml", "+yaml"))
+
+
+def _decode(body: bytes, declared: str) -> str | None:
+    """The text in its declared character set, UTF-8 without one, or None."""
+    charset = _CHARSET.search(declared)
+    try:
+        name = codecs.lookup(charset[1] if charset else "utf-8").name
+        # A byte order mark belongs to the encoding and not to the text.
+        return body.decode("utf-8-sig" if name == "utf-8" else name) if name in CHARSETS else None
+    except (LookupError, UnicodeDecodeError):
+        return None
