@@ -81,7 +81,7 @@ class TestWhatAFileSays:
                 "additionalProperties": False,
             },
             output_schema={"type": "object", "additionalProperties": {"type": "number"}},
-            run=Script(path=PATH, code=code, language="python", entry="weather"),
+            run=Script(path=PATH, code=code, language="python", entry="weather", imports=("typing",)),
             source_type="file",
             origin=Origin(place="tools/weather.py", line=5),
         )

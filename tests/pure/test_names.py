@@ -1,13 +1,23 @@
 """Names as people and models spell them."""
 
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.pure.names import COMPARED_NAMES, did_you_mean, function_name, function_names, read_address
+from toolcrib.model.tool import Chained, Function, Tool
+from toolcrib.pure.names import (
+    COMPARED_NAMES,
+    action_of,
+    did_you_mean,
+    function_name,
+    function_names,
+    read_address,
+    version_order,
+)
 
 
 @pytest.mark.parametrize(
@@ -75,3 +85,47 @@ def test_a_hint_costs_little_however_long_the_name_or_the_list():
     assert len(known) > COMPARED_NAMES
     assert did_you_mean("a" * 1_000_000, known) == ""
     assert did_you_mean("", known) == ""
+
+
+VERSIONS = [
+    "0.9.9",
+    "1.0.0-alpha",
+    "1.0.0-alpha.1",
+    "1.0.0-rc2",
+    "1.0.0",
+    "1.0.1",
+    "1.2.0",
+    "1.10.0",
+    "2.0.0",
+    "10.0.0",
+]
+
+
+@given(st.permutations(VERSIONS))
+def test_versions_are_sorted_number_by_number_and_previews_before_what_they_preview(versions):
+    assert sorted(versions, key=version_order) == VERSIONS
+
+
+@given(st.lists(st.text(st.characters(categories=["L", "N"], include_characters="-."), min_size=1), max_size=5))
+def test_whatever_a_version_may_be_can_be_sorted(versions):
+    assert len(sorted(versions, key=version_order)) == len(versions)
+
+
+@pytest.mark.parametrize(
+    ("name", "action", "parts"),
+    [
+        ("deploy-service-roll-back", "roll_back", ("deploy-service", "roll-back")),
+        ("my_ctl_deploy", "deploy", ("my-ctl", "deploy")),
+        ("deploy", "", None),
+        ("deploy", "deploy", None),
+        ("something-else", "deploy", None),
+    ],
+)
+def test_an_action_is_taken_apart(name, action, parts):
+    run = Chained(kind="script", tool_type="script", executor=None, folder=Path(), action=action)
+    assert action_of(Tool(name=name, description="", parameters={}, run=run)) == parts
+
+
+def test_what_is_no_action_is_not_taken_apart():
+    run = Function(call=print, is_async=False)
+    assert action_of(Tool(name="a-b", description="", parameters={}, run=run)) is None

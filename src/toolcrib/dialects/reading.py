@@ -11,31 +11,39 @@ import re
 import warnings
 from typing import TYPE_CHECKING
 
-from toolcrib.dialects.syntax import HintError, SyntaxHints, literal
+from toolcrib.dialects.syntax import (
+    HintError,
+    SyntaxHints,
+    literal,
+    read_answer,
+    read_parameters,
+    top_imports,
+    writable,
+)
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import Origin, Script, Tool
+from toolcrib.model.tool import Chained, Origin, Script, Tool
+from toolcrib.pure.capabilities import is_capability
 from toolcrib.pure.docstring import read_docstring
-from toolcrib.pure.schema import check_schema, is_json, object_schema, with_default
+from toolcrib.pure.schema import check_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
-    AnyFunction = ast.FunctionDef | ast.AsyncFunctionDef
-    Schema = dict[str, object]
+    from toolcrib.dialects.syntax import AnyFunction
 
 MAX_BYTES = 256_000
 # A smaller file in which every name stands for itself cannot hold a schema past our limits; checking it would take as long as reading it.
 SURELY_SMALL = 16_000
 ENCODING = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+REQUIRES = "__requires__"
 BASE_TOOL_CURE = "name its module in `modules` of toolcrib.toml, or use `crib run FILE`"
 
 
 def read_plain_file(path: Path, code: bytes) -> Tool:
     """The one tool of the file."""
     place = str(path)
-    module = _parse(code, place)
-    _refuse_base_tools(module, place)
+    module = parse_python(code, place)
+    refuse_base_tools(module, place)
     function = _public_function(module, path)
     place = f"{place}:{function.lineno}"
     _refuse_declarations(function, place)
@@ -47,7 +55,8 @@ def read_plain_file(path: Path, code: bytes) -> Tool:
         raise ToolError(Kind.VALIDATION, f"{place}: nested too deeply; make it simpler") from None
 
 
-def _parse(code: bytes, place: str) -> ast.Module:
+def parse_python(code: bytes, place: str) -> ast.Module:
+    """The syntax tree of a file; raises ToolError with the line that is wrong."""
     if len(code) > MAX_BYTES:
         raise ToolError(Kind.LIMIT_EXCEEDED, f"{place}: larger than {MAX_BYTES:,} bytes; move data out of the code")
     if b"\0" in code:
@@ -71,7 +80,8 @@ def _parse(code: bytes, place: str) -> ast.Module:
         raise ToolError(Kind.VALIDATION, f"{place}: nested too deeply to be read; make it simpler") from None
 
 
-def _refuse_base_tools(module: ast.Module, place: str) -> None:
+def refuse_base_tools(module: ast.Module, place: str) -> None:
+    """Refuse a class whose schema is a call."""
     for statement in module.body:
         if isinstance(statement, ast.ClassDef) and any(_last_name(base) == "BaseTool" for base in statement.bases):
             message = (
@@ -113,11 +123,35 @@ def _public_function(module: ast.Module, path: Path) -> AnyFunction:
     raise ToolError(Kind.VALIDATION, message)
 
 
+def _requires(module: ast.Module, path: Path) -> frozenset[str] | None:
+    """The capabilities that the file lists under `__requires__`; None if it does not."""
+    for statement in module.body:
+        if not isinstance(statement, ast.Assign) or not any(map(_is_requires, statement.targets)):
+            continue
+        words = literal(statement.value)
+        if isinstance(words, list | tuple) and all(isinstance(word, str) and is_capability(word) for word in words):
+            return frozenset(words)
+        message = f'{path}:{statement.lineno}: {REQUIRES}: write a list of dotted names, such as ["fs.read"]'
+        raise ToolError(Kind.VALIDATION, message)
+    return None
+
+
+def _is_requires(target: ast.expr) -> bool:
+    return isinstance(target, ast.Name) and target.id == REQUIRES
+
+
+def _executed(script: Script) -> Chained:
+    """A file with capabilities takes the way that can give them: through the runtime of its language."""
+    return Chained(
+        kind=script.kind, tool_type="file", executor="python_runtime", folder=script.path.parent, script=script
+    )
+
+
 def _tool(path: Path, code: bytes, module: ast.Module, function: AnyFunction, place: str) -> Tool:
     hints = SyntaxHints(module)
     docstring = read_docstring(ast.get_docstring(function, clean=False))
-    parameters = _parameters(function, hints, docstring.arguments)
-    output_schema = _output_schema(function, hints)
+    parameters = read_parameters(function, hints, docstring.arguments)
+    output_schema = read_answer(function, hints)
     if len(code) > SURELY_SMALL or hints.unfolded:
         check_schema(parameters, f"{place}: parameters")
         check_schema(output_schema or {}, f"{place}: the answer")
@@ -126,80 +160,20 @@ def _tool(path: Path, code: bytes, module: ast.Module, function: AnyFunction, pl
     if not description:
         description = path.stem.replace("_", " ").replace("-", " ").capitalize()
         problems.append(f"{place}: nothing describes {function.name}; write a docstring")
+    script = Script(path=path, code=code, language="python", entry=function.name, imports=top_imports(module))
+    requires = _requires(module, path)
     try:
         return Tool(
             name=path.stem,
-            description=_writable(description),
-            documentation=_writable(docstring.description),
+            description=writable(description),
+            documentation=writable(docstring.description),
             parameters=parameters,
             output_schema=output_schema,
-            run=Script(path=path, code=code, language="python", entry=function.name),
+            run=script if requires is None else _executed(script),
+            requires=requires or frozenset(),
             source_type="file",
             origin=Origin(place=str(path), line=function.lineno),
             warnings=tuple(problems),
         )
     except ToolError as error:
         raise ToolError(error.kind, f"{path}: {error.message}") from None
-
-
-def _parameters(function: AnyFunction, hints: SyntaxHints, texts: Mapping[str, str]) -> Schema:
-    arguments = function.args
-    if arguments.vararg is not None:
-        name = arguments.vararg.arg
-        message = f"*{name} cannot be given by name; write {name}: list instead"
-        raise HintError(message)
-    if arguments.posonlyargs:
-        message = f"{arguments.posonlyargs[0].arg} cannot be given by name; remove the '/'"
-        raise HintError(message)
-    defaults: list[ast.expr | None] = [None] * (len(arguments.args) - len(arguments.defaults))
-    defaults += arguments.defaults
-    properties: Schema = {}
-    required = []
-    for argument, default in zip(arguments.args + arguments.kwonlyargs, defaults + arguments.kw_defaults, strict=True):
-        properties[argument.arg] = _property(argument, default, hints, texts.get(argument.arg, ""))
-        if default is None:
-            required.append(argument.arg)
-    schema = object_schema(properties, required)
-    if arguments.kwarg is not None:
-        schema["additionalProperties"] = _hint(arguments.kwarg, hints) or True
-    return schema
-
-
-def _property(argument: ast.arg, default: ast.expr | None, hints: SyntaxHints, text: str) -> Schema:
-    schema = _hint(argument, hints)
-    value = NotImplemented if default is None else literal(default)
-    if is_json(value):
-        schema = with_default(schema, value)
-    return {"description": _writable(text), **schema} if text else schema
-
-
-def _hint(argument: ast.arg, hints: SyntaxHints) -> Schema:
-    known = len(hints.warnings)
-    if argument.annotation is None:
-        hints.warnings.append("has no type hint, so any value is accepted; add one")
-    try:
-        return hints.read(argument.annotation) if argument.annotation else {}
-    except HintError as error:
-        message = f"parameter {argument.arg}: {error}"
-        raise HintError(message) from None
-    finally:
-        hints.warnings[known:] = [f"parameter {argument.arg}: {problem}" for problem in hints.warnings[known:]]
-
-
-def _output_schema(function: AnyFunction, hints: SyntaxHints) -> Schema | None:
-    """The schema of the answer; None if the hint is missing or not plain JSON."""
-    if function.returns is None:
-        return None
-    known = len(hints.warnings)
-    try:
-        schema = hints.read(function.returns)
-    except HintError:
-        return None
-    understood = len(hints.warnings) == known
-    del hints.warnings[known:]
-    return (schema or None) if understood else None
-
-
-def _writable(text: str) -> str:
-    """Text that every JSON library can write: a lone surrogate is no character."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()

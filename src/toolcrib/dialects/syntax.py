@@ -1,20 +1,22 @@
-"""Hints as they stand in a syntax tree: read by their names, never evaluated."""
+"""Signatures and hints as they stand in a syntax tree: read by their names, never evaluated."""
 
 from __future__ import annotations
 
 import ast
 from typing import TYPE_CHECKING
 
-from toolcrib.pure.schema import any_of, is_json, object_schema
+from toolcrib.pure.schema import any_of, is_json, object_schema, with_default
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
+AnyFunction = ast.FunctionDef | ast.AsyncFunctionDef
 Schema = dict[str, object]
 
 MAX_HINTS = 2_000
 MAX_DEPTH = 24
 MAX_QUOTED = 1_000
+MAX_IMPORTS = 100
 HOMES = ("typing.", "typing_extensions.", "collections.abc.", "collections.", "enum.", "dataclasses.")
 ARRAYS = frozenset({"Collection", "Iterable", "List", "MutableSequence", "Sequence", "Tuple", "list", "tuple"})
 SETS = frozenset({"AbstractSet", "FrozenSet", "MutableSet", "Set", "frozenset", "set"})
@@ -250,6 +252,74 @@ def literal(node: ast.expr) -> object:
     return list(value) if isinstance(value, tuple) else value
 
 
+def read_parameters(
+    function: AnyFunction, hints: SyntaxHints, texts: Mapping[str, str], *, skip: frozenset[str] = frozenset()
+) -> Schema:
+    """The arguments of a function as the schema of an object; parameters to skip are given by someone else."""
+    arguments = function.args
+    if arguments.vararg is not None:
+        name = arguments.vararg.arg
+        message = f"*{name} cannot be given by name; write {name}: list instead"
+        raise HintError(message)
+    if arguments.posonlyargs:
+        message = f"{arguments.posonlyargs[0].arg} cannot be given by name; remove the '/'"
+        raise HintError(message)
+    defaults: list[ast.expr | None] = [None] * (len(arguments.args) - len(arguments.defaults))
+    defaults += arguments.defaults
+    properties: Schema = {}
+    required = []
+    for argument, default in zip(arguments.args + arguments.kwonlyargs, defaults + arguments.kw_defaults, strict=True):
+        if argument.arg in skip:
+            continue
+        properties[argument.arg] = _property(argument, default, hints, texts.get(argument.arg, ""))
+        if default is None:
+            required.append(argument.arg)
+    schema = object_schema(properties, required)
+    if arguments.kwarg is not None:
+        schema["additionalProperties"] = _hint(arguments.kwarg, hints) or True
+    return schema
+
+
+def read_answer(function: AnyFunction, hints: SyntaxHints) -> Schema | None:
+    """The schema of the answer; None if the hint is missing or not plain JSON."""
+    if function.returns is None:
+        return None
+    known = len(hints.warnings)
+    try:
+        schema = hints.read(function.returns)
+    except HintError:
+        return None
+    understood = len(hints.warnings) == known
+    del hints.warnings[known:]
+    return (schema or None) if understood else None
+
+
+def writable(text: str) -> str:
+    """Text that every JSON library can write: a lone surrogate is no character."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _property(argument: ast.arg, default: ast.expr | None, hints: SyntaxHints, text: str) -> Schema:
+    schema = _hint(argument, hints)
+    value = NotImplemented if default is None else literal(default)
+    if is_json(value):
+        schema = with_default(schema, value)
+    return {"description": writable(text), **schema} if text else schema
+
+
+def _hint(argument: ast.arg, hints: SyntaxHints) -> Schema:
+    known = len(hints.warnings)
+    if argument.annotation is None:
+        hints.warnings.append("has no type hint, so any value is accepted; add one")
+    try:
+        return hints.read(argument.annotation) if argument.annotation else {}
+    except HintError as error:
+        message = f"parameter {argument.arg}: {error}"
+        raise HintError(message) from None
+    finally:
+        hints.warnings[known:] = [f"parameter {argument.arg}: {problem}" for problem in hints.warnings[known:]]
+
+
 def _members(node: ast.expr) -> list[ast.expr]:
     """The members of `a | b | c`, in order; the tree leans to the left and may be very deep."""
     members: list[ast.expr] = []
@@ -257,3 +327,16 @@ def _members(node: ast.expr) -> list[ast.expr]:
         members.append(node.right)
         node = node.left
     return [node, *reversed(members)]
+
+
+def top_imports(module: ast.Module) -> tuple[str, ...]:
+    """The modules that the first level of a file imports by their full name."""
+    found = dict.fromkeys(name for statement in module.body for name in _imported(statement))
+    return tuple(found)[:MAX_IMPORTS]
+
+
+def _imported(statement: ast.stmt) -> Iterator[str]:
+    if isinstance(statement, ast.Import):
+        yield from (alias.name for alias in statement.names)
+    elif isinstance(statement, ast.ImportFrom) and statement.level == 0 and statement.module != "__future__":
+        yield statement.module or ""

@@ -57,7 +57,7 @@ def read_json(
     max_depth: int = MAX_DEPTH,
 ) -> object:
     """The value of a definition, which may hold integers of any size but nothing that two readers could read differently."""
-    text = _decode(document, place, max_bytes)
+    text = decode(document, place, max_bytes)
     try:
         value: object = json.loads(
             text,
@@ -109,7 +109,7 @@ def read_toml(text: str, place: str, *, max_bytes: int = MAX_DEFINITION_BYTES) -
     """The tables of a TOML document, which may hold only what JSON can say as well."""
     import tomllib
 
-    text = _decode(text, place, max_bytes)
+    text = decode(text, place, max_bytes)
     _refuse_long_dotted_names(text, place)
     try:
         value: dict[str, object] = tomllib.loads(text)
@@ -123,7 +123,8 @@ def read_toml(text: str, place: str, *, max_bytes: int = MAX_DEFINITION_BYTES) -
     return value
 
 
-def _decode(document: str | bytes, place: str, max_bytes: int) -> str:
+def decode(document: str | bytes, place: str, max_bytes: int = MAX_DEFINITION_BYTES) -> str:
+    """The text of a document that is small enough; a mark at its beginning that only says UTF-8 is left out."""
     raw = document if isinstance(document, bytes) else document.encode("utf-8", "surrogatepass")
     _check_size(len(raw), place, max_bytes)
     try:

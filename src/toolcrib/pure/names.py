@@ -6,10 +6,12 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import MAX_NAME
+from toolcrib.model.tool import MAX_NAME, Chained
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from toolcrib.model.tool import Tool
 
 FUNCTION_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 HASH_LETTERS = 8
@@ -29,6 +31,40 @@ def read_address(text: str) -> Address:
     bundle, _, rest = text.rpartition("/")
     name, _, version = rest.partition("@")
     return Address(bundle or None, name, version or None)
+
+
+class Action(NamedTuple):
+    """A tool that is one of several actions, taken apart: the slug of the whole, and that of the action."""
+
+    whole: str
+    action: str
+
+    def __str__(self) -> str:
+        return f"{self.whole}.{self.action}"
+
+
+def action_of(tool: Tool) -> Action | None:
+    """Which action of what the tool is; None for one that stands for itself."""
+    if not isinstance(tool.run, Chained) or not tool.run.action:
+        return None
+    action = slug_of(tool.run.action)
+    whole = tool.slug.removesuffix(f"-{action}")
+    return Action(whole, action) if whole not in (tool.slug, "") else None
+
+
+def slug_of(name: str) -> str:
+    """The name as the platform spells it: dashes for underscores."""
+    return name.replace("_", "-")
+
+
+def version_order(version: str) -> tuple[object, ...]:
+    """What versions are sorted by: number by number, and `1.0.0-rc1` before `1.0.0`."""
+    core, _, preview = version.partition("-")
+    return _pieces(core), not preview, _pieces(preview)
+
+
+def _pieces(text: str) -> tuple[tuple[int, int, str], ...]:
+    return tuple((1, int(piece), "") if piece.isdecimal() else (0, 0, piece) for piece in text.split("."))
 
 
 def function_name(name: str) -> str:

@@ -1,0 +1,203 @@
+"""From metadata to tools."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from toolcrib.dialects.script.actions import read_forms
+from toolcrib.dialects.script.checking import checked
+from toolcrib.dialects.script.entries import PROGRAM, choose_entry, demanded_names, missing_names
+from toolcrib.dialects.script.metadata import Report
+from toolcrib.dialects.script.optional import read_options
+from toolcrib.dialects.script.practices import implied_capabilities, warn_of_practices
+from toolcrib.dialects.script.required import read_identity
+from toolcrib.dialects.syntax import HintError, SyntaxHints, read_answer, read_parameters, top_imports, writable
+from toolcrib.model.tool import Chained, Convention, Origin, Script, Tool
+from toolcrib.pure.docstring import read_docstring
+from toolcrib.pure.schema import compile_schema, object_schema
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from toolcrib.dialects.script.actions import Form
+    from toolcrib.dialects.script.entries import Entry
+    from toolcrib.dialects.script.metadata import Metadata
+    from toolcrib.dialects.script.optional import Options
+    from toolcrib.dialects.script.required import Identity
+
+    Schema = dict[str, object]
+
+LIBRARY = "library"
+RUNTIME = "runtime"
+PRIMITIVE = "primitive"
+SINK = "sink"
+SCRIPT = "script"
+KINDS = {"http_client": "http", "subprocess": "subprocess", "docker": "docker", "filesystem": "filesystem"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Call:
+    """How one form of a tool is called."""
+
+    form: Form
+    kind: str
+    entry: Entry | None
+    inputs: Schema
+    outputs: Schema | None
+
+
+def build_tools(metadata: Metadata, root: Path) -> list[Tool]:
+    """The tools of a file below the root; raises one ToolError that tells everything that is wrong with it."""
+    report = Report(metadata)
+    identity = read_identity(report, root)
+    options = read_options(report)
+    calls = [_call(report, identity, form) for form in read_forms(report, identity)]
+    warn_of_practices(report, identity, options, calls[0].kind)
+    report.raise_problems()
+    _check_examples(report, options, calls)
+    tools = [_tool(report, identity, options, call) for call in calls]
+    # What is to be said about the file is said once.
+    return [replace(tools[0], warnings=tuple(report.warnings)), *tools[1:]]
+
+
+def _call(report: Report, identity: Identity, form: Form) -> _Call:
+    entry = None if identity.tool_type == LIBRARY else _entry(report, form)
+    inputs, outputs = form.declared.inputs, form.declared.outputs
+    if entry is not None and entry.function is not None:
+        signed_inputs, signed_outputs = _signature(report, form, entry)
+        inputs = signed_inputs if inputs is None else inputs
+        outputs = outputs or signed_outputs
+    if inputs is None:
+        # Nothing says what it takes: it gets whatever a caller gives.
+        inputs = {"type": "object"} if identity.tool_type != LIBRARY else object_schema({})
+    return _Call(form=form, kind=_kind(identity, entry), entry=entry, inputs=inputs, outputs=outputs)
+
+
+def _entry(report: Report, form: Form) -> Entry | None:
+    module = report.metadata.module
+    if module is None:
+        return PROGRAM if report.metadata.language else None
+    try:
+        return choose_entry(module, form.declared.names, form.action)
+    except HintError as error:
+        report.refuse_line(1, str(error))
+        return PROGRAM
+
+
+def _signature(report: Report, form: Form, entry: Entry) -> tuple[Schema | None, Schema | None]:
+    """What the signature says about arguments and answer; what the author declared besides is compared with it."""
+    function, module = entry.function, report.metadata.module
+    if function is None or module is None:
+        return None, None
+    hints = SyntaxHints(module)
+    is_sink = entry.convention is Convention.SINK
+    try:
+        outputs = None if is_sink else read_answer(function, hints)
+        if form.declared.inputs is not None:
+            _compare(report, form, entry)
+            return None, outputs
+        texts = read_docstring(ast.get_docstring(function, clean=False)).arguments
+        inputs = read_parameters(function, hints, texts, skip=entry.given)
+    except (HintError, RecursionError) as error:
+        text = str(error) if isinstance(error, HintError) else "nested too deeply; make it simpler"
+        report.refuse_line(function.lineno, f"{function.name}: {text}")
+        return None, None
+    for warning in hints.warnings:
+        report.warn_line(function.lineno, warning)
+    if checked(report, form.at, inputs) is None or (outputs and checked(report, form.at, outputs) is None):
+        return None, None
+    return inputs, outputs
+
+
+def _compare(report: Report, form: Form, entry: Entry) -> None:
+    function, declared = entry.function, form.declared
+    if function is None or declared.names is None or entry.convention is Convention.SINK:
+        return
+    if missing := missing_names(function, declared.names):
+        text = f"{entry.name} does not take {', '.join(missing)}, so calls that give it fail; add it to the function"
+        report.warn_line(function.lineno, text)
+    if unsure := [name for name in demanded_names(function) if name not in declared.sure | entry.given]:
+        text = f"{entry.name} demands {', '.join(unsure)}, which a call may leave out; give it a default"
+        report.warn_line(function.lineno, text)
+
+
+def _kind(identity: Identity, entry: Entry | None) -> str:
+    if identity.tool_type == LIBRARY:
+        return LIBRARY
+    if entry is not None and entry.convention is Convention.SINK:
+        return SINK
+    if identity.tool_type == RUNTIME:
+        return RUNTIME
+    if identity.tool_type == PRIMITIVE and identity.executor is None:
+        return PRIMITIVE
+    return KINDS.get(identity.executor or "", SCRIPT)
+
+
+def _check_examples(report: Report, options: Options, calls: list[_Call]) -> None:
+    by_action = {call.form.action: call for call in calls}
+    for example in options.documentation.examples:
+        call = by_action.get(example.action)
+        if call is None:
+            report.warn(example.at, f"there is no action {example.action!r:.80}; name one of {', '.join(by_action)}")
+        elif not compile_schema(call.inputs).is_valid(example.arguments):
+            report.warn((*example.at, "arguments"), f"{call.form.name} would refuse them; correct them")
+
+
+def _tool(report: Report, identity: Identity, options: Options, call: _Call) -> Tool:
+    metadata, form = report.metadata, call.form
+    run = Chained(
+        kind=call.kind,
+        tool_type=identity.tool_type,
+        executor=identity.executor,
+        folder=metadata.path.parent,
+        config=options.config,
+        script=_script(metadata, call.entry or PROGRAM) if metadata.language else None,
+        action=form.action,
+        hosts=options.hosts,
+    )
+    examples = [known.arguments for known in options.documentation.examples if known.action == form.action]
+    return Tool(
+        name=form.name,
+        description=form.description,
+        parameters=call.inputs,
+        output_schema=call.outputs,
+        run=run,
+        version=identity.version,
+        category=identity.category,
+        source_type=identity.tool_type,
+        idempotent=options.limits.retry is not None,
+        requires=options.requires | implied_capabilities(identity.executor),
+        limits=options.limits,
+        cost=options.cost,
+        tags=options.tags,
+        documentation=options.documentation.to_text(),
+        examples=tuple(examples),
+        metadata=_metadata(report, options, call),
+        deprecated=options.metadata.get("deprecated") is True,
+        origin=Origin(place=str(metadata.path), line=metadata.line_of(form.at)),
+    )
+
+
+def _script(metadata: Metadata, entry: Entry) -> Script:
+    return Script(
+        path=metadata.path,
+        code=metadata.code,
+        language=metadata.language,
+        entry=entry.name,
+        convention=entry.convention,
+        imports=() if metadata.module is None else top_imports(metadata.module),
+    )
+
+
+def _metadata(report: Report, options: Options, call: _Call) -> Schema:
+    """What the author said for people to read, and what else is known of that sort."""
+    known = dict(options.metadata)
+    function = None if call.entry is None else call.entry.function
+    docstring = report.metadata.docstring or (writable(ast.get_docstring(function) or "") if function else "")
+    if docstring:
+        known.setdefault("docstring", docstring)
+    if report.fields.keys() >= {"outputs", "output_schema"}:
+        known.setdefault("outputs", report.fields["outputs"])
+    return known

@@ -1,0 +1,251 @@
+"""Documents with slots: read once, filled in one pass, so that no value is ever taken for a template.
+
+Two things are kept apart. A syntax says how a slot is written: `read_braces` knows `{name}` for an argument or a name of
+the platform, `${NAME}` and `${NAME:-default}` for a variable of the host, `{{name}}` for the literal text `{name}`; braces
+around anything else are literal. A place says how a value is written into the text around it: `as_text`, `as_url_part`,
+`as_json_part`. A string that is one slot and nothing else becomes the value itself, with its type.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterator, Mapping
+
+    # The value, and the author's own text before its slot, which says what kind of place it is.
+    Place = Callable[[object, str], str]
+
+
+class _Absent:
+    """The only one of its kind."""
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+# What stands for a parameter that nobody gave: a member of an object is left out with it.
+ABSENT: Final = _Absent()
+
+_BRACES = re.compile(
+    r"\{\{(?P<literal>[^\W\d]\w*)\}\}"
+    r"|\$\{(?P<variable>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^{}]*))?\}"
+    r"|\{(?P<name>[^\W\d]\w*)\}"
+)
+_QUOTES = re.compile(r'\\.|(")', re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A slot for an argument or a name of the platform."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A slot for a variable of the host; the default counts where the variable is unset or empty."""
+
+    name: str
+    default: str | None = None
+
+
+Slot = Name | Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A string with at least one slot in it."""
+
+    pieces: tuple[str | Slot, ...]
+
+    @property
+    def sole(self) -> Slot | None:
+        """The slot that is all there is, or None."""
+        first = self.pieces[0]
+        return first if len(self.pieces) == 1 and not isinstance(first, str) else None
+
+    @property
+    def head(self) -> str:
+        """What its author wrote before the first slot."""
+        return self.pieces[0] if isinstance(self.pieces[0], str) else ""
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """The variables of the host that it names."""
+        return frozenset(piece.name for piece in self.pieces if isinstance(piece, Variable))
+
+
+def read_braces(string: str) -> str | Text:
+    """The string itself, or a Text if it has slots."""
+    pieces: list[str | Slot] = []
+    literal, end = "", 0
+    for found in _BRACES.finditer(string):
+        literal += string[end : found.start()]
+        end = found.end()
+        if found["literal"]:
+            literal += f"{{{found['literal']}}}"
+            continue
+        pieces += [literal] if literal else []
+        pieces.append(Name(found["name"]) if found["name"] else Variable(found["variable"], found["default"]))
+        literal = ""
+    literal += string[end:]
+    if not pieces:
+        return literal
+    return Text((*pieces, literal) if literal else tuple(pieces))
+
+
+def as_text(value: object, _before: str = "") -> str:
+    """A string as it is, anything else as JSON."""
+    return value if isinstance(value, str) else _as_json(value)
+
+
+def as_url_part(value: object, _before: str = "") -> str:
+    """Percent-encoded, so that no value adds a segment to a path or a field to a query."""
+    from urllib.parse import quote
+
+    return quote(as_text(value).encode("utf-8", "surrogatepass"), safe="")
+
+
+def as_json_part(value: object, before: str) -> str:
+    """Inside quotes the escaped letters of the text, elsewhere the whole value as JSON."""
+    quotes = sum(found[1] is not None for found in _QUOTES.finditer(before))
+    return _as_json(as_text(value))[1:-1] if quotes % 2 else _as_json(value)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Template:
+    """A JSON value that holds a Text wherever its author wrote slots; the keys of objects have none."""
+
+    document: object
+    names: frozenset[str]
+    variables: frozenset[str]
+
+    def render(
+        self, lookup: Callable[[str], object], variable: Callable[[str], str | None], place: Place = as_text
+    ) -> object:
+        """The document with every slot filled; `lookup` and `variable` raise ToolError for what they do not give.
+
+        `lookup` may answer ABSENT, `variable` None for what is not set.
+        """
+        value = _fill(self.document, _Filling(lookup, variable, place))
+        if value is ABSENT:
+            raise _missing(self.document)
+        return value
+
+
+def compile_template(document: object, read: Callable[[str], str | Text] = read_braces) -> Template:
+    """Read the slots of every string in the document; `read` knows how they are written."""
+    compiled = _compile(document, read)
+    slots = list(_slots(compiled))
+    return Template(
+        document=compiled,
+        names=frozenset(slot.name for slot in slots if isinstance(slot, Name)),
+        variables=frozenset(slot.name for slot in slots if isinstance(slot, Variable)),
+    )
+
+
+def look_up_in(
+    declared: Container[str], arguments: Mapping[str, object], platform: Mapping[str, object]
+) -> Callable[[str], object]:
+    """The order in which a name is looked for: a declared parameter, a name of the platform, any other argument."""
+
+    def lookup(name: str) -> object:
+        if name in declared:
+            return arguments.get(name, ABSENT)
+        if name in platform:
+            return platform[name]
+        if name in arguments:
+            return arguments[name]
+        cure = f"declare a parameter of that name, or write {{{{{name}}}}} for the text itself"
+        raise ToolError(Kind.VALIDATION, f"{{{name}}} is neither a parameter nor a name of the platform; {cure}")
+
+    return lookup
+
+
+@dataclass(frozen=True, slots=True)
+class _Filling:
+    """Where values come from, and how they are written into text."""
+
+    lookup: Callable[[str], object]
+    variable: Callable[[str], str | None]
+    place: Place
+
+    def value_of(self, slot: Slot) -> object:
+        if isinstance(slot, Name):
+            return self.lookup(slot.name)
+        value = self.variable(slot.name)
+        if value or slot.default is None:
+            return _set_value(slot.name, value)
+        return slot.default
+
+
+def _set_value(name: str, value: str | None) -> str:
+    if value is None:
+        cure = f"set it, or write ${{{name}:-default}}"
+        raise ToolError(Kind.VALIDATION, f"the variable {name} is not set on the host; {cure}")
+    if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise ToolError(Kind.VALIDATION, f"the variable {name} holds bytes that are no UTF-8; set it to a text")
+    return value
+
+
+def _compile(value: object, read: Callable[[str], str | Text]) -> object:
+    if isinstance(value, str):
+        return read(value)
+    if isinstance(value, dict):
+        return {key: _compile(member, read) for key, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_compile(item, read) for item in value]
+    return value
+
+
+def _slots(value: object) -> Iterator[Slot]:
+    if isinstance(value, Text):
+        yield from (piece for piece in value.pieces if not isinstance(piece, str))
+    elif isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _slots(part)
+
+
+def _fill(value: object, filling: _Filling) -> object:
+    if isinstance(value, Text):
+        return filling.value_of(value.sole) if value.sole is not None else _fill_text(value, filling)
+    if isinstance(value, dict):
+        filled = {key: _fill(member, filling) for key, member in value.items()}
+        return {key: member for key, member in filled.items() if member is not ABSENT}
+    if isinstance(value, list):
+        return [_present(item, _fill(item, filling)) for item in value]
+    return value
+
+
+def _fill_text(text: Text, filling: _Filling) -> str:
+    written: list[str] = []
+    before = ""
+    for piece in text.pieces:
+        if isinstance(piece, str):
+            before += piece
+            written.append(piece)
+        else:
+            written.append(filling.place(_present(piece, filling.value_of(piece)), before))
+    return "".join(written)
+
+
+def _present(template: object, value: object) -> object:
+    if value is ABSENT:
+        raise _missing(template)
+    return value
+
+
+def _missing(template: object) -> ToolError:
+    slot = template.sole if isinstance(template, Text) else template
+    name = slot.name if isinstance(slot, Name) else ""
+    return ToolError(Kind.VALIDATION, f"{{{name}}} has no value; give {name}, or give the parameter a default")
+
+
+def _as_json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

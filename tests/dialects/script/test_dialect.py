@@ -1,0 +1,120 @@
+"""Which files are read, which are skipped, and how a plug-in adds another language."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from toolcrib.catalog.folder import Folder
+from toolcrib.dialects.script import ScriptFile
+from toolcrib.dialects.script.build import build_tools
+from toolcrib.dialects.script.metadata import Metadata
+from toolcrib.model.errors import ToolError
+
+ROOT = Path(".ai/tools")
+YAML = 'tool_id: a-b\ncategory: {}\ntool_type: script\nversion: "1.0.0"\ndescription: D\nexecutor_id: bash\n'
+RUBY = "# tool_type: script\n# version: 1.0.0\n# description: Do it\n# category: ops\n# executor_id: ruby\nputs 1\n"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a.py", "a.js", "a.mjs", "a.cjs", "a.sh", "a.bash", "a.yaml", "a.yml", "a.toml", "a.json", "A.PY", "test_a.py", "a.rb", "a.ts"],
+)  # fmt: skip
+def test_a_file_that_may_hold_a_tool_is_read(name):
+    assert ScriptFile(ROOT).reads(ROOT / "ops" / name)
+
+
+@pytest.mark.spec("S3-01")
+@pytest.mark.parametrize(
+    "name", ["README.md", "logo.png", "data.csv", "a.txt", "Makefile", "a.pyc", ".hidden.yaml", "_helper.py", "a"]
+)
+def test_another_file_is_skipped(name):
+    assert not ScriptFile(ROOT).reads(ROOT / "ops" / name)
+
+
+@pytest.mark.spec("S3-01")
+def test_a_tool_in_a_language_that_nobody_reads_is_reported(problems):
+    assert problems("ops/do-it.rb", f"#!/usr/bin/ruby\n{RUBY}") == [
+        (
+            "2: metadata is not read from .rb files, so this one is skipped; "
+            "describe it in a .yaml file beside it, or install a plug-in whose dialect reads it"
+        )
+    ]
+
+
+@pytest.mark.spec("S3-62")
+@pytest.mark.parametrize("text", [b"", b"puts 1\n", b"\xff\0"])
+def test_a_helper_in_such_a_language_is_left_alone(text):
+    assert ScriptFile(ROOT).read(ROOT / "ops/helper.rb", text) == []
+
+
+class RubyFile:
+    """What a plug-in brings: it finds the fields, and the rest is as for every other language."""
+
+    name = "ruby"
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def reads(self, path: Path) -> bool:
+        return path.suffix == ".rb"
+
+    def read(self, path: Path, code: bytes):
+        comments = [line[2:].split(": ", 1) for line in code.decode().splitlines() if line.startswith("# ")]
+        return build_tools(Metadata(path=path, fields=dict(comments), language="ruby", code=code), self.root)
+
+
+@pytest.mark.spec("S3-63")
+def test_a_plug_in_adds_a_language_without_touching_ours(tmp_path):
+    root = tmp_path / "tools"
+    (root / "ops").mkdir(parents=True)
+    (root / "ops/do-it.rb").write_text(RUBY)
+    (root / "ops/other.yaml").write_text(YAML.format("ops"))
+    folder = Folder(root / "ops", "project", [RubyFile(root), ScriptFile(root)])
+    folder.refresh()
+    assert folder.problems == []
+    assert [(tool.name, tool.kind, tool.bundle) for tool in folder.tools] == [
+        ("do-it", "script", "project"),
+        ("a-b", "script", "project"),
+    ]
+    assert folder.tools[0].run.script.language == "ruby"
+
+
+def test_a_file_that_is_wrong_costs_only_itself(tmp_path):
+    root = tmp_path / "tools"
+    (root / "ops").mkdir(parents=True)
+    (root / "ops/good.yaml").write_text(YAML.format("ops"))
+    (root / "ops/wrong.yaml").write_text(YAML.format("other").replace("a-b", "A"))
+    folder = Folder(root / "ops", "project", [ScriptFile(root)])
+    folder.refresh()
+    assert [tool.name for tool in folder.tools] == ["a-b"]
+    (problem,) = folder.problems
+    assert len(problem.details["problems"]) == 2
+    assert problem.message == "\n".join(problem.details["problems"])
+
+
+def test_the_same_text_gives_the_same_tool(load):
+    text = YAML.format("ops") + "metadata: {b: 1, a: 2}\n"
+    assert load("ops/x.yaml", text)[0].content_hash == load("ops/x.yaml", text)[0].content_hash
+    assert load("ops/x.yaml", text)[0].content_hash != load("ops/x.yaml", text + "tags: [a]\n")[0].content_hash
+
+
+def test_a_file_of_one_language_brings_in_nothing_for_another():
+    code = f"""
+import sys
+from pathlib import Path
+from toolcrib.dialects.script import ScriptFile
+dialect = ScriptFile(Path("t"))
+dialect.read(Path("t/ops/do-it.sh"), {RUBY.replace("# tool_type", "# timeout: 30" + chr(10) + "# tool_type")!r}.encode())
+dialect.read(Path("t/ops/x.json"), b'{{"a": 1}}')
+print([name for name in ("yaml", "aiohttp", "asyncio", "orjson", "tomllib") if name in sys.modules])
+"""
+    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert child.stdout == "[]\n"
+
+
+def test_every_problem_names_the_file(tmp_path):
+    with pytest.raises(ToolError) as caught:
+        ScriptFile(tmp_path).read(tmp_path / "x/a.yaml", b"tool_id: 1\n")
+    assert all(line.startswith(f"{tmp_path}/x/a.yaml:1: ") for line in caught.value.message.split("\n"))
