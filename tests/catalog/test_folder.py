@@ -8,8 +8,7 @@ import threading
 import pytest
 
 from toolcrib import Crib
-from toolcrib.catalog import Catalog, Folder
-from toolcrib.catalog import folder as folder_module
+from toolcrib.catalog import Catalog, Folder, stamps
 from toolcrib.catalog.folder import MAX_FILE_BYTES
 from toolcrib.model.errors import Kind, ToolError
 
@@ -42,7 +41,7 @@ def test_an_edit_is_seen_on_the_next_call(catalog, files):
 
 def test_edits_within_one_tick_of_the_clock_are_all_seen(catalog, files, monkeypatch):
     # Same length, same file, and a file system whose clock has not moved on in between.
-    monkeypatch.setattr(folder_module, "_stamp", lambda status: (0, 0, status.st_size, status.st_ino))
+    monkeypatch.setattr(stamps, "stamp_of", lambda status: (0, 0, status.st_size, status.st_ino))
     path = files.write("x.py", "000")
     for number in range(20):
         with path.open("r+b") as file:
@@ -292,8 +291,8 @@ def test_a_call_of_a_file_looks_at_that_file_alone(catalog, files, monkeypatch):
     assert len(list(catalog.entries())) == 50
     looked = []
     (folder,) = catalog._folders
-    look = folder._look
-    monkeypatch.setattr(folder, "_look", lambda name, *rest: looked.append(name) or look(name, *rest))
+    look = folder._look_at
+    monkeypatch.setattr(folder, "_look_at", lambda name: looked.append(name) or look(name))
     assert catalog.find("tool_7") is not None
     assert catalog.find("tools/tool_8") is not None
     assert looked == ["tool_7.py", "tool_8.py"]

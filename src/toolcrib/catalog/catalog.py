@@ -5,16 +5,21 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from toolcrib.catalog.index import Index, Place, build_index
+from toolcrib.catalog.index import Index, build_index
 from toolcrib.catalog.switches import Switches
+from toolcrib.catalog.wanted import read_wanted
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.pure.names import did_you_mean, read_address
+from toolcrib.pure.names import did_you_mean, read_address, slug_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from toolcrib.catalog.folder import Folder
+    from toolcrib.catalog.index import Place
+    from toolcrib.catalog.wanted import Wanted
     from toolcrib.model.tool import Entry, Tool
+
+NAMED_ACTIONS = 10
 
 
 class Catalog:
@@ -28,7 +33,7 @@ class Catalog:
         self._switches = Switches(disabled, where)
         self._bundles: dict[str, dict[str, Tool]] = {}
         self._folders: list[Folder] = []
-        self._later: list[Callable[[], Iterable[Tool]]] = []
+        self._later: list[tuple[str, Callable[[], Iterable[Tool]]]] = []
         self._index = Index()
         self._stale = False
         self._lock = threading.RLock()
@@ -60,7 +65,8 @@ class Catalog:
         """Keep the tools of a bundle that is only made when no tool of the host program has the name."""
         with self._lock:
             self._bundles.setdefault(bundle, {})
-            self._later.append(load)
+            self._later.append((bundle, load))
+            self._stale = True
 
     def find(self, name: str, bundle: str | None = None, version: str | None = None) -> Entry | None:
         """The tool that is meant, as its file is now."""
@@ -68,7 +74,11 @@ class Catalog:
             place = self._index.names.get(name)
             if place is not None and place.settled:
                 return place.entry
-        return self._find_now(name, bundle, version)
+        return self._find_now(read_wanted(name, bundle, version))
+
+    def find_below(self, name: str, bundle: str) -> Entry | None:
+        """The tool that is meant where only this bundle and those behind it count, as its file is now."""
+        return self._find_now(read_wanted(name, below=bundle))
 
     def entries(self) -> Iterator[Entry]:
         """Every tool, bundle by bundle."""
@@ -87,52 +97,63 @@ class Catalog:
 
     def same_name(self, tool: Tool) -> list[str]:
         """The addresses of the other tools that go by this tool's name."""
-        entries = (place.entry for place in self._indexed().slugs.get(tool.slug, ()))
-        return [entry.tool.address for entry in entries if entry is not None and entry.tool is not tool]
+        with self._lock:
+            self._load_later()
+            changed = [folder.refresh_names() for folder in self._folders]
+            self._stale = self._stale or any(changed)
+            entries = [place.entry for place in self._indexed().slugs.get(tool.slug, ())]
+        addresses = (entry.tool.address for entry in entries if entry is not None)
+        return [address for address in addresses if address != tool.address]
 
     def suggest(self, name: str) -> str:
-        """A hint at what is wrong with the file of that name, or at the name that was perhaps meant."""
+        """A hint at what is wrong with the file of that name, at the actions of that tool, or at a name that is near."""
         index = self._indexed()
-        place = _named(index, read_address(name).name)
+        bare = read_address(name).name
+        place = index.named(bare)
         if place is not None and place.problem is not None and place.folder is not None:
             # Whoever calls a tool is told the file, and not where on this machine the project lies.
             folder = place.folder.path
             return f"its file is broken: {place.problem.message.replace(str(folder), folder.name)}"
-        return did_you_mean(name, {entry.tool.name for entry in index.addresses.values()})
+        known = {entry.tool.name for entry in index.addresses.values()}
+        return _name_actions(index, slug_of(bare)) or did_you_mean(name, known)
 
-    def _find_now(self, name: str, bundle: str | None, version: str | None) -> Entry | None:
+    def _find_now(self, wanted: Wanted) -> Entry | None:
         """A tool whose file may have changed since it was read, or may have come since."""
         with self._lock:
-            place = _exactly(self._indexed(), name, bundle, version)
+            before = place = wanted.place(self._indexed())
             if place is not None and place.settled:
                 return place.entry
-            if self._load_later():
-                place = _exactly(self._indexed(), name, bundle, version)
-            if self._refresh_for(place):
-                self._stale = True
-                place = _exactly(self._indexed(), name, bundle, version)
-        return None if place is None else place.entry
+            # One bundle after the other: what lies behind the one that holds the tool is left alone.
+            for rank, bundle in enumerate([*self._bundles]):
+                if place is not None and place.rank < rank:
+                    break
+                if wanted.counts(self._index, rank):
+                    self._look_into(bundle, rank, place)
+                    place = wanted.place(self._indexed())
+            if place is None and before is not None:
+                # It is gone from where it was; only now every file is looked at for where it may have gone.
+                return self._find_now(wanted)
+            return None if place is None else place.entry
 
-    def _refresh_for(self, place: Place | None) -> bool:
-        if place is None:
-            changed = [folder.refresh() for folder in self._folders]
-        else:
-            changed = [folder.refresh_names() for folder in self._folders]
-        if place is not None and place.folder is not None:
-            changed.append(place.folder.refresh_file(place.file))
-        return any(changed)
+    def _look_into(self, bundle: str, rank: int, place: Place | None) -> None:
+        """Bring a bundle up to date as far as the name, which leads to the place now, could lead elsewhere."""
+        folders = [folder for folder in self._folders if folder.bundle == bundle]
+        changed = [folder.refresh() if place is None else folder.refresh_names() for folder in folders]
+        if place is not None:
+            namesakes = (other for other in self._index.slugs.get(place.slug, ()) if other.rank == rank)
+            changed += [other.folder.refresh_file(other.file) for other in namesakes if other.folder is not None]
+        self._stale = self._stale or any(changed)
+        self._load_later(bundle)
 
-    def _load_later(self) -> bool:
-        """Make the bundles that were put off; True if there were any."""
-        later = len(self._later)
-        while self._later:
-            for tool in self._later[0]():
+    def _load_later(self, bundle: str | None = None) -> None:
+        """Make what was put off, of one bundle or of all."""
+        for later in [later for later in self._later if bundle in (None, later[0])]:
+            for tool in later[1]():
                 # What the host program put in the place of such a tool stays.
                 self._bundles.setdefault(tool.bundle, {}).setdefault(tool.address, tool)
             # Only now: what could not be made is tried again and fails again, instead of being gone.
-            del self._later[0]
+            self._later.remove(later)
             self._stale = True
-        return later > 0
 
     def _refresh(self) -> Index:
         with self._lock:
@@ -152,18 +173,8 @@ class Catalog:
             return self._index
 
 
-def _exactly(index: Index, name: str, bundle: str | None, version: str | None) -> Place | None:
-    if "/" in name or "@" in name:
-        address = read_address(name)
-        bundle, name, version = address.bundle or bundle, address.name, address.version or version
-    if bundle is None and version is None:
-        return _named(index, name)
-    for place in index.slugs.get(name.replace("_", "-"), ()):
-        tool = place.entry.tool if place.entry is not None else None
-        if tool is not None and bundle in (None, tool.bundle) and version in (None, tool.version):
-            return place
-    return None
-
-
-def _named(index: Index, name: str) -> Place | None:
-    return index.names.get(name) or index.names.get(name.replace("_", "-"))
+def _name_actions(index: Index, slug: str) -> str:
+    """The actions of the tool that the name is, or begins with before a dot."""
+    whole = slug if slug in index.actions else slug.rpartition(".")[0]
+    named = [f"{whole}.{action}" for action in index.actions.get(whole, ())]
+    return f"{whole} has the actions {', '.join(named[:NAMED_ACTIONS])}" if named else ""

@@ -5,27 +5,24 @@ from __future__ import annotations
 import logging
 import os
 import stat
-import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from toolcrib.catalog.stamps import is_as_it_was, settled_stamp
+from toolcrib.catalog.tree import Listing, check_letters, list_files, refused
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from toolcrib.catalog.stamps import Stamp
     from toolcrib.model.protocols import Dialect
     from toolcrib.model.tool import Tool
 
 logger = logging.getLogger("toolcrib.catalog")
 
 MAX_FILE_BYTES = 256_000
-# File systems tell times apart only by their tick: a file this young may be changed again without a new time.
-RACY_NANOSECONDS = 50_000_000
-
-Stamp = tuple[int, int, int, int]
-ABSENT: Stamp = (0, 0, 0, 0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,15 +35,18 @@ class ReadFile:
 
 
 class Folder:
-    """The tools of one folder, under one bundle."""
+    """The tools of one folder, under one bundle; of a `deep` one the folders in it are part.
 
-    def __init__(self, path: Path, bundle: str, dialects: Sequence[Dialect]) -> None:
+    Files are named by their path from the folder. A file in which a dialect finds no tool is nobody's business.
+    """
+
+    def __init__(self, path: Path, bundle: str, dialects: Sequence[Dialect], *, deep: bool = False) -> None:
         self.path = path
         self.bundle = bundle
         self._dialects = dialects
+        self._deep = deep
         self._files: dict[str, ReadFile] = {}
-        self._stamp: Stamp | None = None
-        self._problem: ToolError | None = None
+        self._listing = Listing()
 
     @property
     def files(self) -> list[tuple[str, ReadFile]]:
@@ -60,68 +60,53 @@ class Folder:
 
     @property
     def problems(self) -> list[ToolError]:
-        """Why the other files, or the folder itself, could not be read."""
-        problems = (self._problem, *(file.problem for _, file in self.files))
-        return [problem for problem in problems if problem is not None]
+        """Why the other files, or folders, could not be read."""
+        return [*self._listing.problems, *(file.problem for _, file in self.files if file.problem is not None)]
 
     def refresh(self) -> bool:
         """Look at every file; True if anything is not as it was."""
-        # Before the names are read: what comes or goes in between changes the stamp once more.
-        self._stamp = self._look_at_folder()
-        names = self._list()
-        changed = [self.refresh_file(name) for name in sorted(names | self._files.keys())]
-        return any(changed)
+        before = [problem.message for problem in self._listing.problems]
+        self._listing = list_files(self.path, deep=self._deep)
+        gone = self._files.keys() - self._listing.files
+        for name in gone:
+            del self._files[name]
+        changed = [self._look_at(name) for name in sorted(self._listing.files)]
+        return bool(gone) or any(changed) or before != [problem.message for problem in self._listing.problems]
 
     def refresh_names(self) -> bool:
         """Look at every file if any came or went; True if anything is not as it was."""
-        return (self._stamp is None or self._stamp != self._look_at_folder()) and self.refresh()
+        stamps = self._listing.stamps
+        return not (stamps and all(is_as_it_was(path, stamp) for path, stamp in stamps.items())) and self.refresh()
 
     def refresh_file(self, name: str) -> bool:
-        """Look at one file; True if it is not as it was."""
+        """Look at one file that is known; True if it is not as it was."""
+        return name in self._files and self._look_at(name)
+
+    def _look_at(self, name: str) -> bool:
         known = self._files.get(name)
-        dialect = next((dialect for dialect in self._dialects if dialect.reads(self.path / name)), None)
-        found = None if dialect is None else self._look(name, dialect, known)
-        if found is known:
+        if known is not None and is_as_it_was(f"{self.path}/{name}", known.stamp):
             return False
+        path = self.path / name
+        dialect = next((dialect for dialect in self._dialects if dialect.reads(path)), None)
+        found = None if dialect is None else self._read(path, dialect)
         if found is None:
-            del self._files[name]
-            return True
+            return self._files.pop(name, None) is not None
         is_alike = known is not None and _alike(known, found)
         # The tools that are known already stay the same objects, and what was prepared for them stays good.
         self._files[name] = replace(found, tools=known.tools) if known is not None and is_alike else found
         return not is_alike
 
-    def _look_at_folder(self) -> Stamp | None:
-        try:
-            return _settled(self.path.stat())
-        except OSError:
-            return ABSENT
-
-    def _list(self) -> set[str]:
-        self._problem = None
-        try:
-            return {path.name for path in self.path.iterdir()}
-        except FileNotFoundError:
-            return set()
-        except OSError as problem:
-            self._problem = _refused(self.path, problem)
-            return set()
-
-    def _look(self, name: str, dialect: Dialect, known: ReadFile | None) -> ReadFile | None:
+    def _read(self, path: Path, dialect: Dialect) -> ReadFile | None:
         """What the file holds now; None if there is no such file."""
-        path = self.path / name
         try:
-            status = path.stat()
-            if stat.S_ISDIR(status.st_mode):
-                return None
-            if known is not None and known.stamp == _stamp(status):
-                return known
-            _check_name(path)
-            stamp, code = _read(path)
+            check_letters(path.parent, path.name)
+            stamp, code = _read_bytes(path)
+        except IsADirectoryError:
+            return None
         except FileNotFoundError as problem:
-            return ReadFile(problem=_refused(path, problem)) if path.is_symlink() else None
+            return ReadFile(problem=refused(path, problem)) if path.is_symlink() else None
         except OSError as problem:
-            return ReadFile(problem=_refused(path, problem))
+            return ReadFile(problem=refused(path, problem))
         except ToolError as problem:
             return ReadFile(problem=problem)
         return self._translate(path, dialect, stamp, code)
@@ -139,42 +124,26 @@ class Folder:
         return ReadFile(stamp=stamp, tools=tools)
 
 
-def _check_name(path: Path) -> None:
-    try:
-        path.name.encode()
-    except UnicodeEncodeError:
-        message = f"{path.parent}: the name of the file {os.fsencode(path.name)!r} is not UTF-8; rename it"
-        raise ToolError(Kind.VALIDATION, message) from None
-
-
-def _read(path: Path) -> tuple[Stamp | None, bytes]:
+def _read_bytes(path: Path) -> tuple[Stamp | None, bytes]:
     """The stamp and the bytes of one and the same file; never waits, whatever lies there."""
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         status = os.fstat(file.fileno())
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(path)
         if not stat.S_ISREG(status.st_mode):
             raise ToolError(Kind.VALIDATION, f"{path}: is not a regular file; move it away")
         code = file.read(MAX_FILE_BYTES + 1)
     if len(code) > MAX_FILE_BYTES:
         message = f"{path}: has more than {MAX_FILE_BYTES} bytes, too many for a tool file; move data out of the code"
         raise ToolError(Kind.LIMIT_EXCEEDED, message)
-    return _settled(status), code
-
-
-def _stamp(status: os.stat_result) -> Stamp:
-    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
-
-
-def _settled(status: os.stat_result) -> Stamp | None:
-    """The stamp, unless a change at this very moment would leave it as it is."""
-    # The time of the last change of any kind: unlike the time of writing, nobody can set it back.
-    return _stamp(status) if time.time_ns() - status.st_ctime_ns > RACY_NANOSECONDS else None
-
-
-def _refused(path: Path, problem: OSError) -> ToolError:
-    return ToolError(Kind.PERMANENT, f"{path}: {problem.strerror}; mend it or move it away")
+    return settled_stamp(status), code
 
 
 def _alike(before: ReadFile, after: ReadFile) -> bool:
     if (before.problem and before.problem.message) != (after.problem and after.problem.message):
         return False
-    return [tool.content_hash for tool in before.tools] == [tool.content_hash for tool in after.tools]
+    return [_facts(tool) for tool in before.tools] == [_facts(tool) for tool in after.tools]
+
+
+def _facts(tool: Tool) -> tuple[object, ...]:
+    return tool.content_hash, tool.origin, tool.warnings

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Entry
-from toolcrib.pure.names import did_you_mean
+from toolcrib.pure.names import action_of, did_you_mean, slug_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -17,11 +18,11 @@ if TYPE_CHECKING:
 class Switches:
     """Words that switch tools off: a name, `name@version`, `bundle/name`, `bundle/name@version` or `bundle/*`.
 
-    Dashes and underscores are the same letter here, so that no spelling leaves a tool switched on by mistake.
+    The name of a tool with actions switches off every action, `name.action` that one. Dashes and underscores are the same letter here, so that no spelling leaves a tool switched on by mistake.
     """
 
     def __init__(self, disabled: frozenset[str], where: str) -> None:
-        self._words = {_fold(word): word for word in sorted(disabled)}
+        self._words = {slug_of(word): word for word in sorted(disabled)}
         self._where = where
 
     def entry(self, tool: Tool) -> Entry:
@@ -39,7 +40,7 @@ class Switches:
         if not self._words:
             return
         tools = list(tools)
-        used = {spelling for tool in tools for spelling in _spellings(tool)} | {_fold(name) for name in others}
+        used = {spelling for tool in tools for spelling in _spellings(tool)} | {slug_of(name) for name in others}
         for spelling, word in self._words.items():
             if spelling not in used:
                 hint = did_you_mean(word, {tool.name for tool in tools}) or "see the names with: crib list"
@@ -47,11 +48,9 @@ class Switches:
 
 
 def _spellings(tool: Tool) -> tuple[str, ...]:
-    slug, bundle = _fold(tool.slug), _fold(tool.bundle)
-    named = f"{bundle}/{slug}"
-    versions = (f"{slug}@{tool.version}", f"{named}@{tool.version}")
-    return (slug, named, *map(_fold, versions), f"{bundle}/*")
-
-
-def _fold(word: str) -> str:
-    return word.replace("_", "-")
+    bundle = slug_of(tool.bundle)
+    version = slug_of(tool.version)
+    action = action_of(tool)
+    names = (tool.slug,) if action is None else (tool.slug, str(action), action.whole)
+    spellings = ((name, f"{bundle}/{name}", f"{name}@{version}", f"{bundle}/{name}@{version}") for name in names)
+    return (*chain.from_iterable(spellings), f"{bundle}/*")
