@@ -6,50 +6,35 @@ from pathlib import Path
 import pytest
 
 from toolcrib.ground.sandbox.host import Sandbox
-from toolcrib.model.call import Call, Context
+from toolcrib.model.call import Call
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Function, Script, Tool
-from toolcrib.runners.script import MAX_RESULT_BYTES, ScriptRunner
-
-
-@pytest.fixture(scope="module")
-def sandbox():
-    sandbox = Sandbox()
-    yield sandbox
-    sandbox.close()
+from toolcrib.runners.script import MAX_RESULT_BYTES
 
 
 @pytest.fixture
-def bind(sandbox, tmp_path):
-    def bind(code, *, language="python", entry="main"):
+def bind(bench, tmp_path):
+    def bind(code, *, language="python", entry="main", requires=()):
         script = Script(path=tmp_path / "sample.py", code=code.encode(), language=language, entry=entry)
-        tool = Tool(name="sample", description="A sample.", parameters={"type": "object"}, run=script)
-        return tool, ScriptRunner(sandbox).bind(tool)
+        tool = Tool(
+            name="sample",
+            description="A sample.",
+            parameters={"type": "object"},
+            run=script,
+            requires=frozenset(requires),
+        )
+        return tool, bench.runner.bind(tool)
 
     return bind
 
 
 @pytest.fixture
-def run(bind):
+def run(bind, context):
     async def run(code, arguments=None, *, seconds=10.0, **how):
         tool, bound = bind(code, **how)
-        return await bound.run(arguments or {}, context_of(tool, seconds))
+        return await bound.run(arguments or {}, context(tool, seconds))
 
     return run
-
-
-def context_of(tool, seconds):
-    return Context(
-        tool=tool,
-        call_id="1",
-        caller="test",
-        mode="text",
-        deadline=time.monotonic() + seconds,
-        seconds=seconds,
-        session=None,
-        call=None,
-        audit=lambda event, data=None: None,
-    )
 
 
 async def test_a_script_runs_in_the_sandbox_and_gives_its_value(run, sandbox):
@@ -167,10 +152,10 @@ async def test_a_huge_result_is_refused_with_the_limit(run):
     assert str(MAX_RESULT_BYTES) in outcome.error.message
 
 
-async def test_a_script_whose_folder_is_gone_is_told_as_such(sandbox):
+async def test_a_script_whose_folder_is_gone_is_told_as_such(bench, context):
     script = Script(path=Path("/no/such/folder/x.py"), code=b"def x(): return 1", language="python", entry="x")
     tool = Tool(name="x", description="", parameters={"type": "object"}, run=script)
-    outcome = await ScriptRunner(sandbox).bind(tool).run({}, context_of(tool, 5))
+    outcome = await bench.runner.bind(tool).run({}, context(tool, 5))
     assert "could not be started" in outcome.error.message
     assert not outcome.error.partial_side_effects
 
@@ -182,25 +167,27 @@ def test_a_language_without_a_runner_is_refused_before_anything_runs(bind):
     assert caught.value.kind is Kind.EXECUTOR_NOT_FOUND
 
 
-def test_a_machine_that_cannot_keep_a_script_in_refuses_before_anything_runs(tmp_path):
+def test_a_machine_that_cannot_keep_a_script_in_refuses_before_anything_runs(bench, tmp_path):
+    bench.sandbox = Sandbox(require=("weightlessness",))
     script = Script(path=tmp_path / "x.py", code=b"", language="python", entry="x")
     tool = Tool(name="x", description="", parameters={"type": "object"}, run=script)
-    with pytest.raises(ToolError, match="cannot guarantee fs") as caught:
-        ScriptRunner(Sandbox(require=("fs",))).bind(tool).check({}, Call(name="x"))
+    with pytest.raises(ToolError, match="cannot guarantee weightlessness") as caught:
+        bench.runner.bind(tool).check({}, Call(name="x"))
     assert caught.value.kind is Kind.SANDBOX_UNAVAILABLE
 
 
-def test_only_scripts_are_taken(sandbox):
+def test_functions_are_not_taken(bench):
     tool = Tool(name="x", description="", parameters={}, run=Function(call=print, is_async=False))
-    with pytest.raises(ToolError, match="x is not a script"):
-        ScriptRunner(sandbox).bind(tool)
+    with pytest.raises(ToolError, match="x is a function and no executor runs it"):
+        bench.runner.bind(tool)
 
 
-async def test_a_cancelled_call_goes_on_only_when_the_script_is_gone(bind, tmp_path):
-    tool, bound = bind("import os, time\ndef main():\n    open('pid', 'w').write(str(os.getpid()))\n    time.sleep(60)")
-    task = asyncio.ensure_future(bound.run({}, context_of(tool, 60)))
+async def test_a_cancelled_call_goes_on_only_when_the_script_is_gone(bench, bind, context):
+    note = bench.workspace / "pid"
+    code = f"import os, time\ndef main():\n    open({str(note)!r}, 'w').write(str(os.getpid()))\n    time.sleep(60)"
+    tool, bound = bind(code, requires={"fs.write"})
+    task = asyncio.ensure_future(bound.run({}, context(tool, 60)))
     until = time.monotonic() + 10
-    note = tmp_path / "pid"
     while not (note.exists() and note.read_text()):
         assert time.monotonic() < until
         await asyncio.sleep(0.005)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 import shlex
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from toolcrib.model.tool import Chained
+from toolcrib.pure.words import SHELLS
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from toolcrib.model.call import Call
     from toolcrib.model.tool import Tool
@@ -110,10 +114,11 @@ SHELL_LETTERS = re.compile(r"[\s;&|<>$`(){}*?\[\]'\"!#]")
 def read_arguments(tool: Tool | None, call: Call) -> list[Argument]:
     """Every string of the call, at any depth, each container once under each name; a list of words for a command is one command.
 
-    A tool that runs shells may run whatever it is given: there all but free text is read as a command as well.
+    A tool that runs shells may run whatever it is given: there all but free text is read as a command as well. What an
+    executor starts gets its values as words of their own, unless it is told to run a command line.
     """
-    runs_shell = tool is not None and "shell.execute" in tool.requires
-    found: list[Argument] = []
+    runs_shell = tool is not None and "shell.execute" in tool.requires and _reads_code(tool)
+    found: list[Argument] = [] if tool is None else list(_command_line(tool, call))
     waiting: list[tuple[str, str, object]] = [("", "", call.arguments)]
     seen: set[tuple[int, str]] = set()
     while waiting:
@@ -141,6 +146,38 @@ def looks_like_a_path(text: str) -> bool:
     if "/" not in plain or URL.match(plain):
         return False
     return ".." in plain.split("/") or not any(letter.isspace() for letter in plain)
+
+
+def runs_command_line(tool: Tool) -> bool:
+    """Whether the tool is written down as a command line for a shell."""
+    return isinstance(tool.run, Chained) and tool.run.is_command_line
+
+
+def _reads_code(tool: Tool) -> bool:
+    """Whether what the tool is given may become a command."""
+    return not isinstance(tool.run, Chained) or tool.run.kind == "primitive" or runs_command_line(tool)
+
+
+def _command_line(tool: Tool, call: Call) -> Iterator[Argument]:
+    """The command line that a tool is written down as, with this call's values in it as the words that they become."""
+    run = tool.run
+    if not isinstance(run, Chained) or not isinstance(call.arguments, dict):
+        return
+    command, words = str(run.config.get("command", run.executor)), run.config.get("args")
+    if runs_command_line(tool):
+        # With the blank no slot stands alone, so that each goes through the quoting.
+        text = _fill(f"{command} ", call, lambda value, _: shlex.quote(str(value)))
+    elif posixpath.basename(command) in SHELLS and isinstance(words, list):
+        text = shlex.join([command, *(_fill(word, call, lambda value, _: str(value)) for word in _words(words))])
+    else:
+        return
+    yield Argument(place="config.command", name="command", text=text, role=Role.COMMAND)
+
+
+def _fill(template: str, call: Call, place: Callable[[object, str], str]) -> str:
+    from toolcrib.pure.template import compile_template
+
+    return str(compile_template(template).render(lambda name: call.arguments.get(name, name), str, place))
 
 
 def _readings(place: str, name: str, text: str, *, runs_shell: bool) -> Iterator[Argument]:

@@ -10,7 +10,7 @@ from toolcrib.model.errors import ToolError
 from toolcrib.model.verdict import Verdict, confirm, deny
 from toolcrib.pure.schema.words import holds_text
 from toolcrib.pure.shell import UNKNOWN, Command, Redirection, Word, read_commands
-from toolcrib.rules.arguments import Argument, Role, read_arguments
+from toolcrib.rules.arguments import Argument, Role, read_arguments, runs_command_line
 from toolcrib.rules.verdicts import strictest_of, unreadable
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class DangerousCommands:
 
     def concerns(self, tool: Tool) -> bool:
         """Whether a call of the tool can hold a command at all."""
-        return holds_text(tool.parameters)
+        return holds_text(tool.parameters) or runs_command_line(tool)
 
     def __call__(self, tool: Tool | None, call: Call) -> Verdict:
         """Judge every command of every command line."""

@@ -7,6 +7,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolcrib.model.tool import Chained
 from toolcrib.model.verdict import Verdict, deny
 from toolcrib.pure.schema.words import holds_text
 from toolcrib.rules.verdicts import strictest_of
@@ -45,8 +46,8 @@ class _Later:
         self._make = functools.cache(make)
 
     def concerns(self, tool: Tool) -> bool:
-        """Whether a call of the tool can hold a command or a path at all."""
-        return holds_text(tool.parameters)
+        """Whether the tool is a command itself, or a call of it can hold a command or a path."""
+        return holds_text(tool.parameters) or (isinstance(tool.run, Chained) and tool.run.is_command_line)
 
     def __call__(self, tool: Tool | None, call: Call) -> Verdict:
         """Judge as the rule does."""

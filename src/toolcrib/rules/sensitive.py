@@ -12,7 +12,7 @@ from toolcrib.model.errors import ToolError
 from toolcrib.model.verdict import Verdict, confirm, deny
 from toolcrib.pure.schema.words import holds_text
 from toolcrib.pure.shell import GLOB, UNKNOWN, Command, Word, read_commands
-from toolcrib.rules.arguments import URL, Argument, Role, name_words, read_arguments
+from toolcrib.rules.arguments import URL, Argument, Role, name_words, read_arguments, runs_command_line
 from toolcrib.rules.paths import (
     could_be_sensitive,
     expand_home,
@@ -108,7 +108,7 @@ class SensitiveFiles:
 
     def concerns(self, tool: Tool) -> bool:
         """Whether a call of the tool can hold a path at all."""
-        return holds_text(tool.parameters)
+        return holds_text(tool.parameters) or runs_command_line(tool)
 
     def __call__(self, tool: Tool | None, call: Call) -> Verdict:
         """Judge every path and every word of every command."""

@@ -1,9 +1,10 @@
-"""Files of code, each call in a fresh child process."""
+"""Plain files of Python, each call in a fresh child process; and what came of a child, whatever ran in it."""
 
 from __future__ import annotations
 
 import logging
 import signal
+import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -11,16 +12,16 @@ from toolcrib.ground.sandbox.host import strike_time
 from toolcrib.ground.sandbox.jobs import PythonFile
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Outcome
-from toolcrib.model.tool import Script
 from toolcrib.pure.documents import read_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from typing import Any
 
     from toolcrib.ground.sandbox.host import Sandbox
-    from toolcrib.ground.sandbox.jobs import Ended
+    from toolcrib.ground.sandbox.jobs import Ended, Job, Walls
     from toolcrib.model.call import Call, Context
-    from toolcrib.model.tool import Tool
+    from toolcrib.model.tool import Script
 
 logger = logging.getLogger("toolcrib.runners")
 
@@ -28,24 +29,11 @@ PYTHON = "python"
 SECONDS_WITHOUT_CONTEXT = 30.0
 MAX_RESULT_BYTES = 8 * 1024 * 1024
 PRINTED_TAIL = 2_000
-
-
-class ScriptRunner:
-    """Runs scripts in a sandbox, which it closes."""
-
-    kind = Script.kind
-
-    def __init__(self, sandbox: Sandbox) -> None:
-        self._sandbox = sandbox
-
-    def bind(self, tool: Tool) -> BoundScript:
-        """Take the tool's bytes as they were read."""
-        if not isinstance(tool.run, Script):
-            raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name} is not a script")
-        return BoundScript(tool.name, tool.run, self._sandbox)
-
-    async def close(self) -> None:
-        """The sandbox belongs to whoever made it."""
+LIMITS = {
+    "mem": "more memory than it may (setting sandbox_memory_mb)",
+    "pids": "more processes than it may (setting sandbox_processes)",
+    "disk": "more disk than it may (setting sandbox_disk_mb)",
+}
 
 
 class BoundScript:
@@ -56,93 +44,91 @@ class BoundScript:
     checks = True
     function = None
 
-    def __init__(self, name: str, script: Script, sandbox: Sandbox) -> None:
+    def __init__(self, name: str, script: Script, sandbox: Sandbox, walls: Walls) -> None:
         self._name = name
         self._script = script
         self._sandbox = sandbox
+        self._walls = walls
 
     def check(self, arguments: dict[str, object], call: Call) -> None:
         """Refuse a language that nobody runs, and a machine that cannot keep the script in."""
         if self._script.language != PYTHON:
             message = f"{self._script.path}: no runner for {self._script.language!r}; scripts are written in {PYTHON!r}"
             raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)
-        self._sandbox.check()
+        self._sandbox.check(self._walls)
 
     async def run(self, arguments: dict[str, object], context: Context | None) -> Outcome:
         """Call the script's entry function in a process of its own."""
-        started = time.monotonic()
-        deadline = started + SECONDS_WITHOUT_CONTEXT if context is None else context.deadline
+        deadline = time.monotonic() + SECONDS_WITHOUT_CONTEXT if context is None else context.deadline
         seconds = SECONDS_WITHOUT_CONTEXT if context is None else context.seconds
         script = self._script
-        job = PythonFile(path=script.path, code=script.code, entry=script.entry, arguments=arguments)
-        ended = await self._sandbox.run(job, deadline=strike_time(deadline), max_result=MAX_RESULT_BYTES)
-        meta: dict[str, object] = {"sandbox": self._sandbox.report()}
-        if ended.stdout:
-            meta["stdout"] = ended.stdout.decode("utf-8", "replace")[-PRINTED_TAIL:]
-        if ended.stderr:
-            meta["stderr"] = ended.stderr.decode("utf-8", "replace")[-PRINTED_TAIL:]
-        try:
-            return Outcome(value=self._value(ended, seconds), meta=meta)
-        except ToolError as error:
-            return Outcome(value=error.value, error=error, meta=meta)
-
-    def _value(self, ended: Ended, seconds: float) -> object:
-        """What the entry function returned; raises ToolError if it did not."""
-        if ended.cannot_start:
-            raise ToolError(Kind.INTERNAL, f"{self._name} could not be started: {ended.cannot_start}")
-        if ended.timed_out:
-            message = f"{self._name} ran longer than {show_seconds(seconds)}; its processes were killed"
-            raise ToolError(Kind.TIMEOUT, message, partial_side_effects=True)
-        if ended.result_too_long:
-            message = f"{self._name} returned more than {MAX_RESULT_BYTES} bytes; return less, or write it to a file"
-            raise ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=True)
-        if ended.result is None:
-            message = f"{self._name} {describe_end(ended)} before it returned a result; return a value from {self._script.entry}"
-            raise ToolError(Kind.INTERNAL, message, partial_side_effects=True)
-        answer = self._read(ended.result)
-        if "value" in answer:
-            return answer["value"]
-        raise self._to_error(answer.get("error"))
-
-    def _read(self, result: bytes) -> Mapping[str, object]:
-        """The answer of the child, which may be anything: the script can write where its answer goes."""
-        try:
-            answer = read_json(result, place="the answer", max_bytes=MAX_RESULT_BYTES)
-        except ToolError as problem:
-            raise self._unreadable(problem.message) from problem
-        if not isinstance(answer, dict) or len(answer) != 1:
-            raise self._unreadable("it is not one value")
-        return answer
-
-    def _unreadable(self, reason: str) -> ToolError:
-        message = f"{self._name} gave an answer that cannot be read: {reason}"
-        return ToolError(Kind.OUTPUT_INVALID, message, partial_side_effects=True)
-
-    def _to_error(self, described: object) -> ToolError:
-        """The script's own exception, its traceback kept for the log."""
-        if not isinstance(described, dict):
-            return self._unreadable("it holds neither a value nor an error")
-        facts = described.get("tool_error")
-        if isinstance(facts, dict):
-            return self._own_error(str(described.get("message")), facts)
-        logger.error("%s failed unexpectedly\n%s", self._name, described.get("traceback"))
-        if "exit" in described:
-            message = f"{self._name} ended itself with exit code {described['exit'] or 0}; return a value from {self._script.entry}"
-        else:
-            message = f"{self._name} failed unexpectedly ({described.get('type')}); the log has the details"
-        return ToolError(Kind.INTERNAL, message, partial_side_effects=True)
-
-    def _own_error(self, message: str, facts: dict[str, object]) -> ToolError:
-        """An error that the script meant to give: its word counts for everything but the closed list of kinds."""
-        kind, details = facts.get("kind"), facts.get("details")
-        return ToolError(
-            Kind(kind) if isinstance(kind, str) and kind in set(Kind) else Kind.INTERNAL,
-            message,
-            retryable=facts.get("retryable") is True,
-            partial_side_effects=facts.get("partial_side_effects") is True,
-            details=details if isinstance(details, dict) else {},
-            value=facts.get("value"),
+        job = PythonFile(
+            path=script.path,
+            code=script.code,
+            entry=script.entry,
+            arguments=arguments,
+            walls=self._walls,
+            convention=script.convention,
+            imports=script.imports,
         )
+        ended = await run_in_place(self._sandbox, job, deadline=strike_time(deadline), max_result=MAX_RESULT_BYTES)
+        meta: dict[str, object] = {"sandbox": self._sandbox.report_on(job)}
+        return to_outcome(ended, meta, lambda: returned_value(self._name, script.entry, ended, seconds))
+
+
+async def run_in_place(sandbox: Sandbox, job: Job, **how: Any) -> Ended:
+    """Run a job; one that a script asks for by a call of its own runs in the place of that script."""
+    # Where nobody loaded it, no script makes calls.
+    calls = sys.modules.get("toolcrib.runners.calls")
+    if calls is None:
+        return await sandbox.run(job, **how)
+    async with calls.lent_place() as nested:
+        return await sandbox.run(job, nested=nested, **how)
+
+
+def to_outcome(ended: Ended, meta: dict[str, object], read: Callable[[], object]) -> Outcome:
+    """The value that `read` finds, or the error that it raises, beside what was printed and observed."""
+    for stream, printed in (("stdout", ended.stdout), ("stderr", ended.stderr)):
+        if printed:
+            meta[stream] = tail_of(printed)
+    if ended.effects:
+        meta["effects"] = [{"act": act.act, "what": act.what, "denied": act.denied} for act in ended.effects]
+    try:
+        return Outcome(value=read(), meta=meta)
+    except ToolError as error:
+        return Outcome(value=error.value, error=error, meta=meta)
+
+
+def returned_value(name: str, entry: str, ended: Ended, seconds: float) -> object:
+    """What the entry function returned; raises ToolError if it did not."""
+    refuse_early_end(name, ended, seconds)
+    if ended.result_too_long:
+        message = f"{name} returned more than {MAX_RESULT_BYTES} bytes; return less, or write it to a file"
+        raise ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=True)
+    if ended.result is None:
+        message = f"{name} {describe_end(ended)} before it returned a result; return a value from {entry}"
+        raise ToolError(Kind.INTERNAL, message, partial_side_effects=True)
+    answer = _read(name, ended.result)
+    if "value" in answer:
+        return answer["value"]
+    raise _to_error(name, entry, answer.get("error"))
+
+
+def refuse_early_end(name: str, ended: Ended, seconds: float) -> None:
+    """Raise ToolError for what never started, and for what was ended because it took too long or too much."""
+    if ended.cannot_start:
+        raise ToolError(Kind.INTERNAL, f"{name} could not be started: {ended.cannot_start}")
+    if ended.timed_out:
+        message = f"{name} ran longer than {show_seconds(seconds)}; its processes were killed"
+        raise ToolError(Kind.TIMEOUT, message, partial_side_effects=True)
+    if ended.exceeded:
+        message = f"{name} used {LIMITS.get(ended.exceeded, ended.exceeded)}; its processes were killed"
+        raise ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=True, details={"limit": ended.exceeded})
+
+
+def tail_of(printed: bytes) -> str:
+    """The end of what a process printed, as text."""
+    return printed.decode("utf-8", "replace")[-PRINTED_TAIL:]
 
 
 def show_seconds(seconds: float) -> str:
@@ -155,6 +141,50 @@ def describe_end(ended: Ended) -> str:
     if ended.signal is not None:
         return f"was ended by {_name_signal(ended.signal)}"
     return "was killed" if ended.exit_code is None else f"ended with exit code {ended.exit_code}"
+
+
+def _read(name: str, result: bytes) -> Mapping[str, object]:
+    """The answer of the child, which may be anything: the script can write where its answer goes."""
+    try:
+        answer = read_json(result, place="the answer", max_bytes=MAX_RESULT_BYTES)
+    except ToolError as problem:
+        raise _unreadable(name, problem.message) from problem
+    if not isinstance(answer, dict) or len(answer) != 1:
+        raise _unreadable(name, "it is not one value")
+    return answer
+
+
+def _unreadable(name: str, reason: str) -> ToolError:
+    message = f"{name} gave an answer that cannot be read: {reason}"
+    return ToolError(Kind.OUTPUT_INVALID, message, partial_side_effects=True)
+
+
+def _to_error(name: str, entry: str, described: object) -> ToolError:
+    """The script's own exception, its traceback kept for the log."""
+    if not isinstance(described, dict):
+        return _unreadable(name, "it holds neither a value nor an error")
+    facts = described.get("tool_error")
+    if isinstance(facts, dict):
+        return _own_error(str(described.get("message")), facts)
+    logger.error("%s failed unexpectedly\n%s", name, described.get("traceback"))
+    if "exit" in described:
+        message = f"{name} ended itself with exit code {described['exit'] or 0}; return a value from {entry}"
+    else:
+        message = f"{name} failed unexpectedly ({described.get('type')}); the log has the details"
+    return ToolError(Kind.INTERNAL, message, partial_side_effects=True)
+
+
+def _own_error(message: str, facts: dict[str, object]) -> ToolError:
+    """An error that the script meant to give: its word counts for everything but the closed list of kinds."""
+    kind, details = facts.get("kind"), facts.get("details")
+    return ToolError(
+        Kind(kind) if isinstance(kind, str) and kind in set(Kind) else Kind.INTERNAL,
+        message,
+        retryable=facts.get("retryable") is True,
+        partial_side_effects=facts.get("partial_side_effects") is True,
+        details=details if isinstance(details, dict) else {},
+        value=facts.get("value"),
+    )
 
 
 def _name_signal(number: int) -> str:

@@ -1,0 +1,160 @@
+"""Effect truth: what a tool did, held against what it declared."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolcrib.ground.sandbox.jobs import PROXY_HOST, PROXY_PORT, Effect
+from toolcrib.ground.sandbox.walls import NETWORK, PROGRAMS, READ, WRITE, python_runtime
+from toolcrib.model.tool import Chained, Script
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Self
+
+    from toolcrib.model.tool import Tool
+
+CALLS = "rye.execute"
+REQUEST = "net.http"
+OBSERVED = frozenset({READ, WRITE, PROGRAMS, NETWORK, CALLS})
+CALL = "call"  # the act of calling another tool, which the host sees and no observer
+
+STARTING = frozenset({"subprocess", "bash"})
+COMMANDS = frozenset({"command", "shell"})
+
+# What the start of an interpreter asks the machine about itself.
+MACHINE = tuple(map(Path, ("/sys/fs/cgroup", "/sys/devices/system", "/proc/version_signature", "/proc/sys/vm")))
+NAME_SERVICE = frozenset({"unix:/var/run/nscd/socket", "unix:/run/nscd/socket"})
+# Node looks in every folder upwards for what kind of module a file is.
+PACKAGE_FILE, PACKAGES = "package.json", "node_modules"
+ENVIRONMENT_FILE = "pyvenv.cfg"
+
+
+@dataclass(frozen=True, order=True, kw_only=True, slots=True)
+class Deed:
+    """An effect that counts: `capability` is the one that opens it, empty if none does."""
+
+    act: str
+    what: str
+    denied: bool
+    capability: str
+
+    def to_json(self) -> dict[str, object]:
+        """As plain facts."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Comparison:
+    """What was done without having been declared, what was done as declared, and what was declared and never used."""
+
+    undeclared: tuple[Deed, ...]
+    declared: tuple[Deed, ...]
+    unused: tuple[str, ...]
+
+    @classmethod
+    def of(cls, tool: Tool, deeds: Iterable[Deed], passed_on: Iterable[str] = ()) -> Self:
+        """Hold what was done, in all runs together, against what the tool declares.
+
+        `passed_on` are the capabilities of tools that it called: it has to have what they use.
+        """
+        done = sorted(set(deeds))
+        opened = set(map(_group, tool.requires)) - {""}
+        declared = tuple(deed for deed in done if _group(deed.capability) in opened)
+        undeclared = tuple(deed for deed in done if deed not in declared)
+        used = {_group(deed.capability) for deed in declared} | set(map(_group, passed_on)) | _inherent(tool)
+        unused = sorted(name for name in tool.requires if _group(name) in OBSERVED - used)
+        return cls(undeclared=undeclared, declared=declared, unused=tuple(unused))
+
+
+def read_effects(written: object) -> list[Effect]:
+    """The effects in the meta of a result; what is not written as one is passed over."""
+    entries = [entry for entry in written if isinstance(entry, dict)] if isinstance(written, list) else []
+    return [
+        Effect(str(entry.get("act", "")), str(entry.get("what", "")), entry.get("denied") is True) for entry in entries
+    ]
+
+
+def find_deeds(tool: Tool, effects: Iterable[Effect], workspace: Path) -> list[Deed]:
+    """What of the effects counts, each once: not what the tool runs on, its own folder or its scratch."""
+    course = Course(tool, workspace)
+    deeds = {
+        Deed(act=effect.act, what=effect.what, denied=effect.denied, capability=_capability(effect, course.workspace))
+        for effect in effects
+        if not course.covers(effect)
+    }
+    # A way is told by where it leads, and by its beginning only if it leads no further.
+    ends = {deed for deed in deeds if deed.act != "connect" or not _is_a_beginning(deed.what)}
+    return sorted(ends if any(deed.act == "connect" for deed in ends) else deeds)
+
+
+class Course:
+    """What happens as a matter of course when a tool runs."""
+
+    def __init__(self, tool: Tool, workspace: Path) -> None:
+        self.workspace = workspace.resolve()
+        self._reads = READ in tool.requires
+        self._folder = _folder_of(tool)
+        self._runtime = tuple(root.resolve() for root in python_runtime())
+
+    def covers(self, effect: Effect) -> bool:
+        """Whether the effect belongs to it."""
+        if effect.act == "connect":
+            return effect.what in NAME_SERVICE
+        if effect.act != "read":
+            return False
+        path = Path(effect.what)
+        if effect.denied:
+            return _is_in(path, MACHINE) or self._is_package_file(path)
+        # Without the capability nothing is open but what the tool runs on and its own folder.
+        return not (self._reads and path.is_relative_to(self.workspace)) or self._is_own(path)
+
+    def _is_package_file(self, path: Path) -> bool:
+        return path.name == PACKAGE_FILE and self._folder is not None and self._folder.is_relative_to(path.parent)
+
+    def _is_own(self, path: Path) -> bool:
+        if self._is_package_file(path) or (self._folder is not None and path.is_relative_to(self._folder)):
+            return True
+        if PACKAGES in path.parts or _is_in(path, self._runtime):
+            return True
+        return any((folder / ENVIRONMENT_FILE).is_file() for folder in path.parents)
+
+
+def _folder_of(tool: Tool) -> Path | None:
+    if isinstance(tool.run, Script):
+        return tool.run.path.absolute().parent.resolve()
+    return tool.run.folder.absolute().resolve() if isinstance(tool.run, Chained) else None
+
+
+def _is_in(path: Path, folders: Iterable[Path]) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)
+
+
+def _inherent(tool: Tool) -> set[str]:
+    """What a tool has by being what it is: one that is a command starts it, and nothing else is seen of that."""
+    if not isinstance(tool.run, Chained):
+        return set()
+    is_command = tool.run.executor in STARTING or not tool.run.config.keys().isdisjoint(COMMANDS)
+    return {PROGRAMS} if is_command else set()
+
+
+def _group(capability: str) -> str:
+    """Capabilities that open the same thing: one for the network is as good as another."""
+    if capability.startswith(NETWORK):
+        return NETWORK
+    return CALLS if capability.startswith(f"{CALLS}.") else capability
+
+
+def _is_a_beginning(what: str) -> bool:
+    return ":" not in what or what == f"{PROXY_HOST}:{PROXY_PORT}"
+
+
+def _capability(effect: Effect, workspace: Path) -> str:
+    if effect.act in {"read", "write"}:
+        opens = READ if effect.act == "read" else WRITE
+        return opens if Path(effect.what).is_relative_to(workspace) else ""
+    if effect.act == "connect":
+        return "" if effect.what.startswith("unix:") else REQUEST
+    return {"start": PROGRAMS, CALL: CALLS}.get(effect.act, "")

@@ -1,0 +1,230 @@
+"""The primitive `subprocess`: Python files, programs and containers, each call in processes of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from toolcrib.ground.sandbox.findings import profile_of
+from toolcrib.ground.sandbox.host import strike_time
+from toolcrib.ground.sandbox.jobs import Program, PythonFile
+from toolcrib.ground.sandbox.walls import build_walls, python_runtime
+from toolcrib.model.errors import ToolError
+from toolcrib.model.tool import Convention
+from toolcrib.pure.words import check_words, spell
+from toolcrib.runners.chain import chained
+from toolcrib.runners.container import Containers
+from toolcrib.runners.masking import Masking
+from toolcrib.runners.printed import MAX_PRINTED_BYTES, printed_value
+from toolcrib.runners.program import CALLS, Programs, basic_variables
+from toolcrib.runners.script import (
+    MAX_RESULT_BYTES,
+    returned_value,
+    run_in_place,
+    tail_of,
+    to_outcome,
+)
+from toolcrib.runners.slots import ARGUMENTS, COMMAND, Slots
+from toolcrib.runners.system import DOCKER, PYTHON, is_ours
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from toolcrib.ground.egress import Egress
+    from toolcrib.ground.sandbox.attempt import Proxy, Talk
+    from toolcrib.ground.sandbox.host import Sandbox
+    from toolcrib.ground.sandbox.jobs import Ended, Job
+    from toolcrib.ground.sandbox.walls import Premises
+    from toolcrib.model.call import Call, Context
+    from toolcrib.model.result import Outcome
+    from toolcrib.model.tool import Script
+    from toolcrib.runners.commands import Commands
+    from toolcrib.runners.driver import Order
+    from toolcrib.runners.witness import Witness
+
+logger = logging.getLogger("toolcrib.runners")
+
+PYTHON_LANGUAGE = "python"
+REMOVAL_SECONDS = 15.0
+# A container's end takes an engine longer than the kernel takes for a process.
+REMOVAL_ROOM_SECONDS = 2.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Work:
+    """A job, and for a container the job that removes it."""
+
+    job: Job
+    removal: Program | None = None
+
+
+class ProcessDriver:
+    """Runs the jobs that orders come to."""
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        premises: Premises,
+        *,
+        commands: Commands,
+        egress: Callable[[], Egress],
+        environments: Path,
+        observe: bool = False,
+    ) -> None:
+        self._sandbox = sandbox
+        self._premises = premises
+        self._commands = commands
+        self._egress = egress
+        self._environments = environments
+        self._observe = observe
+        self._programs = Programs(commands, premises, observe=observe)
+        self._containers = Containers(commands, premises)
+        self._removals: set[asyncio.Task[None]] = set()
+
+    def check(self, order: Order, call: Call) -> None:
+        """Refuse what cannot be started, and a machine that cannot keep it in."""
+        job = self._work(order).job
+        self._sandbox.check(job.walls, profile_of(job.walls, program=isinstance(job, Program)))
+
+    async def run(self, order: Order, context: Context) -> Outcome:
+        """Start it, wait for its end, and read the answer."""
+        masking = Masking(order.variable)
+        work = self._work(replace(order, variable=masking.variable))
+        ended = await self._until_its_end(work, order, context)
+        meta: dict[str, object] = {"sandbox": self._sandbox.report_on(work.job)}
+        outcome = to_outcome(ended, meta, lambda: _value(order, work.job, ended, context.seconds))
+        if outcome.error is None and _answers_by_printing(work.job):
+            meta.pop("stdout", None)  # it is the value
+        error = None if outcome.error is None else masking.hide_error(outcome.error)
+        printed: dict[str, object] = {
+            name: masking.hide(str(meta[name])) for name in ("stdout", "stderr") if name in meta
+        }
+        return replace(outcome, error=error, meta={**meta, **printed})
+
+    def _work(self, order: Order) -> Work:
+        if _goes_through(order, DOCKER):
+            job, removal = self._containers.job(order)
+            return Work(job=job, removal=removal)
+        script = order.run.script
+        if script is not None and script.language == PYTHON_LANGUAGE and _is_our_python(order):
+            return Work(job=self._python_file(order, script))
+        return Work(job=self._programs.job(order))
+
+    def _python_file(self, order: Order, script: Script) -> PythonFile:
+        """A Python file under our own runtime: the bytes that were read, in a process that is already warm."""
+        slots = Slots(order)
+        reads_words = script.convention is Convention.ARGV
+        words = slots.arguments(order.run.config.get(ARGUMENTS)) if reads_words else []
+        words += spell(slots.unmentioned(), order.run.action) if reads_words else []
+        environment = {**basic_variables(order.tool.requires, self._premises), **slots.variables()}
+        check_words([*words, *environment.values()], order.tool.name)
+        runtime = (order.run.folder, *python_runtime())
+        return PythonFile(
+            path=script.path,
+            code=script.code,
+            entry=script.entry,
+            arguments=order.arguments,
+            walls=build_walls(order.tool.requires, self._premises, runtime, observe=self._observe),
+            convention=script.convention,
+            argv=tuple(words),
+            imports=script.imports,
+            interpreter=self._interpreter(script),
+            project=self._premises.workspace,
+            environment=environment,
+            channel=CALLS in order.tool.requires,
+        )
+
+    def _interpreter(self, script: Script) -> Path | None:
+        from toolcrib.ground.sandbox.environments import find_interpreter
+
+        root = self._commands.folders(script.path.parent)[-1]
+        return find_interpreter(script.path, script.code, root=root, envs=self._environments)
+
+    async def _until_its_end(self, work: Work, order: Order, context: Context) -> Ended:
+        """Run the job; a container that did not end by itself is removed, whatever became of this call."""
+        deadline = strike_time(context.deadline)
+        if work.removal is None:
+            return await self._start(work.job, order, context, deadline)
+        left = context.deadline - time.monotonic()
+        try:
+            ended = await self._start(work.job, order, context, context.deadline - min(REMOVAL_ROOM_SECONDS, left / 4))
+        except BaseException:
+            await self._remove(work.removal)
+            raise
+        if ended.timed_out or ended.exit_code is None:
+            await self._remove(work.removal)
+        return ended
+
+    async def _start(self, job: Job, order: Order, context: Context, deadline: float) -> Ended:
+        witness = None
+        if self._observe:
+            from toolcrib.runners.witness import Witness
+
+            witness = Witness()
+        ended = await run_in_place(
+            self._sandbox,
+            job,
+            deadline=deadline,
+            max_stdout=MAX_PRINTED_BYTES,
+            max_result=MAX_RESULT_BYTES,
+            talk=_talk(context, witness) if job.channel else None,
+            proxy=self._proxy(order, deadline, witness) if job.walls.network else None,
+        )
+        return ended if witness is None else witness.testify(ended)
+
+    def _proxy(self, order: Order, deadline: float, witness: Witness | None) -> Proxy:
+        """What answers where the job knocks for a network: the hosts of the first in the chain that narrows them."""
+        from toolcrib.ground.egress import parse_hosts
+
+        hosts = next((run.hosts for run in map(chained, order.chain.elements) if run.hosts is not None), None)
+        proxy = self._egress().proxy(None if hosts is None else parse_hosts(hosts), deadline=deadline)
+        return proxy if witness is None else witness.follow(proxy)
+
+    async def _remove(self, removal: Program) -> None:
+        """Remove a container, and go on doing so if nobody waits for it any more."""
+        task = asyncio.ensure_future(self._removed(removal))
+        self._removals.add(task)
+        task.add_done_callback(self._removals.discard)
+        await asyncio.shield(task)
+
+    async def _removed(self, removal: Program) -> None:
+        try:
+            ended = await self._sandbox.run(removal, deadline=time.monotonic() + REMOVAL_SECONDS, nested=True)
+        except ToolError as problem:
+            logger.warning("container %s could not be removed: %s", removal.argv[-1], problem.message)
+            return
+        if ended.exit_code != 0:
+            logger.warning("container %s could not be removed: %s", removal.argv[-1], tail_of(ended.stderr))
+
+
+def _talk(context: Context, witness: Witness | None) -> Talk:
+    """What answers on the channel of a script that calls other tools."""
+    from toolcrib.runners.calls import serve_calls
+
+    return serve_calls(context if witness is None else witness.hear(context))
+
+
+def _answers_by_printing(job: Job) -> bool:
+    return not isinstance(job, PythonFile) or job.convention == Convention.ARGV
+
+
+def _value(order: Order, job: Job, ended: Ended, seconds: float) -> object:
+    if isinstance(job, PythonFile) and not _answers_by_printing(job):
+        return returned_value(order.tool.name, job.entry, ended, seconds)
+    return printed_value(order.tool, ended, seconds)
+
+
+def _goes_through(order: Order, runtime: str) -> bool:
+    """Whether the chain leads through the platform's own runtime of that name."""
+    return any(element.name == runtime and is_ours(element) for element in order.chain.elements[1:])
+
+
+def _is_our_python(order: Order) -> bool:
+    """Whether it is our own Python that runs the file, and nobody along the chain put another command in its place."""
+    namers = (element for element in order.chain.elements if COMMAND in chained(element).config)
+    first = next(namers, None)
+    return first is not None and first.name == PYTHON and is_ours(first)

@@ -1,0 +1,387 @@
+"""Tools that call tools: a script in the sandbox, its channel, the pipeline, and back."""
+
+import asyncio
+import contextlib
+import json
+import socket
+import time
+
+import pytest
+
+from toolcrib.ground.sandbox.conversation import Lines
+from toolcrib.ground.sandbox.host import strike_time
+from toolcrib.ground.sandbox.jobs import PythonFile
+from toolcrib.ground.sandbox.walls import Premises, build_walls, python_runtime
+from toolcrib.journal.memory import MemoryJournal
+from toolcrib.model.call import Call, Context
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.result import Result
+from toolcrib.model.tool import Entry, Function, Script, Tool
+from toolcrib.pipeline import Pipeline, Policy
+from toolcrib.pipeline.confirmation import Confirmations
+from toolcrib.pipeline.kept import KeptResults
+from toolcrib.rules.engine import RuleEngine
+from toolcrib.runners.calls import CAPABILITY, MAX_AT_ONCE, lent_place, serve_calls
+from toolcrib.runners.function import FunctionRunner
+from toolcrib.runners.script import returned_value, to_outcome
+from toolcrib.stores.memory import MemoryStore
+
+PATIENCE = 30
+ANYTHING = {"type": "object"}
+
+
+class Runner:
+    """Runs scripts that may call tools; counts how many run at once."""
+
+    kind = Script.kind
+    is_async = wants_context = True
+    checks = False
+    function = None
+
+    def __init__(self, sandbox, workspace):
+        self.sandbox = sandbox
+        self.premises = Premises(workspace=workspace)
+        self.running = self.most = 0
+
+    def bind(self, tool):
+        bound = Runner(self.sandbox, self.premises.workspace)
+        bound.home = self
+        return bound
+
+    async def close(self):
+        """Nothing is kept open."""
+
+    def check(self, arguments, call):
+        """Everything may run."""
+
+    async def run(self, arguments, context):
+        tool = context.tool
+        job = PythonFile(
+            path=tool.run.path,
+            code=tool.run.code,
+            entry="main",
+            arguments=arguments,
+            walls=build_walls(tool.requires, self.premises, (tool.run.path.parent, *python_runtime())),
+            channel=CAPABILITY in tool.requires,
+        )
+        talk = serve_calls(context) if job.channel else None
+        async with lent_place() as nested:
+            self.home.running += 1
+            self.home.most = max(self.home.most, self.home.running)
+            try:
+                ended = await self.sandbox.run(job, deadline=strike_time(context.deadline), talk=talk, nested=nested)
+            finally:
+                self.home.running -= 1
+        return to_outcome(ended, {}, lambda: returned_value(tool.name, "main", ended, context.seconds))
+
+
+@pytest.fixture
+def crib(sandbox, tmp_path):
+    """A pipeline over scripts, given as their code, and functions."""
+
+    class Crib:
+        tools: dict[str, Tool]
+        runner = Runner(sandbox, tmp_path)
+
+        def script(self, name, code, *requires, **facts):
+            run = Script(path=tmp_path / f"{name}.py", code=code.encode(), language="python", entry="main")
+            tool = Tool(
+                name=name, description=name, parameters=ANYTHING, run=run, requires=frozenset(requires), **facts
+            )
+            self.tools[name] = tool
+
+        def function(self, name, function, *requires):
+            run = Function(call=function, is_async=asyncio.iscoroutinefunction(function))
+            self.tools[name] = Tool(
+                name=name, description=name, parameters=ANYTHING, run=run, requires=frozenset(requires)
+            )
+
+        async def call(self, name, seconds=PATIENCE, **arguments):
+            call = Call(name=name, arguments=arguments, caller="ada", deadline=time.monotonic() + seconds)
+            async with asyncio.timeout(PATIENCE):
+                return await self.pipeline.call(call)
+
+    crib = Crib()
+    crib.tools = {}
+    store = MemoryStore()
+    crib.journal = MemoryJournal()
+    crib.pipeline = Pipeline(
+        find=lambda name, bundle=None, version=None: Entry(tool=crib.tools[name]) if name in crib.tools else None,
+        suggest=lambda name: "",
+        rules=RuleEngine(rules=[]),
+        runners={Script.kind: crib.runner, Function.kind: FunctionRunner()},
+        journal=crib.journal,
+        confirmations=Confirmations(lambda: b"k" * 32, lambda: store, seconds=60),
+        kept=KeptResults(lambda: store),
+        policy=Policy(grants=frozenset({"fs.*", "net.*", CAPABILITY}), timeout_seconds=PATIENCE, result_bytes=100_000),
+    )
+    return crib
+
+
+PARENT = "import rye\ndef main(tool, **arguments): return rye.execute(tool, arguments)"
+CATCHING = """
+import rye
+def main(tool, **arguments):
+    try:
+        return rye.execute(tool, arguments)
+    except rye.ToolError as error:
+        return [error.type, str(error), error.retryable]
+"""
+
+
+@pytest.mark.spec("S3-15")
+async def test_a_script_calls_another_tool_and_gets_its_value(crib):
+    crib.script("parent", PARENT, CAPABILITY)
+    crib.script("double", "def main(number): return {'twice': number * 2, 'text': 'Köln'}")
+    assert (await crib.call("parent", tool="double", number=21)).value == {"twice": 42, "text": "Köln"}
+    lines = [(line["tool"], line["caller"]) for line in crib.journal.read()]
+    assert lines == [("/double@1.0.0", "ada"), ("/parent@1.0.0", "ada")]
+
+
+@pytest.mark.spec("S3-15")
+async def test_a_script_without_the_capability_is_told_what_to_list(crib):
+    crib.script("parent", CATCHING)
+    crib.script("double", "def main(number): return number * 2")
+    value = (await crib.call("parent", tool="double", number=21)).value
+    assert value == ["CAPABILITY_MISSING", "calling double requires rye.execute; list it in requires", False]
+
+
+async def test_an_error_of_the_called_tool_reaches_the_script(crib):
+    def busy():
+        raise ToolError(Kind.RATE_LIMIT, "come back later", retryable=True)
+
+    crib.function("busy", busy)
+    crib.script("parent", CATCHING, CAPABILITY)
+    assert (await crib.call("parent", tool="busy")).value == ["RATE_LIMIT", "come back later", True]
+    unknown = (await crib.call("parent", tool="nobody")).value
+    assert unknown[:2] == ["NOT_FOUND", "Tool 'nobody' not found; list the tools with: crib list"]
+
+
+async def test_an_error_that_the_script_lets_pass_is_its_own_error(crib):
+    crib.script("parent", PARENT, CAPABILITY)
+    error = (await crib.call("parent", tool="nobody")).error
+    assert error.kind is Kind.NOT_FOUND
+    assert "nobody" in error.message
+
+
+async def test_a_called_tool_gets_no_more_than_its_caller_declares(crib):
+    crib.function("writes", lambda: "written", "fs.write")
+    crib.script("parent", CATCHING, CAPABILITY)
+    crib.script("writer", CATCHING, CAPABILITY, "fs.write")
+    kind, message, _ = (await crib.call("parent", tool="writes")).value
+    assert kind == "CAPABILITY_MISSING"
+    assert "the tool that makes this call needs the capability itself" in message
+    assert (await crib.call("writer", tool="writes")).value == "written"
+    # Nor through a tool that has more: that one may not be called either.
+    assert (await crib.call("parent", tool="writer", arguments={"tool": "writes"})).value[0] == "CAPABILITY_MISSING"
+
+
+DIVING = """
+import rye
+def main(depth=0):
+    try:
+        return rye.execute("dive", depth=depth + 1)
+    except rye.ToolError as error:
+        return [depth, error.type]
+"""
+
+
+async def test_eleven_deep_is_too_deep(crib):
+    crib.script("dive", DIVING, CAPABILITY)
+    assert (await crib.call("dive")).value == [10, "CHAIN_TOO_DEEP"]
+    assert crib.runner.most == 11
+
+
+async def test_parents_that_hold_every_place_do_not_wait_for_one_for_their_children(crib):
+    crib.script("parent", PARENT, CAPABILITY)
+    crib.script("double", "def main(number): return number * 2")
+    results = await asyncio.gather(*(crib.call("parent", tool="double", number=number) for number in range(16)))
+    assert [result.value for result in results] == [number * 2 for number in range(16)]
+
+
+FANNING = """
+import rye
+from concurrent.futures import ThreadPoolExecutor
+def main(count, tool="child"):
+    with ThreadPoolExecutor(count) as threads:
+        return sorted(threads.map(lambda number: rye.execute(tool, number=number), range(count)))
+"""
+
+
+async def test_jobs_that_one_script_calls_for_take_turns_in_its_place(crib):
+    crib.script("parent", FANNING, CAPABILITY)
+    crib.script("child", "def main(number): return number")
+    assert (await crib.call("parent", count=12)).value == list(range(12))
+    assert crib.runner.most == 2
+
+
+async def test_several_calls_run_side_by_side(crib):
+    everybody = asyncio.Barrier(MAX_AT_ONCE)
+
+    async def meet(number):
+        await everybody.wait()
+        return number
+
+    crib.function("meet", meet)
+    crib.script("parent", FANNING, CAPABILITY)
+    assert (await crib.call("parent", count=2 * MAX_AT_ONCE, tool="meet")).value == list(range(2 * MAX_AT_ONCE))
+
+
+async def test_the_deadline_of_the_parent_ends_the_child(crib, tmp_path):
+    crib.script("parent", PARENT, CAPABILITY)
+    crib.script("slow", "import time\ndef main(): time.sleep(60)")
+    result = await crib.call("parent", seconds=1.0, tool="slow")
+    assert result.error.kind is Kind.TIMEOUT
+    assert crib.runner.running == 0
+    assert {line["tool"] for line in crib.journal.read()} == {"/slow@1.0.0", "/parent@1.0.0"}
+
+
+async def test_a_script_that_ends_takes_its_calls_with_it(crib):
+    ended = asyncio.Event()
+
+    async def endless():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    crib.function("endless", endless)
+    code = "import os, rye, threading\ndef main():\n    threading.Thread(target=rye.execute, args=('endless',), daemon=True).start()\n    rye.execute('quick')\n    return 1"
+    crib.function("quick", lambda: None)
+    crib.script("parent", code, CAPABILITY)
+    assert (await crib.call("parent")).value == 1
+    assert ended.is_set()
+
+
+async def test_a_value_too_large_to_be_handed_over_is_not_cut_in_silence(crib):
+    crib.function("large", lambda: "x" * 200_000)
+    crib.script("parent", CATCHING, CAPABILITY)
+    kind, message, _ = (await crib.call("parent", tool="large")).value
+    assert kind == "LIMIT_EXCEEDED"
+    assert message.startswith("large returned 200000 bytes, more than a call hands over at once")
+
+
+@pytest.fixture
+async def talk():
+    """Talk over a channel as a script would: hand lines in, get the answers."""
+    opened = contextlib.ExitStack()
+
+    async def run(call, *lines, answers=None):
+        ours, theirs = socket.socketpair()
+        opened.callback(ours.close)
+        opened.callback(theirs.close)
+        theirs.setblocking(False)
+        context = Context(
+            tool=None,
+            call_id="1",
+            caller="ada",
+            mode="text",
+            deadline=0,
+            seconds=0,
+            session=None,
+            call=call,
+            audit=None,
+        )
+        serving = asyncio.ensure_future(serve_calls(context)(Lines(ours)))
+        loop, heard = asyncio.get_running_loop(), b""
+        async with asyncio.timeout(PATIENCE):
+            for line in lines:
+                await loop.sock_sendall(theirs, line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n")
+            while heard.count(b"\n") < (len(lines) if answers is None else answers):
+                heard += await loop.sock_recv(theirs, 65536)
+            theirs.close()
+            await serving
+        return [json.loads(line) for line in heard.splitlines()]
+
+    yield run
+    opened.close()
+
+
+async def echo(name, arguments=None, /, **more):
+    return Result(value=[name, arguments])
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ({"id": 1}, "the tool is not named"),
+        ({"id": 1, "tool": 5}, "the tool is not named"),
+        ({"id": 1, "tool": "x", "arguments": [1]}, "the arguments are no object"),
+        ({"id": 1, "tool": "x", "grants": ["fs.write"]}, "'grants' means nothing here"),
+        ({"id": 1, "tool": "x", "caller": "root"}, "'caller' means nothing here"),
+    ],
+)
+async def test_a_malformed_request_gets_an_error_under_its_id_and_the_next_is_answered(talk, line, reason):
+    first, second = await talk(echo, line, {"id": "b", "tool": "x", "arguments": {"a": 1}})
+    assert (first["id"], first["ok"], first["error"]["type"]) == (1, False, "VALIDATION")
+    assert first["error"]["message"] == f'{reason}; write {{"id": 1, "tool": "name", "arguments": {{}}}}'
+    assert second == {"id": "b", "ok": True, "value": ["x", {"a": 1}]}
+
+
+@pytest.mark.parametrize("number", [None, True, 1.5, [], {}])
+async def test_an_id_that_is_none_is_refused(talk, number):
+    (answer,) = await talk(echo, {"id": number, "tool": "x"})
+    assert (answer["id"], answer["ok"]) == (None, False)
+    assert "the id is neither a number nor a text" in answer["error"]["message"]
+
+
+@pytest.mark.parametrize("line", [b"nonsense\n", b"[]\n", b"\xff\n", b'{"id": NaN}\n'])
+async def test_what_is_no_json_object_ends_the_conversation(talk, line):
+    (answer,) = await talk(echo, line, {"id": 1, "tool": "x"}, answers=1)
+    assert answer["ok"] is False
+
+
+async def test_answers_come_in_the_order_in_which_they_are_ready(talk):
+    first = asyncio.Event()
+
+    async def call(name, arguments=None, /, **more):
+        if name == "slow":
+            await first.wait()
+        first.set()
+        return Result(value=name)
+
+    answers = await talk(call, {"id": 1, "tool": "slow"}, {"id": 2, "tool": "quick"})
+    assert [answer["id"] for answer in answers] == [2, 1]
+
+
+async def test_one_call_more_than_there_is_room_for_waits(talk):
+    under_way, most = 0, 0
+
+    async def call(name, arguments=None, /, **more):
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        for _ in range(200):  # time enough for every line to be read
+            await asyncio.sleep(0)
+        under_way -= 1
+        return Result(value=None)
+
+    await talk(call, *({"id": number, "tool": "x"} for number in range(3 * MAX_AT_ONCE)))
+    assert most == MAX_AT_ONCE
+
+
+async def test_what_cannot_be_sent_is_answered_with_an_error(talk):
+    async def call(name, arguments=None, /, **more):
+        return Result(value=float("nan"))
+
+    (answer,) = await talk(call, {"id": 1, "tool": "x"})
+    assert (answer["id"], answer["error"]["type"]) == (1, "LIMIT_EXCEEDED")
+
+
+async def test_a_channel_that_ends_cancels_what_is_under_way(talk):
+    cancelled = []
+
+    async def call(name, arguments=None, /, **more):
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.append(name)
+            raise
+
+    assert await talk(call, {"id": 1, "tool": "a"}, {"id": 2, "tool": "b"}, answers=0) == []
+    assert sorted(cancelled) in ([], ["a", "b"])
+
+
+async def test_outside_every_script_no_place_is_lent():
+    async with lent_place() as nested:
+        assert not nested
