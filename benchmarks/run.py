@@ -1,4 +1,4 @@
-"""Measures what Toolcrib promises about speed: `make bench [ARGS="call cold peers load"]`.
+"""Measures what Toolcrib promises about speed: `make bench [ARGS="call cold peers load scripts"]`.
 
 Every figure is a ratio against a reference measured in the same run: rounds of both are interleaved, each round takes the
 best of its kind away from noise by its length, and the median over rounds counts.
@@ -60,8 +60,15 @@ def main(wanted: list[str]) -> int:
     import bench_cold
     import bench_load
     import bench_peers
+    import bench_scripts
 
-    known = {"call": bench_call, "load": bench_load, "cold": bench_cold, "peers": bench_peers}
+    known = {
+        "call": bench_call,
+        "load": bench_load,
+        "cold": bench_cold,
+        "scripts": bench_scripts,
+        "peers": bench_peers,
+    }
     missed = [name for name in wanted or known if not asyncio.run(known[name].run())]
     print(f"\n{'every limit is kept' if not missed else 'MISSED: ' + ', '.join(missed)}")
     return 1 if missed else 0

@@ -12,8 +12,15 @@ import pytest
 from toolcrib import Crib
 
 
+@pytest.fixture(scope="session")
+def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home without tools in it."""
+    return tmp_path_factory.mktemp("home")
+
+
 @pytest.fixture(autouse=True)
-def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch, empty_home: Path) -> None:
+    monkeypatch.setenv("HOME", str(empty_home))
     for name in os.environ:
         if name.startswith("TOOLCRIB_"):
             monkeypatch.delenv(name)

@@ -28,6 +28,8 @@ OURS = {("platform", "system")}
 
 def called_names(file: Path):
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and any(keyword.arg == "sock" for keyword in node.keywords):
+            continue  # it wraps a connection that was handed over, and opens none
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             owner = node.func.value.id if isinstance(node.func.value, ast.Name) else ""
             yield owner, node.func.attr, node.lineno

@@ -11,11 +11,19 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib.faces.cli.commands import cli
 from toolcrib.ground.settings import load_settings
 
-LANGUAGES = {"python", "console", "toml", "text", "sh"}
+LANGUAGES = {"python", "javascript", "bash", "yaml", "console", "toml", "text", "sh"}
 # Files of examples that no page shows whole: the tour, which runs by itself, and settings.
-NOT_SHOWN = {"examples/demo.py", "examples/words/toolcrib.toml"}
+NOT_SHOWN = {
+    "examples/demo.py",
+    "examples/words/toolcrib.toml",
+    "examples/scripts/toolcrib.toml",
+    "examples/scripts/lines.txt",
+    "examples/scripts/.ai/tools/numbers/fibonacci.awk",
+    "examples/scripts/.ai/tools/text/peek.py",
+}
 PROMPT = "$ "
 ANYTHING = "…"
 
@@ -114,10 +122,14 @@ def test_settings_that_a_page_shows_are_settings(blocks, tmp_path):
     assert shown
 
 
-def test_a_shell_block_installs_or_names_a_target_of_the_makefile(blocks, root):
+def test_a_shell_block_installs_or_names_a_target_of_the_makefile_or_a_command(blocks, root):
     targets = re.findall(r"^([\w-]+):", (root / "Makefile").read_text(), re.MULTILINE)
     lines = [line.split()[:2] for block in blocks if block.language == "sh" for line in block.text.splitlines()]
-    allowed = [["pip", "install"], *(["make", target] for target in targets)]
+    allowed = [
+        ["pip", "install"],
+        *(["make", target] for target in targets),
+        *(["crib", name] for name in cli.commands),
+    ]
     assert [line for line in lines if line not in allowed] == []
 
 

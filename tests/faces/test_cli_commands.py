@@ -16,7 +16,7 @@ from toolcrib.faces.cli.printing import visible
 
 def test_list_shows_each_tool_by_the_name_that_calls_it(crib):
     lines = crib("list").out.splitlines()
-    assert lines[0].split() == ["NAME", "STATE", "BUNDLE", "REQUIRES", "DESCRIPTION"]
+    assert lines[0].split() == ["NAME", "STATE", "BUNDLE", "KIND", "REQUIRES", "DESCRIPTION"]
     rows = {line.split()[0]: line for line in lines[1:]}
     assert "Add two numbers." in rows["add"]
     assert "mail.send, net.http" in rows["send"]
@@ -66,7 +66,8 @@ def test_show_tells_everything_about_a_tool(crib):
     assert "30 s (the default of timeout_ms)" in shown
     assert "offered to models:  yes, as add, in text and voice mode" in shown
     assert "written in:         crib_cli_host.py:" in shown
-    assert "same name:          other/say@1.0.0" in crib("show", "say").out
+    assert "shadows:            other/say@1.0.0" in crib("show", "say").out
+    assert "shadowed by:        host/say@1.0.0" in crib("show", "other/say").out
     assert "in voice mode" in crib("show", "speak").out
     assert "It takes no parameters." in crib("show", "speak").out
     assert "asks first:         yes" in crib("show", "wipe").out

@@ -78,11 +78,13 @@ def test_doctor_shows_the_settings_in_force_and_where_each_is_set(crib, monkeypa
     assert rows["max_steps"].endswith("the default")
     assert rows["toolcrib:"].endswith(__version__)
     assert rows["caller:"].endswith(name_caller())
-    assert "sandbox guarantees:" in ended.out
+    assert rows["files"].startswith("files of code ")
+    assert "env" in rows["files"]
     report = json.loads(crib("doctor", "--json").out)
     assert report["settings"]["timeout_ms"] == {"value": 1500, "where": "the environment"}
     assert report["settings"]["grants"] == {"value": ["fs.*"], "where": "the default"}
-    assert set(report["sandbox"]) >= {"guarantees", "missing"}
+    assert set(report["sandbox"]) == {"plain", "network", "program"}
+    assert set(report["sandbox"]["plain"]) >= {"guarantees", "missing"}
     assert report["problems"] == []
 
 

@@ -13,6 +13,8 @@ from toolcrib.ground.settings import COMMAND_LINE, CustomRule, Settings, load_se
 WRITTEN = {
     "workspace": ('workspace = "work"', "work", "work", None),
     "tools": ('tools = ["a", "b", "a"]', "a, b", ["a", "b"], ("a", "b")),
+    "scripts": ('scripts = ["a", "~/b"]', "a,~/b", ["a", "~/b"], ("a", "~/b")),
+    "variables": ('variables = ["deploy:HOME"]', "deploy:HOME", ["deploy:HOME"], frozenset({"deploy:HOME"})),
     "modules": ('modules = ["a.b"]', "a.b", ("a.b",), ("a.b",)),
     "rule_modules": ('rule_modules = ["r"]', "r", ["r"], ("r",)),
     "grants": ('grants = ["net.http"]', "net.http", ["net.http"], frozenset({"net.http"})),
@@ -26,8 +28,18 @@ WRITTEN = {
     "max_steps": ("max_steps = 9", "9", 9, 9),
     "sandbox_require": ('[sandbox]\nrequire = ["env", "net"]', "env,net", ["env", "net"], ("env", "net")),
     "egress_private": ('[egress]\nprivate = ["127.0.0.1:80"]', "127.0.0.1:80", ["127.0.0.1:80"], ("127.0.0.1:80",)),
+    "sandbox_jobs": ("[sandbox]\njobs = 2", "2", 2, 2),
+    "sandbox_queue": ("[sandbox]\nqueue = 3", "3", 3, 3),
+    "sandbox_memory_mb": ("[sandbox]\nmemory_mb = 4", "4", 4, 4),
+    "sandbox_processes": ("[sandbox]\nprocesses = 5", "5", 5, 5),
+    "sandbox_disk_mb": ("[sandbox]\ndisk_mb = 6", "6", 6, 6),
+    "depot_keys": ('[depot]\nkeys = ["ed25519:AA"]', "ed25519:AA", ["ed25519:AA"], ("ed25519:AA",)),
+    "depot_signed": ("[depot]\nsigned = true", "true", True, True),
 }
-NUMBERS = ["timeout_ms", "shell_timeout_ms", "result_bytes", "confirmation_seconds", "max_steps"]
+NUMBERS = [
+    *("timeout_ms", "shell_timeout_ms", "result_bytes", "confirmation_seconds", "max_steps"),
+    *("sandbox_jobs", "sandbox_queue", "sandbox_memory_mb", "sandbox_processes", "sandbox_disk_mb"),
+]
 
 
 @pytest.fixture
@@ -165,7 +177,7 @@ def test_a_value_of_the_wrong_kind_is_named_by_file_and_key(root, text, told):
         ("[egres]", "unknown setting 'egres'"),
         ("root = '/'", "unknown setting 'root'"),
         ("places = 1", "unknown setting 'places'"),
-        ("zzzzzzzz = 1", "unknown setting 'zzzzzzzz'; known are builtins, confirmation_seconds, disabled, "),
+        ("zzzzzzzz = 1", "unknown setting 'zzzzzzzz'; known are builtins, confirmation_seconds, depot_keys, "),
     ],
 )
 def test_an_unknown_setting_is_refused_with_the_nearest_one(root, text, told):
@@ -276,3 +288,8 @@ def test_rules_of_the_operator_are_read_from_tables(root):
 def test_nothing_but_our_own_variables_is_looked_at(root):
     environment = {"TIMEOUT_MS": "1", "XTOOLCRIB_TIMEOUT_MS": "2", "toolcrib_timeout_ms": "3"}
     assert load_settings(root, environment) == load_settings(root, {})
+
+
+@pytest.mark.parametrize("word", ["HOME", "tool:", ":HOME", "tool:A B", "tool:Ü", "tool:1A"])
+def test_a_grant_of_a_variable_names_tool_and_variable(root, word):
+    assert "write 'tool:NAME' or '*:NAME'" in refusal(root, variables=[word])

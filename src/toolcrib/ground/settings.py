@@ -42,6 +42,8 @@ class Settings:
     root: the project folder; none, and nothing is kept on disk
     workspace: the folder that file tools and shell commands work in, from the project folder
     tools: folders whose files are tools, from the project folder; of equal names the earlier folder is meant
+    scripts: trees of script files with metadata, from the project folder; of equal names the earlier tree is meant
+    variables: variables of the host that tools may see, each as `tool:NAME`, or `*:NAME` for every tool
     modules: Python modules of the host program that hold tools; one that fails to load is reported
     rule_modules: Python modules that hold rules; one that fails to load keeps the crib from starting
     grants: capabilities that tools may use, each by name, as everything below a dot (`net.*`), or all of them (`*`)
@@ -55,13 +57,22 @@ class Settings:
     confirmation_seconds: how long a confirmation can be used
     max_steps: how many calls a session may make
     sandbox_require: what the sandbox must guarantee for files of tools to run at all
+    sandbox_jobs: how many processes of tools may run at once
+    sandbox_queue: how many more calls may wait for one of those places before they are refused
+    sandbox_memory_mb: how much memory the processes of one call may use
+    sandbox_processes: how many processes one call may have
+    sandbox_disk_mb: how much one call may keep in its scratch folder, and how large a file it may write
     egress_private: private addresses that may be reached, each as `host:port`
+    depot_keys: public keys (`ed25519:…`) whose signatures of published tools are trusted
+    depot_signed: whether only tools with a trusted signature are pulled
     places: where each setting that is not a default was set
     """
 
     root: Path | None = None
     workspace: Path = Path()
     tools: tuple[str, ...] = ("tools",)
+    scripts: tuple[str, ...] = (".ai/tools", "~/.ai/tools")
+    variables: frozenset[str] = frozenset()
     modules: tuple[str, ...] = ()
     rule_modules: tuple[str, ...] = ()
     grants: frozenset[str] = frozenset({"fs.*"})
@@ -74,8 +85,15 @@ class Settings:
     result_bytes: int = 256_000
     confirmation_seconds: int = 300
     max_steps: int = 20
-    sandbox_require: tuple[str, ...] = ("env", "time", "reap")
+    sandbox_require: tuple[str, ...] = ("env", "time", "reap", "fs", "net", "priv")
+    sandbox_jobs: int = 8
+    sandbox_queue: int = 1_000
+    sandbox_memory_mb: int = 1_024
+    sandbox_processes: int = 64
+    sandbox_disk_mb: int = 256
     egress_private: tuple[str, ...] = ()
+    depot_keys: tuple[str, ...] = ()
+    depot_signed: bool = False
     places: Mapping[str, str] = field(default_factory=dict)
 
     def where(self, name: str) -> str:
@@ -229,6 +247,15 @@ def _guarantees(name: str, value: object) -> tuple[str, ...]:
     return words
 
 
+def _variables(name: str, value: object) -> frozenset[str]:
+    words = _word_set(name, value)
+    for word in sorted(words):
+        tool, _, variable = word.partition(":")
+        if not tool or not variable.isidentifier() or not variable.isascii():
+            raise ValueError(f"{name}: {word!r:.80} is no grant of a variable; write 'tool:NAME' or '*:NAME'")
+    return words
+
+
 def _default_rules(name: str, value: object) -> frozenset[str]:
     words = _word_set(name, value)
     if unknown := sorted(words - DEFAULT_RULES):
@@ -260,14 +287,16 @@ def _rule(item: object) -> CustomRule:
 
 
 # A table of the file and the prefix of its settings here: [sandbox] require = [...] is sandbox_require.
-_SECTIONS = frozenset({"sandbox", "egress", "shell", "confirmation"})
+_SECTIONS = frozenset({"sandbox", "egress", "shell", "confirmation", "depot"})
 
 # What the environment writes with commas.
-_LISTS = (_words, _word_set, _guarantees, _default_rules)
+_LISTS = (_words, _word_set, _guarantees, _default_rules, _variables)
 
 _READERS: dict[str, Callable[[str, object], object]] = {
     "workspace": _folder,
     "tools": _words,
+    "scripts": _words,
+    "variables": _variables,
     "modules": _words,
     "rule_modules": _words,
     "grants": _word_set,
@@ -281,7 +310,14 @@ _READERS: dict[str, Callable[[str, object], object]] = {
     "confirmation_seconds": _positive,
     "max_steps": _positive,
     "sandbox_require": _guarantees,
+    "sandbox_jobs": _positive,
+    "sandbox_queue": _positive,
+    "sandbox_memory_mb": _positive,
+    "sandbox_processes": _positive,
+    "sandbox_disk_mb": _positive,
     "egress_private": _words,
+    "depot_keys": _words,
+    "depot_signed": _switch,
 }
 
 

@@ -14,12 +14,27 @@ if TYPE_CHECKING:
     from toolcrib.pipeline.plan import Plan
 
 TEXT_MODE = "text"
+COST = "cost"
+STDERR = "stderr"
 
 
 class Case:
     """What all steps look at, and what one finds for the next."""
 
-    __slots__ = ("arguments", "asks", "attempts", "began", "call", "entry", "id", "outcome", "plan", "started", "watch")
+    __slots__ = (
+        "arguments",
+        "asks",
+        "attempts",
+        "began",
+        "call",
+        "entry",
+        "id",
+        "outcome",
+        "plan",
+        "ran",
+        "started",
+        "watch",
+    )
 
     def __init__(self, call: Call, call_id: str, started: float | None = None) -> None:
         self.call = call
@@ -29,6 +44,7 @@ class Case:
         self.plan: Plan | None = None
         # When the tool itself began, after everything that had to be done first.
         self.began = self.started
+        self.ran = False
         # The arguments as given, and once the argument gate has passed them, with their defaults.
         self.arguments = call.arguments
         # The question of a rule that wants a confirmation.
@@ -37,6 +53,18 @@ class Case:
         self.attempts = 1
         self.outcome: Outcome | None = None
         self.watch: Watch | None = None
+
+
+def facts_of(case: Case, seconds: float) -> dict[str, object]:
+    """What the journal keeps of a call besides its end: the price of one that ran, and what it wrote to its error output."""
+    facts: dict[str, object] = {}
+    cost = case.plan.tool.cost if case.plan is not None and case.ran else None
+    if cost is not None:
+        facts[COST] = {"amount": cost.of(seconds), "currency": cost.currency}
+    written = None if case.outcome is None else case.outcome.meta.get(STDERR)
+    if written:
+        facts[STDERR] = written
+    return facts
 
 
 def mode_of(call: Call) -> str:

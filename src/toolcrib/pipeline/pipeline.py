@@ -19,7 +19,7 @@ from toolcrib.model.result import Outcome, Result, succeed
 from toolcrib.model.verdict import ALLOW, Decision, Verdict, deny
 from toolcrib.pipeline import gates
 from toolcrib.pipeline.answer import HEAD_LETTERS, Whole, bound, keep_aside, settle
-from toolcrib.pipeline.case import Case, mode_of
+from toolcrib.pipeline.case import COST, Case, facts_of, mode_of
 from toolcrib.pipeline.deadline import Deadlines, as_coroutine, go_on, leave, stop
 from toolcrib.pipeline.failure import classify, copy_error, must_pass
 from toolcrib.pipeline.plan import Plan, Policy, prepare
@@ -233,6 +233,7 @@ class Pipeline:
         deadline = deadline if given is None else min(given, deadline)
         context = self._context(case, plan, deadline) if plan.bound.wants_context else None
         case.began = monotonic()
+        case.ran = True
         while True:
             try:
                 answer = plan.bound.run(self._arguments(case, plan), context)
@@ -413,7 +414,9 @@ class Pipeline:
         if case.outcome is not None:
             meta |= case.outcome.meta
         value = self._partial(error, call, meta)
-        self._record((CALL, case.started, case.id, name, call.caller, seconds, error.kind, None))
+        facts = facts_of(case, seconds)
+        meta |= {name: fact for name, fact in facts.items() if name == COST}
+        self._record((CALL, case.started, case.id, name, call.caller, seconds, error.kind, facts or None))
         logger.info("call %s: %s came to nothing after %.1f ms: %s", case.id, name, seconds * 1000, error.kind)
         return Result(value=value, error=error, intents=case.outcome.intents if case.outcome else (), meta=meta)
 
@@ -439,7 +442,7 @@ class Pipeline:
 
     def _succeed(self, case: Case, plan: Plan, value: object) -> Result:
         """A success, written down with all there is to say about it; a value that is too large is kept aside."""
-        seconds, call, cost = monotonic() - case.started, case.call, plan.tool.cost
+        seconds, call = monotonic() - case.started, case.call
         meta: dict[str, object] = {
             "callId": case.id,
             "tool": plan.name,
@@ -452,15 +455,15 @@ class Pipeline:
             meta["attempts"] = case.attempts
         if call.session is not None and call.session.max_calls is not None:
             meta["steps"] = {"used": self._budget.used(call.session.id), "max": call.session.max_calls}
-        facts = None if cost is None else {"cost": {"amount": cost.of(seconds), "currency": cost.currency}}
-        meta |= facts or {}
+        facts = facts_of(case, seconds)
+        meta |= {name: fact for name, fact in facts.items() if name == COST}
         if type(value) is Whole:
             value = self._keep(value, call, meta)
         if warnings := list(plan.warn(monotonic() - case.began)):
             logger.warning("call %s: %s", case.id, "; ".join(warnings))
             kept = meta.get("warnings")
             meta["warnings"] = [*(kept if isinstance(kept, list) else []), *warnings]
-        self._record((CALL, case.started, case.id, plan.address, call.caller, seconds, None, facts))
+        self._record((CALL, case.started, case.id, plan.address, call.caller, seconds, None, facts or None))
         logger.info("call %s: %s succeeded after %.1f ms", case.id, plan.name, seconds * 1000)
         return succeed(value, case.outcome.intents if case.outcome else (), meta)
 
@@ -479,7 +482,7 @@ class Pipeline:
     ) -> Case:
         """The case of a call that took the short way."""
         case = Case(wish(name, arguments, caller), self._new_id(), started)
-        case.plan, case.watch = plan, watch
+        case.plan, case.watch, case.ran = plan, watch, True
         return case
 
 

@@ -37,7 +37,7 @@ def call_tool(line: Line, words: Sequence[str], opened: Callable[[frozenset[str]
     if not words:
         raise WrongUseError("name a tool: crib call NAME key=value …; list the tools with: crib list")
     with log_on_stderr(verbose=line.has("--verbose")):
-        result = _perform(line, words, opened)
+        result = perform(line, words, opened)
     _print(line, result)
     return ExitCode.DONE if result.error is None else code_of_error(result.error)
 
@@ -56,7 +56,7 @@ def make_call(crib: Crib, line: Line, words: Sequence[str]) -> Call:
     )
 
 
-def _perform(line: Line, words: Sequence[str], opened: Callable[[frozenset[str]], Crib]) -> Result:
+def perform(line: Line, words: Sequence[str], opened: Callable[[frozenset[str]], Crib]) -> Result:
     """Call; where a capability is missing and a person grants it, call once more with it."""
     grants = line.all(GRANT.name)
     with opened(grants) as crib:

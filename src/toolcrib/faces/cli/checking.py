@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import platform
 import sys
 from dataclasses import asdict, fields
@@ -11,18 +12,21 @@ from typing import TYPE_CHECKING
 from toolcrib import __version__
 from toolcrib.crib import DATA_FOLDER
 from toolcrib.faces.cli.codes import ExitCode
-from toolcrib.faces.cli.listing import complain_unknown, place_of
+from toolcrib.faces.cli.facts import place_of, shadow_of
+from toolcrib.faces.cli.listing import complain_unknown
 from toolcrib.faces.cli.printing import on_one_line, say, say_facts, say_json, say_table
 from toolcrib.ground.settings import BY_DEFAULT, FILE_NAME, CustomRule
 from toolcrib.model.errors import ToolError
+from toolcrib.pure.names import read_address
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from toolcrib.crib import Crib
     from toolcrib.model.tool import Tool
 
 NO_SETTINGS = frozenset({"root", "places"})
+JOBS = {"plain": "files of code", "network": "those with a network", "program": "programs"}
 
 
 def check_tools(crib: Crib, names: Sequence[str], *, strict: bool) -> ExitCode:
@@ -35,7 +39,7 @@ def check_tools(crib: Crib, names: Sequence[str], *, strict: bool) -> ExitCode:
             return complain_unknown(crib, unknown[0])
         tools = [entry.tool for entry in found.values() if entry is not None]
     problems = _say_problems(crib, tools)
-    warnings = [warning for tool in tools for warning in (*tool.warnings, *_hidden_by(crib, tool))]
+    warnings = [warning for tool in tools for warning in (*crib.warnings(tool), *_hidden_by(crib, tool))]
     for warning in warnings:
         say(f"warning: {on_one_line(warning)}")
     say(f"{_count(len(tools), 'tool')}, {_count(problems, 'problem')}, {_count(len(warnings), 'warning')}")
@@ -46,19 +50,23 @@ def report_health(crib: Crib, *, as_json: bool) -> ExitCode:
     """`crib doctor`."""
     settings = list(_settings(crib))
     problems = [problem.message for problem in crib.problems]
+    sandbox = asyncio.run(crib.sandbox_report())
     if as_json:
         places = {name: {"value": value, "where": where} for name, value, where in settings}
-        sandbox = dict(crib.sandbox_report)
         say_json({**dict(_about(crib)), "settings": places, "sandbox": sandbox, "problems": problems})
         return ExitCode.DONE
     say_facts(_about(crib))
     say("")
     say_table(("setting", "value", "set in"), [(name, _show(value), where) for name, value, where in settings])
     say("")
-    say_facts((f"sandbox {name}", _show(value)) for name, value in crib.sandbox_report.items())
+    say_table(("sandbox for", "guarantees", "missing", "by"), [_walls(name, found) for name, found in sandbox.items()])
     say("")
     say_facts([("problem", text) for text in problems] or [("problems", "none")])
     return ExitCode.DONE
+
+
+def _walls(profile: str, found: Mapping[str, object]) -> tuple[str, ...]:
+    return (JOBS[profile], *(_show(found[name]) for name in ("guarantees", "missing", "layers")))
 
 
 def _say_problems(crib: Crib, tools: Sequence[Tool]) -> int:
@@ -78,12 +86,10 @@ def _problem_with(crib: Crib, tool: Tool) -> str:
 
 
 def _hidden_by(crib: Crib, tool: Tool) -> Iterator[str]:
-    """A warning for each tool that the bare name does not find because it finds this one."""
-    first = crib.find(tool.name)
-    if first is None or first.tool.address != tool.address:
-        return
-    for address in crib.same_name(tool):
-        yield f"{place_of(crib, tool) or tool.address} hides {address}; call that one by its address"
+    """A warning for each tool that the bare name does not find because it finds this one; an older version is none."""
+    for address in shadow_of(crib, tool).over:
+        if read_address(address).bundle != tool.bundle:
+            yield f"{place_of(crib, tool) or tool.address} hides {address}; call that one by its address"
 
 
 def _count(number: int, noun: str) -> str:

@@ -19,6 +19,7 @@ from toolcrib.faces.cli.opening import open_crib
 from toolcrib.faces.cli.printing import complain, say, say_json, say_text
 from toolcrib.faces.cli.reading import CALL_OPTIONS, EXPLAIN_OPTIONS, PROJECT, wants_help
 from toolcrib.faces.cli.running import run_command
+from toolcrib.faces.cli.sinking import SINK_OPTIONS
 from toolcrib.faces.cli.starting import start_project
 from toolcrib.model.errors import ToolError
 from toolcrib.pure.names import did_you_mean
@@ -100,6 +101,12 @@ class CallCommand(WordsCommand):
     options = CALL_OPTIONS
 
 
+class SinkCommand(WordsCommand):
+    """One that feeds a sink."""
+
+    options = SINK_OPTIONS
+
+
 class ExplainCommand(WordsCommand):
     """One that explains calls."""
 
@@ -157,13 +164,17 @@ def init(folder: str) -> int:
 
 
 @cli.command("list")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only tools with this tag; repeatable.")
+@click.option(
+    "--executors", is_flag=True, help="The platform's own primitives and runtimes instead, which execute tools."
+)
 @project_option
 @json_option
 @click.pass_obj
-def list_(project: str | None, *, as_json: bool) -> int:
+def list_(project: str | None, tags: tuple[str, ...], *, executors: bool, as_json: bool) -> int:
     """List the tools."""
     with open_crib(project) as crib:
-        return list_tools(crib, as_json=as_json)
+        return list_tools(crib, as_json=as_json, tags=tags, executors=executors)
 
 
 @cli.command("show")
@@ -224,15 +235,35 @@ def result(project: str | None, handle: str, *, offset: int, length: int | None)
 
 
 @cli.command("check")
-@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=_complete_tool)
+@click.argument("names", nargs=-1, metavar="[NAME]... | --observe NAME [KEY=VALUE]...", shell_complete=_complete_tool)
 @click.option("--strict", is_flag=True, help="Warnings count as problems.")
+@click.option("--observe", is_flag=True, help="Run one tool and compare what it does with what it declares.")
+@click.option("--grant", "grants", multiple=True, metavar="CAPABILITY", help="With --observe: grant it; repeatable.")
+@click.option("--yes", "agreed", is_flag=True, help="With --observe: confirm the call.")
 @project_option
+@json_option
 @click.pass_obj
-def check(project: str | None, names: tuple[str, ...], *, strict: bool) -> int:
+def check(
+    project: str | None,
+    names: tuple[str, ...],
+    grants: tuple[str, ...],
+    *,
+    strict: bool,
+    observe: bool,
+    agreed: bool,
+    as_json: bool,
+) -> int:
     """Report what is wrong with the tools.
 
     Every tool is loaded and made ready, none is run. What is wrong is named with file, line and cure.
+
+    With --observe one tool runs, with its examples or the arguments given, and what it did is held against what it
+    declares: an effect that it does not declare fails, a declaration without an effect is suggested for removal.
     """
+    if observe:
+        from toolcrib.faces.cli.observing import observe_tool
+
+        return observe_tool(names, project, grants=grants, agreed=agreed, as_json=as_json)
     with open_crib(project) as crib:
         return check_tools(crib, names, strict=strict)
 
@@ -248,6 +279,117 @@ def doctor(project: str | None, *, as_json: bool) -> int:
     """
     with open_crib(project) as crib:
         return report_health(crib, as_json=as_json)
+
+
+@cli.command("sink", cls=SinkCommand, context_settings=READS_ITS_OWN_WORDS)
+@click.argument("words", nargs=-1, metavar=CALL_WORDS, type=click.UNPROCESSED, shell_complete=_complete_tool)
+@click.pass_obj
+def sink(project: str | None, words: tuple[str, ...]) -> int:
+    """Stream lines of standard input to a sink.
+
+    Each line is one event. When the command ends, what the sink writes is on disk.
+    """
+    from toolcrib.faces.cli.sinking import sink_command
+
+    return sink_command(words, project)
+
+
+@cli.command("prepare")
+@click.argument("name", shell_complete=_complete_tool)
+@project_option
+@click.pass_obj
+def prepare(project: str | None, name: str) -> int:
+    """Install what a Python script asks for.
+
+    Its dependencies go into an environment of its own, from wheels alone: nothing of them runs while they are installed.
+    """
+    with open_crib(project) as crib:
+        environment = crib.prepare(name, complain)
+    say(f"{name} asks for nothing" if environment is None else f"{name} runs with {environment}")
+    return ExitCode.DONE
+
+
+@cli.command("costs")
+@project_option
+@json_option
+@click.pass_obj
+def costs(project: str | None, *, as_json: bool) -> int:
+    """Sum up what the calls of this project cost.
+
+    By tool and currency, from the journal; a tool says what it costs in its metadata.
+    """
+    from toolcrib.faces.cli.costs import say_costs
+
+    with open_crib(project) as crib:
+        return say_costs(crib, as_json=as_json)
+
+
+@cli.command("publish")
+@click.argument("name", shell_complete=_complete_tool)
+@click.option("--to", "place", required=True, metavar="DIR", help="The folder of the depot; it is made if needed.")
+@click.option(
+    "--with", "files", multiple=True, metavar="FILE", help="A further file, from the tool's folder; repeatable."
+)
+@click.option("--sign", "key", metavar="KEYFILE", help="Sign it with this key (see: crib depot key).")
+@project_option
+@click.pass_obj
+def publish(project: str | None, name: str, place: str, files: tuple[str, ...], key: str | None) -> int:
+    """Publish a tool to a depot.
+
+    A depot is a folder; any web server that serves it makes it one that can be pulled from elsewhere.
+    """
+    from toolcrib.faces.cli.sharing import publish_tool
+
+    with open_crib(project) as crib:
+        return publish_tool(crib, name, place, files=files, key=key)
+
+
+@cli.command("pull")
+@click.argument("name", metavar="NAME[@VERSION]")
+@click.option("--from", "place", required=True, metavar="DIR|URL", help="The depot: a folder or a web address.")
+@click.option("--replace", is_flag=True, help="Put the new files where other ones are.")
+@project_option
+@click.pass_obj
+def pull(project: str | None, name: str, place: str, *, replace: bool) -> int:
+    """Pull a tool from a depot.
+
+    Without a version the one published last. All files arrive, each with the hash it was published with, or none.
+    """
+    from toolcrib.faces.cli.sharing import pull_tool
+
+    with open_crib(project) as crib:
+        return pull_tool(crib, name, place, replace=replace)
+
+
+@cli.group("depot")
+def depot() -> None:
+    """Look into a depot, and make keys to sign with."""
+
+
+@depot.command("list")
+@click.argument("place", metavar="DIR|URL")
+@project_option
+@json_option
+@click.pass_obj
+def depot_list(project: str | None, place: str, *, as_json: bool) -> int:
+    """List the tools of a depot with their versions, oldest first."""
+    from toolcrib.faces.cli.sharing import list_depot
+
+    with open_crib(project) as crib:
+        private = crib.settings.egress_private
+    return list_depot(place, as_json=as_json, private=private)
+
+
+@depot.command("key")
+@click.argument("file", metavar="FILE")
+def depot_key(file: str) -> int:
+    """Make a key to sign with, if there is none; print its public half.
+
+    The public half belongs into depot.keys of whoever should trust it.
+    """
+    from toolcrib.faces.cli.sharing import show_key
+
+    return show_key(file)
 
 
 @cli.command("completion")

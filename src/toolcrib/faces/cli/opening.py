@@ -7,7 +7,7 @@ import pwd
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.crib import DATA_FOLDER, Crib
+from toolcrib.crib import DATA_FOLDER, PROJECT_SCRIPTS, USER_SCRIPTS, Crib
 from toolcrib.faces.cli.printing import complain
 from toolcrib.ground.settings import COMMAND_LINE, FILE_NAME
 from toolcrib.model.errors import SettingsError
@@ -18,16 +18,27 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Tool
 
 
-def open_crib(project: str | None, *, grants: Iterable[str] = (), tools: Iterable[Tool] = ()) -> Crib:
+def open_crib(
+    project: str | None, *, grants: Iterable[str] = (), tools: Iterable[Tool] = (), observe: bool = False
+) -> Crib:
     """The crib of the named folder, else of the project around the current one, else one that keeps nothing on disk."""
     folder: Path | None = find_project(Path.cwd()) if project is None else Path(project)
     if project is None and folder is not None and not _is_project(folder):
         folder = None
-    return Crib(folder, caller=name_caller(), tools=tools, given_by=COMMAND_LINE, grants=sorted(grants) or None)
+    return Crib(
+        folder,
+        caller=name_caller(),
+        tools=tools,
+        given_by=COMMAND_LINE,
+        observe=observe,
+        grants=sorted(grants) or None,
+        # Outside every project there are still the tools of the user.
+        scripts=[USER_SCRIPTS] if folder is None else None,
+    )
 
 
 def _is_project(folder: Path) -> bool:
-    return any((folder / name).exists() for name in (FILE_NAME, "tools", DATA_FOLDER))
+    return any((folder / name).exists() for name in (FILE_NAME, "tools", PROJECT_SCRIPTS, DATA_FOLDER))
 
 
 def find_project(here: Path, owner_of: Callable[[Path], int] = lambda path: path.stat().st_uid) -> Path:

@@ -1,0 +1,171 @@
+"""Script files: a call against a cold interpreter, what the walls cost, many files, and many calls at once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from run import show
+from toolcrib import Call, Crib
+from toolcrib.ground.sandbox.jobs import CLEAN_ENVIRONMENT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROUNDS = 25
+MANY = 1_000
+LIMIT_SECONDS = 2.0
+CALLS = 200
+JOBS = 8
+SLEEP_SECONDS = 0.05
+
+IMPORTS = "import asyncio, dataclasses, datetime, decimal, email.message, json, pathlib, re, urllib.parse\n"
+HEAD = """{imports}
+__version__ = "1.0.0"
+__tool_type__ = "script"
+__executor_id__ = "python_runtime"
+__category__ = "{category}"
+__tool_description__ = "{description}"
+
+"""
+ANSWER = 'def main(number: int) -> int:\n    """Answer.\n\n    Args:\n        number: what to answer\n    """\n    return number\n'
+WAIT = f'def main(number: int) -> list:\n    """Wait.\n\n    Args:\n        number: what to answer\n    """\n    began = time.monotonic()\n    time.sleep({SLEEP_SECONDS})\n    return [number, began]\n'
+START = """tool_id: start-python
+tool_type: script
+version: "1.0.0"
+description: "Start the interpreter and do nothing"
+executor_id: subprocess
+category: bench
+requires: [shell.execute]
+config:
+  command: python3
+  args: ["-I", "-c", "pass"]
+"""
+
+
+def write_script(folder: Path, name: str, body: str, imports: str = "") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.py"
+    path.write_text(HEAD.format(imports=imports, category=folder.name, description=f"Run {name}") + body)
+    return path
+
+
+def seconds_of_process(command: list[str], environment: dict[str, str]) -> float:
+    started = time.perf_counter()
+    subprocess.run(command, env=environment, check=True, capture_output=True)
+    return time.perf_counter() - started
+
+
+async def seconds_of_call(crib: Crib, name: str, arguments: dict[str, object], expected: object) -> float:
+    started = time.perf_counter()
+    result = await crib.call(name, arguments)
+    took = time.perf_counter() - started
+    assert result.ok, result.error
+    assert result.value == expected, result.value
+    return took
+
+
+async def run() -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        kept = [await compare_starts(Path(folder) / "starts"), await load_many(Path(folder) / "many")]
+        kept.append(await call_at_once(Path(folder) / "at_once"))
+    return all(kept)
+
+
+async def compare_starts(project: Path) -> bool:
+    """A call through the warm process, a cold interpreter with the same imports, and a program with and without walls."""
+    tools = project / ".ai" / "tools" / "bench"
+    write_script(tools, "give-back", ANSWER, IMPORTS)
+    (tools / "start-python.yaml").write_text(START)
+    # Installed packages are compiled once; a variable that forbids that would have us measure the compiler.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    times: dict[str, list[float]] = {name: [] for name in ("warm", "cold", "walls", "bare")}
+    async with Crib(project, grants=["shell.execute"]) as crib:
+        for turn in range(ROUNDS + 3):
+            taken = {
+                "warm": await seconds_of_call(crib, "give-back", {"number": turn}, turn),
+                "cold": seconds_of_process([sys.executable, "-c", f"{IMPORTS}print({turn})"], environment),
+                "walls": await seconds_of_call(crib, "start-python", {}, ""),
+                "bare": seconds_of_process(["python3", "-I", "-c", "pass"], dict(CLEAN_ENVIRONMENT)),
+            }
+            if turn >= 3:
+                for name, seconds in taken.items():
+                    times[name].append(seconds)
+    warm, cold, walls, bare = (statistics.median(values) for values in times.values())
+    return show(
+        "Script files",
+        [
+            ("a cold interpreter with a file's imports", cold, 1.0, None),
+            ("a sandboxed call of it, in cold starts", warm, warm / cold, 0.5),
+            ("a bare start of python3", bare, 1.0, None),
+            ("the same program within walls, in bare starts", walls, walls / bare, None),
+            ("what the walls add to a start", walls - bare, None, None),
+        ],
+    )
+
+
+async def load_many(project: Path) -> bool:
+    """A thousand files: read at first, and read again after one edit."""
+    for number in range(MANY):
+        write_script(project / ".ai" / "tools" / f"group-{number % 20}", f"answer-{number}", ANSWER)
+    edited = project / ".ai" / "tools" / "group-7" / "answer-7.py"
+    async with Crib(project) as crib:
+        # Files that were written a moment ago are read again at the next look, and these are meant to be old.
+        await asyncio.sleep(0.1)
+        load = measure(lambda: crib.find("answer-999"))
+        quiet = statistics.median(measure(lambda: crib.find("answer-7")) for _ in range(100))
+        edited.write_text(edited.read_text().replace("return number", "return -number"))
+        again = measure(lambda: crib.find("answer-7"))
+        result = await crib.call("answer-7", number=7)
+        assert result.value == -7, result
+    return show(
+        f"{MANY:,} script files",
+        [
+            ("loaded, in units of the limit of 2 s", load, load / LIMIT_SECONDS, 1),
+            ("found, nothing having changed", quiet, None, None),
+            ("found after an edit, in loads", again, again / load, 0.2),
+        ],
+    )
+
+
+def measure(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    assert work() is not None
+    return time.perf_counter() - started
+
+
+async def call_at_once(project: Path) -> bool:
+    """Many calls of a script that waits, a few at a time: none is lost, each has its own answer, first come first served."""
+    write_script(project / ".ai" / "tools" / "bench", "wait-a-moment", WAIT, "import time\n")
+    async with Crib(project, sandbox_jobs=JOBS) as crib:
+        await crib.call("wait-a-moment", number=-1)
+        memory = peak_megabytes()
+        started = time.perf_counter()
+        results = await crib.call_all(
+            Call(name="wait-a-moment", arguments={"number": number}) for number in range(CALLS)
+        )
+        took = time.perf_counter() - started
+        memory = peak_megabytes() - memory
+    values = [result.value for result in results if result.ok]
+    lost = CALLS - len(values)
+    crossed = sum(value[0] != number for number, value in enumerate(values)) if not lost else CALLS
+    order = sorted(range(len(values)), key=lambda place: values[place][1])
+    overtaken = max((abs(place - number) for place, number in enumerate(order)), default=CALLS)
+    show(
+        f"{CALLS} calls at once of a script that waits {SLEEP_SECONDS * 1000:g} ms, {JOBS} at a time",
+        [("all of them, in units of waiting alone", took, took / (CALLS / JOBS * SLEEP_SECONDS), None)],
+    )
+    print(f"  lost {lost}, crossed {crossed}, furthest from its turn {overtaken}, memory {memory:+.0f} MB")
+    return lost == crossed == 0 and overtaken <= 2 * JOBS
+
+
+def peak_megabytes() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1_000

@@ -1,0 +1,307 @@
+"""Crib: the one object that users hold."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolcrib.catalog import Catalog
+from toolcrib.crib.filling import SYSTEM_BUNDLE, as_tool, fill_catalog
+from toolcrib.crib.parts import Parts
+from toolcrib.ground.settings import HOST_PROGRAM, Settings, load_settings
+from toolcrib.model.call import Call, wish
+from toolcrib.model.errors import Kind, SettingsError, ToolError
+from toolcrib.model.session import Session
+from toolcrib.model.tool import Function
+from toolcrib.pipeline import Pipeline, Policy
+from toolcrib.pipeline.alone import refuse_inside_a_loop, run_alone
+from toolcrib.pipeline.confirmation import Confirmations
+from toolcrib.pipeline.kept import KeptResults
+from toolcrib.rules.engine import RuleEngine
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Coroutine, Iterable
+    from contextlib import AbstractAsyncContextManager
+    from types import TracebackType
+    from typing import Self, TypeVar
+
+    from toolcrib.compat.agent import BaseTool
+    from toolcrib.crib.sharing import Pulled
+    from toolcrib.depots.package import Manifest
+    from toolcrib.journal.sums import CostSum
+    from toolcrib.model.protocols import Journal, Rule, Store
+    from toolcrib.model.result import Result
+    from toolcrib.model.tool import Entry, Tool
+    from toolcrib.pipeline.explanation import Explanation
+    from toolcrib.pipeline.kept import Piece
+    from toolcrib.runners.sink import Sink
+
+    T = TypeVar("T")
+
+
+class Crib:
+    """A room of tools: `async with Crib("path") as crib: result = await crib.call("name", city="Oslo")`.
+
+    `project` is a folder with a `toolcrib.toml` or at least tools in it; without one the crib keeps nothing on disk.
+    `tools` are functions of the host program, agent-side tools, or Tools; `settings` are written as in `toolcrib.toml` and win over it,
+    and `given_by` says who gave them. `store` and `journal` replace those of the project. `observe` has files of code
+    watched: what they did and tried is in `meta` of their results.
+    """
+
+    def __init__(
+        self,
+        project: Path | str | None = None,
+        *,
+        tools: Iterable[Callable[..., object] | BaseTool | Tool] = (),
+        rules: Iterable[Rule] = (),
+        caller: str = "local",
+        environment: Mapping[str, str] | None = None,
+        store: Store | None = None,
+        journal: Journal | None = None,
+        given_by: str = HOST_PROGRAM,
+        observe: bool = False,
+        **settings: object,
+    ) -> None:
+        root = None if project is None else Path(project).resolve()
+        if root is not None and not root.is_dir():
+            raise SettingsError(f"{root} is not a folder; make one with: crib init {root}")
+        variables = os.environ if environment is None else environment
+        self.settings: Settings = load_settings(root, variables, given_by, **settings)
+        self.caller = caller
+        self._runner: asyncio.Runner | None = None
+        self._catalog = Catalog(self.settings.disabled, self.settings.where("disabled"))
+        self._parts = parts = Parts(self.settings, variables, self._catalog.find_below, observe=observe)
+        self._rules = RuleEngine(rules=[*parts.plugins.rules, *parts.rules_of_modules(), *rules])
+        fill_catalog(self._catalog, tools, parts)
+        if store is not None:
+            parts.store = store
+        if journal is not None:
+            parts.journal = journal
+        self._kept = KeptResults(lambda: parts.store)
+        self._pipeline = Pipeline(
+            find=self._catalog.find,
+            suggest=self._catalog.suggest,
+            rules=self._rules,
+            runners=parts.plugins.runners,
+            journal=parts.journal,
+            confirmations=Confirmations(parts.key, lambda: parts.store, seconds=self.settings.confirmation_seconds),
+            kept=self._kept,
+            policy=Policy(
+                grants=self.settings.grants,
+                timeout_seconds=self.settings.timeout_ms / 1000,
+                result_bytes=self.settings.result_bytes,
+                where=self.settings.where,
+            ),
+        )
+
+    def call(
+        self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object
+    ) -> Coroutine[object, object, Result]:
+        """Call a tool: `await crib.call("name", city="Oslo")`. A Call in place of the name says everything itself."""
+        if type(name) is Call:
+            return self._pipeline.call(name)
+        if arguments is not None:
+            # What is no mapping is refused like any other wrong argument, and not raised here.
+            given: object = arguments
+            more = {**arguments, **more} if isinstance(given, Mapping) else arguments  # type: ignore[assignment]  # see above
+        return self._pipeline.call_simply(name, more, self.caller)  # type: ignore[arg-type]  # what is no Call is a name
+
+    def call_sync(self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object) -> Result:
+        """Call a tool from code that is not async."""
+        call = name if isinstance(name, Call) else wish(name, {}, self.caller)
+        needs_no_loop = self._needs_no_loop(call)
+        work = self.call(name, arguments, **more)
+        return run_alone(work) if needs_no_loop else self._run_sync(work)
+
+    async def call_all(self, calls: Iterable[Call]) -> list[Result]:
+        """Perform several calls side by side: one result for each, in their order."""
+        import asyncio
+
+        return await asyncio.gather(*(self._pipeline.call(call) for call in calls))
+
+    def explain(
+        self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object
+    ) -> Explanation:
+        """What every gate would say to this call, without making it."""
+        if isinstance(name, Call):
+            return self._pipeline.explain(name)
+        return self._pipeline.explain(wish(name, {**(arguments or {}), **more}, self.caller))
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """Every tool there is, but those that only run others."""
+        return tuple(entry.tool for entry in self.entries)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Every tool there is, with its switch, but those that only run others."""
+        return tuple(entry for entry in self._catalog.entries() if entry.tool.bundle != SYSTEM_BUNDLE)
+
+    @property
+    def executors(self) -> tuple[Entry, ...]:
+        """The platform's own primitives and runtimes, which execute other tools."""
+        return tuple(entry for entry in self._catalog.entries() if entry.tool.bundle == SYSTEM_BUNDLE)
+
+    def find(self, name: str) -> Entry | None:
+        """The tool of that name, slug or address."""
+        return self._catalog.find(name)
+
+    def same_name(self, tool: Tool) -> list[str]:
+        """The addresses of other tools by this name, which only their address can call."""
+        return self._catalog.same_name(tool)
+
+    def suggest(self, name: str) -> str:
+        """A hint at the name that was perhaps meant."""
+        return self._catalog.suggest(name)
+
+    @property
+    def problems(self) -> list[ToolError]:
+        """What could not be loaded, and why."""
+        return [*self._parts.plugins.problems, *self._catalog.problems()]
+
+    def check(self, tool: Tool) -> None:
+        """Raise ToolError if the tool could never run."""
+        self._pipeline.check(tool)
+
+    def warnings(self, tool: Tool) -> list[str]:
+        """What is not as it should be with a tool that can be called, or could be if its executors were there."""
+        from toolcrib.crib.preparing import chain_problem
+
+        problem = chain_problem(tool, self._catalog.find_below)
+        return [*tool.warnings, problem] if problem else [*tool.warnings]
+
+    def add(self, tool: Callable[..., object] | BaseTool | Tool) -> Tool:
+        """Register a function of the host program, an agent-side tool, or a Tool."""
+        canonical = as_tool(tool)
+        self._catalog.add(canonical)
+        return canonical
+
+    def add_rule(self, rule: Rule) -> None:
+        """Let one more rule judge every call from now on."""
+        self._rules.add_rule(rule)
+
+    def session(self, *, mode: str = "text", max_calls: int | None = None) -> Session:
+        """Open a conversation; its calls are bounded by `max_steps` of the settings unless `max_calls` says otherwise."""
+        return Session(
+            id=os.urandom(12).hex(), mode=mode, max_calls=self.settings.max_steps if max_calls is None else max_calls
+        )
+
+    def read_result(self, handle: str, *, caller: str | None = None, offset: int = 0, length: int = 100_000) -> Piece:
+        """A piece of a value that was too large to be handed over at once."""
+        return self._kept.read(handle, self.caller if caller is None else caller, offset=offset, length=length)
+
+    def sink(
+        self, name: str, arguments: Mapping[str, object] | None = None, /, **more: object
+    ) -> AbstractAsyncContextManager[Sink]:
+        """Open a sink to stream events to: `async with crib.sink("file-sink", path="out.jsonl") as sink: await sink.write(event)`."""
+        from toolcrib.pipeline.plan import missing_grants
+        from toolcrib.runners.sink import open_sink
+
+        entry, parts = self._known(name), self._parts
+        if not entry.enabled:
+            raise ToolError(Kind.DISABLED, f"{name} is switched off: {entry.reason}")
+        return open_sink(
+            entry.tool,
+            {**(arguments or {}), **more},
+            sandbox=parts.sandbox,
+            premises=parts.premises,
+            jail=parts.jail,
+            egress=lambda: parts.egress,
+            missing=lambda required: missing_grants(required, self.settings.grants),
+        )
+
+    def prepare(self, name: str, say: Callable[[str], None] | None = None) -> Path | None:
+        """Install what a Python file asks for into an environment of its own; None if it asks for nothing. `say` hears of progress."""
+        from toolcrib.crib.preparing import prepare_tool
+
+        return prepare_tool(self._known(name).tool, self._parts, say)
+
+    def publish(self, name: str, place: str, *, files: Iterable[str] = (), key: Path | None = None) -> Manifest:
+        """Publish a tool of the project to the depot in a folder, with further files and signed by a key if given."""
+        from toolcrib.crib.sharing import publish
+
+        return publish(self._known(name).tool, place, self._parts, files=files, key=key)
+
+    async def pull(self, name: str, place: str, *, version: str | None = None, replace: bool = False) -> Pulled:
+        """Pull a tool from a depot, a folder or a web address, into the project: all of it or nothing."""
+        from toolcrib.crib.sharing import pull
+
+        return await pull(name, place, self._parts, version=version, replace=replace)
+
+    @property
+    def journal(self) -> Journal:
+        """What happened."""
+        return self._parts.journal
+
+    def costs(self) -> list[CostSum]:
+        """What the calls in the journal cost, by tool and currency."""
+        from toolcrib.journal.sums import sum_costs
+
+        return sum_costs(self.journal.read())
+
+    async def sandbox_report(self) -> dict[str, Mapping[str, object]]:
+        """What the sandbox guarantees here, tried if nobody has yet: for files of code, with a network, and for programs."""
+        sandbox = self._parts.sandbox
+        await sandbox.learn()
+        return {profile: sandbox.report(profile) for profile in ("plain", "network", "program")}
+
+    async def close(self) -> None:
+        """End what was started and write down what is owed."""
+        await self._parts.close()
+        self.journal.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if "asyncio" in sys.modules:
+            self._run_sync(self.close())
+        else:
+            run_alone(self.close())
+        if self._runner is not None:
+            self._runner.close()
+            self._runner = None
+
+    def _known(self, name: str) -> Entry:
+        """The tool of that name; raises ToolError if there is none."""
+        entry = self.find(name)
+        if entry is None:
+            cure = self.suggest(name) or "list the tools with: crib list"
+            raise ToolError(Kind.NOT_FOUND, f"Tool {name[:200]!r} not found; {cure}")
+        return entry
+
+    def _needs_no_loop(self, call: Call) -> bool:
+        """Whether a call is of a plain function that is called once: it runs here and now, and waits for nothing."""
+        name: object = call.name
+        entry = self._catalog.find(call.name, call.bundle, call.version) if isinstance(name, str) else None
+        if (
+            entry is None
+            or not isinstance(entry.tool.run, Function)
+            or entry.tool.run.is_async
+            or entry.tool.run.thread
+        ):
+            return False
+        tool = entry.tool
+        return entry.tool.run.context_parameter is None and tool.limits.retry is None and not tool.idempotent
+
+    def _run_sync(self, work: Coroutine[object, object, T]) -> T:
+        import asyncio
+
+        refuse_inside_a_loop(work)
+        if self._runner is None:
+            self._runner = asyncio.Runner()
+        return self._runner.run(work)

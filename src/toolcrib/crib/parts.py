@@ -1,0 +1,313 @@
+"""The parts of a Crib, each made when it is first needed."""
+
+from __future__ import annotations
+
+import sys
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolcrib.compat.plugins import find_plugins
+from toolcrib.dialects.plain import PlainFile
+from toolcrib.ground.settings import FILE_NAME
+from toolcrib.model.errors import Kind, SettingsError, ToolError
+from toolcrib.model.protocols import ENTRY_POINT_GROUP, Plugins
+from toolcrib.model.tool import Function, Script
+from toolcrib.rules.engine import default_rules
+from toolcrib.runners.function import FunctionRunner
+from toolcrib.runners.later import Later
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from toolcrib.ground.egress import Egress
+    from toolcrib.ground.files.jail import Jail
+    from toolcrib.ground.sandbox.host import Sandbox
+    from toolcrib.ground.sandbox.walls import Premises
+    from toolcrib.ground.settings import CustomRule, Settings
+    from toolcrib.model.protocols import Journal, Rule, Runner, Store
+    from toolcrib.model.tool import Entry, Tool
+
+DATA_FOLDER = ".toolcrib"
+PROJECT_SCRIPTS = ".ai/tools"
+USER_SCRIPTS = "~/.ai/tools"
+MEGABYTE = 1_000_000
+# What runs tools of these kinds is found along their chain of executors.
+EXECUTED_KINDS = (
+    *(Script.kind, "subprocess", "http", "docker", "filesystem"),
+    *("runtime", "primitive", "library", "sink"),
+)
+# A module that is imported here may import any neighbour, also one that is not there yet.
+CODE_ENDINGS = (".py", ".pyc", ".pyd", ".so", ".pth")
+
+
+class Parts:
+    """What a Crib connects. `find_below` looks up the executors of a tool, in its own space or one further down."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        environment: Mapping[str, str],
+        find_below: Callable[[str, str], Entry | None],
+        *,
+        observe: bool = False,
+    ) -> None:
+        self.settings = settings
+        self.environment = environment
+        self._find_below = find_below
+        self._observe = observe
+
+    @cached_property
+    def plugins(self) -> Plugins:
+        """Our own parts and then those of plug-ins name themselves."""
+        plugins = Plugins()
+        plugins.dialects.append(PlainFile())
+        plugins.runners[Function.kind] = FunctionRunner()
+        executor = Later(Script.kind, self._executor_runner)
+        plugins.runners |= dict.fromkeys(EXECUTED_KINDS, executor)
+        plugins.rules += [
+            rule for rule in default_rules(self.settings.workspace) if rule.name not in self.settings.rules_off
+        ]
+        plugins.rules += [self._safety_rule(rule) for rule in self.settings.rules]
+        for load in find_plugins(ENTRY_POINT_GROUP):
+            try:
+                load()(plugins)
+            except Exception as problem:  # noqa: BLE001 - the border to foreign code
+                plugins.problems.append(ToolError(Kind.INTERNAL, f"a plug-in could not be loaded: {problem!r}"))
+        return plugins
+
+    @cached_property
+    def sandbox(self) -> Sandbox:
+        """Where files of code run."""
+        from toolcrib.ground.sandbox.host import Sandbox
+
+        settings = self.settings
+        return Sandbox(
+            require=settings.sandbox_require,
+            jobs=settings.sandbox_jobs,
+            queue=settings.sandbox_queue,
+            cache=None if self._data_folder is None else self._data_folder / "sandbox.json",
+            workspace=settings.workspace,
+        )
+
+    @cached_property
+    def premises(self) -> Premises:
+        """What files of code may work in."""
+        from toolcrib.ground.sandbox.walls import Premises
+
+        settings = self.settings
+        return Premises(
+            workspace=settings.workspace,
+            closed=() if self._data_folder is None else (self._data_folder,),
+            fixed=tuple(self._obeyed()),
+            unwritable=self._why_unwritable(),
+            memory_bytes=settings.sandbox_memory_mb * MEGABYTE,
+            processes=settings.sandbox_processes,
+            disk_bytes=settings.sandbox_disk_mb * MEGABYTE,
+        )
+
+    @cached_property
+    def egress(self) -> Egress:
+        """The way out."""
+        from toolcrib.ground.egress import Egress
+
+        return Egress(private=self.settings.egress_private)
+
+    @cached_property
+    def jail(self) -> Jail:
+        """The workspace as tools of ours see it."""
+        from toolcrib.ground.files.jail import Jail
+        from toolcrib.rules.paths import is_sensitive
+
+        workspace = self.settings.workspace
+        data = [] if self._data_folder is None else [self._data_folder]
+        jail = Jail(
+            workspace,
+            is_sensitive=partial(is_sensitive, root=str(workspace)),
+            # What would be obeyed, or run, at the next start is not for tools to write.
+            protected=[*data, *self._obeyed()],
+            protected_endings=CODE_ENDINGS if self._runs_code_here else (),
+        )
+        self.plugins.on_close.append(jail.close)
+        return jail
+
+    @cached_property
+    def store(self) -> Store:
+        """Where documents are kept."""
+        if self._data_folder is None:
+            from toolcrib.stores.memory import MemoryStore
+
+            return MemoryStore()
+        from toolcrib.stores.files import FileStore
+
+        return FileStore(self._data_folder)
+
+    @cached_property
+    def journal(self) -> Journal:
+        """Where calls are written down."""
+        if self._data_folder is None:
+            from toolcrib.journal.memory import MemoryJournal
+
+            return MemoryJournal()
+        from toolcrib.journal.files import FileJournal
+
+        return FileJournal(self._data_folder / "journal")
+
+    def key(self) -> bytes:
+        """The key that signs confirmations."""
+        from toolcrib.ground import secrets
+
+        if self._data_folder is None:
+            return secrets.new_key()
+        return secrets.load_key(self._data_folder / "key")
+
+    def builtins(self) -> list[Tool]:
+        """The tools for files, shell and web."""
+        from toolcrib.builtins.fetch import fetch_tool
+        from toolcrib.builtins.files import file_tools
+        from toolcrib.builtins.shell import shell_tool
+
+        seconds = self.settings.shell_timeout_ms / 1000
+        return [
+            *file_tools(self.jail),
+            shell_tool(self.sandbox, premises=self.premises, timeout_seconds=seconds),
+            fetch_tool(self.egress),
+        ]
+
+    def tool_folders(self) -> list[Path]:
+        """The folders of plain tools, in their order."""
+        root = self.settings.root
+        return [] if root is None else [root / folder for folder in self.settings.tools]
+
+    def data_folder(self) -> Path:
+        """The folder for data of our own, made if it is not there."""
+        from toolcrib.ground.files.folders import make_folder
+
+        folder = self._data_folder
+        if folder is None:
+            raise ToolError(Kind.VALIDATION, "there is no project to keep anything in; make one with: crib init")
+        make_folder(folder)
+        return folder
+
+    @property
+    def environments(self) -> Path | None:
+        """Where environments of single tools are kept: not with our data, which no tool sees. None if there is no home."""
+        home = self.environment.get("HOME", "")
+        cache = Path(self.environment.get("XDG_CACHE_HOME") or Path(home, ".cache"))
+        return cache / "toolcrib" / "environments" if cache.is_absolute() else None
+
+    def script_trees(self) -> dict[str, Path]:
+        """The trees of script files by the bundle of each, in their order; a crib without a project has only those it is given."""
+        trees: dict[str, Path] = {}
+        if self.settings.root is None and "scripts" not in self.settings.places:
+            return trees
+        for written in self.settings.scripts:
+            path = self._script_tree(written)
+            if path is None or path in trees.values():
+                continue
+            bundle = "user" if written.startswith("~") else "project" if written == PROJECT_SCRIPTS else path.name
+            trees.setdefault(bundle, path)
+        return trees
+
+    def variable(self, tool: Tool, name: str) -> str | None:
+        """A variable of the host, if the operator lets the tool see it; empty if it is not set."""
+        granted = {f"{tool.name}:{name}", f"{tool.slug}:{name}", f"*:{name}"} & self.settings.variables
+        return self.environment.get(name, "") if granted else None
+
+    async def close(self) -> None:
+        """End what was started."""
+        for runner in dict.fromkeys(self.plugins.runners.values()):
+            await runner.close()
+        # A part that nobody used was never made.
+        if "egress" in self.__dict__:
+            await self.egress.close()
+        if "sandbox" in self.__dict__:
+            import asyncio
+
+            await asyncio.to_thread(self.sandbox.close)
+        for end in self.plugins.on_close:
+            end()
+
+    @property
+    def _data_folder(self) -> Path | None:
+        root = self.settings.root
+        return None if root is None else root / DATA_FOLDER
+
+    @property
+    def _runs_code_here(self) -> bool:
+        return bool(self.settings.modules or self.settings.rule_modules)
+
+    def _obeyed(self) -> list[Path]:
+        """What will be obeyed, or run, at the next start: settings, tools, and what they run with."""
+        root = self.settings.root
+        ours = [] if root is None else [root / name for name in (FILE_NAME, *self.settings.tools)]
+        program = [Path(sys.prefix)] if sys.prefix != sys.base_prefix else []
+        environments = [] if self.environments is None else [self.environments]
+        return [*ours, *self.script_trees().values(), *environments, *program]
+
+    def _why_unwritable(self) -> str:
+        root, workspace = self.settings.root, self.settings.workspace
+        if not self._runs_code_here or root is None or not root.is_relative_to(workspace):
+            return ""
+        return (
+            f"the workspace {workspace} holds modules that run in the host's process, so no file of code may write there; "
+            "set workspace to a folder of its own"
+        )
+
+    def _script_tree(self, written: str) -> Path | None:
+        """Where a tree lies; None if it lies in a home and there is none."""
+        if written == "~" or written.startswith("~/"):
+            home = self.environment.get("HOME")
+            return Path(home, written[2:]) if home and Path(home).is_absolute() else None
+        root = self.settings.root
+        return Path(written) if root is None else root / written
+
+    def _tops(self) -> list[Path]:
+        """Where looking upwards for what a project has installed ends."""
+        root = self.settings.root
+        return [*([] if root is None else [root]), *self.script_trees().values()]
+
+    def _executor_runner(self) -> Runner:
+        from toolcrib import __version__
+        from toolcrib.runners.executor import ExecutorRunner
+
+        return ExecutorRunner(
+            sandbox=self.sandbox,
+            premises=self.premises,
+            find=self._find_below,
+            egress=lambda: self.egress,
+            jail=lambda: self.jail,
+            variable=self.variable,
+            search_path=self.environment.get("PATH", ""),
+            roots=tuple(self._tops()),
+            environments=self.environments,
+            version=__version__,
+            observe=self._observe,
+        )
+
+    def _safety_rule(self, rule: CustomRule) -> Rule:
+        from toolcrib.rules.safety import SafetyRule
+
+        return SafetyRule(
+            name=rule.name,
+            forbidden_patterns=rule.forbidden_patterns,
+            include_text=rule.include_text,
+            where=self.settings.where("rules"),
+        )
+
+    def rules_of_modules(self) -> list[Rule]:
+        """The operator's own rules; one that cannot be loaded keeps the crib from starting."""
+        if not self.settings.rule_modules:
+            return []
+        from toolcrib.compat.modules import load_module, rules_in
+
+        rules: list[Rule] = []
+        for name in self.settings.rule_modules:
+            try:
+                found = rules_in(load_module(name, self.settings.root))
+            except ToolError as problem:
+                raise SettingsError(f"rule_modules: {problem.message}") from problem
+            if not found:
+                raise SettingsError(f"rule_modules: {name!r} holds no rule; write one at its top level")
+            rules += found
+        return rules

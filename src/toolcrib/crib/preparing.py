@@ -1,0 +1,45 @@
+"""What can be done for a tool before it is called: look along its chain of executors, install what it asks for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.tool import Chained, Script
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from toolcrib.crib.parts import Parts
+    from toolcrib.model.tool import Tool
+    from toolcrib.runners.chain import FindExecutor
+
+NEVER_RUN = frozenset({"library", "sink"})
+
+
+def prepare_tool(tool: Tool, parts: Parts, say: Callable[[str], None] | None) -> Path | None:
+    """Install what a Python file declares; the Python that has it, None if it declares nothing."""
+    from toolcrib.ground.sandbox.environments import prepare
+
+    script = tool.run.script if isinstance(tool.run, Chained) else tool.run
+    if not isinstance(script, Script) or script.language != "python":
+        raise ToolError(
+            Kind.VALIDATION, f"{tool.name} is no Python file; only such declare what they need to be installed"
+        )
+    if parts.environments is None:
+        raise ToolError(Kind.VALIDATION, "there is no folder to install into; set HOME or XDG_CACHE_HOME")
+    return prepare(script.path, script.code, envs=parts.environments, progress=say)
+
+
+def chain_problem(tool: Tool, find: FindExecutor) -> str:
+    """What would keep every call of the tool from reaching a primitive; empty if nothing does."""
+    if not isinstance(tool.run, Chained) or tool.kind in NEVER_RUN:
+        return ""
+    from toolcrib.runners.chain import resolve
+
+    try:
+        resolve(tool, find)
+    except ToolError as problem:
+        return f"{tool.origin}: {problem.message}"
+    return ""

@@ -1,0 +1,111 @@
+"""Publishing a tool of the project to a depot, and pulling one into the project."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolcrib.depots.installing import install
+from toolcrib.depots.packing import pack
+from toolcrib.depots.places import FolderDepot, fetch_manifest, fetch_package, open_depot
+from toolcrib.depots.signing import check_signature, sign
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from toolcrib.crib.parts import Parts
+    from toolcrib.depots.package import Manifest
+    from toolcrib.model.protocols import Dialect
+    from toolcrib.model.tool import Tool
+
+SCRIPTS = "scripts"
+TOOLS = "tools"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pulled:
+    """What was pulled: the version, the files that were written (none if they were there already), and who signed it."""
+
+    manifest: Manifest
+    written: tuple[Path, ...]
+    signed: str
+
+
+def publish(tool: Tool, place: str, parts: Parts, *, files: Iterable[str] = (), key: Path | None = None) -> Manifest:
+    """Publish a tool of the project to the depot in a folder, signed if there is a key to sign with."""
+    from dataclasses import replace
+
+    depot = open_depot(place)
+    if not isinstance(depot, FolderDepot):
+        message = f"{place} can be pulled from, not published to; publish to the folder that the web server serves"
+        raise ToolError(Kind.VALIDATION, message)
+    root, tree = _tree_of(tool, parts)
+    package = pack(tool, root, tree, files)
+    if key is not None:
+        package = replace(package, manifest=sign(package.manifest, key))
+    if not depot.publish(package):
+        message = f"{tool.name}@{tool.version} is published there already, with the same content"
+        raise ToolError(Kind.CONFLICT, message, details={"hash": package.manifest.hash})
+    return package.manifest
+
+
+async def pull(name: str, place: str, parts: Parts, *, version: str | None = None, replace: bool = False) -> Pulled:
+    """Pull a tool into the project; on any failure the project is as it was."""
+    settings = parts.settings
+    if settings.root is None:
+        raise ToolError(Kind.VALIDATION, "there is no project to pull a tool into; make one with: crib init")
+    depot = open_depot(place, settings.egress_private)
+    try:
+        manifest = await fetch_manifest(depot, name, version)
+        signed = check_signature(manifest, settings.depot_keys, required=settings.depot_signed)
+        package = await fetch_package(depot, manifest)
+    finally:
+        if not isinstance(depot, FolderDepot):
+            await depot.close()
+    root = _target(manifest.tree, parts, settings.root)
+    written = install(package, root, staging=parts.data_folder(), check=_check_tool, replace=replace)
+    return Pulled(manifest=manifest, written=tuple(written), signed=signed)
+
+
+def _check_tool(folder: Path, manifest: Manifest) -> None:
+    """Refuse a package whose file is not the tool that its manifest names."""
+    path = folder / manifest.main
+    dialect = _dialect(manifest.tree, folder)
+    tools = list(dialect.read(path, path.read_bytes())) if dialect.reads(path) else []
+    found = [f"{tool.name}@{tool.version} requiring {', '.join(sorted(tool.requires)) or 'nothing'}" for tool in tools]
+    claimed = f"{manifest.name}@{manifest.version} requiring {', '.join(manifest.requires) or 'nothing'}"
+    if claimed not in found:
+        message = f"{manifest.main} does not hold the tool that the manifest names ({claimed}); nothing was installed"
+        raise ToolError(Kind.PERMANENT, message, details={"found": found})
+
+
+def _dialect(tree: str, root: Path) -> Dialect:
+    if tree == SCRIPTS:
+        from toolcrib.dialects.script import ScriptFile
+
+        return ScriptFile(root)
+    from toolcrib.dialects.plain import PlainFile
+
+    return PlainFile()
+
+
+def _tree_of(tool: Tool, parts: Parts) -> tuple[Path, str]:
+    """The root of the tree that the tool lies in, and its kind."""
+    trees = dict.fromkeys(parts.script_trees().values(), SCRIPTS)
+    trees |= dict.fromkeys(parts.tool_folders(), TOOLS)
+    place = None if tool.origin is None else Path(tool.origin.place)
+    for path, tree in trees.items():
+        if place is not None and place.is_relative_to(path):
+            return path, tree
+    raise ToolError(Kind.VALIDATION, f"{tool.name} is not written in a file of the project; only such can be published")
+
+
+def _target(tree: str, parts: Parts, root: Path) -> Path:
+    """Where tools of that kind lie in the project."""
+    trees = parts.tool_folders() if tree == TOOLS else list(parts.script_trees().values())
+    inside = [path for path in trees if path.is_relative_to(root)]
+    if not inside:
+        raise ToolError(Kind.VALIDATION, f"the project has no folder for {tree}; name one in {tree} of toolcrib.toml")
+    return inside[0]
