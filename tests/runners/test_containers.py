@@ -277,3 +277,21 @@ def alpine():
 async def test_a_real_container_greets(bench, alpine):
     tool = container(bench, config={"image": alpine, "command": "echo", "args": ["hello"]})
     assert await bench.value(tool) == "hello"
+
+
+def test_nothing_near_a_tool_passes_for_the_engine(bench, engine):
+    planted = bench.folder / "node_modules" / ".bin"
+    planted.mkdir(parents=True)
+    shutil.copy(engine / "docker", planted / "docker")
+    job, _ = job_of(bench, container(bench))
+    assert job.argv[1] == str(engine / "docker")
+    assert job.walls.open
+    (engine / "docker").unlink()
+    with pytest.raises(ToolError, match="the command 'docker' was not found; install Docker or Podman"):
+        job_of(bench, container(bench))
+
+
+async def test_what_holds_for_a_container_is_told_and_not_more(bench, engine):
+    outcome = await bench.call(container(bench))
+    assert outcome.error is None
+    assert outcome.meta["sandbox"]["guarantees"] == ["time", "reap", "env"]

@@ -8,8 +8,9 @@ def bash(bench, line, **more):
 
 
 @pytest.fixture
-def walled(bench):
-    if "fs" not in bench.sandbox.report()["guarantees"]:
+async def walled(bench):
+    await bench.sandbox.learn()
+    if "fs" not in bench.sandbox.report("program")["guarantees"]:
         pytest.skip("this machine cannot keep files closed")
     return bench
 

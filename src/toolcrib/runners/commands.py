@@ -62,9 +62,10 @@ class Commands:
             raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"the command {command[:200]!r} was not found; {cure}")
         return self._started(path, folder)
 
-    def has(self, command: str, folder: Path) -> bool:
-        """Whether there is such a command."""
-        return self._locate(command, folder) is not None
+    def installed(self, command: str) -> Found | None:
+        """The command as the operator has installed it, whatever lies near a tool; None if there is none."""
+        path = self._installed(command)
+        return None if path is None else self._started(path, Path("/"))
 
     def near(self, folder: Path) -> tuple[Path, ...]:
         """What was installed for the tools of this folder: the nearest node_modules and the nearest environment."""

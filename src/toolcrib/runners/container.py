@@ -7,10 +7,11 @@ import re
 import secrets
 from typing import TYPE_CHECKING
 
-from toolcrib.ground.sandbox.jobs import CLEAN_ENVIRONMENT, Program
-from toolcrib.ground.sandbox.walls import PROGRAMS, READ, WRITE, build_walls, has_network
+from toolcrib.ground.sandbox.jobs import CLEAN_ENVIRONMENT, Program, Walls
+from toolcrib.ground.sandbox.walls import READ, WRITE, has_network
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.pure.words import check_words, spell
+from toolcrib.runners.commands import CURES
 from toolcrib.runners.program import refuse_changed
 from toolcrib.runners.slots import ARGUMENTS, COMMAND, Slots
 
@@ -53,7 +54,7 @@ class Containers:
             refuse_changed(order.run.script)
         slots = Slots(order)
         variables = _variables(order, slots)
-        engine, runtime = self._engine(order)
+        engine = self._engine(order)
         name = f"toolcrib-{secrets.token_hex(8)}"
         argv = [*engine, "run", "--rm", "--name", name, *self._walls(order, engine[0])]
         for variable in variables:
@@ -66,8 +67,8 @@ class Containers:
         argv += spell(slots.unmentioned(), order.run.action)
         environment = {**CLEAN_ENVIRONMENT, **variables}
         check_words([*argv, *environment.values()], order.tool.name)
-        # The engine keeps the container in; it does not do its work from inside our walls.
-        walls = build_walls({PROGRAMS}, self._premises, runtime)
+        # The engine keeps the container in; it cannot do its work from inside our walls.
+        walls = Walls(open=True, programs=True)
         folder = order.run.folder
         removal = (*engine, "rm", "--force", name)
         return (
@@ -75,13 +76,17 @@ class Containers:
             Program(argv=removal, cwd=folder, walls=walls),
         )
 
-    def _engine(self, order: Order) -> tuple[tuple[str, ...], tuple[Path, ...]]:
+    def _engine(self, order: Order) -> tuple[str, ...]:
+        """The engine that the operator has installed: it runs without walls, so nothing near the tool may pass for it."""
         wanted = order.chain.config.get(ENGINE)
         if wanted is not None and wanted not in ENGINES:
             raise ToolError(Kind.VALIDATION, f"config.engine: write one of {', '.join(ENGINES)}")
-        there = (name for name in ENGINES if wanted in {None, name} and self._commands.has(name, order.run.folder))
-        found = self._commands.find(next(there, str(wanted or ENGINES[0])), order.run.folder)
-        return found.argv, found.runtime
+        for name in ENGINES if wanted is None else [str(wanted)]:
+            found = self._commands.installed(name)
+            if found is not None:
+                return found.argv
+        message = f"the command {str(wanted or ENGINES[0])!r} was not found; {CURES[ENGINES[0]]}"
+        raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)
 
     def _walls(self, order: Order, engine: str) -> list[str]:
         """Everything closed, and of files only what the tool declares."""

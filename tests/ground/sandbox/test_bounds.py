@@ -171,12 +171,17 @@ async def test_a_gigabyte_printed_costs_the_host_nothing(sandbox, run_bounded):
     assert ended.result == b'{"value": 1}'
 
 
-async def test_a_control_group_is_gone_with_its_call(run_python):
-    ended = await run_python("def main(): return open('/proc/self/cgroup').read()")
-    lines = json.loads(ended.result)["value"].splitlines()
-    groups = [line.split(":", 2) for line in lines if "/toolcrib-" in line]
+async def test_a_control_group_is_gone_with_its_launcher(sandbox, run_python):
+    groups = []
+    for _ in range(20):  # it is made beside the first calls
+        ended = await run_python("def main(): return open('/proc/self/cgroup').read()")
+        lines = json.loads(ended.result)["value"].splitlines()
+        groups = groups or [line.split(":", 2) for line in lines if "/toolcrib-" in line]
     if not groups:
         pytest.skip("no control group is to be had here")
+    for _, controllers, path in groups:
+        assert Path(f"/sys/fs/cgroup/{controllers}{path}/pids.max").read_text() == "4096\n"
+    sandbox.close()
     for _, controllers, path in groups:
         assert not Path(f"/sys/fs/cgroup/{controllers}{path}").exists()
         assert Path(f"/sys/fs/cgroup/{controllers}{path}").parent.is_dir()

@@ -148,9 +148,6 @@ def _hold_capabilities() -> None:
 
 def _layers(facts: dict[str, Any]) -> Iterator[str]:
     yield "hygiene"
-    with open("/proc/self/cgroup") as file:
-        if "/toolcrib-" in file.read():
-            yield "cgroup"
     if os.readlink("/proc/self/ns/mnt") != facts["mounts"]:
         yield "mounts"
     if os.readlink("/proc/self/ns/net") != facts["network"]:

@@ -8,7 +8,7 @@ import os
 import signal
 import struct
 
-from toolcrib.ground.sandbox import bounds, cgroup, landlock, namespaces, scratch, seccomp, system
+from toolcrib.ground.sandbox import bounds, landlock, namespaces, scratch, seccomp, system
 
 TYPE_CHECKING = False  # see system
 if TYPE_CHECKING:
@@ -33,15 +33,32 @@ class CannotEnclose(Exception):  # noqa: N818 - it says what cannot be done
     """The walls of this job cannot be raised here; the message says why."""
 
 
+class Room:
+    """The namespaces that a worker is in: whether it has mounts of its own, and whether another user namespace."""
+
+    __slots__ = ("has_mounts", "is_elsewhere")
+
+    def __init__(self, *, has_mounts: bool, is_elsewhere: bool) -> None:
+        self.has_mounts = has_mounts
+        self.is_elsewhere = is_elsewhere
+
+
+def enter(*, network: bool, ahead: bool = False) -> Room:
+    """Step into namespaces of one's own, as far as they are to be had; `ahead` of the job, the outside is still seen to change."""
+    users = os.stat("/proc/self/ns/user").st_ino if system.HAS_SUBREAPER else 0
+    has_mounts = namespaces.enter(network=network, ahead=ahead)
+    return Room(has_mounts=has_mounts, is_elsewhere=has_mounts and os.stat("/proc/self/ns/user").st_ino != users)
+
+
 class Enclosure:
     """The walls of one job. `furnish` makes the room, `shut` closes it; in between is the last look at the outside."""
 
-    def __init__(self, job: dict[str, Any], *, group: str, folder: str) -> None:
+    def __init__(self, job: dict[str, Any], *, folder: str, room: Room | None = None) -> None:
         self._walls: dict[str, Any] = job["walls"]
         self._required: list[str] = job.get("layers", [])
         self._is_program = "argv" in job
-        self._group = group
         self._folder = folder
+        self._room = room
         self._has_mounts = False
         self._is_elsewhere = False
         self.layers = ["hygiene"]
@@ -50,11 +67,10 @@ class Enclosure:
     def furnish(self) -> socket.socket | None:
         """Give the job its scratch folder, its view of the files, its limits and its network, whose door is returned."""
         walls = self._walls
-        if self._group:
-            cgroup.join(self._group)
-            self.layers.append("cgroup")
-        users = os.stat("/proc/self/ns/user").st_ino if system.HAS_SUBREAPER else 0
-        self._has_mounts = namespaces.enter(network=walls["network"])
+        if self._room is not None and self._room.has_mounts:
+            namespaces.settle()
+        room = self._room or enter(network=walls["network"])
+        self._has_mounts, self._is_elsewhere = room.has_mounts, room.is_elsewhere
         if self._has_mounts:
             self.layers.append("mounts")
             _arrange(walls)
@@ -63,7 +79,6 @@ class Enclosure:
             _refuse_exceptions(walls)
             self.scratch = self._folder
             scratch.make(self._folder)
-        self._is_elsewhere = self._has_mounts and os.stat("/proc/self/ns/user").st_ino != users
         bounds.limit(walls, is_program=self._is_program, count_processes=self._is_elsewhere)
         return self._open_network() if walls["network"] else None
 
@@ -202,6 +217,8 @@ def _is_in(path: str, folder: str) -> bool:
 
 def prepare() -> None:
     """Do in the launcher what would otherwise be done anew in every worker."""
+    if system.HAS_SUBREAPER:
+        system.look_up()
     if seccomp.is_known():
         seccomp.build_common(network=False, mounts=True, observed=False)
     landlock.version()

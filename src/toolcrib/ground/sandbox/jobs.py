@@ -39,7 +39,8 @@ class Walls:
     `read` and `write` are folders and files, with everything below them; writing does not include reading. What lies in
     them under `closed` is neither seen nor changed, under `fixed` it is not changed. `programs` lets it start programs out
     of what it may read. `network` gives it a network that leads to our proxy and nowhere else. `observe` takes note of
-    what it does and tries.
+    what it does and tries. `open` raises no walls at all, only environment, time and reaping hold: for the operator's own
+    container engine, which raises walls itself.
     """
 
     read: tuple[Path, ...] = ()
@@ -49,6 +50,7 @@ class Walls:
     programs: bool = False
     network: bool = False
     observe: bool = False
+    open: bool = False
     memory_bytes: int = 1024 * MEGABYTE
     processes: int = 64
     disk_bytes: int = 256 * MEGABYTE

@@ -9,30 +9,45 @@ import signal
 import socket
 import sys
 
-from toolcrib.ground.sandbox import enclosure, system
+from toolcrib.ground.sandbox import cgroup, enclosure, system
+from toolcrib.ground.sandbox.ahead import Spare, receive
 from toolcrib.ground.sandbox.family import Family
 from toolcrib.ground.sandbox.preload import ORDER_BYTES, preload
-from toolcrib.ground.sandbox.supervisor import Descriptors, supervise, tell
+from toolcrib.ground.sandbox.supervisor import supervise, tell
 from toolcrib.ground.sandbox.system import Events
 from toolcrib.ground.sandbox.worker import work
 
 TYPE_CHECKING = False  # see system
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import NoReturn
 
-_DESCRIPTORS = 5
+    from toolcrib.ground.sandbox.supervisor import Descriptors, Task
+
 _END_SECONDS = 2.5
 _STRAY_SECONDS = 0.01
+_PAUSE_SECONDS = 0.003
 
 
 def main(control: int, host: int) -> NoReturn:
     """Serve the host until it goes away. Forked processes come out of `serve` and `supervise` and go on from there."""
     _harden()
-    launcher = os.getpid()
+    _confine()
     watch = _watch_process(host)
-    descriptors = _serve(socket.socket(fileno=control), host, watch)
-    task = supervise(descriptors, launcher=launcher, host=watch)
-    work(task)
+    become = _serve(socket.socket(fileno=control), host, watch)
+    work(become(watch))
+
+
+def _confine() -> None:
+    """Have the number of all processes of all calls limited; a process aside does it, because it can take a while."""
+    if os.getuid() != 0:
+        return  # others are counted by their user
+    launcher = os.getpid()
+    if os.fork() == 0:
+        try:
+            cgroup.confine(launcher)
+        finally:
+            os._exit(0)
 
 
 def _harden() -> None:
@@ -56,46 +71,50 @@ def _watch_process(process: int) -> int | None:
         return None
 
 
-def _serve(control: socket.socket, host: int, watch: int | None) -> Descriptors:
-    """Fork a supervisor for every call; like fork, this returns in the supervisors alone."""
+def _serve(control: socket.socket, host: int, watch: int | None) -> Callable[[int | None], Task]:
+    """Have a supervisor for every call; like fork, this returns in the supervisors alone, with what makes them one."""
+    launcher = os.getpid()
     events = Events()
     family = Family(events)
     supervisors: set[int] = set()
+    spare = Spare(launcher)
     watched = [control.fileno()] if watch is None else [control.fileno(), watch]
-    strays = False
+    strays, pause = False, None
     while True:
-        ready, signals = events.wait(watched, _STRAY_SECONDS if strays else None)
-        strays = _look_after(family, supervisors, strays=strays)
+        ready, signals = events.wait(watched, _STRAY_SECONDS if strays else pause)
+        strays = _look_after(family, supervisors, spare, strays=strays)
         if watch in ready or signal.SIGTERM in signals or os.getppid() != host:
-            _end(family, supervisors)
+            _end(family, supervisors, spare)
         if control.fileno() not in ready:
+            # In a pause, and not beside a call that it would hold up: the next one finds a process ready.
+            if not signals and not supervisors and spare.make():
+                events.close()
+                control.close()
+                return spare.become
+            pause = None if supervisors or spare.is_there else _PAUSE_SECONDS
             continue
-        wish, descriptors = _receive(control)
+        wish, descriptors = receive(control, ORDER_BYTES)
         if not wish:
-            _end(family, supervisors)
+            _end(family, supervisors, spare)
         if descriptors is None:
             continue
-        preload(wish)
-        supervisor = _fork_supervisor(descriptors)
-        if supervisor == 0:
+        if preload(wish):
+            spare.dismiss()
+        if _hand_out(descriptors, spare, supervisors):
             events.close()
             control.close()
-            return descriptors
-        if supervisor is not None:
-            supervisors.add(supervisor)
+            return lambda host: supervise(descriptors, launcher=launcher, host=host)
 
 
-def _receive(control: socket.socket) -> tuple[bytes, Descriptors | None]:
-    """The next wish of the host, empty when it has gone; without descriptors if they did not all arrive."""
-    try:
-        wish, descriptors, _, _ = socket.recv_fds(control, ORDER_BYTES, _DESCRIPTORS)
-    except ConnectionError:
-        return b"", None
-    if len(descriptors) == _DESCRIPTORS:
-        return wish, Descriptors(*descriptors)
-    for descriptor in descriptors:
-        os.close(descriptor)
-    return wish, None
+def _hand_out(descriptors: Descriptors, spare: Spare, supervisors: set[int]) -> bool:
+    """Let a supervisor have the call, one that waits or a new one; like fork, True in the new one alone."""
+    if spare.take(descriptors):
+        supervisors.add(spare.process)
+        return False
+    supervisor = _fork_supervisor(descriptors)
+    if supervisor:
+        supervisors.add(supervisor)
+    return supervisor == 0
 
 
 def _fork_supervisor(descriptors: Descriptors) -> int | None:
@@ -109,18 +128,20 @@ def _fork_supervisor(descriptors: Descriptors) -> int | None:
     return supervisor
 
 
-def _look_after(family: Family, supervisors: set[int], *, strays: bool) -> bool:
+def _look_after(family: Family, supervisors: set[int], spare: Spare, *, strays: bool) -> bool:
     """Bury supervisors; whether one left processes behind, because it was killed, that are not yet gone."""
     family.reap()
     strays = strays or any(status != 0 for status in family.statuses.values())
     supervisors.difference_update(family.statuses)
     family.statuses.clear()
-    return strays and system.HAS_SUBREAPER and family.kill_strays(supervisors)
+    return strays and system.HAS_SUBREAPER and family.kill_strays({*supervisors, spare.process})
 
 
-def _end(family: Family, supervisors: set[int]) -> NoReturn:
+def _end(family: Family, supervisors: set[int], spare: Spare) -> NoReturn:
     """Let the supervisors end their calls, then make sure."""
+    spare.dismiss()
     system.send_signal(supervisors, signal.SIGTERM)
     if not family.wait(_END_SECONDS) and system.HAS_SUBREAPER:
         family.press(signal.SIGKILL, _END_SECONDS)
+    cgroup.leave()
     os._exit(0)

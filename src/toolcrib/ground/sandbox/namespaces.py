@@ -12,7 +12,7 @@ from toolcrib.ground.sandbox import system
 _NEW_MOUNTS, _NEW_USER, _NEW_NETWORK = 0x00020000, 0x10000000, 0x40000000
 
 _NO_SETUID, _NO_DEVICES = 2, 4
-_BIND, _RECURSIVE, _PRIVATE = 4096, 16384, 1 << 18
+_BIND, _RECURSIVE, _PRIVATE, _FOLLOWING = 4096, 16384, 1 << 18, 1 << 19
 
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
 _HERE = -100
@@ -30,17 +30,25 @@ _UP = 1
 _BACKLOG = 128
 
 
-def enter(*, network: bool) -> bool:
-    """Step into new namespaces; False, with nothing changed that a job could notice, if that is not to be had."""
+def enter(*, network: bool, ahead: bool = False) -> bool:
+    """Step into new namespaces; False, with nothing changed that a job could notice, if that is not to be had.
+
+    `ahead` of a job, which may be long before it, what is mounted and unmounted outside still shows inside, until `settle`.
+    """
     if not system.HAS_SUBREAPER or not os.path.isdir(SHARED_MEMORY):
         return False
     if not _unshare(_NEW_MOUNTS | (_NEW_NETWORK if network else 0)):
         return False
     try:
-        _mount(None, "/", None, _RECURSIVE | _PRIVATE)
+        _mount(None, "/", None, _RECURSIVE | (_FOLLOWING if ahead else _PRIVATE))
     except PermissionError:
         return False
     return True
+
+
+def settle() -> None:
+    """Let nothing from outside show any more that was not there until now."""
+    _mount(None, "/", None, _RECURSIVE | _PRIVATE)
 
 
 def _unshare(wanted: int) -> bool:

@@ -49,11 +49,11 @@ def is_harmless(name: str) -> bool:
     return parts[0] in sys.stdlib_module_names - _EFFECTS and not {"test", "tests"} & set(parts)
 
 
-def preload(order: bytes) -> None:
-    """Import what the order names and nobody has asked for before."""
+def preload(order: bytes) -> bool:
+    """Import what the order names and nobody has asked for before; whether there was any."""
     names = [name for name in order[1:].decode("ascii", "replace").split() if name not in _tried]
     if not names or len(_tried) >= MAX_TRIED:
-        return
+        return False
     before = set(sys.modules)
     for name in names[:MAX_NAMES]:
         _tried.add(name)
@@ -61,6 +61,7 @@ def preload(order: bytes) -> None:
             _import(name)
     _loaded.update(module.partition(".")[0] for module in sys.modules.keys() - before)
     gc.freeze()
+    return True
 
 
 def _import(name: str) -> None:

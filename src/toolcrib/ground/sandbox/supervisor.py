@@ -8,7 +8,7 @@ import signal
 import time
 
 from toolcrib.ground.channel import Frames, frame
-from toolcrib.ground.sandbox import bounds, cgroup, scratch, system
+from toolcrib.ground.sandbox import bounds, scratch, system
 from toolcrib.ground.sandbox.family import Family
 from toolcrib.ground.sandbox.placeholders import Placeholders
 from toolcrib.ground.sandbox.system import Events
@@ -17,6 +17,8 @@ TYPE_CHECKING = False  # see system
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
+    from toolcrib.ground.sandbox.ahead import Ahead
+    from toolcrib.ground.sandbox.enclosure import Room
     from toolcrib.ground.sandbox.observer import Observer
 
 
@@ -32,6 +34,10 @@ class Descriptors:
         self.result = result
         self.channel = channel
 
+    def all(self) -> list[int]:
+        """All of them, in the order of the constructor."""
+        return [self.socket, self.stdout, self.stderr, self.result, self.channel]
+
     def close(self) -> None:
         """Let go of all of them."""
         self.leave()
@@ -46,27 +52,21 @@ class Descriptors:
 class Task:
     """What the worker has to do; `job` is described in `jobs`.
 
-    `group` is the control group that is there for it, if any, `folder` where it has to make a scratch folder on disk if it
-    cannot have one in memory, `observer` whoever takes note of what it does.
+    `folder` is where it has to make a scratch folder on disk if it cannot have one in memory, `room` the namespaces that it
+    is in already, `observer` whoever takes note of what it does.
     """
 
-    __slots__ = ("_placeholders", "code", "descriptors", "folder", "group", "job", "observer")
+    __slots__ = ("code", "descriptors", "folder", "job", "observer", "room")
 
-    def __init__(self, job: dict[str, Any], code: bytes, descriptors: Descriptors) -> None:
+    def __init__(
+        self, job: dict[str, Any], code: bytes, descriptors: Descriptors, *, folder: str, room: Room | None = None
+    ) -> None:
         self.job = job
         self.code = code
         self.descriptors = descriptors
-        self.group = cgroup.make(job["walls"]["processes"] * bounds.TASKS_PER_PROCESS)
-        self.folder = scratch.name()
-        self._placeholders = Placeholders(job["walls"])
+        self.folder = folder
+        self.room = room
         self.observer = _observer(job) if job["walls"]["observe"] else None
-
-    def tidy_up(self) -> None:
-        """Remove what was made for the worker; nothing of it may be running."""
-        if self.group:
-            cgroup.remove(self.group)
-        self._placeholders.remove()
-        scratch.remove(self.folder)
 
 
 def _observer(job: dict[str, Any]) -> Observer:
@@ -78,10 +78,13 @@ def _observer(job: dict[str, Any]) -> Observer:
     return Observer(job["walls"], is_program="argv" in job)
 
 
-def supervise(descriptors: Descriptors, *, launcher: int, host: int | None) -> Task:
-    """Fork the worker and stay until nothing of the call is left; like fork, this returns in the worker alone."""
+def supervise(descriptors: Descriptors, *, launcher: int, host: int | None, ahead: Ahead | None = None) -> Task:
+    """Fork the worker and stay until nothing of the call is left; like fork, this returns in the worker alone.
+
+    `ahead` is a worker that was forked already.
+    """
     try:
-        task = _start(descriptors, launcher=launcher, host=host)
+        task = _start(descriptors, launcher, host, ahead)
     except Exception as problem:  # noqa: BLE001 - the main function of a child: the host must hear of any failure
         tell(descriptors.socket, {"failed": f"{type(problem).__name__}: {problem}"})
         os._exit(1)
@@ -98,21 +101,23 @@ def tell(socket: int, message: dict[str, object]) -> None:
         return
 
 
-def _start(descriptors: Descriptors, *, launcher: int, host: int | None) -> Task:
+def _start(descriptors: Descriptors, launcher: int, host: int | None, ahead: Ahead | None) -> Task:
     system.prctl(system.CHILD_SUBREAPER, 1)
     system.prctl(system.PDEATHSIG, signal.SIGTERM)
     events = Events()
     if os.getppid() != launcher:  # it went before its end could have been signalled to us
         os._exit(1)
-    task = Task(*_read_job(descriptors.socket), descriptors)
+    job, code = _read_job(descriptors.socket)
+    placeholders = Placeholders(job["walls"])
+    task = Task(job, code, descriptors, folder=scratch.name())
     tell(descriptors.socket, {"started": os.getpid()})
-    worker = system.fork()
+    worker = ahead.process if ahead is not None and ahead.give(task) else system.fork()
     if worker != 0:
         descriptors.leave()
         if task.observer is not None:
             task.observer.oversight.begin()
         watched = [descriptors.socket] if host is None else [descriptors.socket, host]
-        _watch(worker, events, watched, task)
+        _watch(worker, events, watched, task, placeholders)
     events.close()
     return task
 
@@ -129,7 +134,7 @@ def _read_job(socket: int) -> tuple[dict[str, Any], bytes]:
     return json.loads(parts[0]), parts[1]
 
 
-def _watch(worker: int, events: Events, watched: list[int], task: Task) -> NoReturn:
+def _watch(worker: int, events: Events, watched: list[int], task: Task, placeholders: Placeholders) -> NoReturn:
     """Wait for the worker, a limit or the host, end whatever is left, and report."""
     family = Family(events)
     meter = bounds.Meter(task.job["walls"], task.folder)
@@ -148,7 +153,8 @@ def _watch(worker: int, events: Events, watched: list[int], task: Task) -> NoRet
         if meter.is_due():
             exceeded = meter.exceeded()
     gone = family.end(worker, at_once=bool(exceeded))
-    task.tidy_up()
+    placeholders.remove()
+    scratch.remove(task.folder)
     report = _report(family, worker, timed_out=timed_out, gone=gone)
     effects = [] if task.observer is None else task.observer.report()
     tell(watched[0], {**report, "exceeded": exceeded or report["exceeded"], "effects": effects})

@@ -44,6 +44,25 @@ def invoke(function: str, *arguments: int | bytes | None) -> int:
     return result
 
 
+def look_up() -> None:
+    """Look up, in the launcher, the functions that every worker will call, so that none has to do it again."""
+    number, text, nothing = int, bytes, type(None)
+    for name, kinds in (
+        ("prctl", (number, signal.Signals, number, number, number)),
+        ("prctl", (number, number, text, number, number)),
+        ("unshare", (number,)),
+        ("mount", (nothing, text, nothing, number, nothing)),
+        ("mount", (text, text, nothing, number, nothing)),
+        ("mount", (text, text, text, number, text)),
+        ("capset", (text, text)),
+        ("syscall", (number, number, number)),
+        ("syscall", (number, text, number, number)),
+        ("syscall", (number, number, number, text, number)),
+        ("syscall", (number, number, text, number, text, number)),
+    ):
+        _function(name, kinds)
+
+
 @functools.cache
 def _function(name: str, kinds: tuple[type, ...]) -> Callable[..., int]:
     import ctypes

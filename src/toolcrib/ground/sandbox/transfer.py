@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _READ_BYTES = 65536
+REPORTED = "gone"
 _CLOSED_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 _INTEGER = struct.Struct("i")
 
@@ -126,7 +127,8 @@ class Supervised:
         if isinstance(supervisor, int):
             self._supervisor = supervisor
             _settle(self.begun)
-        if not data:
+        # With its report a supervisor has said everything; its own end need not be waited for.
+        if not data or REPORTED in self.facts:
             self._loop.remove_reader(self._ours)
             _settle(self.begun)
             _settle(self.ended)

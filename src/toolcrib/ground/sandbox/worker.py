@@ -82,8 +82,10 @@ def _step_out(descriptors: Descriptors, *, channel: bool, way_out: int | None) -
 def _raise_walls(task: Task, way_out: int | None) -> Start | None:
     """Close the job in; the start of its program, if it is one."""
     job, descriptors = task.job, task.descriptors
+    if job["walls"]["open"]:
+        return _start_openly(job, descriptors)
     programs: bool = job["walls"]["programs"]
-    enclosure = Enclosure(job, group=task.group, folder=task.folder)
+    enclosure = Enclosure(job, folder=task.folder, room=task.room)
     listener = enclosure.furnish()
     if listener is not None:
         _hand_over(listener, descriptors.socket)
@@ -97,6 +99,15 @@ def _raise_walls(task: Task, way_out: int | None) -> Start | None:
     starts = programs if start is None or start.once is None else start.once
     enclosure.shut(starts, executable=programs or start is not None, way_out=way_out)
     return start
+
+
+def _start_openly(job: dict[str, Any], descriptors: Descriptors) -> Start:
+    """The start of a program of the operator's own, which has to reach what no tool may."""
+    try:
+        os.chdir(job["cwd"])
+        return Start(job["argv"], job["environment"], only=False)
+    except (OSError, ValueError) as problem:
+        _cannot_start(descriptors.result, problem)
 
 
 def _environment(job: dict[str, Any], scratch: str, channel: int) -> dict[str, str]:
