@@ -15,7 +15,7 @@ from toolcrib.ground.settings import HOST_PROGRAM, Settings, load_settings
 from toolcrib.model.call import Call, wish
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.session import Session
-from toolcrib.model.tool import Function
+from toolcrib.model.tool import Function, Script
 from toolcrib.pipeline import Pipeline, Policy
 from toolcrib.pipeline.alone import refuse_inside_a_loop, run_alone
 from toolcrib.pipeline.confirmation import Confirmations
@@ -193,6 +193,12 @@ class Crib:
     def read_result(self, handle: str, *, caller: str | None = None, offset: int = 0, length: int = 100_000) -> Piece:
         """A piece of a value that was too large to be handed over at once."""
         return self._kept.read(handle, self.caller if caller is None else caller, offset=offset, length=length)
+
+    def get_ready(self, name: str) -> None:
+        """Start ahead what a call of the tool will need, while the caller still has other things to do."""
+        entry = self._catalog.find(name)
+        if entry is not None and entry.tool.kind == Script.kind:
+            self._parts.sandbox.start()
 
     def sink(
         self, name: str, arguments: Mapping[str, object] | None = None, /, **more: object

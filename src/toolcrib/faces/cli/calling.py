@@ -61,6 +61,7 @@ def perform(line: Line, words: Sequence[str], opened: Callable[[frozenset[str]],
     grants = line.all(GRANT.name)
     with opened(grants) as crib:
         call = make_call(crib, line, words)
+        crib.get_ready(call.name)
         result = _attempt(crib, line, call)
         missing = _missing_capabilities(crib, call, result)
     if not missing or not agrees(f"{call.name} wants {', '.join(missing)}, which is not granted. Grant it once?"):

@@ -146,6 +146,12 @@ class Sandbox:
             with self._launchers.use(_OWN if interpreter is None else interpreter.program) as seat:
                 return await self._run(seat, _order_for(job), message, until, limits, talk, proxy)
 
+    def start(self) -> None:
+        """Start the launcher of Toolcrib's own interpreter ahead of the first job, which waits for it otherwise."""
+        # Whatever keeps it from starting, the job will say.
+        with contextlib.suppress(ToolError), self._launchers.use(_OWN) as seat:
+            seat.running()
+
     def close(self) -> None:
         """End the launchers and every job under them; waits for that, a few seconds at the most."""
         self._launchers.close()

@@ -93,7 +93,7 @@ class PythonFile:
 Job = Program | PythonFile
 
 
-@dataclass(frozen=True, order=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Effect:
     """One thing that a job did or tried: `act` is read, write, connect or start, `what` a path, an address or a program."""
 

@@ -32,22 +32,9 @@ _PAUSE_SECONDS = 0.003
 def main(control: int, host: int) -> NoReturn:
     """Serve the host until it goes away. Forked processes come out of `serve` and `supervise` and go on from there."""
     _harden()
-    _confine()
     watch = _watch_process(host)
     become = _serve(socket.socket(fileno=control), host, watch)
     work(become(watch))
-
-
-def _confine() -> None:
-    """Have the number of all processes of all calls limited; a process aside does it, because it can take a while."""
-    if os.getuid() != 0:
-        return  # others are counted by their user
-    launcher = os.getpid()
-    if os.fork() == 0:
-        try:
-            cgroup.confine(launcher)
-        finally:
-            os._exit(0)
 
 
 def _harden() -> None:

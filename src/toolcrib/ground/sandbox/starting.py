@@ -6,9 +6,11 @@ import errno
 import os
 import socket
 import subprocess
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolcrib.ground.sandbox import cgroup
 from toolcrib.ground.sandbox.preload import ORDER_BYTES, ORDERS
 
 if TYPE_CHECKING:
@@ -55,6 +57,7 @@ class LauncherProcess:
             raise
         finally:
             theirs.close()
+        self._confining = self._confine()
 
     @property
     def is_ours(self) -> bool:
@@ -80,12 +83,25 @@ class LauncherProcess:
             raise ConnectionError(str(problem)) from problem
         return True
 
+    def _confine(self) -> threading.Thread | None:
+        """Have its processes counted by the kernel, beside its start; those of a user other than root are counted anyway."""
+        if os.geteuid() != 0:
+            return None
+        thread = threading.Thread(target=cgroup.confine, args=(self._process.pid,), daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # no thread to be had: what each call uses is measured all the same
+            return None
+        return thread
+
     def kill(self) -> None:
         """End it at once; its supervisors end their calls."""
         self._process.kill()
 
     def close(self) -> None:
         """End it and every call under it, and wait for that."""
+        if self._confining is not None and self.is_ours:
+            self._confining.join(_END_SECONDS)  # it leaves the group when it ends
         self._control.close()
         if not self.is_ours:
             self._process.returncode = 0  # it is the child of another process, which waits for it

@@ -1,0 +1,105 @@
+"""Processes that are forked before they are needed serve the next call, and no call depends on them."""
+
+import asyncio
+import json
+import os
+import signal
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from toolcrib.ground.sandbox import system
+from toolcrib.ground.sandbox.jobs import PythonFile
+
+WHO = "import os\ndef main(): return [os.getpid(), os.getppid()]"
+
+pytestmark = pytest.mark.skipif(not system.HAS_SUBREAPER, reason="nothing is forked ahead here")
+
+
+def children_of(process: int) -> list[int]:
+    return sorted(system.children_by_parent().get(process, []))
+
+
+async def waiting(sandbox) -> tuple[int, int]:
+    """The supervisor that waits for a call, and its worker."""
+    until = time.monotonic() + 10
+    while time.monotonic() < until:
+        for supervisor in children_of(sandbox._launcher.pid):
+            workers = children_of(supervisor)
+            if len(workers) == 1 and not children_of(workers[0]):
+                return workers[0], supervisor
+        await asyncio.sleep(0.005)
+    raise AssertionError("nobody waits")
+
+
+async def run(sandbox, make_job, code=WHO, **more):
+    job = replace(make_job(code), **more)
+    return await sandbox.run(job, deadline=time.monotonic() + 20)
+
+
+@pytest.fixture
+def make_job(tmp_path, walls):
+    def make(code):
+        return PythonFile(path=tmp_path / "x.py", code=code.encode(), entry="main", arguments={}, walls=walls)
+
+    return make
+
+
+@pytest.fixture
+async def ready(sandbox, make_job):
+    """A sandbox that has run a job and has had a pause since."""
+    await run(sandbox, make_job)
+    return await waiting(sandbox)
+
+
+async def test_the_next_job_runs_in_the_process_that_waited_for_it(sandbox, make_job, ready):
+    ended = await run(sandbox, make_job)
+    assert json.loads(ended.result)["value"] == list(ready)
+    assert await waiting(sandbox) != ready
+
+
+@pytest.mark.parametrize("which", [0, 1])
+async def test_one_that_was_killed_while_it_waited_costs_no_call(sandbox, make_job, ready, which, eventually):
+    os.kill(ready[which], signal.SIGKILL)
+    await eventually(
+        lambda: ready[which] not in system.descendants_of([sandbox._launcher.pid], system.children_by_parent())
+    )
+    for _ in range(3):
+        ended = await run(sandbox, make_job)
+        assert json.loads(ended.result)["value"] != list(ready)
+    assert not Path(f"/proc/{ready[0]}").exists()
+
+
+async def test_modules_that_nobody_had_asked_for_are_there_in_the_very_next_job(sandbox, make_job, ready):
+    code = "import sys\ndef main(): return 'colorsys' in sys.modules"
+    ended = await run(sandbox, make_job, code, imports=("colorsys",))
+    assert json.loads(ended.result)["value"] is True
+    assert not Path(f"/proc/{ready[1]}").exists()
+
+
+async def test_an_observed_job_gets_a_worker_of_its_own(sandbox, make_job, ready):
+    job = make_job(WHO)
+    ended = await run(sandbox, make_job, walls=replace(job.walls, observe=True))
+    worker, supervisor = json.loads(ended.result)["value"]
+    assert supervisor == ready[1]
+    assert worker != ready[0]
+    assert not Path(f"/proc/{ready[0]}").exists()
+
+
+async def test_nobody_waits_any_more_when_the_sandbox_is_closed(sandbox, ready):
+    await asyncio.to_thread(sandbox.close)
+    assert not any(Path(f"/proc/{process}").exists() for process in ready)
+
+
+async def test_nobody_waits_any_more_when_the_launcher_was_killed(sandbox, ready, eventually):
+    os.kill(sandbox._launcher.pid, signal.SIGKILL)
+    await eventually(lambda: not any(Path(f"/proc/{process}").exists() for process in ready))
+
+
+async def test_a_job_that_is_too_long_for_one_write_arrives_whole(sandbox, make_job, ready):
+    words = ["x" * 1000] * 1000
+    job = replace(make_job("def main(words): return sum(map(len, words))"), arguments={"words": words})
+    ended = await sandbox.run(job, deadline=time.monotonic() + 20)
+    assert json.loads(ended.result)["value"] == 1_000_000
