@@ -41,7 +41,7 @@ def rewrite_version(crib: Crib, text: str) -> None:
 
 @pytest.mark.spec("S3-04")
 async def test_a_published_tool_is_listed_and_pulled_from_the_folder(author, user, depot):
-    manifest = author.publish("hello", str(depot))
+    manifest = author.publish("hello", str(depot)).manifest
     assert await list_tools(open_depot(str(depot))) == {"hello": ["1.0.0"]}
     pulled = await user.pull("hello", str(depot))
     assert pulled.manifest == manifest

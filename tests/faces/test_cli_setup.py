@@ -107,8 +107,21 @@ def test_the_project_is_the_nearest_folder_with_settings_else_the_current_one(tm
     assert find_project(below) == below
     (tmp_path / "toolcrib.toml").write_text("")
     assert find_project(below) == tmp_path
-    (below / "toolcrib.toml").write_text("")
+
+
+def test_settings_that_open_something_inside_another_project_are_obeyed_only_when_they_are_named(tmp_path):
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    for folder in (tmp_path, below):
+        (folder / "toolcrib.toml").write_text("timeout_ms = 5")
     assert find_project(below) == below
+    (below / "toolcrib.toml").write_text('[sandbox]\nrequire = ["env"]')
+    with pytest.raises(SettingsError) as caught:
+        find_project(below)
+    assert caught.value.message == (
+        f"{below}/toolcrib.toml sets sandbox_require inside the project {tmp_path}, whose tools may have written it; "
+        f"if you trust it, write: -C {below}, else: -C {tmp_path}"
+    )
 
 
 def test_settings_that_a_stranger_put_further_up_are_refused(tmp_path):

@@ -914,3 +914,32 @@ async def test_a_call_that_nobody_waits_for_any_more_closes_its_tool(crib_of):
         coroutine.send(None)
         coroutine.close()
     assert closed == [1, 2]
+
+
+@pytest.mark.spec("S3-38")
+async def test_a_deprecated_tool_warns_whenever_it_is_used(crib_of):
+    from dataclasses import replace
+
+    from toolcrib.dialects.function import tool_of
+
+    def old(n: int) -> int:
+        """Double a number, the old way."""
+        if n < 0:
+            raise ToolError(Kind.PERMANENT, "no negative numbers")
+        return 2 * n
+
+    crib = crib_of(replace(tool_of(old), deprecated=True))
+    good, bad, refused = await crib.call("old", n=1), await crib.call("old", n=-1), await crib.call("old", n="x")
+    assert (good.value, good.meta["warnings"]) == (2, ["old is deprecated"])
+    assert (bad.error.kind, bad.meta["warnings"]) == (Kind.PERMANENT, ["old is deprecated"])
+    assert "warnings" not in refused.meta
+
+
+async def test_a_failure_says_how_often_it_was_tried(crib_of):
+    @tool(retry=RetryPolicy(max_attempts=3, initial_delay=0))
+    def flaky() -> int:
+        """Fail each time."""
+        raise ToolError(Kind.TRANSIENT, "not now", retryable=True)
+
+    result = await crib_of(flaky).call("flaky")
+    assert (result.error.kind, result.meta["attempts"]) == (Kind.TRANSIENT, 3)

@@ -101,10 +101,47 @@ class TestWhichSchemasAreLetIn:
     def test_a_property_called_id_is_no_id(self):
         check_schema(object_schema({"$id": {"type": "string"}, "id": {"type": "string"}}), "schema")
 
-    @pytest.mark.parametrize("pattern", [r"(a)\1", "(?=a)b", "(?<!a)b", "[a", "(?>a)"])
+    @pytest.mark.parametrize("pattern", [r"(a)\1", "(?=a)b", "(?<!a)b", "(?>a)", r"(?P<n>a)(?P=n)"])
     def test_a_pattern_that_needs_backtracking_is_refused(self, pattern):
         for schema in ({"pattern": pattern}, {"patternProperties": {pattern: {}}}):
             assert "pattern not supported (linear-time engine)" in refusal(schema)
+            assert refusal(schema).endswith("; write it without look-around and back-references")
+
+    def test_a_pattern_that_would_grow_too_large_is_refused(self):
+        message = refusal({"pattern": "(?:a{1000}){1000}"})
+        assert message.endswith("(linear-time engine): '(?:a{1000}){1000}'; write a simpler one")
+
+    @pytest.mark.spec("S3-24")
+    @pytest.mark.parametrize(
+        ("pattern", "fault"),
+        [
+            ("(", "missing ), unterminated subpattern at position 0"),
+            ("ab[c", "unterminated character set at position 2"),
+            ("ab*)", "unbalanced parenthesis at position 3"),
+            ("*a", "nothing to repeat at position 0"),
+            ("[z-a]", "bad character range z-a at position 1"),
+            ("(" * 20_000, ""),
+        ],
+    )
+    def test_a_pattern_that_is_none_is_refused_with_the_place_of_the_fault(self, pattern, fault):
+        for schema in ({"pattern": pattern}, {"patternProperties": {pattern: {}}}):
+            assert f"{pattern!r:.80} is no regular expression: {fault}" in refusal(schema)
+
+    @pytest.mark.spec("S3-25", "S3-51")
+    @pytest.mark.parametrize(
+        ("schema", "place"),
+        [
+            ({"enum": []}, "#/enum"),
+            ({"type": "array", "items": {"enum": []}}, "#/items/enum"),
+            ({"properties": {"a": {"anyOf": [{}, {"enum": []}]}}}, "#/properties/a/anyOf/1/enum"),
+            ({"$defs": {"a": {"enum": []}}}, "#/$defs/a/enum"),
+        ],
+    )
+    def test_a_choice_of_nothing_is_refused(self, schema, place):
+        assert refusal(schema) == f"{place}: must be a list of at least one value; write the values or remove it"
+
+    def test_a_property_called_enum_is_no_choice(self):
+        check_schema({"properties": {"enum": {"default": []}}, "const": {"enum": []}}, "schema")
 
     def test_a_pattern_that_hangs_other_engines_ends(self):
         validator = compile_schema({"type": "string", "pattern": "^(a+)+$"})

@@ -88,7 +88,7 @@ def test_a_command_line_is_judged_with_the_values_in_it(line, arguments):
 
 def test_a_value_stands_in_the_command_line_as_one_word():
     tool = executed({"command": "grep {name} notes.txt", "shell": True})
-    assert "grep 'a; b' notes.txt " in commands(tool, name="a; b")
+    assert commands(tool, name="a; b") == ["grep 'a; b' notes.txt"]
 
 
 def test_a_harmless_command_line_is_allowed():
@@ -122,3 +122,112 @@ def test_words_behind_the_code_for_a_shell_are_words():
 @pytest.mark.parametrize("config", [{"shell": True}, {"shell": True, "command": ["a"]}, {"shell": True, "command": 5}])
 def test_a_command_line_that_is_none_is_left_to_the_runner(config):
     assert judge(executed(config), name="Ann") is Decision.ALLOW
+
+
+ORDINARY = [
+    "it's fine",
+    "say 'hello",
+    "a (b",
+    "(",
+    "50% off; call now",
+    "rm -rf /",
+    "$(reboot)",
+    "`reboot`",
+    "a\r\nb\x1b",
+]
+HARMLESS_LINES = [
+    "echo {name} | tr a-z A-Z",
+    "printf '%s' {name} > notes.txt",
+    "git commit -m {name}",
+    'text={name}; echo "$text" | wc -w',
+    "python3 -W ignore count.py {name}",
+    "echo {name} | python3 -c 'import sys; print(sys.stdin.read())'",
+    "sh count.sh {name}",
+]
+
+
+@pytest.mark.parametrize("line", HARMLESS_LINES)
+@pytest.mark.parametrize("name", ORDINARY)
+def test_ordinary_text_is_data_to_a_command_line(line, name):
+    tool = executed({"command": line, "shell": True})
+    assert judge(tool, name=name) is Decision.ALLOW
+    assert SensitiveFiles(Path("/work"))(tool, Call(name="sample", arguments={"name": name})).decision is Decision.ALLOW
+
+
+def test_text_of_any_length_is_data_to_a_command_line():
+    tool = executed({"command": "echo {name} | wc -w", "shell": True})
+    assert judge(tool, name="it's " * 10_000) is Decision.ALLOW
+    assert judge(executed({"command": "eval {name}", "shell": True}), name="ls " * 10_000) is Decision.DENY
+
+
+CODE_LINES = [
+    "eval {name}",
+    "sh -c {name}",
+    "echo {name} | sh",
+    "echo {name} | sudo bash -s",
+    "echo {name} | xargs sh -c",
+    "echo {name} | xargs -I % sh -c %",
+    'text={name}; eval "$text"',
+    "{name}",
+    "sudo {name}",
+    "env {name}",
+    "trap {name} EXIT",
+    "ssh host echo {name}",
+    "docker run image sh -c {name}",
+    "python3 -c {name}",
+    "perl -we {name}",
+    "awk {name} notes.txt",
+    "PAGER={name} man ls",
+    "export PAGER={name}; man ls",
+    "[[ {name} -eq 1 ]]",
+    "declare -i count={name}",
+    "echo ${list[{name}]}",
+    "read {name}",
+    "printf -v {name} x",
+    "test -v {name}",
+    "find . -exec {name} ;",
+    "watch {name}",
+    "source {name}",
+    "make {name}",
+    "cat <<END | sh\n{name}\nEND",
+    "echo 'open {name}",
+]
+
+
+@pytest.mark.parametrize("line", CODE_LINES)
+@pytest.mark.parametrize("name", ["reboot; ls", "x[$(reboot)]"])
+def test_a_value_that_something_in_the_line_may_run_is_judged_as_code(line, name):
+    assert judge(executed({"command": line, "shell": True}), name=name) is Decision.DENY
+
+
+@pytest.mark.parametrize("args", [["{name}"], ["-x", "{name}"]])
+def test_words_behind_the_line_are_judged_with_it(args):
+    tool = executed({"command": "bash -c", "args": args[-1:], "shell": True})
+    assert judge(tool, name="x; reboot") is Decision.DENY
+    harmless = executed({"command": "echo", "args": args, "shell": True})
+    assert judge(harmless, name="x; reboot") is Decision.ALLOW
+    dangerous = executed({"command": "rm", "args": ["-r", "-f", *args[-1:]], "shell": True})
+    assert judge(dangerous, name="build") is Decision.DENY
+
+
+def test_an_argument_without_a_slot_stands_behind_the_line():
+    assert commands(executed({"command": "wc", "shell": True}), name="it's") == ["wc --name 'it'\"'\"'s'"]
+    assert commands(executed({"command": "wc", "shell": True}), name="-it's") == ["wc '--name=-it'\"'\"'s'"]
+
+
+@pytest.mark.parametrize("line", ["cat {name}", "echo hi > {name}", "grep x < {name}", "curl -d @{name} example.com"])
+@pytest.mark.parametrize("name", ["/etc/shadow", ".env", "~/.ssh/id_rsa", "/work/.env"])
+def test_a_sensitive_path_in_a_slot_is_denied(line, name):
+    tool = executed({"command": line, "shell": True})
+    verdict = SensitiveFiles(Path("/work"))(tool, Call(name="sample", arguments={"name": name}))
+    assert verdict.decision is Decision.DENY
+
+
+def test_a_path_with_strange_letters_is_still_a_path():
+    tool = executed({"command": "cat {name}", "shell": True})
+    verdict = SensitiveFiles(Path("/work"))(tool, Call(name="sample", arguments={"name": "/home/me/.ssh/\x01"}))
+    assert verdict.decision is Decision.DENY
+
+
+def test_a_line_that_only_the_runtime_knows_may_run_anything():
+    assert judge(executed({"shell": True}, executor="my-shell"), name="reboot; ls") is Decision.DENY

@@ -72,7 +72,7 @@ class Runner:
                 ended = await self.sandbox.run(job, deadline=strike_time(context.deadline), talk=talk, nested=nested)
             finally:
                 self.home.running -= 1
-        return to_outcome(ended, {}, lambda: returned_value(tool.name, "main", ended, context.seconds))
+        return to_outcome(ended, {}, lambda: returned_value(tool, job, ended, context.seconds))
 
 
 @pytest.fixture

@@ -186,3 +186,113 @@ def test_what_is_near_is_named(project, folder):
     (project / "venv" / "pyvenv.cfg").write_text("")
     assert Commands("").near(folder) == (project / "node_modules", project / "venv")
     assert Commands("").near(Path("/nowhere")) == ()
+
+
+# --- what is the operator's, and what only an author's ------------------------------------------------------------------
+
+
+def test_what_lies_in_a_project_or_the_workspace_is_not_the_operators_even_on_their_path(tmp_path):
+    own, root, workspace = tmp_path / "bin", tmp_path / "root", tmp_path / "work"
+    for folder in (own, root / "bin", workspace / "bin"):
+        program(folder / "docker")
+    (tmp_path / "linked").symlink_to(workspace / "bin")
+    places = [workspace / "bin", root / "bin", tmp_path / "linked", workspace, "relative", f"{own}/"]
+    commands = Commands(os.pathsep.join(map(str, places)), (root,), workspace)
+    assert commands.trusted_path == str(own)
+    assert commands.installed("docker").argv == (str(own / "docker"),)
+    assert commands.find("docker", tmp_path).argv == (str(workspace / "bin" / "docker"),)
+    assert set(commands.find("docker", tmp_path).runtime) == {workspace / "bin" / "docker"}
+    (own / "docker").unlink()
+    assert commands.installed("docker") is None
+    (own / "docker").symlink_to(workspace / "bin" / "docker")
+    assert commands.installed("docker") is None
+
+
+def test_what_starts_a_program_of_the_operators_outside_of_the_walls_is_the_operators_too(tmp_path):
+    workspace, own = tmp_path / "work", tmp_path / "bin"
+    program(workspace / "bin" / "shell")
+    script = program(own / "docker", "#!/usr/bin/env shell\n")
+    commands = Commands(f"{workspace}/bin:{own}", (), workspace)
+    with pytest.raises(ToolError, match="is started by shell, which was not found"):
+        commands.installed("docker")
+    shell = program(own / "shell")
+    assert commands.installed("docker").argv == (str(shell), str(script))
+
+
+def test_a_script_of_the_operators_sees_the_environment_that_its_first_line_names(folder, tmp_path):
+    environment = tmp_path / "tools" / "ruff"
+    interpreter = program(environment / "bin" / "python")
+    (environment / "pyvenv.cfg").write_text("")
+    real = program(environment / "bin" / "ruff", f"#!{interpreter}\n")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "ruff").symlink_to(real)
+    command = Commands(str(tmp_path / "bin")).find("ruff", folder)
+    assert command.argv == (str(interpreter), str(tmp_path / "bin" / "ruff"))
+    assert environment in command.runtime
+
+
+def test_a_script_of_an_author_opens_only_the_interpreter_that_its_first_line_names(folder, tmp_path_factory):
+    outside = tmp_path_factory.mktemp("operator")
+    interpreter = program(outside / "bin" / "python")
+    (outside / "pyvenv.cfg").write_text("")
+    path = program(folder / "x", f"#!{interpreter}\n")
+    assert set(Commands("").find("./x", folder).runtime) == {interpreter, path}
+
+
+def test_an_absolute_path_that_is_on_the_search_path_is_the_operators(folder, tmp_path_factory):
+    path = program(tmp_path_factory.mktemp("operator") / "bin" / "x")
+    assert path.parent.parent / "lib" not in Commands("").find(str(path), folder).runtime
+    assert path.parent.parent / "lib" in Commands(str(path.parent)).find(str(path), folder).runtime
+
+
+def test_what_programs_keep_for_a_person_is_not_what_they_need(folder, tmp_path):
+    path = program(tmp_path / ".local" / "bin" / "x")
+    runtime = Commands(str(path.parent)).find("x", folder).runtime
+    assert tmp_path / ".local" / "lib" in runtime
+    assert tmp_path / ".local" / "share" not in runtime
+
+
+@pytest.mark.parametrize("place", ["node_modules/.bin/x", ".venv/bin/x"])
+def test_a_link_out_of_the_project_is_passed_over_for_what_is_on_the_search_path(
+    project, folder, place, tmp_path_factory, caplog
+):
+    outside = tmp_path_factory.mktemp("operator")
+    (project / place).parent.mkdir(parents=True)
+    (project / ".venv").mkdir(exist_ok=True)
+    (project / ".venv" / "pyvenv.cfg").write_text("")
+    (project / place).symlink_to(program(outside / "planted"))
+    installed = program(outside / "bin" / "x")
+    assert found(folder, "x", installed.parent) == (str(installed),)
+    assert "out of the project, and is passed over; put it on the PATH" in caplog.text
+    (project / place).unlink()
+    (project / place).symlink_to(installed)
+    assert found(folder, "x", installed.parent) == (str(project / place),)
+
+
+@pytest.mark.parametrize("command", ["./x", "../../../../{outside}/planted", "sub/planted"])
+def test_a_relative_path_stays_in_the_project(folder, tmp_path_factory, command):
+    outside = tmp_path_factory.mktemp("operator")
+    planted = program(outside / "planted")
+    (folder / "x").symlink_to(planted)
+    (folder / "sub").symlink_to(outside)
+    written = command.format(outside=outside.name)
+    assert (folder / written).exists()
+    with pytest.raises(ToolError, match="was not found"):
+        found(folder, written)
+
+
+@pytest.mark.parametrize("target", ["/", "{outside}", "..", "../../..", "../../../src"])
+def test_modules_that_lead_elsewhere_are_passed_over_for_the_next(project, folder, target, tmp_path_factory, caplog):
+    (project / "src").mkdir()
+    outside = tmp_path_factory.mktemp("operator") / "node_modules"
+    outside.mkdir()
+    (project / "node_modules").mkdir()
+    (folder / "node_modules").symlink_to(target.format(outside=outside))
+    assert Commands("").near(folder) == (project / "node_modules",)
+    assert "is passed over; install it in the project itself" in caplog.text
+
+
+def test_a_link_to_other_modules_of_the_project_is_followed(project, folder):
+    (project / "node_modules").mkdir()
+    (folder / "node_modules").symlink_to(project / "node_modules")
+    assert Commands("").near(folder) == (folder / "node_modules",)

@@ -340,6 +340,8 @@ class TestBody:
                 None,
             ),
             (5, {}, b"5", "application/json"),
+            ({"m": ["<{t}>"]}, {"Content-Type": "application/json"}, b'{"m": ["<a\\"b&c>"]}', None),
+            ({"m": "<{t}>"}, {"Content-Type": "application/x-www-form-urlencoded"}, b'{"m": "<a\\"b&c>"}', None),
         ],
     )
     async def test_a_body_is_json_or_text_as_it_was_written(self, call, server, body, headers, sent, content_type):

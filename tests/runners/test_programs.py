@@ -457,6 +457,47 @@ async def test_nor_does_one_that_changes_between_the_check_and_the_start(bench, 
         await bench.runner.bind(tool).run({}, context(tool))
 
 
+WAITING = """\
+. "$(dirname "$0")/lib.sh"
+echo begun > "$TOOLCRIB_WORKSPACE/begun"
+while [[ ! -e "$TOOLCRIB_WORKSPACE/edited" ]]; do sleep 0.01; done
+tell "$0" "${BASH_SOURCE[0]}" "$(wc -c < "$0")"
+"""
+
+
+async def test_a_file_that_is_edited_while_it_runs_goes_on_as_it_was(bench, context):
+    (bench.folder / "lib.sh").write_text('tell() { echo "$@"; }\n')
+    can = {"shell.execute", "fs.read", "fs.write"}
+    tool = bench.file("greet.sh", WAITING, "bash", language="bash", requires=can)
+    path = bench.folder / "greet.sh"
+    running = asyncio.ensure_future(bench.runner.bind(tool).run({}, context(tool)))
+    until = time.monotonic() + 10
+    while not (bench.workspace / "begun").exists():
+        assert time.monotonic() < until
+        await asyncio.sleep(0.005)
+    # In its place and not as a new file: what Bash reads next is what stands there then.
+    path.write_text("echo another file\n" * 100)
+    (bench.workspace / "edited").touch()
+    outcome = await running
+    assert outcome.error is None
+    assert outcome.value == f"{path} {path} {len(WAITING)}"
+
+
+async def test_a_file_of_code_cannot_be_changed_from_within(bench):
+    can = {"shell.execute", "fs.read", "fs.write"}
+    code = 'echo changed >> "$0" || echo kept; rm "$0" || echo kept'
+    tool = bench.file("greet.sh", code, "bash", language="bash", requires=can)
+    assert await bench.value(tool) == "kept\nkept"
+    assert (bench.folder / "greet.sh").read_text() == code
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o755])
+async def test_a_file_of_code_keeps_its_mode(bench, mode):
+    tool = bench.file("greet.sh", 'if [[ -x "$0" ]]; then echo yes; else echo no; fi', "bash", language="bash")
+    (bench.folder / "greet.sh").chmod(mode)
+    assert await bench.value(tool) == ("yes" if mode == 0o755 else "no")
+
+
 def test_a_file_that_is_gone_is_told(bench):
     tool = bench.file("greet.sh", "echo old", "bash", language="bash")
     (bench.folder / "greet.sh").unlink()

@@ -231,6 +231,102 @@ async def test_everything_is_synced_before_the_block_is_left(sink_of, pour, work
     assert (workspace / "log").read_text() == "one"
 
 
+class Beside:
+    """A sandbox beside which something else happens just before a job begins."""
+
+    def __init__(self, sandbox, act):
+        self._sandbox = sandbox
+        self._act = act
+
+    async def run(self, job, **how):
+        self._act()
+        return await self._sandbox.run(job, **how)
+
+
+class Overtaken(Jail):
+    """A jail in which something happens to a file as soon as it was made."""
+
+    act = staticmethod(print)
+
+    def append(self, path, data):
+        super().append(path, data)
+        self.act(Path(path))
+
+
+def swap_for_link(file):
+    file.unlink()
+    file.symlink_to(file.parent.parent / "victim")
+
+
+@pytest.fixture
+def victim(workspace):
+    file = workspace.parent / "victim"
+    file.write_text("untouched")
+    return file
+
+
+async def test_a_file_that_is_swapped_for_a_link_before_the_sink_opens_it_leads_nowhere(
+    sink_of, sandbox, workspace, jail, victim
+):
+    tool = sink_of(FILE_SINK.read_text(), config={"path": "events.jsonl"})
+    beside = Beside(sandbox, lambda: swap_for_link(workspace / "events.jsonl"))
+    parts = {"sandbox": beside, "premises": Premises(workspace=workspace), "jail": jail, "egress": None}
+    with pytest.raises(ToolError, match="the file was replaced meanwhile; call again"):
+        async with open_sink(tool, {}, **parts, missing=lambda names: ()) as sink:
+            await sink.write("one")
+    assert victim.read_text() == "untouched"
+
+
+async def test_a_new_file_is_not_taken_for_the_old_one_by_its_number(sink_of, sandbox, workspace, jail):
+    file = workspace / "events.jsonl"
+    tool = sink_of(FILE_SINK.read_text(), config={"path": file.name})
+
+    def make_another_with_its_number():
+        number = file.stat().st_ino
+        file.unlink()
+        for place in (workspace / str(count) for count in range(2000)):
+            place.touch()
+            if place.stat().st_ino == number:
+                break
+        place.rename(file)
+
+    beside = Beside(sandbox, make_another_with_its_number)
+    parts = {"sandbox": beside, "premises": Premises(workspace=workspace), "jail": jail, "egress": None}
+    with pytest.raises(ToolError, match="the file was replaced meanwhile; call again"):
+        async with open_sink(tool, {}, **parts, missing=lambda names: ()) as sink:
+            await sink.write("one")
+    assert file.read_text() == ""
+
+
+def swap_its_folder(file):
+    file.parent.rename(file.parent.with_name("away"))
+    file.parent.symlink_to("tools")
+
+
+@pytest.mark.parametrize("swap", [swap_for_link, swap_its_folder])
+async def test_a_file_that_is_swapped_as_soon_as_it_was_made_is_refused(sink_of, sandbox, workspace, victim, swap):
+    tool = sink_of(FILE_SINK.read_text(), config={"path": "deep/events.jsonl"})
+    (workspace / "victim").write_text("untouched")
+    (workspace / "tools").mkdir()
+    (workspace / "tools" / "events.jsonl").write_text("untouched")
+    with Overtaken(workspace, is_sensitive=lambda path: False, protected=[workspace / "tools"]) as jail:
+        jail.act = swap
+        parts = {"sandbox": sandbox, "premises": Premises(workspace=workspace), "jail": jail, "egress": None}
+        with pytest.raises(ToolError, match=r"events\.jsonl: the file was replaced meanwhile; call again") as caught:
+            async with open_sink(tool, {}, **parts, missing=lambda names: ()) as sink:
+                await sink.write("one")
+    assert caught.value.kind is Kind.TRANSIENT
+    assert caught.value.retryable
+    for file in (victim, workspace / "victim", workspace / "tools" / "events.jsonl"):
+        assert file.read_text() == "untouched"
+
+
+async def test_a_sink_that_may_write_the_workspace_may_move_its_file(sink_of, pour, workspace):
+    code = f"{HEAD}\nimport os\nclass Sink:\n    def __init__(self, path: str): self.path = path\n    async def write(self, event):\n        open(self.path, 'a').write(event)\n        os.rename(self.path, self.path + event)"
+    await pour(sink_of(code, "fs.write"), ["1", "2"], path="log")
+    assert {path.name: path.read_text() for path in workspace.iterdir()} == {"log": "", "log1": "1", "log2": "2"}
+
+
 async def test_its_file_is_all_that_a_sink_may_write_in_the_workspace(sink_of, pour, sandbox, workspace):
     await sandbox.learn()
     if "fs" not in sandbox.report()["guarantees"]:

@@ -1,10 +1,12 @@
 """Tools in files, from the tree of a project through the whole pipeline."""
 
 import textwrap
+import time
 
 import pytest
 
 from toolcrib import Crib
+from toolcrib.model.call import Call
 from toolcrib.model.errors import Kind
 
 HEAD = """
@@ -144,7 +146,18 @@ async def test_a_command_line_is_screened_by_the_rules(write, call):
         """,
     )
     assert (await call("finder", what="a  b")).value == "a  b"
-    assert (await call("finder", what="x; reboot")).error.kind is Kind.BLOCKED
+    assert (await call("finder", what="x; reboot")).value == "x; reboot"
+    write(
+        "runner.yaml",
+        """
+        tool_id: runner
+        executor_id: subprocess
+        config: {command: "echo {what} | sh", shell: true}
+        parameters:
+          - {name: what, type: string, required: true}
+        """,
+    )
+    assert (await call("runner", what="x; reboot")).error.kind is Kind.BLOCKED
 
 
 @pytest.mark.spec("S3-65", "S3-57")
@@ -152,3 +165,102 @@ async def test_the_primitive_is_there_for_whoever_was_granted_it(call):
     assert (await call("subprocess", command="echo", args=["hello"])).value == "hello"
     assert (await call("subprocess", command="rm", args=["-rf", "/"])).error.kind is Kind.BLOCKED
     assert (await call("subprocess", command="ls", shell=True)).error.kind is Kind.VALIDATION
+
+
+STAMPED = """
+__tool_description__ = "A sample."
+__tool_type__ = "script"
+__version__ = "1.0.0"
+__executor_id__ = "python_runtime"
+__category__ = "deployment"
+{more}
+{code}
+"""
+
+
+@pytest.fixture
+def script(write):
+    def script(name, code, more=""):
+        return write(name, STAMPED.format(code=textwrap.dedent(code), more=more).lstrip(), head="")
+
+    return script
+
+
+@pytest.fixture
+def slow_call(script, write, project):
+    """Calls a tool that sleeps, once the sandbox was tried, which takes as long as it takes and is nobody's own time."""
+
+    async def slow_call(language, limit):
+        script("quick.py", "def main(): return 1")
+        script("slow_python.py", "import time\ndef main(): time.sleep(60)", f"__timeout__ = {limit}")
+        bash = "tool_id: slow-bash\nexecutor_id: bash\ntimeout: {}\nconfig: {{args: [-c, sleep 60]}}\n"
+        write("slow-bash.yaml", bash.format(limit))
+        async with Crib(project, grants=["shell.execute"]) as crib:
+            assert (await crib.call("quick")).value == 1
+            return await crib.call(f"slow-{language}")
+
+    return slow_call
+
+
+@pytest.mark.spec("S3-34")
+@pytest.mark.parametrize("language", ["python", "bash"])
+async def test_a_tool_has_all_the_time_that_it_declares(slow_call, language):
+    result = await slow_call(language, 1)
+    assert result.error.kind is Kind.TIMEOUT
+    assert result.error.message.endswith("ran longer than 1 s; its processes were killed")
+    assert result.meta["durationMs"] >= 1000
+
+
+class Listening:
+    """A runner that takes note of the context of a call."""
+
+    is_async = checks = False
+    wants_context = True
+    function = None
+
+    def bind(self, tool):
+        return self
+
+    def check(self, arguments, call):
+        """Nothing is wrong with it."""
+
+    def run(self, arguments, context):
+        self.context = context
+        return 1
+
+
+@pytest.mark.parametrize(("seconds", "room"), [(None, 0.5), (60, 0.5), (30.2, 0.2), (10, 0.0)])
+async def test_the_answer_may_come_behind_the_tools_own_limit_and_never_behind_its_callers(
+    script, project, seconds, room
+):
+    script("quick.py", "def main(): return 1", "__timeout__ = 30")
+    listening = Listening()
+    async with Crib(project) as crib:
+        crib._pipeline._runners = {"script": listening}
+        deadline = None if seconds is None else time.monotonic() + seconds
+        assert (await crib.call(Call(name="quick", deadline=deadline))).value == 1
+    assert listening.context.room == pytest.approx(room, abs=0.1)
+
+
+FLAKY = """
+import os
+def main():
+    with open({note!r}, "a") as file:
+        file.write("x")
+    with open({note!r}) as file:
+        tries = len(file.read())
+    if tries < 3:
+        {failure}
+    return tries
+"""
+
+
+@pytest.mark.spec("S3-35", "S3-56")
+@pytest.mark.parametrize("failure", ["raise ConnectionError", "raise SystemExit(1)", "os._exit(3)"])
+async def test_a_failing_python_file_is_tried_as_often_as_its_policy_says(script, call, project, failure):
+    note = str(project / "work" / "note")
+    policy = '__requires__ = ["fs.read", "fs.write"]\n__retry_policy__ = {"max_attempts": 3, "initial_delay": 0}'
+    script("flaky.py", FLAKY.format(note=note, failure=failure), policy)
+    result = await call("flaky")
+    assert (result.error, result.value) == (None, 3)
+    assert result.meta["attempts"] == 3

@@ -85,12 +85,12 @@ class Catalog:
         return iter(self._refresh().addresses.values())
 
     def problems(self) -> list[ToolError]:
-        """What keeps files from being tools, tools from being found, and switches from switching."""
+        """What keeps files from being tools, tools from being found, and switches from switching, one by one."""
         index = self._refresh()
         broken = (name for name, place in index.names.items() if place.problem is not None)
         names = [*broken, *(f"{bundle}/*" for bundle in tuple(self._bundles))]
         return [
-            *(problem for folder in self._folders for problem in folder.problems),
+            *(each for folder in self._folders for problem in folder.problems for each in _one_by_one(problem)),
             *index.problems,
             *self._switches.idle((entry.tool for entry in index.addresses.values()), names),
         ]
@@ -171,6 +171,15 @@ class Catalog:
             self._index = build_index(newest_first, self._folders, self._switches)
             self._stale = False
             return self._index
+
+
+def _one_by_one(problem: ToolError) -> Iterator[ToolError]:
+    """The problems that one file has, each for itself."""
+    texts = problem.details.get("problems")
+    if not isinstance(texts, list) or not texts:
+        yield problem
+        return
+    yield from (ToolError(problem.kind, str(text)) for text in texts)
 
 
 def _name_actions(index: Index, slug: str) -> str:

@@ -126,13 +126,17 @@ class Folder:
 
 def _read_bytes(path: Path) -> tuple[Stamp | None, bytes]:
     """The stamp and the bytes of one and the same file; never waits, whatever lies there."""
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        status = os.fstat(file.fileno())
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
         if stat.S_ISDIR(status.st_mode):
             raise IsADirectoryError(path)
         if not stat.S_ISREG(status.st_mode):
             raise ToolError(Kind.VALIDATION, f"{path}: is not a regular file; move it away")
-        code = file.read(MAX_FILE_BYTES + 1)
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            code = file.read(MAX_FILE_BYTES + 1)
+    finally:
+        os.close(descriptor)
     if len(code) > MAX_FILE_BYTES:
         message = f"{path}: has more than {MAX_FILE_BYTES} bytes, too many for a tool file; move data out of the code"
         raise ToolError(Kind.LIMIT_EXCEEDED, message)
@@ -140,9 +144,13 @@ def _read_bytes(path: Path) -> tuple[Stamp | None, bytes]:
 
 
 def _alike(before: ReadFile, after: ReadFile) -> bool:
-    if (before.problem and before.problem.message) != (after.problem and after.problem.message):
+    if _said(before.problem) != _said(after.problem):
         return False
     return [_facts(tool) for tool in before.tools] == [_facts(tool) for tool in after.tools]
+
+
+def _said(problem: ToolError | None) -> tuple[object, ...] | None:
+    return None if problem is None else (problem.message, problem.details.get("tool_id"))
 
 
 def _facts(tool: Tool) -> tuple[object, ...]:

@@ -81,8 +81,10 @@ def _places(folder: Folder, rank: int, switches: Switches) -> Iterator[Place]:
         for tool in file.tools:
             yield Place(slug=tool.slug, rank=rank, entry=switches.entry(tool), folder=folder, file=name)
         if file.problem is not None:
-            slug = slug_of(PurePath(name).stem)
-            yield Place(slug=slug, rank=rank, problem=file.problem, folder=folder, file=name)
+            # What it was to be called may still be said in it; else its file says so.
+            known = (PurePath(name).stem, file.problem.details.get("tool_id"))
+            for slug in dict.fromkeys(slug_of(spelling) for spelling in known if isinstance(spelling, str)):
+                yield Place(slug=slug, rank=rank, problem=file.problem, folder=folder, file=name)
 
 
 def _newest_first(places: Iterable[Place]) -> Iterator[Place]:

@@ -20,6 +20,7 @@ from toolcrib.pipeline import Pipeline, Policy
 from toolcrib.pipeline.alone import refuse_inside_a_loop, run_alone
 from toolcrib.pipeline.confirmation import Confirmations
 from toolcrib.pipeline.kept import KeptResults
+from toolcrib.pure.names import action_of, slug_of
 from toolcrib.rules.engine import RuleEngine
 
 if TYPE_CHECKING:
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
     from typing import Self, TypeVar
 
     from toolcrib.compat.agent import BaseTool
-    from toolcrib.crib.sharing import Pulled
-    from toolcrib.depots.package import Manifest
+    from toolcrib.crib.sharing import Published, Pulled
     from toolcrib.journal.sums import CostSum
     from toolcrib.model.protocols import Journal, Rule, Store
     from toolcrib.model.result import Result
@@ -224,13 +224,13 @@ class Crib:
         """Install what a Python file asks for into an environment of its own; None if it asks for nothing. `say` hears of progress."""
         from toolcrib.crib.preparing import prepare_tool
 
-        return prepare_tool(self._known(name).tool, self._parts, say)
+        return prepare_tool(self._in_file(name), self._parts, say)
 
-    def publish(self, name: str, place: str, *, files: Iterable[str] = (), key: Path | None = None) -> Manifest:
+    def publish(self, name: str, place: str, *, files: Iterable[str] = (), key: Path | None = None) -> Published:
         """Publish a tool of the project to the depot in a folder, with further files and signed by a key if given."""
         from toolcrib.crib.sharing import publish
 
-        return publish(self._known(name).tool, place, self._parts, files=files, key=key)
+        return publish(self._in_file(name), place, self._parts, files=files, key=key)
 
     async def pull(self, name: str, place: str, *, version: str | None = None, replace: bool = False) -> Pulled:
         """Pull a tool from a depot, a folder or a web address, into the project: all of it or nothing."""
@@ -289,6 +289,11 @@ class Crib:
             cure = self.suggest(name) or "list the tools with: crib list"
             raise ToolError(Kind.NOT_FOUND, f"Tool {name[:200]!r} not found; {cure}")
         return entry
+
+    def _in_file(self, name: str) -> Tool:
+        """The tool of that name, or of one that can only be called by its actions, any of these: they share a file."""
+        actions = [tool for tool in self.tools if (action := action_of(tool)) and action.whole == slug_of(name)]
+        return actions[0] if actions and self.find(name) is None else self._known(name).tool
 
     def _needs_no_loop(self, call: Call) -> bool:
         """Whether a call is of a plain function that is called once: it runs here and now, and waits for nothing."""

@@ -38,6 +38,7 @@ EXECUTED_KINDS = (
     *("runtime", "primitive", "library", "sink"),
 )
 # A module that is imported here may import any neighbour, also one that is not there yet.
+INSTALLED = ("node_modules", ".venv", "venv")
 CODE_ENDINGS = (".py", ".pyc", ".pyd", ".so", ".pth")
 
 
@@ -126,7 +127,8 @@ class Parts:
             is_sensitive=partial(is_sensitive, root=str(workspace)),
             # What would be obeyed, or run, at the next start is not for tools to write.
             protected=[*data, *self._obeyed()],
-            protected_endings=CODE_ENDINGS if self._runs_code_here else (),
+            # Settings further down would be obeyed by whoever starts there.
+            protected_endings=(FILE_NAME, *(CODE_ENDINGS if self._runs_code_here else ())),
         )
         self.plugins.on_close.append(jail.close)
         return jail
@@ -243,11 +245,24 @@ class Parts:
         ours = [] if root is None else [root / name for name in (FILE_NAME, *self.settings.tools)]
         program = [Path(sys.prefix)] if sys.prefix != sys.base_prefix else []
         environments = [] if self.environments is None else [self.environments]
-        return [*ours, *self.script_trees().values(), *environments, *program]
+        return [*ours, *self._scripts_and_what_they_use(), *environments, *program]
+
+    def _scripts_and_what_they_use(self) -> list[Path]:
+        """The trees of scripts, and what is installed for those of the project, which counts as their runtime."""
+        root = self.settings.root
+        trees = list(self.script_trees().values())
+        if root is None or not any(tree.is_relative_to(root) and tree.is_dir() for tree in trees):
+            return trees
+        around = [root / PROJECT_SCRIPTS.partition("/")[0]]
+        return [*trees, *around, *(root / name for name in INSTALLED)]
 
     def _why_unwritable(self) -> str:
         root, workspace = self.settings.root, self.settings.workspace
-        if not self._runs_code_here or root is None or not root.is_relative_to(workspace):
+        if not self._runs_code_here or root is None:
+            return ""
+        names = (*self.settings.modules, *self.settings.rule_modules)
+        packages = [root / name.partition(".")[0] for name in names]
+        if not root.is_relative_to(workspace) and not any(map(workspace.is_relative_to, packages)):
             return ""
         return (
             f"the workspace {workspace} holds modules that run in the host's process, so no file of code may write there; "

@@ -29,7 +29,8 @@ def prepare_tool(tool: Tool, parts: Parts, say: Callable[[str], None] | None) ->
         )
     if parts.environments is None:
         raise ToolError(Kind.VALIDATION, "there is no folder to install into; set HOME or XDG_CACHE_HOME")
-    return prepare(script.path, script.code, envs=parts.environments, progress=say)
+    search_path = parts.environment.get("PATH", "")
+    return prepare(script.path, script.code, envs=parts.environments, search_path=search_path, progress=say)
 
 
 def chain_problem(tool: Tool, find: FindExecutor) -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from toolcrib.depots.installing import install
-from toolcrib.depots.packing import pack
+from toolcrib.depots.packing import left_behind, pack, whole_name
 from toolcrib.depots.places import FolderDepot, fetch_manifest, fetch_package, open_depot
 from toolcrib.depots.signing import check_signature, sign
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.runners.system import system_tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from toolcrib.model.protocols import Dialect
     from toolcrib.model.tool import Tool
 
+INSTALLED = frozenset({"node_modules", "venv", ".venv", "site-packages", "__pycache__"})
 SCRIPTS = "scripts"
 TOOLS = "tools"
 
@@ -33,7 +35,15 @@ class Pulled:
     signed: str
 
 
-def publish(tool: Tool, place: str, parts: Parts, *, files: Iterable[str] = (), key: Path | None = None) -> Manifest:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Published:
+    """What was published, and what it seems to need besides."""
+
+    manifest: Manifest
+    left_behind: tuple[str, ...]
+
+
+def publish(tool: Tool, place: str, parts: Parts, *, files: Iterable[str] = (), key: Path | None = None) -> Published:
     """Publish a tool of the project to the depot in a folder, signed if there is a key to sign with."""
     from dataclasses import replace
 
@@ -48,7 +58,8 @@ def publish(tool: Tool, place: str, parts: Parts, *, files: Iterable[str] = (), 
     if not depot.publish(package):
         message = f"{tool.name}@{tool.version} is published there already, with the same content"
         raise ToolError(Kind.CONFLICT, message, details={"hash": package.manifest.hash})
-    return package.manifest
+    own = {"python", *(entry.name for entry in system_tools())}
+    return Published(manifest=package.manifest, left_behind=tuple(left_behind(tool, package, own)))
 
 
 async def pull(name: str, place: str, parts: Parts, *, version: str | None = None, replace: bool = False) -> Pulled:
@@ -71,14 +82,41 @@ async def pull(name: str, place: str, parts: Parts, *, version: str | None = Non
 
 def _check_tool(folder: Path, manifest: Manifest) -> None:
     """Refuse a package whose file is not the tool that its manifest names."""
-    path = folder / manifest.main
-    dialect = _dialect(manifest.tree, folder)
-    tools = list(dialect.read(path, path.read_bytes())) if dialect.reads(path) else []
-    found = [f"{tool.name}@{tool.version} requiring {', '.join(sorted(tool.requires)) or 'nothing'}" for tool in tools]
+    tools = _tools_in(folder, manifest.main, manifest.tree)
     claimed = f"{manifest.name}@{manifest.version} requiring {', '.join(manifest.requires) or 'nothing'}"
-    if claimed not in found:
+    if claimed not in map(_claim, tools):
         message = f"{manifest.main} does not hold the tool that the manifest names ({claimed}); nothing was installed"
-        raise ToolError(Kind.PERMANENT, message, details={"found": found})
+        raise ToolError(Kind.PERMANENT, message, details={"found": list(map(_claim, tools))})
+    strangers = [tool.name for tool in tools if whole_name(tool) != manifest.name]
+    for file in manifest.files:
+        _refuse_elsewhere(file.path, manifest)
+        if file.path != manifest.main:
+            strangers += [tool.name for tool in _tools_in(folder, file.path, manifest.tree)]
+    if strangers:
+        message = f"the package of {manifest.name} holds other tools besides it ({', '.join(strangers)}); nothing was installed"
+        raise ToolError(Kind.PERMANENT, message, details={"found": strangers})
+
+
+def _tools_in(folder: Path, path: str, tree: str) -> list[Tool]:
+    dialect = _dialect(tree, folder)
+    file = folder / path
+    # A plain tool lies in the folder itself; further down is nothing that would be one.
+    if not dialect.reads(file) or (tree == TOOLS and file.parent != folder):
+        return []
+    return list(dialect.read(file, file.read_bytes()))
+
+
+def _claim(tool: Tool) -> str:
+    return f"{whole_name(tool)}@{tool.version} requiring {', '.join(sorted(tool.requires)) or 'nothing'}"
+
+
+def _refuse_elsewhere(path: str, manifest: Manifest) -> None:
+    """A package brings files into the folder of its tool and below, and none that others would run."""
+    folder, place = PurePosixPath(manifest.main).parent, PurePosixPath(path)
+    if place.is_relative_to(folder) and INSTALLED.isdisjoint(place.parts):
+        return
+    message = f"the package of {manifest.name} holds {path}, which is not for it to bring; nothing was installed"
+    raise ToolError(Kind.PERMANENT, message, details={"path": path})
 
 
 def _dialect(tree: str, root: Path) -> Dialect:

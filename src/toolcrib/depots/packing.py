@@ -34,7 +34,7 @@ def pack(tool: Tool, root: Path, tree: str, further: Iterable[str] = ()) -> Pack
         digest = hashlib.sha256(data).hexdigest()
         files.append(PackedFile(path=place, size=len(data), sha256=digest, executable=os.access(path, os.X_OK)))
     manifest = Manifest(
-        name=tool.name,
+        name=whole_name(tool),
         version=tool.version,
         description=tool.description,
         requires=tuple(sorted(tool.requires)),
@@ -45,10 +45,28 @@ def pack(tool: Tool, root: Path, tree: str, further: Iterable[str] = ()) -> Pack
     return Package(manifest=manifest, contents=contents)
 
 
+def left_behind(tool: Tool, package: Package, own: Iterable[str]) -> list[str]:
+    """What the tool seems to need and the package does not hold; `own` are the executors that every crib has."""
+    if not isinstance(tool.run, Chained):
+        return []
+    folder = tool.run.folder
+    packed = {PurePosixPath(path).name for path in package.contents}
+    names = {name.partition(".")[0] for name in tool.run.script.imports} if tool.run.script is not None else set()
+    found = [f"{name}.py" for name in sorted(names) if (folder / f"{name}.py").is_file() and f"{name}.py" not in packed]
+    missing = [f"it imports {name}, which was not packed; add: --with {name}" for name in found]
+    executor = tool.run.executor
+    if executor is not None and executor not in set(own):
+        missing.append(f"it is executed by {executor}, which must be there wherever it is pulled; publish that too")
+    return missing
+
+
+def whole_name(tool: Tool) -> str:
+    """The name of the whole tool, also where only its actions can be called."""
+    action = tool.run.action if isinstance(tool.run, Chained) else ""
+    return tool.name.removesuffix(action)[:-1] if action else tool.name
+
+
 def _file_of(tool: Tool, root: Path) -> Path:
-    if isinstance(tool.run, Chained) and tool.run.action:
-        parent = tool.name.removesuffix(tool.run.action)[:-1]
-        raise ToolError(Kind.VALIDATION, f"{tool.name} is an action of {parent}; publish {parent}")
     path = None if tool.origin is None else Path(tool.origin.place)
     if path is None or not path.is_relative_to(root):
         raise ToolError(

@@ -22,6 +22,13 @@ HOST_PROGRAM = "the host program"
 BY_DEFAULT = "the default"
 DEFAULT_RULES = frozenset({"dangerous_commands", "sensitive_files"})
 GUARANTEES = ("fs", "net", "proc", "priv", "mem", "pids", "disk", "time", "reap", "env")
+# What a settings file can open, as opposed to merely choosing or closing.
+OPENING = frozenset(
+    (
+        *("workspace", "modules", "rule_modules", "grants", "variables", "rules_off"),
+        *("sandbox_require", "egress_private", "depot_keys"),
+    )
+)
 MAX_FILE_BYTES = 1_000_000
 MAX_NUMBER = 2**31 - 1
 
@@ -117,6 +124,11 @@ def load_settings(
     if not workspace.is_dir():
         raise SettingsError(f"workspace {str(workspace)!r} is not a folder; {settings.where('workspace')}")
     return replace(settings, workspace=workspace.resolve())
+
+
+def opening_settings(file: Path) -> list[str]:
+    """Which settings of the file could open something that is closed by default, or have code run."""
+    return sorted(OPENING & _read_file(file).keys())
 
 
 def _read_file(file: Path) -> dict[str, object]:

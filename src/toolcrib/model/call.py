@@ -103,7 +103,11 @@ class Audit(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Context:
-    """What a running tool may use; `deadline` is a reading of `time.monotonic`, `seconds` the time limit it came from."""
+    """What a running tool may use.
+
+    `deadline` is a reading of `time.monotonic`, `seconds` the time limit it came from. `room` is how many seconds later the
+    answer may still arrive: some behind a limit of the tool's own, none behind a deadline of its caller.
+    """
 
     tool: Tool
     call_id: str
@@ -114,3 +118,4 @@ class Context:
     session: Session | None
     call: CallTool
     audit: Audit
+    room: float = 0.0

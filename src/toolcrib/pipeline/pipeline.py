@@ -231,14 +231,15 @@ class Pipeline:
         """Run until it works, may not be repeated, or the time is over."""
         given, deadline = case.call.deadline, case.started + plan.seconds
         deadline = deadline if given is None else min(given, deadline)
-        context = self._context(case, plan, deadline) if plan.bound.wants_context else None
+        room = plan.room if given is None else min(plan.room, given - deadline)
+        context = self._context(case, plan, deadline, room) if plan.bound.wants_context else None
         case.began = monotonic()
         case.ran = True
         while True:
             try:
                 answer = plan.bound.run(self._arguments(case, plan), context)
                 if type(answer) is CoroutineType or (plan.is_async and isinstance(answer, Awaitable)):
-                    case.watch = case.watch or self._deadlines.watch(deadline, answer)
+                    case.watch = case.watch or self._deadlines.watch(deadline + room, answer)
                     answer = await answer
             except Exception as problem:
                 pause = self._pause(problem, case, plan, deadline)
@@ -249,7 +250,7 @@ class Pipeline:
                 pause = None if failure is None else self._pause(failure, case, plan, deadline)
                 if pause is None:
                     return self._unwatch(case, plan, answer)
-            case.watch = case.watch or self._deadlines.watch(deadline)
+            case.watch = case.watch or self._deadlines.watch(deadline + room)
             await self._sleep(pause)
             case.attempts += 1
 
@@ -280,7 +281,7 @@ class Pipeline:
             pause = random.uniform(0, pause)  # noqa: S311 - spreads callers out, keeps no secret
         return pause if monotonic() + pause < deadline else None
 
-    def _context(self, case: Case, plan: Plan, deadline: float) -> Context:
+    def _context(self, case: Case, plan: Plan, deadline: float, room: float) -> Context:
         call = case.call
         return Context(
             tool=plan.tool,
@@ -292,6 +293,7 @@ class Pipeline:
             session=call.session,
             call=partial(self._call_from, call, plan.tool, deadline),
             audit=partial(self._audit, case, plan),
+            room=room,
         )
 
     async def _call_from(
@@ -415,7 +417,8 @@ class Pipeline:
             meta |= case.outcome.meta
         value = self._partial(error, call, meta)
         facts = facts_of(case, seconds)
-        meta |= {name: fact for name, fact in facts.items() if name == COST}
+        if plan is not None and case.ran:
+            self._tell(case, plan, meta, facts)
         self._record((CALL, case.started, case.id, name, call.caller, seconds, error.kind, facts or None))
         logger.info("call %s: %s came to nothing after %.1f ms: %s", case.id, name, seconds * 1000, error.kind)
         return Result(value=value, error=error, intents=case.outcome.intents if case.outcome else (), meta=meta)
@@ -451,21 +454,26 @@ class Pipeline:
         }
         if case.outcome is not None:
             meta |= case.outcome.meta
-        if case.attempts > 1:
-            meta["attempts"] = case.attempts
         if call.session is not None and call.session.max_calls is not None:
             meta["steps"] = {"used": self._budget.used(call.session.id), "max": call.session.max_calls}
         facts = facts_of(case, seconds)
-        meta |= {name: fact for name, fact in facts.items() if name == COST}
         if type(value) is Whole:
             value = self._keep(value, call, meta)
+        self._tell(case, plan, meta, facts)
+        self._record((CALL, case.started, case.id, plan.address, call.caller, seconds, None, facts or None))
+        logger.info("call %s: %s succeeded after %.1f ms", case.id, plan.name, seconds * 1000)
+        return succeed(value, case.outcome.intents if case.outcome else (), meta)
+
+    def _tell(self, case: Case, plan: Plan, meta: dict[str, object], facts: dict[str, object]) -> None:
+        """What there is to say about a call that ran, however it ended: how often, for how much, and warnings."""
+        if case.attempts > 1:
+            meta["attempts"] = case.attempts
+        if COST in facts:
+            meta[COST] = facts[COST]
         if warnings := list(plan.warn(monotonic() - case.began)):
             logger.warning("call %s: %s", case.id, "; ".join(warnings))
             kept = meta.get("warnings")
             meta["warnings"] = [*(kept if isinstance(kept, list) else []), *warnings]
-        self._record((CALL, case.started, case.id, plan.address, call.caller, seconds, None, facts or None))
-        logger.info("call %s: %s succeeded after %.1f ms", case.id, plan.name, seconds * 1000)
-        return succeed(value, case.outcome.intents if case.outcome else (), meta)
 
     def _new_id(self) -> str:
         # A counter and not uuid4, which alone costs more than both schema checks of a call.

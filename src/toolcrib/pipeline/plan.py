@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 HOLDS_THE_LOOP_SECONDS = 0.05
 CALL_SECONDS = 30.0
 RESULT_BYTES = 256_000
+# What runs in processes of its own may use its whole limit; ending them and telling about it takes a moment more.
+ROOM_SECONDS = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,6 +53,7 @@ class Plan:
     output: schema.Validator | None
     missing: frozenset[str]
     seconds: float
+    room: float
     retry: RetryPolicy
     is_inline: bool
     is_async: bool
@@ -105,6 +108,7 @@ def prepare(
         output=None if tool.output_schema is None else schema.compile_schema(tool.output_schema),
         missing=missing_grants(tool.requires, policy.grants),
         seconds=_seconds(tool, policy),
+        room=0.0 if isinstance(tool.run, Function) else ROOM_SECONDS,
         retry=retry,
         is_inline=is_inline,
         is_async=bound.is_async,

@@ -14,7 +14,7 @@ from toolcrib.model.tool import Chained
 from toolcrib.pure.words import SHELLS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from toolcrib.model.call import Call
     from toolcrib.model.tool import Tool
@@ -115,9 +115,10 @@ def read_arguments(tool: Tool | None, call: Call) -> list[Argument]:
     """Every string of the call, at any depth, each container once under each name; a list of words for a command is one command.
 
     A tool that runs shells may run whatever it is given: there all but free text is read as a command as well. What an
-    executor starts gets its values as words of their own, unless it is told to run a command line.
+    executor starts gets its values as words of their own, also in a command line, unless something in that line reads
+    them as code.
     """
-    runs_shell = tool is not None and "shell.execute" in tool.requires and _reads_code(tool)
+    runs_shell = tool is not None and "shell.execute" in tool.requires and _reads_code(tool, call)
     found: list[Argument] = [] if tool is None else list(_command_line(tool, call))
     waiting: list[tuple[str, str, object]] = [("", "", call.arguments)]
     seen: set[tuple[int, str]] = set()
@@ -153,9 +154,16 @@ def runs_command_line(tool: Tool) -> bool:
     return isinstance(tool.run, Chained) and tool.run.is_command_line
 
 
-def _reads_code(tool: Tool) -> bool:
+def _reads_code(tool: Tool, call: Call) -> bool:
     """Whether what the tool is given may become a command."""
-    return not isinstance(tool.run, Chained) or tool.run.kind == "primitive" or runs_command_line(tool)
+    if not isinstance(tool.run, Chained) or not isinstance(call.arguments, dict):
+        return True
+    if not runs_command_line(tool):
+        return tool.run.kind == "primitive"
+    # Few tools are command lines, and the others do not wait for what reads one.
+    from toolcrib.rules.lines import reads_code
+
+    return tool.run.kind == "primitive" or reads_code(tool.run, call.arguments)
 
 
 def _command_line(tool: Tool, call: Call) -> Iterator[Argument]:
@@ -165,19 +173,24 @@ def _command_line(tool: Tool, call: Call) -> Iterator[Argument]:
         return
     command, words = str(run.config.get("command", run.executor)), run.config.get("args")
     if runs_command_line(tool):
-        # With the blank no slot stands alone, so that each goes through the quoting.
-        text = _fill(f"{command} ", call, lambda value, _: shlex.quote(str(value)))
+        from toolcrib.rules.lines import write_line
+
+        text = write_line(run, call.arguments)
     elif posixpath.basename(command) in SHELLS and isinstance(words, list):
-        text = shlex.join([command, *(_fill(word, call, lambda value, _: str(value)) for word in _words(words))])
+        text = shlex.join([command, *(_fill(word, call) for word in _words(words))])
     else:
         return
     yield Argument(place="config.command", name="command", text=text, role=Role.COMMAND)
 
 
-def _fill(template: str, call: Call, place: Callable[[object, str], str]) -> str:
+def _fill(template: str, call: Call) -> str:
     from toolcrib.pure.template import compile_template
 
-    return str(compile_template(template).render(lambda name: call.arguments.get(name, name), str, place))
+    return str(compile_template(template).render(lambda name: call.arguments.get(name, name), str, _as_word))
+
+
+def _as_word(value: object, _before: str) -> str:
+    return str(value)
 
 
 def _readings(place: str, name: str, text: str, *, runs_shell: bool) -> Iterator[Argument]:

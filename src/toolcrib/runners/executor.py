@@ -67,7 +67,7 @@ class ExecutorRunner:
         if isinstance(tool.run, Script):
             runtime = (tool.run.path.absolute().parent, *python_runtime())
             walls = build_walls(tool.requires, self._premises, runtime, observe=self._observe)
-            return BoundScript(tool.name, tool.run, self._sandbox, walls)
+            return BoundScript(tool, tool.run, self._sandbox, walls, self._premises.workspace)
         if isinstance(tool.run, Chained):
             from toolcrib.runners.following import BoundChain
 
@@ -101,7 +101,7 @@ class ExecutorRunner:
         return ProcessDriver(
             self._sandbox,
             self._premises,
-            commands=Commands(self._search_path, self._roots),
+            commands=Commands(self._search_path, self._roots, self._premises.workspace),
             egress=self._egress,
             # Without a folder for environments there is none in it.
             environments=self._environments or Path(os.devnull),

@@ -147,7 +147,9 @@ def _render(order: Order, masking: Masking) -> Request:
     written = {key: pen.write(key, templates[key]) for key in ("method", "headers") if key in templates}
     url = _render_url(templates["url"], pen) if "url" in templates else _parse(None)
     headers = _to_headers(written.get("headers"))
-    body = pen.write("body", templates["body"], _place_in(headers)) if "body" in templates else None
+    # A document becomes JSON as a whole; only in a text the author's own quotes stand around a value.
+    place = _place_in(headers) if isinstance(config.get("body"), str) else as_text
+    body = pen.write("body", templates["body"], place) if "body" in templates else None
     secret = _with_variables(templates["headers"]) if "headers" in templates else frozenset()
     return _to_request(written.get("method"), url, headers, body, secret)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.ground import sandbox
+from toolcrib.ground.files.regular import read_small
 from toolcrib.ground.sandbox.jobs import MEGABYTE
 
 if TYPE_CHECKING:
@@ -51,12 +52,12 @@ def needs_commonjs(script: Script, commands: Commands) -> bool:
 def _package_type(folder: Path, commands: Commands) -> object:
     """What the nearest package says its files are."""
     for place in commands.folders(folder):
-        try:
-            with (place / "package.json").open("rb") as file:
-                package = json.loads(file.read(MAX_PACKAGE_BYTES))
-        except OSError:
+        text = read_small(place / "package.json", MAX_PACKAGE_BYTES)
+        if text is None:
             continue
-        except ValueError:
+        try:
+            package = json.loads(text)
+        except (ValueError, RecursionError):
             return None
         return package.get("type") if isinstance(package, dict) else None
     return None

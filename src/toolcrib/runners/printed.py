@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.pure.documents import read_json
-from toolcrib.runners.script import describe_end, refuse_early_end, tail_of
+from toolcrib.pure.schema import compile_schema
+from toolcrib.runners.raised import failure
+from toolcrib.runners.script import (
+    describe_end,
+    described_error,
+    exit_details,
+    read_answer,
+    refuse_early_end,
+    tail_of,
+)
 
 if TYPE_CHECKING:
-    from toolcrib.ground.sandbox.jobs import Ended
+    from collections.abc import Mapping
+
+    from toolcrib.ground.sandbox.jobs import Ended, PythonFile
     from toolcrib.model.tool import Tool
 
 MAX_PRINTED_BYTES = 8 * 1024 * 1024
@@ -23,6 +35,33 @@ def printed_value(tool: Tool, ended: Ended, seconds: float) -> object:
     refuse_early_end(tool.name, ended, seconds)
     if ended.exit_code != 0:
         raise _failure(tool, ended)
+    return _printed(tool, ended)
+
+
+def answered_value(tool: Tool, job: PythonFile, ended: Ended, seconds: float) -> object:
+    """What the entry function returned; where that is nothing, what it printed counts, as it does for a program."""
+    answer = read_answer(tool, job, ended, seconds)
+    exit_code = _exit_code(answer)
+    if exit_code:
+        raise _failure(tool, replace(ended, exit_code=exit_code, signal=None))
+    if exit_code is None and "value" not in answer:
+        raise described_error(tool, job, answer)
+    value = answer.get("value")
+    return value if value is not None or not ended.stdout or _may_be_null(tool) else _printed(tool, ended)
+
+
+def _exit_code(answer: Mapping[str, object]) -> int | None:
+    """The code with which the function ended the script, None if it did not."""
+    described = answer.get("error")
+    code = described.get("exit") if isinstance(described, dict) else None
+    return code if isinstance(code, int) else None
+
+
+def _may_be_null(tool: Tool) -> bool:
+    return tool.output_schema is not None and compile_schema(tool.output_schema).is_valid(None)
+
+
+def _printed(tool: Tool, ended: Ended) -> object:
     if ended.stdout_dropped:
         message = f"{tool.name} printed more than {MAX_PRINTED_BYTES} bytes; print less, or write it to a file"
         raise ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=True)
@@ -32,16 +71,13 @@ def printed_value(tool: Tool, ended: Ended, seconds: float) -> object:
 
 
 def _failure(tool: Tool, ended: Ended) -> ToolError:
-    """What a program says about its failure; only an author who asks for repetition gets it repeated."""
+    """What a program says about its failure."""
     said = tail_of(ended.stderr).strip()
-    again = tool.limits.retry is not None and ended.exit_code not in NOTHING_RAN
-    return ToolError(
-        Kind.TRANSIENT if again else Kind.PERMANENT,
-        f"{tool.name} {describe_end(ended)}" + (f": {said}" if said else ""),
-        retryable=again,
-        partial_side_effects=True,
-        details={} if ended.exit_code is None else {"exitCode": ended.exit_code},
-    )
+    message = f"{tool.name} {describe_end(ended)}" + (f": {said}" if said else "")
+    details = exit_details(ended)
+    if ended.exit_code in NOTHING_RAN:
+        return ToolError(Kind.PERMANENT, message, partial_side_effects=True, details=details)
+    return failure(tool, message, Kind.PERMANENT, details=details)
 
 
 def _read(tool: Tool, text: str, promised: dict[str, object]) -> object:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from toolcrib.ground.sandbox.findings import profile_of
@@ -18,11 +19,11 @@ from toolcrib.pure.words import check_words, spell
 from toolcrib.runners.chain import chained
 from toolcrib.runners.container import Containers
 from toolcrib.runners.masking import Masking
-from toolcrib.runners.printed import MAX_PRINTED_BYTES, printed_value
+from toolcrib.runners.node import NAMES
+from toolcrib.runners.printed import MAX_PRINTED_BYTES, answered_value, printed_value
 from toolcrib.runners.program import CALLS, Programs, basic_variables
 from toolcrib.runners.script import (
     MAX_RESULT_BYTES,
-    returned_value,
     run_in_place,
     tail_of,
     to_outcome,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from toolcrib.ground.egress import Egress
     from toolcrib.ground.sandbox.attempt import Proxy, Talk
     from toolcrib.ground.sandbox.host import Sandbox
+    from toolcrib.ground.sandbox.interpreters import Interpreter
     from toolcrib.ground.sandbox.jobs import Ended, Job
     from toolcrib.ground.sandbox.walls import Premises
     from toolcrib.model.call import Call, Context
@@ -99,7 +101,7 @@ class ProcessDriver:
         outcome = to_outcome(ended, meta, lambda: _value(order, work.job, ended, context.seconds))
         if outcome.error is None and _answers_by_printing(work.job):
             meta.pop("stdout", None)  # it is the value
-        error = None if outcome.error is None else masking.hide_error(outcome.error)
+        error = None if outcome.error is None else masking.hide_error(_explain(outcome.error, work.job))
         printed: dict[str, object] = {
             name: masking.hide(str(meta[name])) for name in ("stdout", "stderr") if name in meta
         }
@@ -138,20 +140,23 @@ class ProcessDriver:
             channel=CALLS in order.tool.requires,
         )
 
-    def _interpreter(self, script: Script) -> Path | None:
+    def _interpreter(self, script: Script) -> Interpreter | None:
         from toolcrib.ground.sandbox.environments import find_interpreter
 
         root = self._commands.folders(script.path.parent)[-1]
-        return find_interpreter(script.path, script.code, root=root, envs=self._environments)
+        return find_interpreter(
+            script.path, script.code, root=root, envs=self._environments, search_path=self._commands.trusted_path
+        )
 
     async def _until_its_end(self, work: Work, order: Order, context: Context) -> Ended:
         """Run the job; a container that did not end by itself is removed, whatever became of this call."""
-        deadline = strike_time(context.deadline)
+        deadline = strike_time(context.deadline, context.room)
         if work.removal is None:
             return await self._start(work.job, order, context, deadline)
         left = context.deadline - time.monotonic()
+        deadline = context.deadline - max(0.0, min(REMOVAL_ROOM_SECONDS, left / 4) - context.room)
         try:
-            ended = await self._start(work.job, order, context, context.deadline - min(REMOVAL_ROOM_SECONDS, left / 4))
+            ended = await self._start(work.job, order, context, deadline)
         except BaseException:
             await self._remove(work.removal)
             raise
@@ -214,8 +219,17 @@ def _answers_by_printing(job: Job) -> bool:
 
 def _value(order: Order, job: Job, ended: Ended, seconds: float) -> object:
     if isinstance(job, PythonFile) and not _answers_by_printing(job):
-        return returned_value(order.tool.name, job.entry, ended, seconds)
+        return answered_value(order.tool, job, ended, seconds)
     return printed_value(order.tool, ended, seconds)
+
+
+def _explain(error: ToolError, job: Job) -> ToolError:
+    """What may be the reason for a failure besides what it says itself."""
+    if not isinstance(job, Program) or not job.walls.network or PurePath(job.argv[0]).name not in NAMES:
+        return error
+    from toolcrib.runners.node_version import explain
+
+    return explain(error, job.argv[0])
 
 
 def _goes_through(order: Order, runtime: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from toolcrib.ground.files.regular import read_beginning
 from toolcrib.ground.sandbox.jobs import CLEAN_ENVIRONMENT, PROXY_URL, Program
 from toolcrib.ground.sandbox.walls import PROGRAMS, READ, WRITE, build_walls, has_network
 from toolcrib.model.errors import Kind, ToolError
@@ -115,6 +116,11 @@ class Programs:
     def _node_options(self, order: Order, found: Found) -> list[str]:
         if not node.is_node(found):
             return []
+        if has_network(order.tool.requires):
+            from toolcrib.runners.node_version import refuse_without_proxy
+
+            has_packages = any(place.name == "node_modules" for place in self._commands.near(order.run.folder))
+            refuse_without_proxy(order.tool.name, order.run.script, found.argv[0], has_packages=has_packages)
         return node.options(self._premises.memory_bytes, calls=CALLS in order.tool.requires)
 
     def _program(self, order: Order, slots: Slots, argv: list[str], found: Found | None) -> Program:
@@ -136,6 +142,8 @@ class Programs:
             environment=environment,
             walls=build_walls(order.tool.requires, self._premises, seen, observe=self._observe),
             channel=CALLS in order.tool.requires,
+            file=None if order.run.script is None else order.run.script.path.absolute(),
+            code=b"" if order.run.script is None else order.run.script.code,
         )
 
 
@@ -152,13 +160,14 @@ def basic_variables(capabilities: frozenset[str], premises: Premises) -> dict[st
 def refuse_changed(script: Script) -> None:
     """Refuse a file that is not what was read: what runs is what was checked.
 
-    The program opens the file by its path a moment later, because its neighbours are found from there. Nothing that runs
-    here can write to folders of tools; only their owner can change a file in between, and it is their file.
+    The program opens the file by its path a moment later, because its neighbours are found from there, and Bash reads on as
+    it goes. Behind mounts of its own it finds there what was read. Where there are none, only the owner of the file can
+    change it in between: nothing that runs here can write to folders of tools.
     """
-    try:
-        now = script.path.read_bytes()
-    except OSError as problem:
-        raise ToolError(Kind.NOT_FOUND, f"{script.path.name} cannot be read any more: {problem.strerror}") from problem
+    now = read_beginning(script.path, len(script.code) + 1)
+    if now is None:
+        message = f"{script.path.name} cannot be read any more; write it again, as a regular file"
+        raise ToolError(Kind.NOT_FOUND, message)
     if now != script.code:
         raise ToolError(Kind.CONFLICT, f"{script.path.name} changed while it was about to run; call again")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import signal
 import sys
 import time
@@ -16,14 +15,13 @@ from toolcrib.pure.documents import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
     from typing import Any
 
     from toolcrib.ground.sandbox.host import Sandbox
     from toolcrib.ground.sandbox.jobs import Ended, Job, Walls
     from toolcrib.model.call import Call, Context
-    from toolcrib.model.tool import Script
-
-logger = logging.getLogger("toolcrib.runners")
+    from toolcrib.model.tool import Script, Tool
 
 PYTHON = "python"
 SECONDS_WITHOUT_CONTEXT = 30.0
@@ -44,11 +42,12 @@ class BoundScript:
     checks = True
     function = None
 
-    def __init__(self, name: str, script: Script, sandbox: Sandbox, walls: Walls) -> None:
-        self._name = name
+    def __init__(self, tool: Tool, script: Script, sandbox: Sandbox, walls: Walls, workspace: Path) -> None:
+        self._tool = tool
         self._script = script
         self._sandbox = sandbox
         self._walls = walls
+        self._workspace = workspace
 
     def check(self, arguments: dict[str, object], call: Call) -> None:
         """Refuse a language that nobody runs, and a machine that cannot keep the script in."""
@@ -59,8 +58,10 @@ class BoundScript:
 
     async def run(self, arguments: dict[str, object], context: Context | None) -> Outcome:
         """Call the script's entry function in a process of its own."""
-        deadline = time.monotonic() + SECONDS_WITHOUT_CONTEXT if context is None else context.deadline
-        seconds = SECONDS_WITHOUT_CONTEXT if context is None else context.seconds
+        if context is None:
+            strike, seconds = time.monotonic() + SECONDS_WITHOUT_CONTEXT, SECONDS_WITHOUT_CONTEXT
+        else:
+            strike, seconds = strike_time(context.deadline, context.room), context.seconds
         script = self._script
         job = PythonFile(
             path=script.path,
@@ -70,10 +71,11 @@ class BoundScript:
             walls=self._walls,
             convention=script.convention,
             imports=script.imports,
+            project=self._workspace,
         )
-        ended = await run_in_place(self._sandbox, job, deadline=strike_time(deadline), max_result=MAX_RESULT_BYTES)
+        ended = await run_in_place(self._sandbox, job, deadline=strike, max_result=MAX_RESULT_BYTES)
         meta: dict[str, object] = {"sandbox": self._sandbox.report_on(job)}
-        return to_outcome(ended, meta, lambda: returned_value(self._name, script.entry, ended, seconds))
+        return to_outcome(ended, meta, lambda: returned_value(self._tool, job, ended, seconds))
 
 
 async def run_in_place(sandbox: Sandbox, job: Job, **how: Any) -> Ended:
@@ -99,19 +101,36 @@ def to_outcome(ended: Ended, meta: dict[str, object], read: Callable[[], object]
         return Outcome(value=error.value, error=error, meta=meta)
 
 
-def returned_value(name: str, entry: str, ended: Ended, seconds: float) -> object:
+def returned_value(tool: Tool, job: PythonFile, ended: Ended, seconds: float) -> object:
     """What the entry function returned; raises ToolError if it did not."""
-    refuse_early_end(name, ended, seconds)
-    if ended.result_too_long:
-        message = f"{name} returned more than {MAX_RESULT_BYTES} bytes; return less, or write it to a file"
-        raise ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=True)
-    if ended.result is None:
-        message = f"{name} {describe_end(ended)} before it returned a result; return a value from {entry}"
-        raise ToolError(Kind.INTERNAL, message, partial_side_effects=True)
-    answer = _read(name, ended.result)
+    answer = read_answer(tool, job, ended, seconds)
     if "value" in answer:
         return answer["value"]
-    raise _to_error(name, entry, answer.get("error"))
+    raise described_error(tool, job, answer)
+
+
+def read_answer(tool: Tool, job: PythonFile, ended: Ended, seconds: float) -> Mapping[str, object]:
+    """What the script answered, a `value` or an `error`; raises ToolError if it came to no answer."""
+    refuse_early_end(tool.name, ended, seconds)
+    if ended.result_too_long:
+        message = f"{tool.name} returned more than {MAX_RESULT_BYTES} bytes; return less, or write it to a file"
+        raise ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=True)
+    if ended.result is not None:
+        return _read(tool.name, ended.result)
+    from toolcrib.runners.raised import failure
+
+    message = f"{tool.name} {describe_end(ended)} before it returned a result; return a value from {job.entry}"
+    raise failure(tool, message, details=exit_details(ended))
+
+
+def described_error(tool: Tool, job: PythonFile, answer: Mapping[str, object]) -> ToolError:
+    """The error of an answer that holds no value."""
+    described = answer.get("error")
+    if not isinstance(described, dict):
+        return _unreadable(tool.name, "it holds neither a value nor an error")
+    from toolcrib.runners.raised import to_error
+
+    return to_error(tool, job, described)
 
 
 def refuse_early_end(name: str, ended: Ended, seconds: float) -> None:
@@ -143,6 +162,11 @@ def describe_end(ended: Ended) -> str:
     return "was killed" if ended.exit_code is None else f"ended with exit code {ended.exit_code}"
 
 
+def exit_details(ended: Ended) -> dict[str, object]:
+    """The exit code, where there is one."""
+    return {} if ended.exit_code is None else {"exitCode": ended.exit_code}
+
+
 def _read(name: str, result: bytes) -> Mapping[str, object]:
     """The answer of the child, which may be anything: the script can write where its answer goes."""
     try:
@@ -157,34 +181,6 @@ def _read(name: str, result: bytes) -> Mapping[str, object]:
 def _unreadable(name: str, reason: str) -> ToolError:
     message = f"{name} gave an answer that cannot be read: {reason}"
     return ToolError(Kind.OUTPUT_INVALID, message, partial_side_effects=True)
-
-
-def _to_error(name: str, entry: str, described: object) -> ToolError:
-    """The script's own exception, its traceback kept for the log."""
-    if not isinstance(described, dict):
-        return _unreadable(name, "it holds neither a value nor an error")
-    facts = described.get("tool_error")
-    if isinstance(facts, dict):
-        return _own_error(str(described.get("message")), facts)
-    logger.error("%s failed unexpectedly\n%s", name, described.get("traceback"))
-    if "exit" in described:
-        message = f"{name} ended itself with exit code {described['exit'] or 0}; return a value from {entry}"
-    else:
-        message = f"{name} failed unexpectedly ({described.get('type')}); the log has the details"
-    return ToolError(Kind.INTERNAL, message, partial_side_effects=True)
-
-
-def _own_error(message: str, facts: dict[str, object]) -> ToolError:
-    """An error that the script meant to give: its word counts for everything but the closed list of kinds."""
-    kind, details = facts.get("kind"), facts.get("details")
-    return ToolError(
-        Kind(kind) if isinstance(kind, str) and kind in set(Kind) else Kind.INTERNAL,
-        message,
-        retryable=facts.get("retryable") is True,
-        partial_side_effects=facts.get("partial_side_effects") is True,
-        details=details if isinstance(details, dict) else {},
-        value=facts.get("value"),
-    )
 
 
 def _name_signal(number: int) -> str:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import stat
 import time
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.ground.sandbox.jobs import PythonFile
+from toolcrib.ground.files.beneath import choose_opener
+from toolcrib.ground.sandbox.jobs import OneFile, PythonFile
 from toolcrib.ground.sandbox.walls import WRITE, build_walls, python_runtime
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained, Convention
@@ -19,10 +21,11 @@ from toolcrib.runners.program import basic_variables
 from toolcrib.runners.script import returned_value, show_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Collection, Mapping
+    from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
     from typing import Any
 
     from toolcrib.ground.egress import Egress
+    from toolcrib.ground.files.beneath import Opened
     from toolcrib.ground.files.jail import Jail
     from toolcrib.ground.sandbox.conversation import Lines
     from toolcrib.ground.sandbox.host import Sandbox
@@ -34,6 +37,8 @@ PATH = "path"
 PYTHON = "python"
 EVENT_SECONDS = 30.0
 LONGEST_SECONDS = 7 * 24 * 3600.0
+# Without O_NONBLOCK a fifo would hold us until somebody reads.
+_LOOK = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY
 
 
 @asynccontextmanager
@@ -59,39 +64,41 @@ async def open_sink(
     _refuse_missing(
         tool, missing(tool.requires if PATH in run.config or PATH not in given else tool.requires | {WRITE})
     )
-    file = await asyncio.to_thread(_make_file, jail, given.get(PATH))
-    job = _job(tool, run, script, given, premises, file)
-    deadline = time.monotonic() + LONGEST_SECONDS
-    proxy = None
-    if job.walls.network:
-        from toolcrib.ground.egress import parse_hosts
+    place = await asyncio.to_thread(_make_file, jail, given.get(PATH))
+    with _hold(jail.root, place) as file:
+        job = _job(tool, run, script, given, premises, file)
+        deadline = time.monotonic() + LONGEST_SECONDS
+        proxy = None
+        if job.walls.network:
+            from toolcrib.ground.egress import parse_hosts
 
-        proxy = egress().proxy(None if run.hosts is None else parse_hosts(run.hosts), deadline=deadline)
-    sink = Sink(tool.name, script.entry, seconds)
-    # Beside the places for jobs: a few sinks that stay open would keep every other job waiting.
-    running = asyncio.ensure_future(sandbox.run(job, deadline=deadline, talk=sink.listen, proxy=proxy, nested=True))
-    sink.watch(running)
-    try:
-        yield sink
-    except BaseException:
-        # The block's own trouble is what its author has to hear of.
-        with suppress(ToolError):
-            await _finish(sink, jail, file)
-        raise
-    else:
-        await _finish(sink, jail, file)
-    finally:
-        running.cancel()
-        await asyncio.wait([running])
+            proxy = egress().proxy(None if run.hosts is None else parse_hosts(run.hosts), deadline=deadline)
+        sink = Sink(tool, job, seconds)
+        # Beside the places for jobs: a few sinks that stay open would keep every other job waiting.
+        running = asyncio.ensure_future(sandbox.run(job, deadline=deadline, talk=sink.listen, proxy=proxy, nested=True))
+        sink.watch(running)
+        try:
+            yield sink
+        except BaseException:
+            # The block's own trouble is what its author has to hear of.
+            with suppress(ToolError):
+                await _finish(sink, jail, place)
+            raise
+        else:
+            await _finish(sink, jail, place)
+        finally:
+            running.cancel()
+            await asyncio.wait([running])
 
 
 class Sink:
     """Takes events, one after the other. The first that fails ends it, which the next write tells or the end of the block."""
 
-    def __init__(self, name: str, entry: str, seconds: float) -> None:
+    def __init__(self, tool: Tool, job: PythonFile, seconds: float) -> None:
         self.written = 0
-        self._name = name
-        self._entry = entry
+        self._tool = tool
+        self._name = tool.name
+        self._job = job
         self._seconds = seconds
         self._sent = 0
         self._is_closing = False
@@ -184,7 +191,7 @@ class Sink:
         if self._problem is not None or self._running.cancelled() or not self._running.done():
             return self._problem
         try:
-            returned_value(self._name, self._entry, self._running.result(), self._seconds)
+            returned_value(self._tool, self._job, self._running.result(), self._seconds)
         except ToolError as problem:
             return problem
         return self._failure(Kind.INTERNAL, "was not written") if self.written < self._sent else None
@@ -197,12 +204,19 @@ class Sink:
         return ToolError(kind, f"{self._name}: {subject} {what}", partial_side_effects=True, details=details)
 
 
-async def _finish(sink: Sink, jail: Jail, file: Path | None) -> None:
+async def _finish(sink: Sink, jail: Jail, place: Path | None) -> None:
     try:
         await sink.finish()
-    finally:
-        if file is not None:
-            await asyncio.to_thread(jail.append, str(file), b"")
+    except ToolError:
+        with suppress(ToolError):  # what went wrong first is to be heard
+            await _sync(jail, place)
+        raise
+    await _sync(jail, place)
+
+
+async def _sync(jail: Jail, place: Path | None) -> None:
+    if place is not None:
+        await asyncio.to_thread(jail.append, str(place), b"")
 
 
 def _parts_of(tool: Tool) -> tuple[Chained, Script]:
@@ -244,14 +258,44 @@ def _make_file(jail: Jail, path: object) -> Path | None:
     if not isinstance(path, str):
         return None
     place = jail.root / path.replace("\\", "/")
-    with suppress(ValueError):  # a path that cannot be followed is refused by the jail in better words
+    with suppress(ValueError, OSError):  # a path that cannot be followed is refused by the jail in better words
         place = Path(os.path.realpath(place))
     jail.append(str(place), b"")
     return place
 
 
+@contextmanager
+def _hold(root: Path, place: Path | None) -> Iterator[OneFile | None]:
+    """The file that lies there, held as it is: other tools may put another one in its place at any time."""
+    if place is None:
+        yield None
+        return
+    opened = _look(root, place)
+    try:
+        facts = os.fstat(opened.descriptor)
+        if root / opened.real != place or not stat.S_ISREG(facts.st_mode) or facts.st_nlink != 1:
+            raise _replaced(place)
+        yield OneFile(path=place, device=facts.st_dev, inode=facts.st_ino)
+    finally:
+        os.close(opened.descriptor)
+
+
+def _look(root: Path, place: Path) -> Opened:
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        return choose_opener(folder)(folder, place.relative_to(root).parts, _LOOK)
+    except OSError as problem:
+        raise _replaced(place) from problem
+    finally:
+        os.close(folder)
+
+
+def _replaced(place: Path) -> ToolError:
+    return ToolError(Kind.TRANSIENT, f"{place}: the file was replaced meanwhile; call again", retryable=True)
+
+
 def _job(
-    tool: Tool, run: Chained, script: Script, given: dict[str, object], premises: Premises, file: Path | None
+    tool: Tool, run: Chained, script: Script, given: dict[str, object], premises: Premises, file: OneFile | None
 ) -> PythonFile:
     if WRITE in tool.requires and premises.unwritable:
         raise ToolError(Kind.BLOCKED, f"{tool.name} requires {WRITE}: {premises.unwritable}")
@@ -260,8 +304,8 @@ def _job(
         path=script.path,
         code=script.code,
         entry=script.entry,
-        arguments=given if file is None else {**given, PATH: str(file)},
-        walls=walls if file is None else replace(walls, write=(*walls.write, file)),
+        arguments=given if file is None else {**given, PATH: str(file.path)},
+        walls=walls if file is None else replace(walls, files=(file,)),
         convention=script.convention,
         imports=script.imports,
         environment=basic_variables(tool.requires, premises),

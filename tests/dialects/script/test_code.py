@@ -72,6 +72,58 @@ class TestTheEntry:
     def test_is_chosen_by_what_the_file_offers(self, text, convention, entry, code):
         assert entered(code(text)) == (convention, entry)
 
+    @pytest.mark.parametrize(
+        ("text", "convention", "entry"),
+        [
+            ("from impl import main\n", "keywords", "main"),
+            ("from impl import run as main\n", "keywords", "main"),
+            ("main = lambda **others: others\n", "keywords", "main"),
+            ("import impl\nmain = impl.run\n", "keywords", "main"),
+            ("from functools import partial\nmain = partial(print, 1)\n", "keywords", "main"),
+            ("from impl import execute\n", "params", "execute"),
+            ("from impl import main\nmain()\n", "argv", ""),
+            ("from impl import main\n" + GUARD, "argv", ""),
+            ("import main\n", "argv", ""),
+            ("main = 1\n", "argv", ""),
+        ],
+    )
+    def test_may_come_from_elsewhere_where_nothing_else_would_run(self, text, convention, entry, code):
+        tool = code(text)
+        assert entered(tool) == (convention, entry)
+        assert tool.parameters == OPEN
+
+    def test_another_name_for_a_function_has_its_signature(self, code):
+        tool = code("def run(x: int): ...\nmain = run\n")
+        assert (entered(tool), tool.parameters["required"]) == (("keywords", "main"), ["x"])
+
+    def test_what_comes_from_elsewhere_takes_what_is_declared(self, code):
+        assert code(ONE + "from impl import main\n").parameters["required"] == ["x"]
+
+    NOTHING = ".ai/tools/ops/do-it.py:1: nothing in the file runs, so a call of it comes to nothing; write def main(…)"
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "",
+            "'Text.'\nimport os\nX = 1\nX += 1\nY: int = 2\n",
+            "def helper(x): ...\nclass A:\n    async def write(self): ...\n",
+            "try:\n    import a\nexcept ImportError:\n    a = None\nif True:\n    import b\nelse:\n    b = None\n",
+        ],
+    )
+    def test_a_file_that_would_do_nothing_comes_with_a_warning(self, text, code):
+        assert self.NOTHING in code(text).warnings
+
+    @pytest.mark.parametrize(
+        "text",
+        ["print(1)\n", "def main(): ...\n", "from a import main\n", "for x in y: ...\n", SINK, GUARD, "if x:\n    run()\n"],
+    )  # fmt: skip
+    def test_a_file_that_does_something_comes_with_none(self, text, code):
+        assert self.NOTHING not in code(text).warnings
+
+    def test_what_another_runtime_makes_of_a_file_is_its_own_business(self, load):
+        (tool,) = load("ops/do-it.py", HEAD.replace("python_runtime", "my_tests") + "def test_it(): ...\n")
+        assert self.NOTHING not in tool.warnings
+
     def test_the_script_is_the_very_bytes_that_were_read(self, load):
         text = (HEAD + "def main(): ...\n").replace("\n", "\r\n").encode()
         (tool,) = load("ops/do-it.py", text)
@@ -212,6 +264,20 @@ class TestActions:
         found = load("ops/do-it.py", HEAD + self.ACTIONS + text)
         assert [entered(tool) for tool in found] == [first, second]
         assert [tool.run.action for tool in found] == ["roll-back", "plain"]
+
+    def test_without_a_function_come_with_a_warning(self, load):
+        warning = (
+            ".ai/tools/ops/do-it.py:9: __actions__.{}: nothing runs the action, so a call of it comes to nothing; "
+            "write def {}(…), or def main(action, …)"
+        )
+        tool, _ = load("ops/do-it.py", HEAD + self.ACTIONS + "def plain(): ...\n")
+        assert warning.format("roll-back", "roll_back") in tool.warnings
+        assert warning.format("plain", "plain") not in tool.warnings
+        tool, other = load("ops/do-it.py", HEAD + self.ACTIONS + "from impl import roll_back, plain\n")
+        assert [entered(tool), entered(other)] == [("keywords", "roll_back"), ("keywords", "plain")]
+        assert not any("nothing runs" in text for text in tool.warnings)
+        tool, _ = load("ops/do-it.py", HEAD + self.ACTIONS + "import sys\nprint(sys.argv)\n")
+        assert not any("nothing runs" in text for text in tool.warnings)
 
     def test_take_what_their_function_takes_but_the_action(self, load):
         _, plain = load("ops/do-it.py", HEAD + self.ACTIONS + "def main(action: str, y: int = 1): ...\n")

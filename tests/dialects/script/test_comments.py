@@ -27,7 +27,7 @@ class TestJavaScript:
     @pytest.mark.spec("S3-13")
     @pytest.mark.parametrize("value", ["describe()", "'a' + 'b'", "`a ${b}`", "", "'open", "1"])
     def test_a_variable_that_is_no_literal_is_refused(self, value, problems):
-        message = problems("ops/do-it.js", f"/**\n{HEADER} */\nconst __tool_description__ = {value}\n")[0]
+        (message,) = problems("ops/do-it.js", f"/**\n{HEADER} */\nconst __tool_description__ = {value}\n")
         assert message == "7: __tool_description__: is not a literal on one line; write the text itself in quotes"
 
     @pytest.mark.spec("S3-13")
@@ -95,6 +95,54 @@ class TestJavaScript:
         found = [warning for warning in load("ops/do-it.js", text)[0].warnings if "is not read" in warning]
         assert found == [".ai/tools/ops/do-it.js:7: @requries: is not read; write @requires"]
 
+    RUN = "// @version 1.0.0\n// @tool_type javascript\n// @executor_id node_runtime\n// @category ops\n"
+
+    @pytest.mark.spec("S3-13")
+    @pytest.mark.parametrize("before", ["", "#!/usr/bin/env node\n", "'use strict';\n", "\n/* @license MIT */\n", "  "])
+    def test_a_run_of_line_comments_is_a_header_too(self, before, load):
+        text = f"{before}{self.RUN}\n// @description Look up\n//   the weather\n//@timeout 30\nmain();\n// @tags a\n"
+        (tool,) = load("ops/do-it.js", text)
+        assert tool.description == "Look up the weather"
+        assert tool.limits.timeout_ms == 30_000
+        assert (tool.run.executor, tool.tags) == ("node_runtime", ())
+
+    def test_a_fault_in_a_run_is_told_at_its_own_line(self, problems):
+        text = f"#!/usr/bin/env node\n\n// Prose.\n{self.RUN}\n// @description D\n// @timeout x\n".replace(
+            "// @cat", "   // @cat"
+        )
+        assert problems("ops/do-it.js", text)[0].startswith("10: @timeout: must be a whole number")
+
+    @pytest.mark.spec("S3-13")
+    @pytest.mark.parametrize(
+        ("begin", "margin", "end"), [("/**\n", " * ", " */\n"), ("", "// ", ""), ("/*\n", "   ", "*/\n")]
+    )
+    def test_a_header_may_be_written_with_colons(self, begin, margin, end, load):
+        facts = ["Prose about it.", "version: 1.0.0", "tool_type: javascript", "executor_id: node_runtime"]
+        facts += ["category: ops", "description: Look up", "@timeout 30", "Note: nothing of ours"]
+        text = begin + "".join(f"{margin}{fact}\n" for fact in facts) + end + "main();\n"
+        (tool,) = load("ops/do-it.js", text)
+        assert (tool.description, tool.limits.timeout_ms) == ("Look up", 30_000)
+
+    def test_colons_are_prose_beside_tags(self, load):
+        text = f"/**\n{HEADER} * @description Look up\n * requires: nothing\n * tags: none\n */\n"
+        (tool,) = load("ops/do-it.js", text)
+        assert tool.description == "Look up requires: nothing tags: none"
+        assert (tool.requires, tool.tags) == (frozenset(), ())
+
+    @pytest.mark.spec("S3-13")
+    @pytest.mark.parametrize(
+        ("text", "line", "name"),
+        [
+            ("// tool_type: javascript\n// executor_id: node_runtime\n", 1, "tool_type"),
+            ("/**\n * version = 1.0.0\n * executor_id = node_runtime\n */\n", 3, "executor_id"),
+            ("#!/usr/bin/env node\n/**\n *    @tool_type javascript\n *    @version 1.0.0\n */\n", 3, "tool_type"),
+        ],
+    )
+    def test_a_header_that_is_not_read_is_reported(self, text, line, name, problems):
+        assert problems("ops/do-it.js", text) == [
+            f"{line}: {name}: is not read; write @{name} at the beginning of the line, without a colon"
+        ]
+
     def test_an_executor_may_be_null(self, load):
         text = f"/**\n{HEADER} * @description D\n */\n".replace("javascript", "library").replace("node_runtime", "null")
         assert load("ops/do-it.js", text)[0].run.executor is None
@@ -102,7 +150,8 @@ class TestJavaScript:
     @pytest.mark.spec("S3-62")
     @pytest.mark.parametrize(
         "text",
-        ["", "module.exports = {};", "/** Helps. */\n", "/**\n * @version 1.0\n * @description Helps\n */", "main();\n/** @tool_type x */", "/* open", "'use strict'"],
+        ["", "module.exports = {};", "/** Helps. */\n", "/**\n * @version 1.0\n * @description Helps\n */", "main();\n/** @tool_type x */", "/* open", "'use strict'",
+         "// @ts-check\n// version: 1.0\n// description: helps\n", "/** The tool_id: of a tool.\n * tool_id: text */", "/ / @tool_type x\n"],
     )  # fmt: skip
     def test_a_file_without_metadata_is_a_helper(self, text, load):
         assert load("ops/helper.js", text) == []
@@ -115,6 +164,11 @@ class TestJavaScript:
             "`" * 200_001,
             "/**\n" + " * @a\n" * 30_000 + "*/",
             "//\n" * 80_000,
+            "//" * 120_000,
+            "//\n\n \n" * 40_000,
+            "/**/" * 60_000,
+            "//\n/**/" * 30_000,
+            " \n" * 120_000 + "//",
             "'\\" * 100_000,
         ],
     )

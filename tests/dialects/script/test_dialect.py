@@ -1,12 +1,13 @@
 """Which files are read, which are skipped, and how a plug-in adds another language."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from toolcrib.catalog.folder import Folder
+from toolcrib.catalog import Catalog, Folder
 from toolcrib.dialects.script import ScriptFile
 from toolcrib.dialects.script.build import build_tools
 from toolcrib.dialects.script.metadata import Metadata
@@ -92,6 +93,117 @@ def test_a_file_that_is_wrong_costs_only_itself(tmp_path):
     (problem,) = folder.problems
     assert len(problem.details["problems"]) == 2
     assert problem.message == "\n".join(problem.details["problems"])
+
+
+HEADER = "# tool_type: script\n# executor_id: bash\n# version: 1.0.0\n# category: ops\n# description: D\n"
+
+
+@pytest.fixture
+def ops(tmp_path):
+    """The folder of a category, and a way to look at it as a space does."""
+    folder = tmp_path / "tools/ops"
+    folder.mkdir(parents=True)
+    space = Folder(tmp_path / "tools", "project", [ScriptFile(tmp_path / "tools")], deep=True)
+
+    def look() -> tuple[list[str], list[str]]:
+        space.refresh()
+        found = [problem.message.removeprefix(f"{folder}/") for problem in space.problems]
+        return [tool.name for tool in space.tools], found
+
+    return folder, look
+
+
+@pytest.mark.spec("S3-01")
+def test_a_script_without_an_extension_is_reported(ops):
+    folder, look = ops
+    (folder / "do-it").write_text(f"#!/bin/bash\n{HEADER}echo hi\n")
+    assert look() == (
+        [],
+        [
+            (
+                "do-it:2: metadata is not read from files without an extension, so this one is skipped; add the extension of "
+                "its language, such as .sh, describe it in a .yaml file beside it, or install a plug-in whose dialect reads it"
+            )
+        ],
+    )
+    (folder / "do-it").rename(folder / "do-it.sh")
+    assert look() == (["do-it"], [])
+
+
+def test_other_files_without_an_extension_are_left_alone(ops):
+    folder, look = ops
+    (folder / "run").write_text("#!/bin/bash\necho tool_id\n")
+    (folder / "Makefile").write_text(HEADER)
+    (folder / "program").write_bytes(b"\x7fELF" + b"\0" * 300_000)
+    (folder / "installer").write_bytes(b"#!/bin/sh\n" + b"\0" * 300_000)
+    (folder / "empty").touch()
+    (folder / "folder").mkdir()
+    (folder / "link").symlink_to(folder / "folder")
+    (folder / "nowhere").symlink_to(folder / "missing")
+    os.mkfifo(folder / "pipe")
+    (folder / "link.py").symlink_to(folder / "folder")
+    before = len([*Path("/proc/self/fd").iterdir()])
+    assert look() == look() == ([], [])
+    assert len([*Path("/proc/self/fd").iterdir()]) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("types.yaml", "tool_id: types-tool\ntool_type: x\n"),
+        ("types.yaml", "tool_type: x\ntool_id: 'types-tool'\nconfig: {a: [\n"),
+        ("types.toml", 'tool_type = "x"\ntool_id = "types-tool"\nversion = \n'),
+        ("types.json", '{"tool_id": "types-tool", "tool_type": '),
+        ("types.json", '{\n  "tool_type": 1,\n  "tool_id": "types-tool"\n}'),
+        ("types.py", "__tool_id__ = 'types-tool'\n__tool_type__ = 1\n"),
+        ("types.js", "/**\n * @tool_id types-tool\n */\n"),
+        ("types.js", "// @tool_id types-tool\n"),
+        ("types.sh", "#!/bin/sh\n# tool_id: types-tool\n"),
+        ("types.rb", "# tool_id: types-tool\n"),
+    ],
+)
+def test_a_file_that_is_wrong_still_says_its_name(name, text):
+    with pytest.raises(ToolError) as caught:
+        ScriptFile(ROOT).read(ROOT / "ops" / name, text.encode())
+    assert caught.value.details["tool_id"] == "types-tool"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.yaml", "tool_type: x\nconfig:\n  tool_id: other\n"),
+        ("a.py", "__tool_type__ = 1\ndef f():\n    tool_id = other\n# tool_id of a tool\n"),
+        ("a.js", "// @tool_type x\nconst a = {\n  tool_id: other }\n"),
+    ],
+)
+def test_what_only_looks_like_a_name_is_none(name, text):
+    with pytest.raises(ToolError) as caught:
+        ScriptFile(ROOT).read(ROOT / "ops" / name, text.encode())
+    assert "tool_id" not in caught.value.details
+
+
+def test_who_calls_a_tool_by_the_name_in_its_broken_file_is_told_so(ops, tmp_path):
+    folder, _ = ops
+    (folder / "types.yaml").write_text("tool_id: types-tool\ntool_type: script\n")
+    catalog = Catalog()
+    catalog.add_folder(Folder(tmp_path / "tools", "project", [ScriptFile(tmp_path / "tools")], deep=True))
+    for name in ("types-tool", "types_tool", "types"):
+        assert catalog.find(name) is None
+        assert catalog.suggest(name).startswith("its file is broken: tools/ops/types.yaml:1: ")
+    (folder / "types.yaml").write_text(YAML.format("ops").replace("a-b", "types-tool"))
+    assert catalog.find("types-tool").tool.name == "types-tool"
+
+
+def test_a_catalogue_tells_the_problems_of_a_file_one_by_one(ops, tmp_path):
+    folder, _ = ops
+    (folder / "wrong.yaml").write_text(YAML.format("other").replace("a-b", "A").replace("1.0.0", "1"))
+    catalog = Catalog()
+    catalog.add_folder(Folder(tmp_path / "tools", "project", [ScriptFile(tmp_path / "tools")], deep=True))
+    assert [problem.message.removeprefix(f"{folder}/") for problem in catalog.problems()] == [
+        "wrong.yaml:1: tool_id: 'A' is not in kebab-case; write tool_id: \"a\"",
+        "wrong.yaml:2: category: 'other' is not the folder of the file; write category: \"ops\"",
+        "wrong.yaml:4: version: '1' is not X.Y.Z; write version: \"1.0.0\"",
+    ]
 
 
 def test_the_same_text_gives_the_same_tool(load):

@@ -48,6 +48,7 @@ class TestCapabilities:
             ("subprocess", {"shell.execute"}, "subprocess needs shell.execute"),
             ("bash", {"shell.execute"}, "bash needs shell.execute"),
             ("http_client", set(), "http_client needs net.http"),
+            ("filesystem", set(), "filesystem needs fs.read"),
             ("docker", set(), ""),
             ("python_runtime", set(), ""),
             ("node_runtime", set(), ""),
@@ -62,7 +63,10 @@ class TestCapabilities:
         assert tool.warnings == ((f"{place}{warned}, which is not listed; add it to requires",) if warned else ())
 
     @pytest.mark.spec("S3-64")
-    @pytest.mark.parametrize(("executor", "listed"), [("subprocess", "shell.execute"), ("http_client", "net.call")])
+    @pytest.mark.parametrize(
+        ("executor", "listed"),
+        [("subprocess", "shell.execute"), ("http_client", "net.call"), ("filesystem", "fs.write")],
+    )
     def test_what_is_listed_needs_no_warning(self, executor, listed, describe):
         tool = describe(f"requires: [{listed}]", executor_id=executor)
         assert tool.requires == {listed}
@@ -294,3 +298,20 @@ def test_an_unknown_field_comes_with_a_warning_and_the_one_that_was_meant(warnin
         "10: requiers: is not read; write requires",
         "11: licence: is not read; remove it, or write it under metadata",
     ]
+
+
+class TestRequests:
+    @pytest.mark.parametrize("config", ["{}", "{method: GET}", "{method: head}", "{method: PUT}", "{method: DELETE}"])
+    def test_that_come_to_the_same_twice_may_be_sent_again(self, config, describe):
+        assert describe(f"config: {config}", executor_id="http_client").idempotent
+
+    @pytest.mark.parametrize(
+        "config",
+        ["{method: POST}", "{method: PATCH}", "{method: '{method}'}", "{method: '${METHOD}'}", "{method: [GET]}"],
+    )
+    def test_others_are_sent_once(self, config, describe):
+        assert not describe(f"config: {config}", executor_id="http_client").idempotent
+
+    def test_only_requests_are_known_to(self, describe):
+        assert not describe("config: {method: GET}").idempotent
+        assert not describe("config: {method: GET}", tool_type="runtime", executor_id="http_client").idempotent

@@ -41,6 +41,20 @@ class TestPython:
     def test_what_only_running_code_could_tell_is_refused_at_its_line(self, line, message, problems):
         assert problems("ops/do-it.py", f"{DESCRIBED}{line}\n")[0].startswith(message)
 
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [("tool_description", "f'{x}'"), ("version", "VERSION"), ("tool_id", "make()"), ("executor_id", "x")],
+    )
+    def test_what_is_no_literal_is_not_called_missing_as_well(self, name, value, problems):
+        text = "".join(line for line in DESCRIBED.splitlines(keepends=True) if f"__{name}__" not in line)
+        (message,) = problems("ops/do_It.py" if name == "tool_id" else "ops/do-it.py", f"{text}__{name}__ = {value}\n")
+        assert f": __{name}__: is not a literal" in message
+
+    def test_a_missing_variable_is_looked_for_under_names_like_it(self, problems):
+        assert problems("ops/do-it.py", f"{PYTHON}__description__ = 'Do it.'\n") == [
+            "1: __tool_description__: is missing; write __tool_description__ instead of __description__"
+        ]
+
     def test_a_fault_inside_of_a_literal_is_told_at_its_own_line(self, problems):
         text = f"{DESCRIBED}__parameters__ = [\n  {{'name': 'a', 'type': 'string'}},\n  {{\n    'name': 'b',\n    'type': 'strong'}},\n]\n"
         assert problems("ops/do-it.py", text) == [

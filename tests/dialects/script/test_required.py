@@ -89,6 +89,34 @@ def test_a_file_with_comments_needs_them_too(language, name, problems):
         assert message.startswith(f"1: # {name}: is missing; write # {name}: ")
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "cure"),
+    [
+        ("do-it.js", "/** @tool_type script */", "@executor_id node_runtime"),
+        ("do-it.mjs", "/**\n * @tool_type script\n * @executor_id null\n */", "@executor_id node_runtime"),
+        ("do-it.sh", "# tool_type: script\n", "# executor_id: bash"),
+        ("do-it.py", "__tool_type__ = 'script'\n", '__executor_id__ = "python_runtime"'),
+    ],
+)
+def test_the_executor_that_is_proposed_fits_the_language(name, text, cure, problems):
+    (message,) = [message for message in problems(f"ops/{name}", text) if "executor_id" in message.split(": ")[1]]
+    assert message.endswith(cure)
+
+
+@pytest.mark.parametrize("changes", [{"tool_id": None, "tool-id": "a-b"}, {"tool_type": None, "tool-type": "script"}])
+def test_a_name_with_a_dash_is_recognised(changes, faults):
+    meant, written = changes
+    assert faults(**changes) == [f"1: {meant}: is missing; write {meant} instead of {written}"]
+
+
+def test_a_file_whose_names_all_have_dashes_is_no_data(faults):
+    changes = {"tool_id": None, "tool_type": None, "executor_id": None}
+    found = faults(**changes, **{"tool-id": "a-b", "tool-type": "script", "executor-id": "bash"})
+    assert sorted(message.split("; ")[1] for message in found) == [
+        f"write {name} instead of {name.replace('_', '-')}" for name in sorted(changes)
+    ]
+
+
 def test_all_that_is_wrong_is_told_at_once(faults):
     assert faults("timeout: -1\ntags: x\n", timeout=None, version="1.0", tool_id="Deploy", category=None) == [
         "1: tool_id: 'Deploy' is not in kebab-case; write tool_id: \"deploy\"",

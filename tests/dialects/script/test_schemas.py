@@ -144,7 +144,8 @@ class TestParameters:
             ("{name: x, type: string, required: yes}", "11: parameters[0].required: must be true or false, not 'yes'"),
             ("{name: x, type: string, enum: []}", "11: parameters[0].enum: must be a list of at least one value; write the values or remove it"),
             ("{name: x, type: string, enum: a}", "11: parameters[0].enum: must be a list of at least one value"),
-            ("{name: x, type: string, pattern: '['}", "11: parameters[0].pattern: pattern not supported (linear-time engine): '['; write"),
+            ("{name: x, type: string, pattern: 'a['}", "11: parameters[0].pattern: 'a[' is no regular expression: unterminated character set at position 1; correct it"),
+            ("{name: x, type: array, items: {type: string, enum: []}}", "11: parameters[0].items.enum: must be a list of at least one value; write"),
             ("{name: x, type: string, pattern: '(?=a)'}", "11: parameters[0].pattern: pattern not supported (linear-time engine)"),
             ("{name: x, type: string, pattern: 1}", "11: parameters[0].pattern: "),
             ("{name: x, type: integer, minimum: low}", "11: parameters[0].minimum: "),
@@ -153,6 +154,21 @@ class TestParameters:
     )  # fmt: skip
     def test_one_that_cannot_be_understood_is_refused(self, written, message, faults):
         assert faults(f"parameters:\n  - {written}\n")[0].startswith(message)
+
+    @pytest.mark.spec("S3-25", "S3-51")
+    @pytest.mark.parametrize(
+        ("written", "place"),
+        [
+            ("input_schema: {type: object, properties: {x: {enum: []}}}", "9: input_schema.properties.x.enum"),
+            ("output_schema: {enum: []}", "9: output_schema.enum"),
+            ("outputs: {type: string, enum: []}", "9: outputs.enum"),
+            ("outputs:\n  x:\n    type: string\n    enum: []", "12: outputs.x.enum"),
+        ],
+    )
+    def test_a_choice_of_nothing_is_refused_wherever_it_stands(self, written, place, faults):
+        assert faults(written, outputs=None) == [
+            f"{place}: must be a list of at least one value; write the values or remove it"
+        ]
 
     @pytest.mark.spec("S3-24", "S3-25", "S3-51")
     def test_every_one_of_them_is_told(self, faults):
@@ -370,7 +386,7 @@ class TestOutputs:
             ("outputs: text", "9: outputs: must be a schema, or a mapping of names, not text; write type: object"),
             ("outputs: {a: strong}", "9: outputs.a.type: 'strong' is unknown; write one of string"),
             ("outputs: {type: object, properties: {a: {type: strong}}}", "9: outputs.properties.a.type: 'strong' is unknown"),
-            ("outputs: {type: string, pattern: '['}", "9: outputs.pattern: pattern not supported"),
+            ("outputs: {type: string, pattern: '['}", "9: outputs.pattern: '[' is no regular expression"),
             ("output_schema: 1", "9: output_schema: must be a JSON Schema, not a number"),
             ("output_schema: {type: float}", "9: output_schema.type: type 'float' is unknown"),
         ],

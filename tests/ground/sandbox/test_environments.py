@@ -5,8 +5,8 @@ import hashlib
 import importlib.util
 import io
 import json
+import shutil
 import sys
-import sysconfig
 import tarfile
 import threading
 import time
@@ -191,7 +191,8 @@ def make_environment(folder, program=None):
 
 
 def find(path, code="", *, root):
-    return find_interpreter(path, code.encode(), root=root, envs=root / "envs")
+    found = find_interpreter(path, code.encode(), root=root, envs=root / "envs", search_path="")
+    return None if found is None else found.executable
 
 
 def test_a_file_without_an_environment_runs_on_our_own_python(tmp_path):
@@ -225,13 +226,40 @@ def test_a_folder_that_is_only_called_like_an_environment_is_none(tmp_path):
     assert find(tmp_path / "a.py", root=tmp_path) is None
 
 
-def test_an_environment_of_a_python_in_the_workspace_is_refused(tmp_path):
-    (tmp_path / "own").mkdir()
-    (tmp_path / "own" / "python3").write_text("#!/bin/sh\n")
-    make_environment(tmp_path / ".venv", tmp_path / "own" / "python3")
-    with pytest.raises(ToolError, match="leads to a program in the workspace") as caught:
-        find(tmp_path / "a.py", root=tmp_path)
+@pytest.mark.parametrize("where", ["root/own", "root/.venv/bin", "beside"])
+def test_an_environment_of_a_python_that_the_operator_has_not_installed_is_refused(tmp_path, where):
+    own, trace = tmp_path / where / "python3", tmp_path / "trace"
+    own.parent.mkdir(parents=True)
+    own.write_text(f"#!/bin/sh\ntouch {trace}\n")
+    own.chmod(0o755)
+    (tmp_path / "root" / ".venv" / "bin").mkdir(parents=True, exist_ok=True)
+    (tmp_path / "root" / ".venv" / "bin" / "python").symlink_to(own)
+    (tmp_path / "root" / ".venv" / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    with pytest.raises(
+        ToolError, match="from a Python that is on the operator's PATH, or .* run crib prepare"
+    ) as caught:
+        find(tmp_path / "root" / "a.py", root=tmp_path / "root")
     assert caught.value.kind is Kind.EXECUTOR_NOT_FOUND
+    assert not trace.exists()
+
+
+@pytest.mark.parametrize("target", ["..", "../../elsewhere/.venv", "../data"])
+def test_an_environment_that_leads_elsewhere_is_passed_over_for_the_next(tmp_path, target, caplog):
+    root = tmp_path / "root"
+    (root / "x").mkdir(parents=True)
+    for folder in (root, tmp_path / "elsewhere" / ".venv", root / "data"):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "pyvenv.cfg").write_text("")
+    outer = make_environment(root / "venv")
+    (root / "x" / ".venv").symlink_to(target)
+    assert find(root / "x" / "a.py", root=root) == outer
+    assert "is passed over; install it in the project itself" in caplog.text
+
+
+def test_a_link_to_another_environment_of_the_project_is_followed(tmp_path):
+    make_environment(tmp_path / "shared" / ".venv")
+    (tmp_path / ".venv").symlink_to("shared/.venv")
+    assert find(tmp_path / "a.py", root=tmp_path) == tmp_path / ".venv" / "bin" / "python"
 
 
 def test_an_environment_whose_python_has_gone_is_told_with_the_cure(tmp_path):
@@ -306,12 +334,13 @@ async def test_a_file_runs_with_the_packages_that_it_declared(installer, wheels,
     ).encode()
     said = []
     python = prepare(path, code, envs=envs, wheels=wheels, progress=said.append)
-    assert find_interpreter(path, code, root=tmp_path, envs=envs) == python
+    interpreter = find_interpreter(path, code, root=tmp_path, envs=envs, search_path="")
+    assert interpreter.executable == python
     assert [entry.name for entry in envs.iterdir()] == [python.parent.parent.name]
     assert said[0].startswith("making an environment with ")
     assert "installing crib-sample>=1" in said
     sandbox = Sandbox(workspace=tmp_path)
-    job = PythonFile(path=path, code=code, entry="main", arguments={}, walls=walls, interpreter=python)
+    job = PythonFile(path=path, code=code, entry="main", arguments={}, walls=walls, interpreter=interpreter)
     try:
         ended = await sandbox.run(job, deadline=time.monotonic() + 20)
     finally:
@@ -409,28 +438,57 @@ def test_what_a_killed_process_left_behind_is_swept_after_a_day(wheels, tmp_path
     assert [entry.name for entry in envs.iterdir() if entry.name.startswith(".making")] == [".making-new"]
 
 
-def test_a_file_that_needs_another_python_says_so_when_there_is_none(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
+def test_a_file_that_needs_another_python_says_so_when_there_is_none(tmp_path):
     code = block('# requires-python = ">=3.99"').encode()
     with pytest.raises(ToolError, match="no Python on this machine is >=3.99; install one"):
-        prepare(tmp_path / "a.py", code, envs=tmp_path / "envs")
+        prepare(tmp_path / "a.py", code, envs=tmp_path / "envs", search_path=str(tmp_path))
     with pytest.raises(ToolError, match="run crib prepare a"):
-        find_interpreter(tmp_path / "a.py", code, root=tmp_path, envs=tmp_path / "envs")
+        find_interpreter(tmp_path / "a.py", code, root=tmp_path, envs=tmp_path / "envs", search_path="")
 
 
-def test_a_file_that_needs_another_python_is_given_one_that_is_installed(tmp_path, monkeypatch, wheels):
+@pytest.fixture
+def passing_on(tmp_path):
+    """A python3.19 that only passes on to a Python in a folder that is on nobody's search path."""
+    behind = tmp_path / "versions" / "python3.19"
+    behind.parent.mkdir()
+    base = Path(sys.executable).resolve()
+    said = {"version": [3, 19, 2], "base": "/", "own": [], "packages": []}
+    behind.write_text(
+        f'#!/bin/sh\ncase "$*" in *sysconfig*) echo \'{json.dumps(said)}\';; *) exec {base} "$@";; esac\n'
+    )
     other = tmp_path / "bin" / "python3.19"
     other.parent.mkdir()
-    said = {"version": [3, 19, 2], "base": "/", "own": [], "packages": []}
-    program = Path(sys.executable).resolve()
-    other.write_text(
-        f'#!/bin/sh\ncase "$*" in *sysconfig*) echo \'{json.dumps(said)}\';; *) exec {program} "$@";; esac\n'
-    )
-    other.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{other.parent}:/usr/bin:/bin")
+    making = f'mkdir -p "$5/bin"; ln -s {behind} "$5/bin/python"; touch "$5/pyvenv.cfg"'
+    other.write_text(f'#!/bin/sh\ncase "$*" in *"-m venv"*) shift; {making};; *) exec {behind} "$@";; esac\n')
+    for program in (behind, other):
+        program.chmod(0o755)
+    return other, behind
+
+
+def test_a_file_that_needs_another_python_is_given_one_that_is_installed(tmp_path, monkeypatch, passing_on):
+    other, behind = passing_on
     monkeypatch.setattr(environments, "_find_uv", lambda: None)
-    code = block('# requires-python = "==3.19.*"').encode()
-    python = prepare(tmp_path / "a.py", code, envs=tmp_path / "envs")
+    monkeypatch.setattr(environments, "_has_pip", lambda: True)
+    code, envs = block('# requires-python = "==3.19.*"').encode(), tmp_path / "envs"
+    python = prepare(tmp_path / "a.py", code, envs=envs, search_path=str(other.parent))
     assert python.exists()
-    assert find_interpreter(tmp_path / "a.py", code, root=tmp_path, envs=tmp_path / "envs") == python
-    assert sysconfig.get_python_version() != "3.19"
+    found = find_interpreter(tmp_path / "a.py", code, root=tmp_path, envs=envs, search_path="")
+    assert (found.executable, found.program) == (python, behind)
+
+
+def test_a_python_that_took_the_place_of_the_chosen_one_is_refused(tmp_path, monkeypatch, passing_on):
+    other, behind = passing_on
+    monkeypatch.setattr(environments, "_find_uv", lambda: None)
+    monkeypatch.setattr(environments, "_has_pip", lambda: True)
+    code, envs = block('# requires-python = "==3.19.*"').encode(), tmp_path / "envs"
+    python = prepare(tmp_path / "a.py", code, envs=envs, search_path=str(other.parent))
+    python.unlink()
+    python.symlink_to(shutil.copy(behind, tmp_path / "python3.19"))
+    with pytest.raises(ToolError, match="a Python that is on the operator's PATH"):
+        find_interpreter(tmp_path / "a.py", code, root=tmp_path, envs=envs, search_path=str(other.parent))
+
+
+def test_no_other_python_is_looked_for_than_along_the_path_that_is_handed_in(tmp_path, monkeypatch, passing_on):
+    monkeypatch.setenv("PATH", str(passing_on[0].parent))
+    with pytest.raises(ToolError, match="no Python on this machine is ==3.19"):
+        prepare(tmp_path / "a.py", block('# requires-python = "==3.19.*"').encode(), envs=tmp_path / "envs")

@@ -1,6 +1,7 @@
 """The files of a job: what it declares is what it reaches, and what is fixed or closed stays so."""
 
 import asyncio
+import fcntl
 import json
 import os
 import socket
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.ground.sandbox.jobs import Program, PythonFile, Walls
+from toolcrib.ground.sandbox.jobs import OneFile, Program, PythonFile, Walls
 from toolcrib.ground.sandbox.walls import Premises, build_walls
 from toolcrib.model.errors import Kind, ToolError
 
@@ -314,6 +315,65 @@ async def test_calls_beside_each_other_share_what_stands_in_and_the_last_one_rem
     assert sorted(entry.name for entry in workspace.iterdir()) == ["file", "go", "ready"]
 
 
+async def test_a_tool_that_locks_the_workspace_holds_nobody_up(attempt, confine, unmade, workspace):
+    (workspace / ".data").mkdir()
+    walls = confine("fs.read", "fs.write", **unmade)
+    lock = os.open(workspace, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert await attempt([MAKE[0], MAKE[-1]], walls, path=workspace) == ["EROFS", "done"]
+    finally:
+        os.close(lock)
+    # Nobody knows whether they are needed still; the next call does.
+    assert (workspace / "tools").is_dir()
+    assert await attempt(["pass"], walls) == ["done"]
+    assert sorted(entry.name for entry in workspace.iterdir()) == [".data", "file", "settings.toml2"]
+
+
+async def test_what_calls_know_each_other_by_no_job_can_lock(attempt, confine, unmade, workspace, eventually):
+    (workspace / ".data").mkdir()
+    act = "import fcntl; fcntl.flock(os.open(f'{path}/.data', os.O_RDONLY), fcntl.LOCK_EX)\nopen(f'{path}/ready', 'w')"
+    wait = "import time\nwhile not os.path.exists(f'{path}/go'): time.sleep(0.002)"
+    walls = confine("fs.read", "fs.write", **unmade)
+    long = asyncio.create_task(attempt([act, wait], walls, path=workspace))
+    await eventually((workspace / "ready").exists)
+    assert await attempt([MAKE[0]], walls, path=workspace) == ["EROFS"]
+    (workspace / "go").touch()
+    assert await long == ["done", "done"]
+
+
+@pytest.mark.parametrize("makes", [True, False], ids=["made", "not made"])
+@pytest.mark.parametrize("first_ends", ["first", "last"])
+async def test_a_data_folder_that_is_made_meanwhile_takes_nothing_from_a_call(
+    attempt, confine, unmade, workspace, eventually, makes, first_ends
+):
+    walls = confine("fs.read", "fs.write", **unmade)
+
+    async def begin(name):
+        acts = [
+            "open(f'{path}/{name}-began', 'w')",
+            "import time\nwhile not os.path.exists(f'{path}/{name}-goes'): time.sleep(0.002)",
+            *MAKE[:3],
+        ]
+        call = asyncio.create_task(attempt(acts, walls, path=workspace, name=name))
+        await eventually((workspace / f"{name}-began").exists)
+        return call
+
+    calls = {"one": await begin("one")}
+    if makes:
+        (workspace / ".data" / "journal").touch()
+    calls["two"] = await begin("two")
+    for name in ("one", "two") if first_ends == "first" else ("two", "one"):
+        (workspace / f"{name}-goes").touch()
+        outcomes = await calls[name]
+        assert outcomes[:2] == ["done", "done"]
+        assert "done" not in outcomes[2:]
+    kept = {entry.name for entry in workspace.iterdir()} - {
+        f"{name}-{what}" for name in calls for what in ("began", "goes")
+    }
+    assert kept == ({".data", "file"} if makes else {"file"})
+
+
 async def test_what_somebody_makes_meanwhile_stays(attempt, confine, workspace):
     (workspace / "tools").mkdir()
     (workspace / "empty.toml").touch()
@@ -339,3 +399,106 @@ async def test_what_a_job_is_given_out_of_a_closed_folder_is_seen_and_nothing_el
     walls = confine("fs.read", "fs.write", closed=(workspace / "data",))
     outcomes = await attempt(acts, replace(walls, read=(*walls.read, *given)), path=workspace)
     assert outcomes == ["done", "done", "done", "ENOENT", "EROFS", "EROFS"]
+
+
+@pytest.fixture
+def only(tmp_path, confine):
+    """The walls of a job that may write one file, which is there, and what they say of it."""
+    file = tmp_path / "place" / "one"
+    file.parent.mkdir()
+    file.write_text("one\n")
+    with file.open() as kept:
+        facts = os.fstat(kept.fileno())
+        yield replace(confine(), files=(OneFile(path=file, device=facts.st_dev, inode=facts.st_ino),)), file
+
+
+ADD = "with open(path, 'a') as file: file.write('two\\n')"
+
+
+async def test_one_file_is_written_and_nothing_beside_it(attempt, only):
+    walls, file = only
+    acts = [ADD, "open(path + '2', 'w')", "os.unlink(path)", "os.rename(path, path + '2')", "open(path).read()"]
+    outcomes = await attempt(acts, walls, path=file)
+    assert outcomes[0] == "done"
+    assert set(outcomes[1:]) <= {"EACCES", "EROFS", "EBUSY"}
+    assert file.read_text() == "one\ntwo\n"
+    assert [entry.name for entry in file.parent.iterdir()] == ["one"]
+
+
+async def test_one_file_in_a_folder_that_may_be_written_stays_a_file_like_others(attempt, only):
+    walls, file = only
+    acts = [ADD, "os.rename(path, path + '1')", "open(path, 'w').write('new')"]
+    assert await attempt(acts, replace(walls, write=(file.parent,)), path=file) == ["done"] * 3
+    assert sorted(entry.name for entry in file.parent.iterdir()) == ["one", "one1"]
+
+
+REPLACEMENTS = {
+    "a link out": lambda file, victim: (file.unlink(), file.symlink_to(victim)),
+    "a link to a folder": lambda file, victim: (file.unlink(), file.symlink_to(victim.parent)),
+    "another file": lambda file, victim: (file.rename(file.with_name("old")), file.write_text("")),
+    "another name of the victim": lambda file, victim: (file.unlink(), file.hardlink_to(victim)),
+    "a link to itself": lambda file, victim: (file.rename(file.with_name("old")), file.symlink_to("old")),
+    "nothing": lambda file, victim: file.unlink(),
+    "a folder": lambda file, victim: (file.unlink(), file.mkdir()),
+    "a link on the way": lambda file, victim: (
+        file.parent.rename(file.parent.with_name("away")),
+        file.parent.symlink_to(victim.parent),
+    ),
+}
+
+
+@pytest.fixture
+def victim(tmp_path):
+    folder = tmp_path / "outside"
+    folder.mkdir()
+    (folder / "one").write_text("untouched")
+    return folder / "one"
+
+
+@pytest.mark.parametrize("swap", REPLACEMENTS.values(), ids=REPLACEMENTS)
+async def test_one_file_that_was_replaced_before_the_job_is_refused(attempt, only, victim, swap):
+    walls, file = only
+    swap(file, victim)
+    with pytest.raises(ToolError, match=r"place/one: the file was replaced meanwhile; call again") as caught:
+        await attempt([ADD], walls, path=file)
+    assert caught.value.kind is Kind.SANDBOX_UNAVAILABLE
+    assert victim.read_text() == "untouched"
+
+
+@pytest.mark.parametrize(
+    "make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/")], ids=["folder", "fifo", "link"]
+)
+async def test_what_is_no_file_is_not_taken_for_one_by_its_number(attempt, confine, tmp_path, make):
+    place = tmp_path / "place"
+    make(place)
+    facts = place.lstat()
+    walls = replace(confine(), files=(OneFile(path=place, device=facts.st_dev, inode=facts.st_ino),))
+    with pytest.raises(ToolError, match="the file was replaced meanwhile"):
+        await attempt(["pass"], walls)
+
+
+@pytest.mark.parametrize("swap", REPLACEMENTS.values(), ids=REPLACEMENTS)
+async def test_one_file_that_is_replaced_beside_the_job_leads_nowhere_else(attempt, only, victim, swap, eventually):
+    walls, file = only
+    kept = os.open(file, os.O_RDONLY)
+    wait = "import time\nwhile not os.path.exists(f'{own}/go'): time.sleep(0.002)"
+    own = file.parent.with_name("tool")
+    job = asyncio.create_task(attempt([ADD, wait, ADD], walls, path=file, own=own))
+    try:
+        await eventually(lambda: os.fstat(kept).st_size == 8)
+        swap(file, victim)
+        (own / "go").touch()
+        outcomes = await job
+        written = os.pread(kept, 100, 0)
+    finally:
+        os.close(kept)
+    assert outcomes[:2] == ["done", "done"]
+    assert outcomes[2] != "done" or written == b"one\ntwo\ntwo\n"
+    assert victim.read_text() == "untouched"
+    assert not file.is_file() or file.read_bytes() in {b"", b"untouched", written}
+
+
+async def test_a_job_does_not_hold_its_one_file_open(attempt, only):
+    walls, file = only
+    act = "assert path not in [os.readlink(f'/proc/self/fd/{n}') for n in range(64) if os.path.lexists(f'/proc/self/fd/{n}')]"
+    assert await attempt([act], walls, path=file) == ["done"]

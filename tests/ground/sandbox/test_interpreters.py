@@ -6,6 +6,7 @@ import subprocess
 import sys
 import sysconfig
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -64,13 +65,13 @@ async def test_a_file_imports_from_the_environment_that_it_has_to_itself(run, tm
     python = make_environment(tmp_path / "venv")
     (tmp_path / "venv" / PACKAGES / "only_here.py").write_text("ANSWER = 42")
     code = "import only_here, sys\ndef main(): return [only_here.ANSWER, sys.executable, sys.prefix]"
-    assert await run(code, interpreter=python) == [42, str(python), str(tmp_path / "venv")]
+    assert await run(code, interpreter=read_interpreter(python)) == [42, str(python), str(tmp_path / "venv")]
 
 
 async def test_a_file_in_an_environment_does_not_see_the_packages_of_toolcrib(run, tmp_path):
     python = make_environment(tmp_path / "venv")
     code = "import importlib.util\ndef main(): return importlib.util.find_spec('orjson') is None"
-    assert await run(code, interpreter=python) is True
+    assert await run(code, interpreter=read_interpreter(python)) is True
     assert await run(code) is False
 
 
@@ -81,28 +82,85 @@ async def test_nothing_that_lies_in_an_environment_runs_outside_of_the_sandbox(s
     (packages / "sitecustomize.py").write_text(f"open({str(trace)!r}, 'w').close()")
     (tmp_path / "venv" / "bin" / "python3").write_text(f"#!/bin/sh\ntouch {trace}\n")
     (tmp_path / "venv" / "bin" / "python3").chmod(0o755)
-    assert await run("def main(): return 1", interpreter=python) == 1
+    assert await run("def main(): return 1", interpreter=read_interpreter(python)) == 1
     assert not trace.exists()
 
 
-async def test_a_program_that_calls_itself_python_inside_the_workspace_is_not_started(tmp_path, walls):
+async def test_an_interpreter_that_lies_in_the_workspace_is_not_started_whoever_chose_it(tmp_path, walls):
     trace = tmp_path / "trace"
-    python = tmp_path / ".venv" / "bin" / "python3"
+    python = tmp_path / "bin" / "python3"
     python.parent.mkdir(parents=True)
-    (tmp_path / ".venv" / "pyvenv.cfg").write_text("home = /usr/bin\n")
     python.write_text(f"#!/bin/sh\ntouch {trace}\n")
     python.chmod(0o755)
-    job = PythonFile(path=tmp_path / "a.py", code=b"", entry="main", arguments={}, walls=walls, interpreter=python)
+    chosen = replace(own_interpreter(), program=python)
+    job = PythonFile(path=tmp_path / "a.py", code=b"", entry="main", arguments={}, walls=walls, interpreter=chosen)
     sandbox = Sandbox(workspace=tmp_path)
-    with pytest.raises(ToolError, match="leads to a program in the workspace") as caught:
+    with pytest.raises(ToolError, match="lies in the workspace, where tools write; install that Python") as caught:
         await sandbox.run(job, deadline=time.monotonic() + 10)
     assert caught.value.kind is Kind.EXECUTOR_NOT_FOUND
     assert not trace.exists()
 
 
-def test_an_environment_that_leads_to_another_program_is_refused_without_starting_it(tmp_path):
-    with pytest.raises(ToolError, match="which is no Python"):
-        read_interpreter(make_environment(tmp_path / "venv", Path(shutil.which("true")).resolve()))
+@pytest.mark.parametrize("name", ["python3", "python", "python3.12", "python3.12t", "true"])
+def test_an_environment_that_leads_to_what_is_not_on_the_search_path_is_refused_without_starting_it(tmp_path, name):
+    trace = tmp_path / "trace"
+    program = tmp_path / "elsewhere" / name
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\ntouch {trace}\n")
+    program.chmod(0o755)
+    python = make_environment(tmp_path / "venv", program)
+    for search_path in ("", str(tmp_path), f"{tmp_path}/elsewhere/..", "/usr/bin", "elsewhere", ".", ":"):
+        with pytest.raises(ToolError, match="which nobody has installed for the operator") as caught:
+            read_interpreter(python, search_path=search_path)
+        assert caught.value.kind is Kind.EXECUTOR_NOT_FOUND
+    assert not trace.exists()
+
+
+def test_a_program_of_the_search_path_that_is_no_python_is_refused_without_starting_it(tmp_path):
+    true = Path(shutil.which("true")).resolve()
+    with pytest.raises(ToolError, match="which nobody has installed for the operator"):
+        read_interpreter(make_environment(tmp_path / "venv", true), search_path=str(true.parent))
+
+
+def test_a_relative_search_path_leads_to_nothing(tmp_path, monkeypatch):
+    program = tmp_path / "bin" / "python3"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    python = make_environment(tmp_path / "venv", program)
+    assert "does not say which Python it is" in str(refused(python, str(program.parent)))
+    for search_path in ("bin", "./bin", ".:bin:"):
+        assert "which nobody has installed for the operator" in str(refused(python, search_path))
+
+
+def refused(python, search_path):
+    with pytest.raises(ToolError) as caught:
+        read_interpreter(python, search_path=search_path)
+    return caught.value
+
+
+@pytest.mark.parametrize("name", ["python3", "python", "python3.11", "python3.13"])
+def test_an_environment_of_any_python_along_the_search_path_is_taken(tmp_path, name):
+    real, linked = tmp_path / "real" / "interpreter", tmp_path / "bin" / name
+    real.parent.mkdir()
+    linked.parent.mkdir()
+    real.write_text(f'#!/bin/sh\nexec {BASE} "$@"\n')
+    real.chmod(0o755)
+    linked.symlink_to(real)
+    python = make_environment(tmp_path / "venv", real)
+    found = read_interpreter(python, search_path=f"/usr/bin:{linked.parent}")
+    assert (found.program, found.executable) == (real, python)
+
+
+def test_our_own_python_needs_no_search_path(tmp_path):
+    assert read_interpreter(make_environment(tmp_path / "venv")).program == BASE
+
+
+def test_a_loop_of_links_is_no_interpreter(tmp_path):
+    python = make_environment(tmp_path / "venv", Path("python"))
+    with pytest.raises(ToolError, match="there is no interpreter at"):
+        read_interpreter(python)
 
 
 def test_an_interpreter_that_is_not_there_is_refused(tmp_path):
@@ -118,7 +176,7 @@ def test_an_interpreter_that_is_too_old_is_refused_with_the_cure(version, tmp_pa
     old.write_text(f"#!/bin/sh\necho '{said}'\n")
     old.chmod(0o755)
     with pytest.raises(ToolError) as caught:
-        read_interpreter(old)
+        read_interpreter(old, search_path=str(old.parent))
     assert caught.value.kind is Kind.EXECUTOR_NOT_FOUND
     assert f"is Python {version}.1, and scripts need 3.11 or newer; make it again with a newer Python" in str(
         caught.value
@@ -132,15 +190,50 @@ def test_an_interpreter_that_says_nothing_sensible_is_refused(says, tmp_path):
     odd.write_text(f"#!/bin/sh\necho '{says}'\n")
     odd.chmod(0o755)
     with pytest.raises(ToolError, match="does not say which Python it is"):
-        read_interpreter(odd)
+        read_interpreter(odd, search_path=str(odd.parent))
 
 
 def test_path_files_of_an_environment_add_folders_and_their_code_stays_unread(tmp_path):
     python = make_environment(tmp_path / "venv")
     packages = tmp_path / "venv" / PACKAGES
+    (packages / "more").mkdir()
+    (packages / "a.pth").write_text(f"# note\nimport sys\nmore\n{packages}/no/such/folder\n\0\n\n")
+    assert read_interpreter(python).packages == (str(packages), str(packages / "more"))
+
+
+@pytest.mark.parametrize("line", ["/", "{home}", "{home}/project", "../../../..", "link", "link/..", "more/../link"])
+def test_what_leads_out_of_an_environment_is_none_of_its_packages(tmp_path, line):
+    python = make_environment(tmp_path / "venv")
+    packages = tmp_path / "venv" / PACKAGES
     (tmp_path / "project").mkdir()
-    (packages / "a.pth").write_text(f"# note\nimport sys\n{tmp_path / 'project'}\n/no/such/folder\n\0\n\n")
-    assert read_interpreter(python).packages == (str(packages), str(tmp_path / "project"))
+    (packages / "more").mkdir()
+    (packages / "link").symlink_to(tmp_path / "project")
+    (packages / "a.pth").write_text(f"{line.format(home=tmp_path)}\n")
+    assert read_interpreter(python).packages == (str(packages),)
+
+
+def test_packages_that_are_a_link_out_of_the_environment_are_none(tmp_path):
+    python = make_environment(tmp_path / "venv")
+    (tmp_path / "venv" / PACKAGES).rmdir()
+    (tmp_path / "venv" / PACKAGES).symlink_to(tmp_path)
+    assert read_interpreter(python).packages == ()
+
+
+def test_only_so_many_lines_of_path_files_are_read(tmp_path):
+    python = make_environment(tmp_path / "venv")
+    packages = tmp_path / "venv" / PACKAGES
+    for number in range(1_100):
+        (packages / f"x{number}").mkdir()
+    (packages / "a.pth").write_text("".join(f"x{number}\n" for number in range(1_100)))
+    assert len(read_interpreter(python).packages) == 1_001
+    (packages / "a.pth").write_text("x1\n" + "#" * 64_000)
+    assert len(read_interpreter(python).packages) == 1
+
+
+def test_settings_of_an_environment_that_never_end_are_not_read(tmp_path):
+    python = make_environment(tmp_path / "venv")
+    (tmp_path / "venv" / "pyvenv.cfg").write_text("x = 1\n" * 10_000)
+    assert read_interpreter(python).prefix != tmp_path / "venv"
 
 
 def test_an_environment_that_sees_the_system_sees_it_behind_its_own_packages(tmp_path):
@@ -163,8 +256,9 @@ def another_python():
 
 async def test_another_version_of_python_runs_files_too(run, another_python):
     code = "import sys\nasync def main(x): return [sys.version_info[1], x]"
-    value = await run(code, interpreter=another_python, x=1)
-    assert value == [read_interpreter(another_python).version[1], 1]
+    interpreter = read_interpreter(another_python, search_path=str(another_python.parent))
+    value = await run(code, interpreter=interpreter, x=1)
+    assert value == [interpreter.version[1], 1]
     assert value[0] != sys.version_info.minor
 
 
@@ -181,7 +275,8 @@ async def test_only_a_handful_of_launchers_stays_and_the_one_that_was_idle_longe
     try:
         processes = []
         for program in programs:
-            assert await run("def main(): return 1", interpreter=program, sandbox=sandbox) == 1
+            interpreter = read_interpreter(program, search_path=str(program.parent))
+            assert await run("def main(): return 1", interpreter=interpreter, sandbox=sandbox) == 1
             processes.append(sandbox._launchers.find(program).pid)
         assert [sandbox._launchers.find(program) is not None for program in programs] == [False, False, True, True]
         assert [Path(f"/proc/{process}").exists() for process in processes] == [False, False, True, True]

@@ -2,13 +2,14 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from toolcrib.ground.sandbox import probe
+from toolcrib.ground.sandbox import attempts, probe, trials
 from toolcrib.ground.sandbox.probe import PROFILES, Report
 from toolcrib.model.errors import Kind, ToolError
 
@@ -120,9 +121,9 @@ def run_host(user, answers):
 
 LACKS = {
     "nothing": ([], set(), set()),
-    "landlock": (NO_LANDLOCK, {"fs", "proc"}, set()),
+    "landlock": (NO_LANDLOCK, {"fs", "proc", "mem"}, set()),
     "namespaces": (NO_NAMESPACES, set(), {"network"}),
-    "both": ([*NO_LANDLOCK, *NO_NAMESPACES], {"fs", "proc"}, {"network"}),
+    "both": ([*NO_LANDLOCK, *NO_NAMESPACES], {"fs", "proc", "mem"}, {"network"}),
 }
 
 
@@ -151,6 +152,69 @@ def test_what_is_reported_is_what_is_seen_whatever_the_kernel_lacks(user, answer
         assert "own" not in told["seen"][profile] or (missing and impossible)
     assert set(told["seen"]["writing"]) - missing == {"own"}
     assert told["left"] == []
+
+
+WITHOUT_A_FILTER = """
+import asyncio, json, sys, tempfile, time
+from pathlib import Path
+sys.path[:0] = sys.argv[1:]
+from toolcrib.ground.sandbox.host import Sandbox
+from toolcrib.ground.sandbox.jobs import PythonFile
+from toolcrib.ground.sandbox.walls import Premises, build_walls, python_runtime
+
+async def main():
+    sandbox = Sandbox(require=["env", "time", "reap"])
+    with tempfile.TemporaryDirectory() as folder:
+        walls = build_walls((), Premises(workspace=Path(folder)), python_runtime())
+        job = PythonFile(path=Path(folder, "a.py"), code=b"def main(): return 1", entry="main", arguments={}, walls=walls)
+        ended = await sandbox.run(job, deadline=time.monotonic() + 20)
+        print(json.dumps([ended.result.decode(), {name: sandbox.report(name) for name in ("plain", "program")}]))
+    sandbox.close()
+
+asyncio.run(main())
+"""
+
+
+def test_without_a_filter_of_calls_the_rest_holds_and_jobs_that_need_no_more_run(tmp_path):
+    shutil.copytree(Path(probe.__file__).parents[2], tmp_path / "toolcrib")
+    code = tmp_path / "toolcrib" / "ground" / "sandbox" / "seccomp.py"
+    known = "return system.HAS_SUBREAPER and os.uname().machine in _ARCHITECTURES"
+    assert known in code.read_text()
+    code.write_text(code.read_text().replace(known, "return False"))
+    command = [sys.executable, "-W", "ignore", "-c", WITHOUT_A_FILTER, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, timeout=60, check=False, text=True)
+    assert done.returncode == 0, done.stderr
+    result, reports = json.loads(done.stdout)
+    assert result == '{"value": 1}'
+    for report in reports.values():
+        assert {"env", "time", "reap", "pids", "disk"} <= set(report["guarantees"])
+        assert {"priv", "mem"} <= set(report["missing"])
+        assert "hygiene" in report["layers"]
+        assert "seccomp" not in report["layers"]
+
+
+def test_where_proc_says_nothing_less_is_reported(monkeypatch):
+    facts = {"mounts": "mnt:[1]", "network": "net:[1]"}
+    layers = list(attempts._layers(facts))
+    assert {"hygiene", "mounts", "network"} <= set(layers)
+    assert "mounts" not in list(attempts._layers({**facts, "mounts": ""}))
+
+    def nothing(*arguments, **options):
+        raise FileNotFoundError
+
+    monkeypatch.setattr(os, "readlink", nothing)
+    monkeypatch.setattr(attempts, "open", nothing, raising=False)
+    assert set(attempts._layers(facts)) <= set(layers) - {"mounts", "network", "seccomp"}
+    # What cannot be looked up counts as got through.
+    assert attempts._succeeds(attempts._hold_capabilities)
+    with trials._outside() as (_, facts):
+        assert facts["mounts"] == facts["network"] == ""
+
+
+def test_a_status_of_other_words_counts_as_got_through(monkeypatch, tmp_path):
+    (tmp_path / "status").write_text("Name:\tpython\nCapEff:\t0\n")
+    monkeypatch.setattr(attempts, "open", lambda path: (tmp_path / "status").open(), raising=False)
+    assert attempts._succeeds(attempts._hold_capabilities)
 
 
 async def test_jobs_that_cannot_run_guarantee_nothing():

@@ -182,7 +182,8 @@ async def test_cancelling_at_any_moment_leaves_no_process_and_no_descriptor(
         await asyncio.gather(*(call_and_cancel(10 * batch + number) for number in range(10)))
         assert holders() == []
     assert open_descriptors() == before
-    await eventually(lambda: not _children_of(sandbox._launcher.pid))
+    # One may be there for the next call.
+    await eventually(lambda: len(_children_of(sandbox._launcher.pid)) <= 1)
 
 
 def _children_of(process):

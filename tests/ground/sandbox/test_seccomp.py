@@ -79,7 +79,7 @@ def test_files_are_changed_by_such_calls_only_behind_mounts(machine):
             if number is not None:
                 expected = ALLOWED if mounts else errno.EPERM
                 assert judge(program, MACHINES[machine], number) == expected
-                assert seccomp.refuses(name, (), network=False, mounts=mounts) is not mounts
+                assert seccomp.refuses(name, (0,) * 6, network=False, mounts=mounts) is not mounts
 
 
 @given(flags=WORD, process=WORD, request=WORD)
@@ -91,6 +91,59 @@ def test_one_argument_decides(flags, process, request):
     assert ask(302, process) == (errno.EPERM if process & 0xFFFFFFFF else ALLOWED)
     assert ask(16, 0, request) == (errno.EPERM if request & 0xFFFFFFFF in seccomp._IOCTLS else ALLOWED)
     assert ask(16, 0, 0x5412 | request >> 32 << 32) == errno.EPERM
+
+
+MODES = {
+    "chmod": ((90, None), 1),
+    "fchmod": ((91, 52), 1),
+    "fchmodat": ((268, 53), 2),
+    "fchmodat2": ((452, 452), 2),
+    "creat": ((85, None), 1),
+    "mkdir": ((83, None), 1),
+    "mkdirat": ((258, 34), 2),
+    "mknod": ((133, None), 1),
+    "mknodat": ((259, 33), 2),
+}
+OPENINGS = {"open": ((2, None), 2, 1), "openat": ((257, 56), 3, 2)}
+
+
+def with_arguments(**places):
+    arguments = [0xFFFF_FFFF_0000_0000] * 6
+    for place, value in places.items():
+        arguments[int(place.removeprefix("at"))] |= value
+    return arguments
+
+
+@pytest.mark.parametrize("bit", [0o4000, 0o2000])
+def test_no_file_is_made_that_is_started_as_its_owner(machine, bit):
+    program = seccomp.build(network=False, mounts=True, starts=True)
+    observed = seccomp.build(network=False, mounts=True, starts=True, observed=True)
+
+    def ask(name, pair, arguments, expected):
+        number = number_of(pair, machine)
+        assert seccomp.refuses(name, arguments, network=False, mounts=True) is (expected != ALLOWED), name
+        if number is not None:
+            assert judge(program, MACHINES[machine], number, arguments) == expected, name
+            assert judge(observed, MACHINES[machine], number, arguments) == ALLOWED, name
+
+    for name, (pair, mode) in MODES.items():
+        ask(name, pair, with_arguments(**{f"at{mode}": 0o755 | bit}), errno.EPERM)
+        ask(name, pair, with_arguments(**{f"at{mode}": 0o101777}), ALLOWED)
+    for name, (pair, mode, flags) in OPENINGS.items():
+        for making in (os.O_CREAT, os.O_TMPFILE, os.O_CREAT | os.O_EXCL | os.O_WRONLY):
+            ask(name, pair, with_arguments(**{f"at{mode}": 0o755 | bit, f"at{flags}": making}), errno.EPERM)
+            ask(name, pair, with_arguments(**{f"at{mode}": 0o1777, f"at{flags}": making}), ALLOWED)
+        # Without such a flag the argument is whatever stands there.
+        ask(name, pair, with_arguments(**{f"at{mode}": 0o755 | bit, f"at{flags}": os.O_RDWR | os.O_TRUNC}), ALLOWED)
+
+
+def test_memory_that_nobody_owns_is_not_to_be_had(machine):
+    program = seccomp.build(network=False, mounts=True, starts=True)
+    ask = lambda flags: judge(program, MACHINES[machine], number_of((9, 222), machine), [0, 0, 0, flags])  # noqa: E731
+    for shared in (0x21, 0x23, 0x8021, 0xFFFFFFFF_00000021):
+        assert ask(shared) == errno.EPERM
+    for flags in (0x01, 0x02, 0x22, 0x20, 0x4022):
+        assert ask(flags) == ALLOWED
 
 
 SMALL = st.one_of(st.integers(0, 20), WORD)

@@ -214,6 +214,49 @@ async def test_no_privilege_is_to_be_had(attempt, confine):
         assert await attempt([call_of(435, 0, 0), call_of(319, 0, 0), call_of(470)], walls) == ["ENOSYS"] * 3
 
 
+SET_ID = {
+    "chmod": "os.chmod(path, 0o4755)",
+    "the group": "os.chmod(path, 0o2755)",
+    "a descriptor": "os.fchmod(os.open(path, os.O_RDONLY), 0o4755)",
+    "beneath a folder": "os.chmod('file', 0o4755, dir_fd=os.open(os.path.dirname(path), os.O_RDONLY))",
+    "a new file": "os.open(path + '1', os.O_CREAT | os.O_WRONLY, 0o4755)",
+    "a file without a name": "os.open(os.path.dirname(path), os.O_TMPFILE | os.O_RDWR, 0o4755)",
+    "a node": "os.mknod(path + '2', 0o104755)",
+    "a folder": "os.mkdir(path + '3', 0o6755)",
+}
+
+
+async def test_no_file_is_left_that_is_started_as_its_owner(attempt, confine, workspace):
+    for observe in (False, True):
+        walls = confine("fs.read", "fs.write", observe=observe)
+        outcomes = await attempt(list(SET_ID.values()), walls, path=workspace / "file")
+        assert dict(zip(SET_ID, outcomes, strict=True)) == dict.fromkeys(SET_ID, "EPERM")
+    ordinary = [
+        "os.chmod(path, 0o1755)",
+        "os.open(path + '4', os.O_CREAT | os.O_WRONLY, 0o755)",
+        "os.mkdir(path + '5')",
+    ]
+    assert await attempt(ordinary, confine("fs.read", "fs.write"), path=workspace / "file") == ["done"] * 3
+    assert sorted(entry.name for entry in workspace.iterdir()) == ["file", "file4", "file5"]
+    assert not any(entry.stat().st_mode & 0o6000 for entry in workspace.iterdir())
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers of the calls are those of x86_64")
+async def test_an_opening_whose_mode_nobody_sees_is_not_there(attempt, confine):
+    assert await attempt([call_of(437, -100, 0, 0, 24)], confine("fs.write")) == ["ENOSYS"]
+
+
+async def test_programs_that_keep_modes_work(run_shell, tmp_path):
+    command = (
+        "mkdir -m 750 a && echo x > a/b && chmod 640 a/b && cp -Rp a c && tar cf d.tar a && mkdir e && tar xpf d.tar -C e"
+        " && install -m 755 a/b f && stat -c '%a %n' a/b c c/b e/a/b f && ! chmod u+s f 2>/dev/null && ! chmod 6755 a"
+    )
+    ended = await run_shell(command)
+    assert ended.exit_code == 0, ended.stderr
+    assert ended.stdout.decode().splitlines() == ["640 a/b", "750 c", "640 c/b", "640 e/a/b", "755 f"]
+    assert ended.stderr.count(b"not permitted") == 1
+
+
 async def test_every_capability_of_root_is_gone(attempt, confine):
     act = (
         "status = open('/proc/self/status').read()\n"

@@ -179,6 +179,12 @@ def test_a_job_is_ended_early_enough_to_answer_by_the_deadline(seconds, room):
     assert deadline - strike_time(deadline) == pytest.approx(room, abs=0.01)
 
 
+@pytest.mark.parametrize("seconds", [100, 1, 0.1, -5])
+def test_a_job_has_all_its_time_where_the_answer_may_come_later(seconds):
+    deadline = time.monotonic() + seconds
+    assert strike_time(deadline, 0.5) == deadline
+
+
 def test_a_host_that_starts_foreign_code_closes_its_memory_first(tmp_path):
     host = (
         "import asyncio, ctypes, pathlib, time\n"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.dialects.script.actions import read_forms
 from toolcrib.dialects.script.checking import checked
-from toolcrib.dialects.script.entries import PROGRAM, choose_entry, demanded_names, missing_names
+from toolcrib.dialects.script.entries import PROGRAM, choose_entry, demanded_names, does_nothing, missing_names
 from toolcrib.dialects.script.metadata import Report
 from toolcrib.dialects.script.optional import read_options
 from toolcrib.dialects.script.practices import implied_capabilities, warn_of_practices
@@ -34,7 +34,11 @@ RUNTIME = "runtime"
 PRIMITIVE = "primitive"
 SINK = "sink"
 SCRIPT = "script"
-KINDS = {"http_client": "http", "subprocess": "subprocess", "docker": "docker", "filesystem": "filesystem"}
+PYTHON_RUNTIMES = frozenset({"python_runtime", "python"})
+# Requests that come to the same when they are sent again.
+REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE"})
+HTTP = "http"
+KINDS = {"http_client": HTTP, "subprocess": "subprocess", "docker": "docker", "filesystem": "filesystem"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,7 +76,10 @@ def _call(report: Report, identity: Identity, form: Form) -> _Call:
     if inputs is None:
         # Nothing says what it takes: it gets whatever a caller gives.
         inputs = {"type": "object"} if identity.tool_type != LIBRARY else object_schema({})
-    return _Call(form=form, kind=_kind(identity, entry), entry=entry, inputs=inputs, outputs=outputs)
+    kind = _kind(identity, entry)
+    if kind == SCRIPT and identity.executor in PYTHON_RUNTIMES and entry is PROGRAM:
+        _warn_of_nothing(report, form)
+    return _Call(form=form, kind=kind, entry=entry, inputs=inputs, outputs=outputs)
 
 
 def _entry(report: Report, form: Form) -> Entry | None:
@@ -84,6 +91,19 @@ def _entry(report: Report, form: Form) -> Entry | None:
     except HintError as error:
         report.refuse_line(1, str(error))
         return PROGRAM
+
+
+def _warn_of_nothing(report: Report, form: Form) -> None:
+    """Warn of a file that would succeed without having done anything."""
+    module = report.metadata.module
+    if module is None or not does_nothing(module.body):
+        return
+    if form.action:
+        function = form.action.replace("-", "_")
+        text = f"nothing runs the action, so a call of it comes to nothing; write def {function}(…), or def main(action, …)"
+        report.warn(form.at, text)
+    else:
+        report.warn_line(1, "nothing in the file runs, so a call of it comes to nothing; write def main(…)")
 
 
 def _signature(report: Report, form: Form, entry: Entry) -> tuple[Schema | None, Schema | None]:
@@ -167,7 +187,7 @@ def _tool(report: Report, identity: Identity, options: Options, call: _Call) -> 
         version=identity.version,
         category=identity.category,
         source_type=identity.tool_type,
-        idempotent=options.limits.retry is not None,
+        idempotent=options.limits.retry is not None or _is_repeatable(options, call),
         requires=options.requires | implied_capabilities(identity.executor),
         limits=options.limits,
         cost=options.cost,
@@ -178,6 +198,11 @@ def _tool(report: Report, identity: Identity, options: Options, call: _Call) -> 
         deprecated=options.metadata.get("deprecated") is True,
         origin=Origin(place=str(metadata.path), line=metadata.line_of(form.at)),
     )
+
+
+def _is_repeatable(options: Options, call: _Call) -> bool:
+    """Whether it is a request that may be sent again; one whose method the caller says is not known to be."""
+    return call.kind == HTTP and str(options.config.get("method") or "GET").upper() in REPEATABLE
 
 
 def _script(metadata: Metadata, entry: Entry) -> Script:

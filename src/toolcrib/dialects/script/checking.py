@@ -19,13 +19,16 @@ if TYPE_CHECKING:
 PLACE = "schema"
 
 
-def checked(report: Report, at: Steps, schema: Schema, check: Check = check_schema) -> Schema | None:
-    """The schema, or None if it is refused."""
+def checked(
+    report: Report, at: Steps, schema: Schema, check: Check = check_schema, *, only_names: bool = False
+) -> Schema | None:
+    """The schema, or None if it is refused; `only_names` says that its author wrote nothing but its properties."""
     try:
         check(schema, PLACE)
     except ToolError as error:
         pointer = str(error.details.get("pointer", "#"))
         steps = tuple(int(step) if step.isdigit() else step for step in parse_pointer(pointer))
+        steps = steps[1:] if only_names else steps
         problem = error.message.removeprefix(f"{PLACE}: ").removeprefix(f"{pointer}: ")
         report.refuse((*at, *steps), problem if ";" in problem else f"{problem}; correct it")
         return None

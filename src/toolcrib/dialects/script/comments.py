@@ -5,7 +5,9 @@
      * @requires [net.http]              # @requires [net.http]
      */
 
-A value may go on over several lines; lists and mappings are written as JSON or YAML.
+A value may go on over several lines; lists and mappings are written as JSON or YAML. In JavaScript a run of `//` lines is
+a comment like any other, and `name: value` is read only where all of the fields stand that make a tool: a single one may
+be prose.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.dialects.script.documents import json_lines
 from toolcrib.dialects.script.metadata import FIELDS, MARKS, REQUIRED, Metadata, Notation, near_misses
-from toolcrib.model.errors import ToolError
+from toolcrib.model.errors import Kind, ToolError
 from toolcrib.pure.documents import check_plain, decode, read_json
 
 if TYPE_CHECKING:
@@ -25,18 +27,26 @@ if TYPE_CHECKING:
 
     from toolcrib.dialects.script.metadata import Steps
 
+    Line = tuple[int, str]
+
 JAVASCRIPT = Notation(name="@{}", sample="{} {}")
 BASH = Notation(name="# {}", sample="{}: {}")
 TEXTS = frozenset(REQUIRED)
+# What a file of code cannot do without; its name may be that of the tool.
+NEEDED = TEXTS - {"tool_id"}
 WORDS = frozenset({"requires", "tags", "hosts"})
 NOTHING = frozenset({"null", "~"})
 DESCRIPTION = "__tool_description__"
 
 # What is not closed reaches to the end, so that every character is looked at a bounded number of times.
-LEADING = re.compile(r"\s++|//[^\n]*+|/\*(.*?)(?:\*/|\Z)|(?:'use strict'|\"use strict\")[ \t]*+;?+", re.DOTALL)
+LEADING = re.compile(
+    r"\s++|((?:[ \t]*+//[^\n]*+(?:\n\s*+(?=//)|\n|\Z))++)|/\*(.*?)(?:\*/|\Z)|(?:'use strict'|\"use strict\")[ \t]*+;?+",
+    re.DOTALL,
+)
 MARGIN = re.compile(r"[ \t]*+\*?+ ?+")
 JAVASCRIPT_TAG = re.compile(r"@([A-Za-z_]\w*+)(?:[ \t]++(.*)|[ \t]*+)$")
 BASH_TAG = re.compile(r"(?:@([A-Za-z_]\w*+)(?=[ \t]|$)|([a-z][a-z_]*+):(?=[ \t]|$))[ \t]*+(.*)$")
+UNREAD = re.compile(r"[ \t]*+(?:@(\w++)|(\w++)[ \t]*+[:=])")
 VARIABLE = re.compile(
     r"/\*.*?(?:\*/|\Z)"
     r"|^(?:export[ \t]++)?+(?:const|let|var)[ \t]++__tool_description__[ \t]*+=\s*+([^\n]*+)"
@@ -63,14 +73,13 @@ def read_javascript_file(path: Path, code: bytes) -> Metadata | None:
     """The metadata of a JavaScript file; None for a file without any, which is a helper."""
     text = decode(code, str(path)).replace("\r\n", "\n")
     reader = _Reader(path)
-    headers = [[*_tags(lines, JAVASCRIPT_TAG, prose_goes_on=True)] for lines in _block_comments(text)]
-    for names in (MARKS, FIELDS):
-        found = next((tags for tags in headers if not names.isdisjoint(tag.name for tag in tags)), None)
-        if found is not None:
-            reader.read(found)
-            break
+    comments = [*_comments(text)]
+    reader.read(_choose_header(comments))
     described = reader.read_variable(text)
-    return reader.metadata(JAVASCRIPT, "javascript", code) if described or reader.is_marked() else None
+    if not described and not reader.is_marked():
+        _refuse_unread_marks(path, comments)
+        return None
+    return reader.metadata(JAVASCRIPT, "javascript", code)
 
 
 def read_bash_file(path: Path, code: bytes) -> Metadata | None:
@@ -81,18 +90,50 @@ def read_bash_file(path: Path, code: bytes) -> Metadata | None:
     return reader.metadata(BASH, "bash", code) if reader.is_marked() else None
 
 
-def _block_comments(text: str) -> Iterator[list[tuple[int, str]]]:
-    """The block comments before the first line of code, each as numbered lines without their margin."""
+def _choose_header(comments: Iterable[list[Line]]) -> list[_Tag]:
+    """The tags of the comment that describes the tool; of the first that says anything of ours if none does."""
+    headers = [[*_tags(lines, JAVASCRIPT_TAG, prose_goes_on=True)] for lines in comments]
+    spoken = [[*_tags(lines, BASH_TAG, prose_goes_on=False)] for lines in comments]
+    marked = (tags for tags in headers if not MARKS.isdisjoint(_names(tags)))
+    complete = (tags for tags in spoken if _names(tags) >= NEEDED)
+    known = (tags for tags in headers if not FIELDS.isdisjoint(_names(tags)))
+    return next((tags for found in (marked, complete, known) for tags in found), [])
+
+
+def _names(tags: Iterable[_Tag]) -> set[str]:
+    return {tag.name for tag in tags}
+
+
+def _refuse_unread_marks(path: Path, comments: Iterable[list[Line]]) -> None:
+    """Refuse a file whose comments mean a tool and do not say it as they should; one word alone may be prose."""
+    for lines in comments:
+        matches = [(number, match[1] or match[2]) for number, line in lines if (match := UNREAD.match(line))]
+        found = [(number, name) for number, name in matches if name in TEXTS]
+        number, name = next(((number, name) for number, name in found if name in MARKS), (0, ""))
+        if name and len({name for _, name in found}) > 1:
+            message = (
+                f"{path}:{number}: {name}: is not read; write @{name} at the beginning of the line, without a colon"
+            )
+            raise ToolError(Kind.VALIDATION, message)
+
+
+def _comments(text: str) -> Iterator[list[Line]]:
+    """The comments before the first line of code, each as numbered lines without their margin."""
     position = text.find("\n") + 1 if text.startswith("#!") else 0
+    number = 1 + (position > 0)
     while (found := LEADING.match(text, position)) is not None and found.end() > position:
-        if found[1] is not None:
-            first = text.count("\n", 0, found.start()) + 1
-            body = found[1].removeprefix("*").split("\n")
-            yield [(first + index, MARGIN.sub("", line, count=1).rstrip()) for index, line in enumerate(body)]
+        run, block = found.groups()
+        if run is not None:
+            lines = [line.strip().removeprefix("//").removeprefix(" ") for line in run.split("\n")]
+            yield [(number + index, line) for index, line in enumerate(lines)]
+        elif block is not None:
+            body = block.removeprefix("*").split("\n")
+            yield [(number + index, MARGIN.sub("", line, count=1).rstrip()) for index, line in enumerate(body)]
+        number += found[0].count("\n")
         position = found.end()
 
 
-def _comment_lines(text: str) -> Iterator[tuple[int, str]]:
+def _comment_lines(text: str) -> Iterator[Line]:
     """The comment lines before the first line of code, without the `#`."""
     for number, line in enumerate(text.split("\n"), 1):
         stripped = line.lstrip()
@@ -102,7 +143,7 @@ def _comment_lines(text: str) -> Iterator[tuple[int, str]]:
             yield number, stripped.removeprefix("#").removeprefix(" ").rstrip()
 
 
-def _tags(lines: Iterable[tuple[int, str]], pattern: re.Pattern[str], *, prose_goes_on: bool) -> Iterator[_Tag]:
+def _tags(lines: Iterable[Line], pattern: re.Pattern[str], *, prose_goes_on: bool) -> Iterator[_Tag]:
     """Each tag with all lines of its value; what comes after an empty line belongs to it only if it is indented."""
     tag: _Tag | None = None
     after_gap = False
@@ -134,6 +175,7 @@ class _Reader:
         self._fields: dict[str, object] = {}
         self._lines: dict[Steps, int] = {(): 1}
         self._problems: list[str] = []
+        self._refused: set[str] = set()
         self._strangers: dict[str, int] = {}
 
     def is_marked(self) -> bool:
@@ -159,6 +201,7 @@ class _Reader:
         line = text.count("\n", 0, found.start()) + 1
         literal = STRING.match(found[1].strip())
         if literal is None:
+            self._refused.add("description")
             self._refuse(line, DESCRIPTION, "is not a literal on one line; write the text itself in quotes")
         elif "description" not in self._fields:
             self._lines["description",] = line
@@ -167,9 +210,10 @@ class _Reader:
 
     def metadata(self, notation: Notation, language: str, code: bytes) -> Metadata:
         """Everything that was found."""
+        slips = near_misses(self._strangers, FIELDS)
         warnings = [
             f"{self._path}:{self._strangers[name]}: {notation.spell(name)}: is not read; write {notation.spell(meant)}"
-            for name, meant in near_misses(self._strangers, FIELDS)
+            for name, meant in slips
         ]
         return Metadata(
             path=self._path,
@@ -180,6 +224,8 @@ class _Reader:
             code=code,
             problems=tuple(self._problems),
             warnings=tuple(warnings),
+            refused=frozenset(self._refused - self._fields.keys()),
+            slips={meant: notation.spell(name) for name, meant in slips},
         )
 
     def _line(self, at: Steps) -> int:
@@ -204,6 +250,7 @@ class _Reader:
             value, lines = _read_structure(text, str(self._path))
         except ToolError as error:
             self._problems.append(error.message)
+            self._refused.add(tag.name)
             return
         self._fields[tag.name] = value
         self._lines |= {(tag.name, *at): line for at, line in lines.items() if at}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING
 
@@ -42,7 +43,16 @@ OTHER_LANGUAGES = frozenset(
     | {".jsx", ".kt", ".ksh", ".lua", ".nim", ".php", ".pl", ".ps1", ".r", ".rb", ".rs", ".scala", ".swift", ".tcl"}
     | {".ts", ".tsx", ".zig", ".zsh"}
 )
-LOOKS_LIKE_A_TOOL = re.compile(rb"\b_{0,2}(?:tool_type|executor_id|tool_id)_{0,2}\b")
+HEAD_BYTES = 4096
+# As each kind of file writes it at its top; deeper down the name may mean anything.
+TOOL_ID = re.compile(
+    rb"""^(?:[ \t]*+(?:\#|//|/?\*++)[ \t]*+(?:@tool_id[ \t]|@?tool_id:)
+        |__tool_id__[ \t]*+=
+        |(?:tool_id|[ \t{]*+"tool_id")[ \t]*+[:=])[ \t]*+["']?+([\w-]{1,64})""",
+    re.MULTILINE | re.VERBOSE,
+)
+FULL_HEADER = (b"tool_type", b"executor_id")
+LOOKS_LIKE_A_TOOL = re.compile(rb"\b_{0,2}(?:tool[-_]type|executor[-_]id|tool[-_]id)_{0,2}\b")
 
 
 class ScriptFile:
@@ -56,16 +66,29 @@ class ScriptFile:
     def reads(self, path: Path) -> bool:
         """Whether the file may hold a tool: hidden files and those that begin with '_' do not."""
         suffix = path.suffix.lower()
-        return path.name[:1] not in {"_", "."} and (suffix in READ or suffix in OTHER_LANGUAGES)
+        if path.name[:1] in {"_", "."}:
+            return False
+        return suffix in READ or suffix in OTHER_LANGUAGES or (not suffix and _has_full_header(path))
 
     def read(self, path: Path, code: bytes) -> list[Tool]:
-        """The tools of the file: none for a helper, one for most, one per action where there are actions."""
-        metadata = read_metadata(path, code)
-        if metadata is None:
-            return []
-        from toolcrib.dialects.script.build import build_tools
+        """The tools of the file: none for a helper, one for most, one per action where there are actions.
 
-        return build_tools(metadata, self.root)
+        A ToolError tells in its details the `tool_id` of a file that is wrong, where that can be made out.
+        """
+        try:
+            metadata = read_metadata(path, code)
+            if metadata is None:
+                return []
+            from toolcrib.dialects.script.build import build_tools
+
+            return build_tools(metadata, self.root)
+        except ToolError as error:
+            found = TOOL_ID.search(code)
+            if found is None:
+                raise
+            raise ToolError(
+                error.kind, error.message, details={**error.details, "tool_id": found[1].decode()}
+            ) from None
 
 
 def read_metadata(path: Path, code: bytes) -> Metadata | None:
@@ -98,13 +121,30 @@ def _mentions_a_tool(code: bytes) -> bool:
     return LOOKS_LIKE_A_TOOL.search(code) is not None or b"\0" in code
 
 
+def _has_full_header(path: Path) -> bool:
+    """Whether a file without an extension is a script that describes itself; never waits, whatever lies there."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        head = os.read(descriptor, HEAD_BYTES)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return head.startswith(b"#!") and all(name in head for name in FULL_HEADER)
+
+
 def _refuse_unread_language(path: Path, code: bytes) -> None:
     found = LOOKS_LIKE_A_TOOL.search(code)
     if found is None:
         return
     line = code.count(b"\n", 0, found.start()) + 1
+    which = f"{path.suffix} files" if path.suffix else "files without an extension"
+    rename = "" if path.suffix else "add the extension of its language, such as .sh, "
     message = (
-        f"{path}:{line}: metadata is not read from {path.suffix} files, so this one is skipped; "
-        "describe it in a .yaml file beside it, or install a plug-in whose dialect reads it"
+        f"{path}:{line}: metadata is not read from {which}, so this one is skipped; "
+        f"{rename}describe it in a .yaml file beside it, or install a plug-in whose dialect reads it"
     )
     raise ToolError(Kind.VALIDATION, message)

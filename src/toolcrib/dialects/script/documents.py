@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -49,12 +50,18 @@ def read_json_file(path: Path, code: bytes) -> Metadata | None:
 
 
 def _metadata(path: Path, value: object, line_of: Callable[[Steps], int], notation: Notation) -> Metadata | None:
-    if not isinstance(value, dict) or MARKS.isdisjoint(value):
+    if not isinstance(value, dict) or not _is_meant(value):
         return None
     fields = {name: value[name] for name in value if name in FIELDS}
     report = Report(Metadata(path=path, fields=fields, line_of=line_of, notation=notation))
-    warn_of_strangers(report, (), value, FIELDS)
-    return Metadata(path=path, fields=fields, line_of=line_of, notation=notation, warnings=tuple(report.warnings))
+    slips = warn_of_strangers(report, (), value, FIELDS)
+    return replace(report.metadata, warnings=tuple(report.warnings), slips=slips)
+
+
+def _is_meant(value: dict[str, object]) -> bool:
+    """Whether it is meant to be a tool: it says so, or it writes with dashes nearly all that would say so."""
+    spelled = {name.replace("-", "_") for name in value}
+    return not MARKS.isdisjoint(value) or len(MARKS & spelled) > 1
 
 
 class _Lines:

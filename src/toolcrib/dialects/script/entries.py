@@ -10,12 +10,19 @@ from toolcrib.dialects.syntax import HintError
 from toolcrib.model.tool import Convention
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from toolcrib.dialects.syntax import AnyFunction
 
 MAIN = "main"
 EXECUTE = "execute"
 ACTION = "action"
 ARGUMENT_VECTORS = frozenset({"argv", "args"})
+IDLE = (
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom),
+    *(ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Pass),
+)
+MAKES_FUNCTIONS = (ast.Lambda, ast.Name, ast.Attribute, ast.Call)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,6 +40,27 @@ PROGRAM = Entry(convention=Convention.ARGV)
 
 def choose_entry(module: ast.Module, names: frozenset[str] | None, action: str = "") -> Entry:
     """The entry of a file whose tool declares these arguments (None: it declares none)."""
+    entry = _choose_defined(module, names, action)
+    return _choose_brought_in(module, action) if entry is PROGRAM and does_nothing(module.body) else entry
+
+
+def does_nothing(statements: Iterable[ast.stmt]) -> bool:
+    """Whether the statements only define, import and assign, so that to run them comes to nothing."""
+    return all(map(_is_idle, statements))
+
+
+def _is_idle(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.If):
+        return does_nothing((*statement.body, *statement.orelse))
+    if isinstance(statement, ast.Try):
+        handled = (inner for handler in statement.handlers for inner in handler.body)
+        return does_nothing((*statement.body, *handled, *statement.orelse, *statement.finalbody))
+    if isinstance(statement, ast.Expr):
+        return isinstance(statement.value, ast.Constant)
+    return isinstance(statement, IDLE)
+
+
+def _choose_defined(module: ast.Module, names: frozenset[str] | None, action: str) -> Entry:
     functions = _functions(module)
     if action:
         return _action_entry(functions, action)
@@ -42,6 +70,31 @@ def choose_entry(module: ast.Module, names: frozenset[str] | None, action: str =
     if execute is not None:
         return Entry(convention=Convention.PARAMS, name=EXECUTE)
     return _sink(module) or PROGRAM
+
+
+def _choose_brought_in(module: ast.Module, action: str) -> Entry:
+    """A function that the file imports or makes under the name of an entry; nobody knows what it takes."""
+    functions, offered = _functions(module), _brought_in(module)
+    for name in [action.replace("-", "_")] if action else (MAIN, EXECUTE):
+        if name in offered and not name.startswith("_"):
+            known = functions.get(offered[name])
+            convention = Convention.PARAMS if name == EXECUTE and not action else Convention.KEYWORDS
+            return Entry(
+                convention=convention, name=name, function=known if convention is Convention.KEYWORDS else None
+            )
+    return PROGRAM
+
+
+def _brought_in(module: ast.Module) -> dict[str, str]:
+    """The names that may be functions from elsewhere, each with the name that it is another one for."""
+    found: dict[str, str] = {}
+    for statement in module.body:
+        if isinstance(statement, ast.ImportFrom):
+            found |= {alias.asname or alias.name: "" for alias in statement.names}
+        elif isinstance(statement, ast.Assign) and isinstance(statement.value, MAKES_FUNCTIONS):
+            other = statement.value.id if isinstance(statement.value, ast.Name) else ""
+            found |= {target.id: other for target in statement.targets if isinstance(target, ast.Name)}
+    return found
 
 
 def missing_names(function: AnyFunction, names: frozenset[str]) -> list[str]:

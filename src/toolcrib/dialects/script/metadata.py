@@ -48,7 +48,8 @@ class Metadata:
     """The fields of one file, plain JSON each, and where they stand.
 
     `language` is that of a file of code, and empty for a file that only describes. `problems` and `warnings` are what
-    reading the file brought to light.
+    reading the file brought to light; `refused` are fields that stand there and could not be read, `slips` the names that
+    stand where a field was meant.
     """
 
     path: Path
@@ -61,6 +62,8 @@ class Metadata:
     docstring: str = ""
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    refused: frozenset[str] = frozenset()
+    slips: Mapping[str, str] = field(default_factory=dict)
 
 
 class Report:
@@ -123,10 +126,11 @@ def near_misses(names: Iterable[str], known: Iterable[str]) -> list[tuple[str, s
     return [(name, near[0]) for name, near in found if near]
 
 
-def warn_of_strangers(report: Report, at: Steps, names: Iterable[str], known: Collection[str]) -> None:
-    """Warn of keys that nobody reads."""
+def warn_of_strangers(report: Report, at: Steps, names: Iterable[str], known: Collection[str]) -> dict[str, str]:
+    """Warn of keys that nobody reads; gives back what was meant, each with what stands there."""
     strangers = [name for name in names if name not in known]
     meant = dict(near_misses(strangers, known))
     otherwise = f"remove it, or write one of {', '.join(known)}" if at else "remove it, or write it under metadata"
     for name in strangers:
         report.warn((*at, name), f"is not read; {f'write {meant[name]}' if name in meant else otherwise}")
+    return {field_name: name for name, field_name in meant.items()}

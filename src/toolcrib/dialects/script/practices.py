@@ -21,7 +21,7 @@ CONSTRAINTS = frozenset(
     | {"enum", "const", "format"}
 )
 # What a tool with this executor cannot do without.
-IMPLIED = {"http_client": "net.http", "subprocess": "shell.execute", "bash": "shell.execute"}
+IMPLIED = {"http_client": "net.http", "subprocess": "shell.execute", "bash": "shell.execute", "filesystem": "fs.read"}
 SHELL = "shell.execute"
 CALLED = frozenset({"script", "http", "subprocess", "docker", "filesystem"})
 
@@ -48,7 +48,7 @@ def _capabilities(report: Report, identity: Identity, options: Options) -> None:
     implied = IMPLIED.get(identity.executor or "")
     if implied is None:
         return
-    family = implied if implied == SHELL else "net."
+    family = implied if implied == SHELL else f"{implied.partition('.')[0]}."
     if not any(capability.startswith(family) for capability in options.requires):
         report.warn(("requires",), f"{identity.executor} needs {implied}, which is not listed; add it to requires")
 

@@ -42,6 +42,7 @@ def read_python_file(path: Path, code: bytes) -> Metadata | None:
         reader.read(statement)
     if not reader.lines.keys() - {(name,) for name in COMMON}:
         return None
+    slips = reader.slips()
     return Metadata(
         path=path,
         fields=reader.fields,
@@ -52,7 +53,9 @@ def read_python_file(path: Path, code: bytes) -> Metadata | None:
         module=module,
         docstring=writable(inspect.cleandoc(ast.get_docstring(module, clean=False) or "")),
         problems=tuple(reader.problems),
-        warnings=tuple(reader.warnings()),
+        warnings=tuple(reader.warning(slip, meant) for slip, meant in slips),
+        refused=reader.refused(),
+        slips={VARIABLES[meant]: slip for slip, meant in slips},
     )
 
 
@@ -80,10 +83,18 @@ class _Variables:
             elif name.startswith("__") and name.endswith("__"):
                 self._strangers[name.strip("_")] = statement.lineno
 
-    def warnings(self) -> Iterator[str]:
-        """Variables that look like one of ours."""
-        for name, meant in near_misses(self._strangers, [variable.strip("_") for variable in VARIABLES]):
-            yield f"{self._place}:{self._strangers[name]}: __{name}__: is not read; write __{meant}__"
+    def refused(self) -> frozenset[str]:
+        """The fields whose variables could not be read."""
+        return frozenset(VARIABLES.values()) & {at[0] for at in self.lines if len(at) == 1} - self.fields.keys()
+
+    def slips(self) -> list[tuple[str, str]]:
+        """Variables that look like one of ours, each with the one that was meant."""
+        found = near_misses(self._strangers, [variable.strip("_") for variable in VARIABLES])
+        return [(f"__{name}__", f"__{meant}__") for name, meant in found]
+
+    def warning(self, slip: str, meant: str) -> str:
+        """What there is to say about such a variable."""
+        return f"{self._place}:{self._strangers[slip.strip('_')]}: {slip}: is not read; write {meant}"
 
     def _keep(self, name: str, field: str, node: ast.expr | None, line: int) -> None:
         place = f"{self._place}:{line}: {name}"

@@ -25,6 +25,7 @@ SAMPLES = {
     "description": "What the tool does",
     "executor_id": "python_runtime",
 }
+RUNTIMES = {"javascript": "node_runtime", "bash": "bash"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,7 +61,7 @@ def suggest_name(text: str) -> str:
 
 def _name(report: Report) -> str:
     is_code = bool(report.metadata.language)
-    if "tool_id" not in report.fields and is_code:
+    if is_code and "tool_id" not in {*report.fields, *report.metadata.refused}:
         name = report.metadata.path.stem
         cure = f"rename it, or write {report.write('tool_id', suggest_name(name))}"
         subject = "the name of the file"
@@ -111,12 +112,21 @@ def _executor(report: Report, tool_type: str) -> str | None:
         return _text(report, "executor_id") or None
     if tool_type and tool_type not in NEEDS_NO_EXECUTOR:
         text = f"null is for {', '.join(sorted(NEEDS_NO_EXECUTOR))}; name what runs a {tool_type[:SHOWN]!r}"
-        report.refuse(("executor_id",), f"{text}: {report.write('executor_id', SAMPLES['executor_id'])}")
+        report.refuse(("executor_id",), f"{text}: {report.write('executor_id', _sample(report, 'executor_id'))}")
     return None
 
 
+def _sample(report: Report, name: str) -> str:
+    """What could stand there, in a file of this language."""
+    return RUNTIMES.get(report.metadata.language, SAMPLES[name]) if name == "executor_id" else SAMPLES[name]
+
+
 def _text(report: Report, name: str, sample: str = "") -> str:
-    cure = f"write {report.write(name, sample or SAMPLES[name])}"
+    cure = f"write {report.write(name, sample or _sample(report, name))}"
+    if name in report.metadata.refused:
+        return ""
+    if name in report.metadata.slips:
+        cure = f"write {report.metadata.notation.spell(name)} instead of {report.metadata.slips[name][:SHOWN]}"
     if name not in report.fields:
         report.refuse((name,), f"is missing; {cure}")
         return ""

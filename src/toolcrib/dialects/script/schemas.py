@@ -92,10 +92,10 @@ def _described(report: Report, at: Steps, value: object) -> Schema | None:
         report.refuse(at, f"must be a schema, or a mapping of names, not {name_type(value)}; write type: object")
         return None
     if isinstance(value.get("type"), str | list) or not SCHEMA_WORDS.isdisjoint(value):
-        return checked(report, at, translate_types(report, at, value), check_schema)
+        return checked(report, at, translate_types(report, at, value))
     properties = {name: {"type": entry} if isinstance(entry, str) else entry for name, entry in value.items()}
     schema = object_schema(properties, closed=False)
-    return checked(report, at, translate_types(report, at, schema, given=at), check_schema)
+    return checked(report, at, translate_types(report, at, schema, given=at), only_names=True)
 
 
 def _warn_of_differences(report: Report, at: Steps, fields: tuple[str, str], schemas: tuple[Schema, Schema]) -> None:

@@ -29,20 +29,23 @@ NO_SETTINGS = frozenset({"root", "places"})
 JOBS = {"plain": "files of code", "network": "those with a network", "program": "programs"}
 
 
-def check_tools(crib: Crib, names: Sequence[str], *, strict: bool) -> ExitCode:
+def check_tools(crib: Crib, names: Sequence[str], *, strict: bool, as_json: bool = False) -> ExitCode:
     """`crib check [NAME…]`. What could not be read has no name, so it is always reported."""
     tools = list(crib.tools)
     if names:
         found = {name: crib.find(name) for name in names}
         if unknown := [name for name, entry in found.items() if entry is None]:
-            _say_problems(crib, [])
+            _say_all("problem", _problems(crib, []))
             return complain_unknown(crib, unknown[0])
         tools = [entry.tool for entry in found.values() if entry is not None]
-    problems = _say_problems(crib, tools)
+    problems = _problems(crib, tools)
     warnings = [warning for tool in tools for warning in (*crib.warnings(tool), *_hidden_by(crib, tool))]
-    for warning in warnings:
-        say(f"warning: {on_one_line(warning)}")
-    say(f"{_count(len(tools), 'tool')}, {_count(problems, 'problem')}, {_count(len(warnings), 'warning')}")
+    if as_json:
+        say_json({"tools": len(tools), "problems": problems, "warnings": warnings})
+    else:
+        _say_all("problem", problems)
+        _say_all("warning", warnings)
+        say(f"{_count(len(tools), 'tool')}, {_count(len(problems), 'problem')}, {_count(len(warnings), 'warning')}")
     return ExitCode.FAILED if problems or (strict and warnings) else ExitCode.DONE
 
 
@@ -69,12 +72,16 @@ def _walls(profile: str, found: Mapping[str, object]) -> tuple[str, ...]:
     return (JOBS[profile], *(_show(found[name]) for name in ("guarantees", "missing", "layers")))
 
 
-def _say_problems(crib: Crib, tools: Sequence[Tool]) -> int:
+def _problems(crib: Crib, tools: Sequence[Tool]) -> list[str]:
+    """Everything that is wrong, each by itself: one file may hold several mistakes."""
     problems = [problem.message for problem in crib.problems]
     problems += [message for tool in tools if (message := _problem_with(crib, tool))]
-    for problem in problems:
-        say(f"problem: {on_one_line(problem)}")
-    return len(problems)
+    return [line for problem in problems for line in problem.splitlines()]
+
+
+def _say_all(what: str, texts: Sequence[str]) -> None:
+    for text in texts:
+        say(f"{what}: {on_one_line(text)}")
 
 
 def _problem_with(crib: Crib, tool: Tool) -> str:

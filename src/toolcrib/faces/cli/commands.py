@@ -265,7 +265,7 @@ def check(
 
         return observe_tool(names, project, grants=grants, agreed=agreed, as_json=as_json)
     with open_crib(project) as crib:
-        return check_tools(crib, names, strict=strict)
+        return check_tools(crib, names, strict=strict, as_json=as_json)
 
 
 @cli.command("doctor")

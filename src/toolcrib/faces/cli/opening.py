@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.crib import DATA_FOLDER, PROJECT_SCRIPTS, USER_SCRIPTS, Crib
 from toolcrib.faces.cli.printing import complain
-from toolcrib.ground.settings import COMMAND_LINE, FILE_NAME
+from toolcrib.ground.settings import COMMAND_LINE, FILE_NAME, opening_settings
 from toolcrib.model.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -51,10 +51,20 @@ def find_project(here: Path, owner_of: Callable[[Path], int] = lambda path: path
         file = folder / FILE_NAME
         if not file.is_file():
             continue
+        _refuse_inside_another(folder)
         if folder != here and owner_of(file) not in {os.getuid(), 0, owner_of(here)}:
             raise SettingsError(f"{file} belongs to another user; if you trust it, write: -C {folder}, else: -C .")
         return folder
     return here
+
+
+def _refuse_inside_another(folder: Path) -> None:
+    """Settings within another project may have been written by the tools of that one, to be obeyed here."""
+    outer = next((place for place in folder.parents if (place / FILE_NAME).is_file()), None)
+    opens = [] if outer is None else opening_settings(folder / FILE_NAME)
+    if opens:
+        message = f"{folder / FILE_NAME} sets {opens[0]} inside the project {outer}, whose tools may have written it"
+        raise SettingsError(f"{message}; if you trust it, write: -C {folder}, else: -C {outer}")
 
 
 def name_caller() -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from toolcrib.depots.places import FolderDepot, list_tools, open_depot
 from toolcrib.depots.signing import new_key, public_half
 from toolcrib.faces.cli.codes import ExitCode
-from toolcrib.faces.cli.printing import say, say_facts, say_json, say_table
+from toolcrib.faces.cli.printing import complain, say, say_facts, say_json, say_table
 from toolcrib.pure.names import read_address
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 def publish_tool(crib: Crib, name: str, place: str, *, files: Sequence[str], key: str | None) -> ExitCode:
     """`crib publish NAME --to PLACE`."""
-    manifest = crib.publish(name, place, files=files, key=None if key is None else Path(key))
+    published = crib.publish(name, place, files=files, key=None if key is None else Path(key))
+    manifest = published.manifest
     say(f"published {manifest.name}@{manifest.version} to {place}")
     say_facts(
         [
@@ -29,6 +30,8 @@ def publish_tool(crib: Crib, name: str, place: str, *, files: Sequence[str], key
             ("signed by", "" if manifest.signature is None else manifest.signature.key),
         ]
     )
+    for missing in published.left_behind:
+        complain(f"{manifest.name}: {missing}")
     return ExitCode.DONE
 
 

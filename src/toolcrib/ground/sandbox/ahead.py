@@ -7,12 +7,11 @@ import os
 import signal
 import socket
 
-from toolcrib.ground.channel import Frames, frame
+from toolcrib.ground.channel import frame
 from toolcrib.ground.sandbox import enclosure, system
-from toolcrib.ground.sandbox.supervisor import Descriptors, Task, supervise
+from toolcrib.ground.sandbox.supervisor import Descriptors, Task, read_job, supervise
 
 _DESCRIPTORS = 5
-_READ_BYTES = 1 << 20
 
 
 class Spare:
@@ -119,8 +118,8 @@ class Ahead:
             _, descriptors = receive(line, 1)
             if descriptors is None:
                 os._exit(0)
-            job, code = _read_parts(line)
-        return Task(json.loads(job), code, descriptors, folder=json.loads(job)["folder"], room=room)
+            job, code = read_job(line.fileno())
+        return Task(job, code, descriptors, folder=job["folder"], room=room)
 
     def end(self) -> None:
         """Let it go, and see it gone."""
@@ -147,15 +146,3 @@ def _fork_ahead() -> Ahead | None:
         return Ahead()
     except OSError:
         return None
-
-
-def _read_parts(line: socket.socket) -> list[bytes]:
-    """The job and the code; a supervisor that went away before it had sent them ends the process."""
-    frames = Frames()
-    parts: list[bytes] = []
-    while len(parts) < 2:  # noqa: PLR2004 - the job and the code
-        data = line.recv(_READ_BYTES)
-        if not data:
-            os._exit(0)
-        parts += frames.feed(data)
-    return parts

@@ -10,6 +10,7 @@ import ctypes
 import errno
 import functools
 import json
+import mmap
 import os
 import socket
 import sys
@@ -36,6 +37,9 @@ _CALLS = {
 }
 _MACHINES = ("x86_64", "aarch64")
 _NO_CALL = -1
+_NOTHING = (0,) * 6
+# With nothing but zeros it would succeed, and the parent would be told of every step from then on.
+_ARGUMENTS = {"ptrace": (0x4206, 0x7FFFFFFF, 0, 0, 0, 0)}  # take over a process that is not there
 _NOT_TO_BE_HAD = (errno.EPERM, errno.EACCES, errno.ENOSYS)
 _NEW_USER, _NEW_MOUNTS = 0x10000000, 0x00020000
 _ASK_VERSION = 1
@@ -44,7 +48,13 @@ _LANDLOCK_CREATE_RULESET = 444
 
 def main(facts: dict[str, Any]) -> dict[str, object]:
     """The acts that got through, under the guarantee that they break, and the layers that stood."""
-    acts = {"fs": _files(facts), "net": _network(facts), "proc": _processes(facts), "priv": _privileges(facts)}
+    acts = {
+        "fs": _files(facts),
+        "net": _network(facts),
+        "proc": _processes(facts),
+        "priv": _privileges(facts),
+        "mem": _memory(),
+    }
     through = {guarantee: [name for name, act in tried if _succeeds(act)] for guarantee, tried in acts.items()}
     through["env"] = sorted(set(os.environ) - set(facts["environment"]))
     return {"through": through, "layers": list(_layers(facts))}
@@ -117,9 +127,18 @@ def _privileges(facts: dict[str, Any]) -> Iterator[tuple[str, Act]]:
     for name, numbers in _CALLS.items():
         # On another machine nobody has tried, and what was not tried counts as got through.
         number = numbers[_MACHINES.index(machine)] if machine in _MACHINES else _NO_CALL
-        yield name, functools.partial(_ask, library.syscall, number, *[ctypes.c_long(0)] * 6)
+        arguments = map(ctypes.c_long, _ARGUMENTS.get(name, _NOTHING))
+        yield name, functools.partial(_ask, library.syscall, number, *arguments)
     if not facts["programs"]:
         yield "start a program", _start
+
+
+def _memory() -> Iterator[tuple[str, Act]]:
+    """Memory that stays when it is let go of, and that no process is seen to have."""
+    yield "share pages", lambda: mmap.mmap(-1, mmap.PAGESIZE)
+    yield "share pages of a device", lambda: mmap.mmap(os.open("/dev/zero", os.O_RDWR), mmap.PAGESIZE)
+    if hasattr(os, "memfd_create"):
+        yield "make a file in memory", lambda: os.memfd_create("made")
 
 
 def _ask(function: Callable[..., int], *arguments: object) -> None:
@@ -139,25 +158,42 @@ def _start() -> None:
 
 
 def _hold_capabilities() -> None:
-    with open("/proc/self/status") as file:
-        status = dict(line.split(":", 1) for line in file if ":" in line)
-    held = any(int(status[name], 16) for name in ("CapEff", "CapPrm", "CapInh", "CapAmb"))
-    if status["NoNewPrivs"].strip() == "1" and not held:
+    """What is not told counts as held."""
+    status = dict(line.split(":", 1) for line in _read("/proc/self/status").splitlines() if ":" in line)
+    held = any(int(status.get(name, "1"), 16) for name in ("CapEff", "CapPrm", "CapInh", "CapAmb"))
+    if status.get("NoNewPrivs", "").strip() == "1" and not held:
         raise PermissionError
 
 
 def _layers(facts: dict[str, Any]) -> Iterator[str]:
     yield "hygiene"
-    if os.readlink("/proc/self/ns/mnt") != facts["mounts"]:
+    if _is_another("mnt", facts["mounts"]):
         yield "mounts"
-    if os.readlink("/proc/self/ns/net") != facts["network"]:
+    if _is_another("net", facts["network"]):
         yield "network"
     version = ctypes.CDLL(None).syscall(_LANDLOCK_CREATE_RULESET, None, ctypes.c_long(0), _ASK_VERSION)
     if version > 0 and not _succeeds(lambda: os.listdir("/")):
         yield f"landlock {version}"
-    with open("/proc/self/status") as file:
-        if "Seccomp:\t2" in file.read():
-            yield "seccomp"
+    if "Seccomp:\t2" in _read("/proc/self/status"):
+        yield "seccomp"
+
+
+def _is_another(kind: str, hosts: str) -> bool:
+    """Whether this process is seen to have another namespace than the host."""
+    try:
+        own = os.readlink(f"/proc/self/ns/{kind}")
+    except OSError:
+        return False
+    return bool(hosts) and own != hosts
+
+
+def _read(path: str) -> str:
+    """What a file says; nothing if it is not there."""
+    try:
+        with open(path) as file:
+            return file.read()
+    except OSError:
+        return ""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,9 @@
-"""How much a job may use: limits that the kernel keeps, and a supervisor that measures what it does not."""
+"""How much a job may use: limits that the kernel keeps, and a supervisor that measures what it does not.
+
+Not counted is what the kernel holds for a job beside its pages: what waits in its pipes and pairs of sockets, its page
+tables, the names and nodes of its files. The numbers of descriptors and processes bound that, and nothing else does.
+Neither are pages that were moved to a swap device; there each process has only its limit of data.
+"""
 
 # ruff: noqa: PTH123 - pathlib would take a third of the start
 from __future__ import annotations
@@ -17,7 +22,8 @@ MEMORY, PROCESSES, DISK = "mem", "pids", "disk"
 # The kernel counts threads where we count processes; theirs is the last line, behind the measuring.
 TASKS_PER_PROCESS = 8
 _DATA_OF_PROGRAMS = 8
-_FILES, _MAX_FILES = 1024, 4096
+# Every pair of sockets can hold some hundred kilobytes that nobody measures.
+_FILES, _MAX_FILES = 256, 1024
 _FIRST_SECONDS, _LONGEST_SECONDS = 0.01, 0.05
 _PAGE = resource.getpagesize()
 

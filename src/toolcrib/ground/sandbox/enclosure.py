@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import os
 import signal
+import stat
 import struct
 
 from toolcrib.ground.sandbox import bounds, landlock, namespaces, scratch, seccomp, system
@@ -20,11 +21,15 @@ if TYPE_CHECKING:
 
 PROXY_HOST, PROXY_PORT = "127.0.0.1", 3128  # as in jobs
 
-_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+_DEVICES = ("null", "full", "random", "urandom", "tty")
+# Whoever could write to it could map it as memory that is shared and that nobody measures.
+_ZEROES = "/dev/zero"
 # Not all of it: it also shows the connections of the whole machine.
 _OWN_PROCESS = (
     *("cgroup", "cmdline", "comm", "environ", "fd", "limits", "maps", "mountinfo", "mounts", "stat", "statm", "status"),
 )
+# Where the system has no such names of files they are opened.
+_FILE_ITSELF = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_CLOEXEC
 _CAPABILITIES_VERSION = 0x20080522
 _CLEAR_ALL = 4
 
@@ -45,22 +50,33 @@ class Room:
 
 def enter(*, network: bool, ahead: bool = False) -> Room:
     """Step into namespaces of one's own, as far as they are to be had; `ahead` of the job, the outside is still seen to change."""
-    users = os.stat("/proc/self/ns/user").st_ino if system.HAS_SUBREAPER else 0
+    users = _users()
     has_mounts = namespaces.enter(network=network, ahead=ahead)
-    return Room(has_mounts=has_mounts, is_elsewhere=has_mounts and os.stat("/proc/self/ns/user").st_ino != users)
+    return Room(has_mounts=has_mounts, is_elsewhere=has_mounts and _users() != users)
+
+
+def _users() -> int:
+    """The namespace for users that this process is in; 0 where the system has none."""
+    try:
+        return os.stat("/proc/self/ns/user").st_ino
+    except OSError:
+        return 0
 
 
 class Enclosure:
     """The walls of one job. `furnish` makes the room, `shut` closes it; in between is the last look at the outside."""
 
-    def __init__(self, job: dict[str, Any], *, folder: str, room: Room | None = None) -> None:
+    def __init__(self, job: dict[str, Any], code: bytes, *, folder: str, room: Room | None = None) -> None:
         self._walls: dict[str, Any] = job["walls"]
         self._required: list[str] = job.get("layers", [])
         self._is_program = "argv" in job
+        self._file: str = job.get("file", "")
+        self._code = code
         self._folder = folder
         self._room = room
         self._has_mounts = False
         self._is_elsewhere = False
+        self._files: list[int] = []
         self.layers = ["hygiene"]
         self.scratch = namespaces.SCRATCH
 
@@ -71,9 +87,12 @@ class Enclosure:
             namespaces.settle()
         room = self._room or enter(network=walls["network"])
         self._has_mounts, self._is_elsewhere = room.has_mounts, room.is_elsewhere
+        self._files = [_open_itself(*file) for file in walls["files"]]
         if self._has_mounts:
             self.layers.append("mounts")
-            _arrange(walls)
+            _arrange(walls, self._files)
+            if os.path.exists(self._file):
+                namespaces.put_over(self._file, self._code)
             namespaces.make_scratch(walls["disk_bytes"])
         else:
             _refuse_exceptions(walls)
@@ -94,6 +113,8 @@ class Enclosure:
         if landlock.version():
             self.layers.append(f"landlock {landlock.version()}")
             landlock.restrict(self._rules(executable=executable), tcp=self._walls["network"])
+        for file in self._files:
+            os.close(file)
         if seccomp.is_known():
             self.layers.append("seccomp")
         self._check_layers()
@@ -123,26 +144,50 @@ class Enclosure:
         if missing:
             raise CannotEnclose(f"{', '.join(missing)} was there when the sandbox was tried and is not there now")
 
-    def _rules(self, *, executable: bool) -> Iterator[tuple[str, int]]:
+    def _rules(self, *, executable: bool) -> Iterator[tuple[str | int, int]]:
         walls = self._walls
         execute = landlock.EXECUTE if executable else 0
         for path in walls["read"]:
             yield path, landlock.READ | execute
         for path in walls["write"]:
             yield path, landlock.WRITE
+        for file in self._files:
+            yield file, landlock.WRITE
         yield self.scratch, landlock.READ | landlock.WRITE | (landlock.EXECUTE if walls["programs"] else 0)
         if self._has_mounts:
             yield namespaces.SHARED_MEMORY, landlock.READ | landlock.WRITE
         for device in _DEVICES:
             yield f"/dev/{device}", landlock.USE_DEVICE
+        yield _ZEROES, landlock.READ
         for entry in _OWN_PROCESS:
             yield f"/proc/self/{entry}", landlock.READ
 
 
-def _arrange(walls: dict[str, Any]) -> None:
+def _open_itself(path: str, device: int, inode: int) -> int:
+    """The file that is meant; from here on nobody asks where its path leads."""
+    try:
+        file = os.open(path, _FILE_ITSELF)
+    except OSError as problem:
+        raise _replaced(path) from problem
+    facts = os.fstat(file)
+    if (facts.st_dev, facts.st_ino) != (device, inode) or not stat.S_ISREG(facts.st_mode):
+        raise _replaced(path)
+    return file
+
+
+def _replaced(path: str) -> CannotEnclose:
+    return CannotEnclose(f"{path}: the file was replaced meanwhile; call again")
+
+
+def _arrange(walls: dict[str, Any], files: list[int]) -> None:
     """Let nothing be changed but what may be, keep what is fixed and cover what is closed."""
     writable = _outermost(map(os.path.realpath, walls["write"]))
-    namespaces.make_read_only(writable)
+    # In a folder that may be written it stays a file like others, to be renamed and removed.
+    alone = [file for file, (path, *_) in zip(files, walls["files"], strict=True) if not _roots_of(path, writable)]
+    try:
+        namespaces.make_read_only([*writable, *alone])
+    except FileNotFoundError as problem:
+        raise CannotEnclose("something that the job may write was removed meanwhile; call again") from problem
     fixed = [path for path in _outermost(map(os.path.realpath, walls["fixed"])) if _roots_of(path, writable)]
     closed = list(map(os.path.realpath, walls["closed"]))
     _refuse_links([*walls["fixed"], *walls["closed"]], walls["write"])

@@ -22,7 +22,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.ground.sandbox.interpreters import OLDEST, own_interpreter, read_interpreter
+from toolcrib.ground.files.regular import read_small
+from toolcrib.ground.sandbox.installed import nearest_environment
+from toolcrib.ground.sandbox.interpreters import NEWEST_MINOR, OLDEST, own_interpreter, read_interpreter
 from toolcrib.ground.sandbox.requirements import read_requirements
 from toolcrib.model.errors import Kind, ToolError
 
@@ -34,9 +36,8 @@ if TYPE_CHECKING:
 
 INSTALL_SECONDS = 600.0
 
-_FOLDERS = (".venv", "venv")
 _PYTHON = Path("bin/python")
-_NEWEST_MINOR = 20
+_MAX_CHOICE_BYTES = 10_000
 _MAKING = ".making-"
 _LEFT_BEHIND_SECONDS = 24 * 3600.0
 _TAIL_LINES = 40
@@ -44,22 +45,23 @@ _TAIL_CHARACTERS = 4_000
 _QUIET = ("--disable-pip-version-check", "--no-input")
 
 
-def find_interpreter(path: Path, code: bytes, *, root: Path, envs: Path) -> Path | None:
+def find_interpreter(path: Path, code: bytes, *, root: Path, envs: Path, search_path: str) -> Interpreter | None:
     """The Python that the file asks for, None for the one that runs Toolcrib.
 
     A block of PEP 723 decides if there is one; otherwise the nearest `.venv` or `venv`, from the file's folder up to
-    `root`. Raises EXECUTOR_NOT_FOUND, with the cure, for an environment that is not there.
+    `root`, if it was made from a Python along the operator's `search_path`. Raises EXECUTOR_NOT_FOUND, with the cure, for
+    an environment that is not there.
     """
     requirements = read_requirements(path, code)
     if requirements is None:
-        return _beside(path, root)
+        return _beside(path, root, search_path)
     if not requirements.dependencies and requirements.allows(own_interpreter().version):
         return None
-    place = _place_of(requirements, envs)
+    place, chosen = _prepared(requirements, envs)
     if place is None or not (place / _PYTHON).exists():
         message = f"{path}: the packages that it declares are not installed yet; run crib prepare {path.stem}"
         raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)
-    return place / _PYTHON
+    return read_interpreter(place / _PYTHON, search_path=search_path, chosen=chosen)
 
 
 def prepare(
@@ -67,19 +69,21 @@ def prepare(
     code: bytes,
     *,
     envs: Path,
+    search_path: str = "",
     wheels: Path | None = None,
     seconds: float = INSTALL_SECONDS,
     progress: Callable[[str], None] | None = None,
 ) -> Path | None:
     """Install what the file declares, and give the Python that has it; None if it declares nothing.
 
-    `wheels` is a folder to install from instead of the index. Either the whole environment is there afterwards, or
+    A Python other than our own is looked for along the operator's `search_path`. `wheels` is a folder to install from
+    instead of the index. Either the whole environment is there afterwards, or
     nothing of it.
     """
     requirements = read_requirements(path, code)
     if requirements is None:
         return None
-    interpreter = _choose(path, requirements)
+    interpreter = _choose(path, requirements, search_path)
     if interpreter == own_interpreter() and not requirements.dependencies:
         return None
     place = envs.absolute() / _name_of(requirements, interpreter)
@@ -93,35 +97,31 @@ def prepare(
             _put_in_place(making / "new", place)
         finally:
             shutil.rmtree(making, ignore_errors=True)
-    _remember(requirements, interpreter, envs)
+    if interpreter != own_interpreter():
+        _remember(requirements, place, envs)
     return place / _PYTHON
 
 
-def _beside(path: Path, root: Path) -> Path | None:
+def _beside(path: Path, root: Path, search_path: str) -> Interpreter | None:
     folder, top = path.absolute().parent, root.absolute()
     folders = [folder, *folder.parents]
-    for place in folders[: folders.index(top) + 1] if top in folders else [folder]:
-        for name in _FOLDERS:
-            if not (place / name / "pyvenv.cfg").is_file():
-                continue
-            if (place / name).resolve() == Path(sys.prefix).resolve():
-                return None
-            read_interpreter(place / name / _PYTHON, untrusted=top)
-            return place / name / _PYTHON
-    return None
+    place = nearest_environment(folders[: folders.index(top) + 1] if top in folders else [folder])
+    if place is None or place.resolve() == Path(sys.prefix).resolve():
+        return None
+    return read_interpreter(place / _PYTHON, search_path=search_path)
 
 
-def _choose(path: Path, requirements: Requirements) -> Interpreter:
+def _choose(path: Path, requirements: Requirements, search_path: str) -> Interpreter:
     """A Python of this machine that the file runs on: our own, else the newest."""
     own = own_interpreter()
     if requirements.allows(own.version):
         return own
-    for minor in range(_NEWEST_MINOR, OLDEST[1] - 1, -1):
-        found = shutil.which(f"python3.{minor}")
+    for minor in range(NEWEST_MINOR, OLDEST[1] - 1, -1):
+        found = shutil.which(f"python3.{minor}", path=search_path) if search_path else None
         if found is None:
             continue
         with contextlib.suppress(ToolError):
-            interpreter = read_interpreter(Path(found))
+            interpreter = read_interpreter(Path(found), search_path=search_path)
             if requirements.allows(interpreter.version):
                 return interpreter
     message = f"{path}: no Python on this machine is {requirements.python}; install one, so that python3.X is found"
@@ -133,28 +133,26 @@ def _name_of(requirements: Requirements, interpreter: Interpreter) -> str:
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
 
 
-def _place_of(requirements: Requirements, envs: Path) -> Path | None:
-    """Where the environment would be; None if it takes another Python and `prepare` has not chosen one yet."""
+def _prepared(requirements: Requirements, envs: Path) -> tuple[Path | None, Path | None]:
+    """Where the environment would be, and the Python that `prepare` chose for it if that is not our own."""
     own = own_interpreter()
     if requirements.allows(own.version):
-        return envs.absolute() / _name_of(requirements, own)
-    try:
-        return envs.absolute() / _pointer(requirements, envs).read_text()
-    except OSError:
-        return None
+        return envs.absolute() / _name_of(requirements, own), None
+    choice = read_small(_pointer(requirements, envs), _MAX_CHOICE_BYTES)
+    name, _, program = os.fsdecode(choice or b"").partition("\n")
+    return (envs.absolute() / name, Path(program)) if program else (None, None)
 
 
 def _pointer(requirements: Requirements, envs: Path) -> Path:
-    """The file that says which environment was made for these requirements with a Python other than our own."""
+    """The file that says which environment was made for these requirements, and with which Python if not our own."""
     facts = [sorted(requirements.dependencies), requirements.python]
     return envs / f"{hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]}.choice"
 
 
-def _remember(requirements: Requirements, interpreter: Interpreter, envs: Path) -> None:
-    if interpreter == own_interpreter():
-        return
-    with tempfile.NamedTemporaryFile("w", dir=envs, prefix=_MAKING, delete=False) as file:
-        file.write(_name_of(requirements, interpreter))
+def _remember(requirements: Requirements, place: Path, envs: Path) -> None:
+    """Note the Python that the environment leads to: it may stand behind one on the search path that only passes on to it."""
+    with tempfile.NamedTemporaryFile("wb", dir=envs, prefix=_MAKING, delete=False) as file:
+        file.write(os.fsencode(f"{place.name}\n{(place / _PYTHON).resolve()}"))
     Path(file.name).replace(_pointer(requirements, envs))
 
 

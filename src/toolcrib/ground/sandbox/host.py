@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from toolcrib.ground.sandbox.attempt import Proxy, Talk
-    from toolcrib.ground.sandbox.interpreters import Interpreter
     from toolcrib.ground.sandbox.jobs import Ended, Job, Walls
     from toolcrib.ground.sandbox.launchers import Seat
     from toolcrib.ground.sandbox.starting import LauncherProcess
@@ -40,10 +39,10 @@ _BUSY_SECONDS = 0.002
 _ATTEMPTS = 3
 
 
-def strike_time(deadline: float) -> float:
-    """When to begin ending a job so that its answer is there by the deadline."""
+def strike_time(deadline: float, room: float = 0.0) -> float:
+    """When to begin ending a job so that its answer is there by the deadline, or that many seconds behind it."""
     left = deadline - time.monotonic()
-    return deadline - min(_KILL_ROOM_SECONDS, left / 10)
+    return deadline - max(0.0, min(_KILL_ROOM_SECONDS, left / 10) - room)
 
 
 class Sandbox:
@@ -129,17 +128,19 @@ class Sandbox:
         """
         if job.walls.network and proxy is None:
             raise ToolError(Kind.SANDBOX_UNAVAILABLE, "a job with a network needs a proxy to lead it; none was given")
-        interpreter = await self._interpreter(job)
+        interpreter = job.interpreter if isinstance(job, PythonFile) else None
+        if interpreter is not None:
+            self._refuse_from_workspace(interpreter.program)
         profile = profile_of(job.walls, program=isinstance(job, Program))
         if self._require and self._findings.known() is None:
-            encode(job, deadline, interpreter)  # what cannot be sent is refused before anything is tried
+            encode(job, deadline)  # what cannot be sent is refused before anything is tried
             began = time.monotonic()
             await self.learn()
             deadline += time.monotonic() - began
         if not job.walls.open:
             self.check(profile=profile)
         until = min(deadline, time.monotonic() + _LONGEST_SECONDS)
-        message = encode(job, until, interpreter, [] if job.walls.open else self._layers(profile))
+        message = encode(job, until, [] if job.walls.open else self._layers(profile))
         limits = (max_stdout, max_stderr, max_result)
         place = contextlib.nullcontext() if nested else self._slots.take(until)
         async with place:
@@ -172,13 +173,12 @@ class Sandbox:
         with self._launchers.use(_OWN) as seat:
             return await self._run(seat, _order_for(job), encode(job, deadline), deadline, limits, None, proxy)
 
-    async def _interpreter(self, job: Job) -> Interpreter | None:
-        """The interpreter that a file asks for, None for our own."""
-        if not isinstance(job, PythonFile) or job.interpreter is None:
-            return None
-        from toolcrib.ground.sandbox.interpreters import read_interpreter
-
-        return await asyncio.to_thread(read_interpreter, job.interpreter, untrusted=self._workspace)
+    def _refuse_from_workspace(self, program: Path) -> None:
+        """Whoever chose the interpreter: what tools can write is not started outside of the sandbox."""
+        if self._workspace is None or not program.resolve().is_relative_to(self._workspace.resolve()):
+            return
+        message = f"{program} lies in the workspace, where tools write; install that Python elsewhere"
+        raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)
 
     async def _run(
         self,

@@ -1,30 +1,38 @@
 """The Pythons that run files: the one that runs Toolcrib, and those of environments that a tool has to itself.
 
 Nothing that lies in an environment is ever started here, since its author may be anybody: what is started is the
-interpreter that the environment was made from, and the environment's packages are given to it as folders.
+interpreter that the environment was made from, if it is one that the operator has installed, and the environment's
+packages are given to it as folders.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import os
-import re
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from toolcrib.ground.files.regular import read_small
+from toolcrib.ground.sandbox.installed import own_programs, settings_of
 from toolcrib.ground.sandbox.jobs import site_paths
 from toolcrib.model.errors import Kind, ToolError
 
-OLDEST = (3, 11)
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
 
+OLDEST = (3, 11)
+NEWEST_MINOR = 20
+
+_NAMES = ("python3", "python", *(f"python3.{minor}" for minor in range(NEWEST_MINOR, -1, -1)))
 _ASK_SECONDS = 20.0
-_PROGRAM = re.compile(r"python(3(\.\d+t?)?)?")
-_SETTINGS_FILE = "pyvenv.cfg"
-_MAX_SETTINGS_BYTES = 16_000
 _MAX_PATH_FILES = 200
+_MAX_PATH_FILE_BYTES = 64_000
+_MAX_PATH_LINES = 1_000
 
 _QUESTION = """\
 import json, site, sys, sysconfig
@@ -80,54 +88,65 @@ def own_interpreter() -> Interpreter:
     )
 
 
-def read_interpreter(path: Path, *, untrusted: Path | None = None) -> Interpreter:
+def read_interpreter(path: Path, *, search_path: str = "", chosen: Path | None = None) -> Interpreter:
     """The interpreter at `path`, which may stand in a virtual environment.
 
-    Refused with EXECUTOR_NOT_FOUND: what is not there, what is too old, and a program that lies under `untrusted`.
+    What it leads to must be the Python that runs Toolcrib, one along the operator's `search_path`, or the one that was
+    `chosen` when the operator had the environment made. Everything else is refused with EXECUTOR_NOT_FOUND and never
+    started, and so is what is too old.
     """
-    program = _find_program(path, untrusted)
+    program = _find_program(path, search_path, chosen)
     prefix = path.absolute().parent.parent
-    settings = prefix / _SETTINGS_FILE
-    is_environment = settings.is_file()
+    settings = settings_of(prefix)
     answer = _ask(program, prefix, program.stat().st_mtime_ns)
     if answer.version < OLDEST:
         found, needed = _spell(answer.version), _spell(OLDEST)
         raise _refusal(
             f"{path} is Python {found}, and scripts need {needed} or newer; make it again with a newer Python"
         )
-    folders = list(answer.packages if is_environment else answer.own)
-    if is_environment and _sees_system(settings):
-        folders += answer.own
+    folders = answer.own if settings is None else answer.packages
+    if settings is not None and _sees_system(settings):
+        folders = [*folders, *answer.own]
+    base = Path(answer.base)
+    prefix = base if settings is None else prefix
     return Interpreter(
         program=program,
         executable=path.absolute(),
-        prefix=prefix if is_environment else Path(answer.base),
-        base=Path(answer.base),
+        prefix=prefix,
+        base=base,
         version=answer.version,
-        packages=tuple(dict.fromkeys(_with_path_files(folders))),
+        packages=tuple(dict.fromkeys(_places(folders, (prefix, base, *map(Path, answer.own))))),
     )
 
 
-def _find_program(path: Path, untrusted: Path | None) -> Path:
+def _find_program(path: Path, search_path: str, chosen: Path | None) -> Path:
     try:
         program = path.resolve(strict=True)
-    except OSError as problem:
+    except (OSError, RuntimeError) as problem:  # RuntimeError: a loop of links
         raise _refusal(f"there is no interpreter at {path}; make its environment again") from problem
-    if not _PROGRAM.fullmatch(program.name):
-        raise _refusal(f"{path} leads to {program}, which is no Python; make its environment again with python -m venv")
-    if untrusted is not None and program.is_relative_to(untrusted.resolve()):
-        raise _refusal(
-            f"{path} leads to a program in the workspace, and nothing of it runs outside of the sandbox; "
-            "make its environment with python -m venv --symlinks, from a Python that is installed elsewhere"
-        )
-    return program
+    if program in own_programs() or program == chosen or program in _installed(search_path):
+        return program
+    raise _refusal(
+        f"{path} leads to {program}, which nobody has installed for the operator, and so it is not started; "
+        "make the environment again from a Python that is on the operator's PATH, "
+        "or declare what the file needs in it and run crib prepare"
+    )
+
+
+def _installed(search_path: str) -> Iterator[Path]:
+    """The Pythons along the operator's search path; relative entries would mean whatever folder the host stands in."""
+    for folder in search_path.split(os.pathsep):
+        for name in _NAMES if folder.startswith("/") else ():
+            program = Path(folder, name)
+            if os.path.isfile(program):  # noqa: PTH113 - unlike Path, quiet about folders that may not be read
+                yield program.resolve()
 
 
 @functools.lru_cache(maxsize=64)
 def _ask(program: Path, prefix: Path, changed: int) -> _Answer:  # noqa: ARG001 - another time is another question
     """What a program that was last changed then says of itself."""
     try:
-        asked = subprocess.run(  # noqa: S603 - an interpreter that lies outside of every workspace, with our own question
+        asked = subprocess.run(  # noqa: S603 - one that the operator has installed, with our own question
             [str(program), "-I", "-S", "-X", "utf8", "-c", _QUESTION, str(prefix)],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -143,30 +162,41 @@ def _ask(program: Path, prefix: Path, changed: int) -> _Answer:  # noqa: ARG001 
         raise _refusal(reason) from problem
 
 
-def _sees_system(settings: Path) -> bool:
-    with settings.open("rb") as file:
-        lines = file.read(_MAX_SETTINGS_BYTES).decode("utf-8", "replace").lower().splitlines()
+def _sees_system(settings: bytes) -> bool:
+    lines = settings.decode("utf-8", "replace").lower().splitlines()
     facts = dict(line.split("=", 1) for line in lines if "=" in line)
     return {name.strip(): value.strip() for name, value in facts.items()}.get("include-system-site-packages") == "true"
 
 
-def _with_path_files(folders: list[str]) -> list[str]:
-    """The folders and those that files named *.pth in them add; lines of such files that are code stay unread."""
-    found = []
+def _places(folders: Sequence[str], roots: Iterable[Path]) -> Iterator[str]:
+    """The folders, and those that files named *.pth in them add, as far as they lead to somewhere below the roots.
+
+    What is named here can be read by a tool that may read nothing else.
+    """
+    real_roots = [root.resolve() for root in roots]
     for folder in folders:
-        found.append(folder)
-        for file in sorted(Path(folder).glob("*.pth"))[:_MAX_PATH_FILES]:
-            found += [str(place) for place in _places_in(file)]
-    return found
+        if not _is_below(Path(folder), real_roots):
+            continue
+        yield folder
+        for place in itertools.islice(_named_in_path_files(Path(folder)), _MAX_PATH_LINES):
+            if os.path.isdir(place) and _is_below(place, real_roots):  # noqa: PTH112 - unlike Path, quiet about any name
+                yield str(place)
 
 
-def _places_in(file: Path) -> list[Path]:
+def _named_in_path_files(folder: Path) -> Iterator[Path]:
+    """What the lines of such files name; those that are code stay unread."""
+    for file in sorted(folder.glob("*.pth"))[:_MAX_PATH_FILES]:
+        text = (read_small(file, _MAX_PATH_FILE_BYTES) or b"").decode("utf-8", "replace")
+        for line in text.splitlines():
+            if line.strip() and "\0" not in line and not line.startswith(("#", "import ", "import\t")):
+                yield folder / line.strip()
+
+
+def _is_below(place: Path, roots: Iterable[Path]) -> bool:
     try:
-        lines = file.read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return []
-    named = [line.strip() for line in lines if line.strip() and not line.startswith(("#", "import ", "import\t"))]
-    return [place for name in named if "\0" not in name and os.path.isdir(place := file.parent / name)]  # noqa: PTH112 - unlike Path, quiet about any name
+        return any(map(place.resolve().is_relative_to, roots))
+    except (OSError, RuntimeError):  # a loop of links
+        return False
 
 
 def _spell(version: tuple[int, ...]) -> str:

@@ -33,11 +33,24 @@ MEGABYTE = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class OneFile:
+    """A file that is meant itself, and not what somebody puts in its place later.
+
+    Whoever names it keeps it open until the job has ended: the number of a file that has gone is soon another's.
+    """
+
+    path: Path
+    device: int
+    inode: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Walls:
     """What a job may touch; what is not named here is closed to it. It always has a scratch folder of its own.
 
     `read` and `write` are folders and files, with everything below them; writing does not include reading. What lies in
-    them under `closed` is neither seen nor changed, under `fixed` it is not changed. `programs` lets it start programs out
+    them under `closed` is neither seen nor changed, under `fixed` it is not changed. `files` may be written besides, each of
+    them itself: a job whose file was replaced is not started. `programs` lets it start programs out
     of what it may read. `network` gives it a network that leads to our proxy and nowhere else. `observe` takes note of
     what it does and tries. `open` raises no walls at all, only environment, time and reaping hold: for the operator's own
     container engine, which raises walls itself.
@@ -45,6 +58,7 @@ class Walls:
 
     read: tuple[Path, ...] = ()
     write: tuple[Path, ...] = ()
+    files: tuple[OneFile, ...] = ()
     closed: tuple[Path, ...] = ()
     fixed: tuple[Path, ...] = ()
     programs: bool = False
@@ -58,13 +72,19 @@ class Walls:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Program:
-    """Run a program with these arguments; the first is its path. `channel` gives it a line to the host."""
+    """Run a program with these arguments; the first is its path. `channel` gives it a line to the host.
+
+    `file` is one that it reads, and `code` what stood there when it was checked. A job with mounts of its own finds that
+    there, whatever becomes of the file meanwhile.
+    """
 
     argv: tuple[str, ...]
     cwd: Path
     walls: Walls
     environment: Mapping[str, str] = field(default_factory=lambda: dict(CLEAN_ENVIRONMENT))
     channel: bool = False
+    file: Path | None = None
+    code: bytes = b""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,7 +92,7 @@ class PythonFile:
     """Run these bytes as the Python file at `path`, in its folder, as its convention says.
 
     `argv` are the words behind the file's name, for a file that reads its own. `imports` are modules to have ready.
-    `interpreter` is the Python of an environment that the file has to itself; None means the one that runs Toolcrib.
+    `interpreter` is the one of an environment that the file has to itself; None means the one that runs Toolcrib.
     `project` is what an entry of the convention `params` gets as its second argument; None means the file's own folder.
     """
 
@@ -84,7 +104,7 @@ class PythonFile:
     convention: str = "keywords"
     argv: tuple[str, ...] = ()
     imports: tuple[str, ...] = ()
-    interpreter: Path | None = None
+    interpreter: Interpreter | None = None
     project: Path | None = None
     environment: Mapping[str, str] = field(default_factory=lambda: dict(CLEAN_ENVIRONMENT))
     channel: bool = False
@@ -128,11 +148,10 @@ class Ended:
     effects: tuple[Effect, ...] = ()
 
 
-def encode(job: Job, deadline: float, interpreter: Interpreter | None = None, layers: Iterable[str] = ()) -> bytes:
+def encode(job: Job, deadline: float, layers: Iterable[str] = ()) -> bytes:
     """The job as the supervisor reads it: a description in JSON, and the code beside it.
 
-    A Python file sees the interpreter that runs it; None stands for the one that runs Toolcrib. `layers` are the walls
-    without which it is not started.
+    A Python file sees the interpreter that runs it. `layers` are the walls without which it is not started.
     """
     description: dict[str, object] = {
         "deadline": deadline,
@@ -141,14 +160,12 @@ def encode(job: Job, deadline: float, interpreter: Interpreter | None = None, la
         "channel": job.channel,
         "layers": list(layers),
     }
-    code = b""
     if isinstance(job, Program):
-        description |= {"argv": list(job.argv), "cwd": str(job.cwd)}
+        description |= {"argv": list(job.argv), "cwd": str(job.cwd), "file": str(job.file or "")}
     else:
-        description |= _describe_file(job) | _describe_python(job.walls, interpreter)
-        code = job.code
+        description |= _describe_file(job) | _describe_python(job.walls, job.interpreter)
     try:
-        return frame(json.dumps(description, allow_nan=False).encode()) + frame(code)
+        return frame(json.dumps(description, allow_nan=False).encode()) + frame(job.code)
     except (TypeError, ValueError, RecursionError) as problem:
         raise ToolError(Kind.VALIDATION, f"the arguments cannot be handed to another process: {problem}") from problem
 
@@ -179,10 +196,14 @@ def _describe_python(walls: Walls, interpreter: Interpreter | None) -> dict[str,
 
 def _describe(walls: Walls) -> dict[str, object]:
     return {
-        name: [str(path) for path in value] if isinstance(value, tuple) else value
+        name: [_describe_place(place) for place in value] if isinstance(value, tuple) else value
         for name in Walls.__slots__
         for value in (getattr(walls, name),)
     }
+
+
+def _describe_place(place: Path | OneFile) -> object:
+    return [str(place.path), place.device, place.inode] if isinstance(place, OneFile) else str(place)
 
 
 @functools.cache

@@ -45,10 +45,10 @@ def version() -> int:
         return 0
 
 
-def restrict(rules: Iterable[tuple[str, int]], *, tcp: bool) -> None:
+def restrict(rules: Iterable[tuple[str | int, int]], *, tcp: bool) -> None:
     """Let go of everything but these rights on these files and folders; what is not there gives no right.
 
-    `tcp` leaves the network as it is, for a process that has one of its own.
+    A place is a path, or the descriptor of what is meant. `tcp` leaves the network as it is, for a process that has one of its own.
     """
     offered = version()
     handled = _FILE_RIGHTS[min(offered, max(_FILE_RIGHTS))]
@@ -60,22 +60,29 @@ def restrict(rules: Iterable[tuple[str, int]], *, tcp: bool) -> None:
     packed = struct.pack(f"={len(attributes)}Q", *attributes)
     ruleset = system.invoke("syscall", _CREATE_RULESET, packed, len(packed), 0)
     try:
-        for path, rights in rules:
-            _allow(ruleset, path, rights & handled)
+        for place, rights in rules:
+            _allow(ruleset, place, rights & handled)
         system.invoke("syscall", _RESTRICT_SELF, ruleset, 0)
     finally:
         os.close(ruleset)
 
 
-def _allow(ruleset: int, path: str, rights: int) -> None:
+def _allow(ruleset: int, place: str | int, rights: int) -> None:
+    if isinstance(place, int):
+        _add_rule(ruleset, place, rights)
+        return
     try:
-        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        descriptor = os.open(place, os.O_PATH | os.O_CLOEXEC)
     except OSError:
         return
     try:
-        if not stat.S_ISDIR(os.fstat(place).st_mode):
-            rights &= _OF_FILES
-        if rights:
-            system.invoke("syscall", _ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, place), 0)
+        _add_rule(ruleset, descriptor, rights)
     finally:
-        os.close(place)
+        os.close(descriptor)
+
+
+def _add_rule(ruleset: int, place: int, rights: int) -> None:
+    if not stat.S_ISDIR(os.fstat(place).st_mode):
+        rights &= _OF_FILES
+    if rights:
+        system.invoke("syscall", _ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, place), 0)

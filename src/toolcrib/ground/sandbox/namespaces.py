@@ -1,6 +1,6 @@
 """A world of its own for a worker: its own view of the files and, where it may have one, its own network."""
 
-# ruff: noqa: PTH102, PTH103, PTH112, PTH120, PTH123 - pathlib would take a third of the start
+# ruff: noqa: PTH102, PTH103, PTH112, PTH116, PTH120, PTH123 - pathlib would take a third of the start
 from __future__ import annotations
 
 import os
@@ -16,8 +16,8 @@ _BIND, _RECURSIVE, _PRIVATE, _FOLLOWING = 4096, 16384, 1 << 18, 1 << 19
 
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
 _HERE = -100
-_CLONE, _CLOSE_ON_EXEC, _WITH_ALL_BELOW = 1, 0o2000000, 0x8000
-_FROM_DESCRIPTOR = 4
+_CLONE, _CLOSE_ON_EXEC, _WITH_ALL_BELOW, _DESCRIPTOR_ITSELF = 1, 0o2000000, 0x8000, 0x1000
+_FROM_DESCRIPTOR, _TO_DESCRIPTOR = 4, 0x40
 _READ_ONLY = 1
 
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - a place of the system, which a worker finds empty and has to itself
@@ -83,14 +83,14 @@ def _is_restricted_by_profile() -> bool:
         return False
 
 
-def make_read_only(writable: list[str]) -> None:
-    """Let nothing be changed but what lies in these folders and files."""
+def make_read_only(writable: list[str | int]) -> None:
+    """Let nothing be changed but what lies in these folders and files: paths, or descriptors of what is meant."""
     if "/" in writable:
         return
-    trees = [(path, _open_tree(path)) for path in writable]
+    trees = [(place, _open_tree(place)) for place in writable]
     _set_read_only("/")
-    for path, tree in trees:
-        _move(tree, path)
+    for place, tree in trees:
+        _move(tree, place)
 
 
 def hold(folder: str) -> None:
@@ -132,6 +132,17 @@ def _show(trees: list[tuple[str, int]]) -> None:
         _move(tree, path)
 
 
+def put_over(path: str, content: bytes) -> None:
+    """Let a file hold this and nothing else, whatever is written to it outside; its mode stays."""
+    _mount_memory(SHARED_MEMORY, f"size={len(content) + _BYTES_PER_FILE},nr_inodes=4,mode=700")
+    copy = f"{SHARED_MEMORY}/copy"
+    with open(copy, "wb") as file:
+        file.write(content)
+        os.fchmod(file.fileno(), os.stat(path).st_mode & 0o777)
+    _mount(copy, path, None, _BIND)
+    _set_read_only(path)
+
+
 def make_scratch(size: int) -> None:
     """A folder in memory for the job alone, gone with it; shared memory lies beside it."""
     _mount_memory(SHARED_MEMORY, f"size={size},nr_inodes={max(size // _BYTES_PER_FILE, 64)},mode=700")
@@ -154,8 +165,11 @@ def _mount_memory(path: str, options: str) -> None:
     _mount("tmpfs", path, "tmpfs", _NO_SETUID | _NO_DEVICES, options)
 
 
-def _move(tree: int, path: str) -> None:
-    system.invoke("syscall", _MOVE_MOUNT, tree, b"", _HERE, os.fsencode(path), _FROM_DESCRIPTOR)
+def _move(tree: int, place: str | int) -> None:
+    if isinstance(place, int):
+        system.invoke("syscall", _MOVE_MOUNT, tree, b"", place, b"", _FROM_DESCRIPTOR | _TO_DESCRIPTOR)
+    else:
+        system.invoke("syscall", _MOVE_MOUNT, tree, b"", _HERE, os.fsencode(place), _FROM_DESCRIPTOR)
     os.close(tree)
 
 
@@ -170,9 +184,11 @@ def _encode(text: str | None) -> bytes | None:
     return None if text is None else os.fsencode(text)
 
 
-def _open_tree(path: str) -> int:
+def _open_tree(place: str | int) -> int:
     flags = _CLONE | _CLOSE_ON_EXEC | _WITH_ALL_BELOW
-    return system.invoke("syscall", _OPEN_TREE, _HERE, os.fsencode(path), flags)
+    if isinstance(place, int):
+        return system.invoke("syscall", _OPEN_TREE, place, b"", flags | _DESCRIPTOR_ITSELF)
+    return system.invoke("syscall", _OPEN_TREE, _HERE, os.fsencode(place), flags)
 
 
 def _set_read_only(path: str) -> None:

@@ -21,31 +21,39 @@ _ROUND_SECONDS = 0.002
 class Placeholders:
     """Those of one call. Calls that run beside each other share them; the last one to end removes them.
 
-    That is known by a lock on the writable folders: each call has a share of it as long as it runs.
+    That is known by a lock, of which each call has a share as long as it runs. It is on a folder that is closed to jobs,
+    who could keep it from everybody else; on the writable folders themselves if there is none.
     """
 
     def __init__(self, walls: dict[str, Any]) -> None:
-        self._locks: list[int] = []
+        self._locks: dict[str, int] = {}
         self._stands: list[str] = []
+        self._roots: list[str] = []
+        self._closed: list[str] = []
         roots = [root for root in map(os.path.realpath, walls["write"]) if os.path.isdir(root)]
         if not roots or not (walls["fixed"] or walls["closed"]):
             return
-        for root in roots:
-            self._locks.append(_share(root))
+        self._roots, self._closed = roots, walls["closed"]
+        for folder in _find_guard(self._closed) or roots:
+            self._locks[folder] = _share(folder)
         for kind in ("fixed", "closed"):
             walls[kind] = [self._stand_in(path, roots) for path in walls[kind]]
 
     def remove(self) -> None:
         """Remove them, unless another call needs them still."""
         try:
-            for lock in self._locks:
+            # Calls that began before the closed folder was made, and those that began after, have other shares than we.
+            for folder in (*self._roots, *_find_guard(self._closed)):
+                if folder not in self._locks:
+                    self._locks[folder] = _open(folder)
+            for lock in self._locks.values():
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             for path in self._stands:
                 _remove(path)
         except OSError:
             pass  # whoever is last comes by here too
         finally:
-            for lock in self._locks:
+            for lock in self._locks.values():
                 os.close(lock)
 
     def _stand_in(self, path: str, roots: Iterable[str]) -> str:
@@ -61,8 +69,18 @@ class Placeholders:
         return place
 
 
-def _share(root: str) -> int:
-    lock = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def _find_guard(closed: Iterable[str]) -> list[str]:
+    """The first of these folders that is there; one that only stands in may be removed at any moment."""
+    folders = [path for path in map(os.path.realpath, closed) if os.path.isdir(path) and not _is_placeholder(path)]
+    return folders[:1]
+
+
+def _open(folder: str) -> int:
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def _share(folder: str) -> int:
+    lock = _open(folder)
     until = time.monotonic() + _LOCK_SECONDS
     while True:
         try:

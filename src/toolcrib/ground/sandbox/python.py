@@ -29,6 +29,7 @@ MAX_MESSAGE_CHARACTERS = 2_000
 MAX_TRACEBACK_CHARACTERS = 20_000
 
 _FAILED = 1
+_MAX_CHAIN = 20
 _FACTS = ("kind", "retryable", "partial_side_effects", "details", "value")
 
 
@@ -38,15 +39,22 @@ def run(job: dict[str, Any], code: bytes, answer: Callable[[bytes], None]) -> No
     _prepare(job)
     if job["convention"] == "argv":
         _end(_run_as_main(job, code))
-    exit_code = 0
-    try:
-        text = _to_json({"value": _call(job, code)})
-    except BaseException as problem:  # noqa: BLE001 - a border to foreign code: whatever it raises is the answer
-        text = json.dumps({"error": _describe(problem, job["path"], code)})
-        exit_code = _FAILED
+    text, exit_code = _answer(job, code)
     if os.getpid() == worker:  # a process that the script forked comes by here too
         answer(text.encode())
     _end(exit_code)
+
+
+def _answer(job: dict[str, Any], code: bytes) -> tuple[str, int]:
+    """The value or what went wrong, as JSON, and the exit code that goes with it."""
+    try:
+        value = _call(job, code)
+    except BaseException as problem:  # noqa: BLE001 - a border to foreign code: whatever it raises is the answer
+        return json.dumps({"error": _describe(problem, job["path"], code)}), _FAILED
+    try:
+        return _to_json({"value": value}), 0
+    except BaseException as problem:  # noqa: BLE001 - likewise: what was returned may be anything
+        return json.dumps({"error": {**_describe(problem, job["path"], code), "in_result": True}}), _FAILED
 
 
 def _end(exit_code: int) -> NoReturn:
@@ -137,14 +145,19 @@ def _run_as_main(job: dict[str, Any], code: bytes) -> int:
     try:
         _load(job, code, "__main__")
     except SystemExit as ending:
-        if ending.code is None or isinstance(ending.code, int):
-            return (ending.code or 0) & 0xFF
-        print(ending.code, file=sys.stderr)  # noqa: T201 - what an interpreter does with a message
-        return _FAILED
+        return _exit_code(ending)
     except BaseException as problem:  # noqa: BLE001 - a border to foreign code: whatever it raises is shown
         _show(problem, job["path"], code)
         return _FAILED
     return 0
+
+
+def _exit_code(ending: SystemExit) -> int:
+    """What an interpreter would end with; a message goes where it would print it."""
+    if ending.code is None or isinstance(ending.code, int):
+        return (ending.code or 0) & 0xFF
+    print(_text_of(ending), file=sys.stderr)  # noqa: T201 - what an interpreter does with a message
+    return _FAILED
 
 
 def _show(problem: BaseException, path: str, code: bytes) -> None:
@@ -198,21 +211,58 @@ def _describe(problem: BaseException, path: str, code: bytes) -> dict[str, objec
     """What went wrong, in facts that survive the way to the host."""
     described: dict[str, object] = {
         "type": type(problem).__qualname__,
-        "message": _text_of(problem)[:MAX_MESSAGE_CHARACTERS],
+        "message": _text_of(problem),
         "traceback": _trace(problem, path, code)[-MAX_TRACEBACK_CHARACTERS:],
     }
     if isinstance(problem, SystemExit):
-        described["exit"] = problem.code if isinstance(problem.code, int | None) else 1
+        described["exit"] = _exit_code(problem)
+    if isinstance(problem, MemoryError):
+        described["exceeded"] = "mem"
+    if isinstance(problem, ModuleNotFoundError):
+        described["missing"] = _readable(str(problem.name))
     if any(ancestor.__name__ == "ToolError" for ancestor in type(problem).__mro__):
         described["tool_error"] = _facts_of(problem)
-    return described
+    return {**described, **_refusal(problem)}
+
+
+def _refusal(problem: BaseException) -> dict[str, object]:
+    """What the system refused, if the exception comes of that: the number of the reason, the file, the module that asked."""
+    try:
+        origin = _origin(problem)
+        if origin is None:
+            return {}
+        path = origin.filename if isinstance(origin.filename, str) else ""
+        return {"errno": origin.errno, "path": _readable(path), "module": _module_of(origin.__traceback__)}
+    except Exception:  # noqa: BLE001 - foreign code: an exception may fail to say where it comes from
+        return {}
+
+
+def _origin(problem: BaseException | None) -> OSError | None:
+    """The error of the system at the beginning of it all."""
+    for _ in range(_MAX_CHAIN):
+        if problem is None or (isinstance(problem, OSError) and isinstance(problem.errno, int)):
+            return problem
+        problem = problem.__cause__ or (None if problem.__suppress_context__ else problem.__context__)
+    return None
+
+
+def _module_of(trace: TracebackType | None) -> str:
+    """The module in which an exception was raised."""
+    name = ""
+    while trace is not None:
+        name, trace = str(trace.tb_frame.f_globals.get("__name__")), trace.tb_next
+    return _readable(name)
 
 
 def _text_of(problem: BaseException) -> str:
     try:
-        return str(problem).encode("utf-8", "replace").decode()
+        return _readable(str(problem))
     except Exception:  # noqa: BLE001 - foreign code: an exception may fail to say what it is
         return "(it has no readable message)"
+
+
+def _readable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()[:MAX_MESSAGE_CHARACTERS]
 
 
 def _facts_of(problem: BaseException) -> dict[str, object]:

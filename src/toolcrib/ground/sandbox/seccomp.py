@@ -13,6 +13,7 @@ TYPE_CHECKING = False  # see system
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    Numbers = tuple[int | None, int | None]
     # The number of an argument, the bits of it that matter, and what they may be.
     Condition = tuple[int, int, Sequence[int]]
 
@@ -22,7 +23,7 @@ _FIRST_UNKNOWN_CALL = 470  # what later kernels add is not there, until somebody
 _ALL_BITS = 0xFFFFFFFF
 
 # The number of a call on x86_64 and on aarch64, where it has one.
-_DENIED: dict[str, tuple[int | None, int | None]] = {
+_DENIED: dict[str, Numbers] = {
     # Mounts and other worlds.
     "mount": (165, 40),
     "umount2": (166, 39),
@@ -107,14 +108,16 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
     "uselib": (134, None),
     "vhangup": (153, 58),
 }
-# Programs ask for these first and know what to do without. Memory behind a descriptor is counted by nobody.
-_ABSENT: dict[str, tuple[int | None, int | None]] = {
+# Programs ask for these first and know what to do without. Memory behind a descriptor is counted by nobody, and what
+# clone3 and openat2 are to do stands in memory, where no filter sees it.
+_ABSENT: dict[str, Numbers] = {
     "clone3": (435, 435),
+    "openat2": (437, 437),
     "memfd_create": (319, 279),
     "memfd_secret": (447, 447),
 }
 # They reach files that may only be read, or not even that, unless mounts are in the way.
-_CHANGES_OF_OTHERS_FILES: dict[str, tuple[int | None, int | None]] = {
+_CHANGES_OF_OTHERS_FILES: dict[str, Numbers] = {
     "truncate": (76, 45),
     "chmod": (90, None),
     "fchmod": (91, 52),
@@ -138,7 +141,22 @@ _CHANGES_OF_OTHERS_FILES: dict[str, tuple[int | None, int | None]] = {
     "removexattrat": (466, 466),
     "file_setattr": (469, 469),
 }
-_OF_SOCKETS: dict[str, tuple[int | None, int | None]] = {
+# They give a file its mode. Behind the numbers stands the argument that is the mode, and the one with the flags without
+# which it means nothing.
+_GIVE_A_MODE: dict[str, tuple[Numbers, int, int | None]] = {
+    "chmod": ((90, None), 1, None),
+    "fchmod": ((91, 52), 1, None),
+    "fchmodat": ((268, 53), 2, None),
+    "fchmodat2": ((452, 452), 2, None),
+    "creat": ((85, None), 1, None),
+    "open": ((2, None), 2, 1),
+    "openat": ((257, 56), 3, 2),
+    "mkdir": ((83, None), 1, None),
+    "mkdirat": ((258, 34), 2, None),
+    "mknod": ((133, None), 1, None),
+    "mknodat": ((259, 33), 2, None),
+}
+_OF_SOCKETS: dict[str, Numbers] = {
     "connect": (42, 203),
     "bind": (49, 200),
     "listen": (50, 201),
@@ -147,12 +165,17 @@ _OF_SOCKETS: dict[str, tuple[int | None, int | None]] = {
 }
 _CLONE, _KILL, _IOCTL, _SOCKET, _SOCKETPAIR = (56, 220), (62, 129), (16, 29), (41, 198), (53, 199)
 _EXECVE, _EXECVEAT = (59, 221), (322, 281)
+_MMAP = (9, 222)
 _SETPRIORITY = (141, 140)
 # A process may be changed by whoever has the same user; 0 means the caller itself.
 _CHANGE_A_PROCESS = ((302, 261), (203, 122), (144, 119), (142, 118), (314, 274))
 
 _NEW_NAMESPACES = 0x7E020000
 _EVERYBODY = 0xFFFFFFFF
+_SHARED, _ANONYMOUS = 0x01, 0x20
+_MAKES_A_FILE = 0o100 | 0o20000000  # under a name, or without one
+# Whoever starts such a file does so as its owner or with its group: what a job leaves behind must not do that for anybody.
+_SET_ID = 0o6000
 # To type into a terminal, to paste into one, and to change what a file is.
 _IOCTLS = (0x5412, 0x541C, 0x40086602, 0x401C5820)
 _UNIX, _IPV4, _IPV6 = 1, 2, 10
@@ -199,11 +222,18 @@ def build(*, network: bool, mounts: bool, starts: bool | Once, observed: bool = 
 
 def refuses(call: str, arguments: Sequence[int], *, network: bool, mounts: bool) -> bool:
     """Whether the filter of such a job would refuse this call with these arguments."""
-    if call in _CHANGES_OF_OTHERS_FILES:
-        return not mounts
+    if call in _CHANGES_OF_OTHERS_FILES and not mounts:
+        return True
+    if call in _GIVE_A_MODE:
+        return _sets_id(call, arguments)
     if call != "socket" or not network:
         return not network and (call == "socket" or call in _OF_SOCKETS)
     return any(arguments[place] & bits not in values for place, bits, values in _OPEN_SOCKETS)
+
+
+def _sets_id(call: str, arguments: Sequence[int]) -> bool:
+    _, mode, flags = _GIVE_A_MODE[call]
+    return bool(arguments[mode] & _SET_ID) and (flags is None or bool(arguments[flags] & _MAKES_A_FILE))
 
 
 @functools.cache
@@ -211,11 +241,15 @@ def build_common(*, network: bool, mounts: bool, observed: bool) -> bytes:
     """What the filters of all such jobs begin with; a launcher that has it ready spares it every worker."""
     steps = _Steps()
     steps.begin()
+    # Pages that are shared and nobody's stay when they are let go of, and belong to no process that is measured.
+    steps.fail_with_bits(_MMAP, (3, _SHARED), (3, _ANONYMOUS))
     steps.fail(_DENIED, errno.EPERM)
     steps.fail(_ABSENT, errno.ENOSYS)
     if not mounts and not observed:
         steps.fail(_CHANGES_OF_OTHERS_FILES, errno.EPERM)
-    steps.fail_with_bits(_CLONE, 0, _NEW_NAMESPACES)
+    if not observed:
+        steps.fail_set_id()
+    steps.fail_with_bits(_CLONE, (0, _NEW_NAMESPACES))
     steps.fail_with(_KILL, 0, (_EVERYBODY,))
     steps.fail_with(_IOCTL, 1, _IOCTLS)
     for call in _CHANGE_A_PROCESS:
@@ -261,7 +295,7 @@ class _Steps:
         self._add(_AT_LEAST, _FIRST_UNKNOWN_CALL, 0, 1)
         self._add(_RETURN, _FAIL | errno.ENOSYS)
 
-    def fail(self, calls: dict[str, tuple[int | None, int | None]], number: int) -> None:
+    def fail(self, calls: dict[str, Numbers], number: int) -> None:
         """Answer these calls with an error."""
         numbers = [pair[self._column] for pair in calls.values()]
         known = [call for call in numbers if call is not None]
@@ -271,12 +305,21 @@ class _Steps:
 
     def fail_with(self, call: tuple[int, int], argument: int, values: Sequence[int]) -> None:
         """Refuse the call with one of these values as its argument."""
-        checks = [(_EQUAL, value) for value in values]
-        self._fail_if(call, argument, checks)
+        steps = [(_LOAD, _argument_offset(argument), 0, 0)]
+        steps += [(_EQUAL, value, len(values) - place, 0) for place, value in enumerate(values)]
+        self._block(call, [*steps, (_RETURN, _ALLOW, 0, 0), (_RETURN, _FAIL | errno.EPERM, 0, 0)])
 
-    def fail_with_bits(self, call: tuple[int, int], argument: int, bits: int) -> None:
-        """Refuse the call if its argument has one of these bits."""
-        self._fail_if(call, argument, [(_ANY_BIT, bits)])
+    def fail_with_bits(self, call: Numbers, *conditions: tuple[int, int]) -> None:
+        """Refuse the call if every one of these arguments has one of its bits."""
+        steps: list[tuple[int, int, int, int]] = []
+        for left, (argument, bits) in zip(range(len(conditions), 0, -1), conditions, strict=True):
+            steps += [(_LOAD, _argument_offset(argument), 0, 0), (_ANY_BIT, bits, 0, 2 * left - 1)]
+        self._block(call, [*steps, (_RETURN, _FAIL | errno.EPERM, 0, 0), (_RETURN, _ALLOW, 0, 0)])
+
+    def fail_set_id(self) -> None:
+        """Let no file be made that is started as somebody else than whoever starts it."""
+        for call, mode, flags in _GIVE_A_MODE.values():
+            self.fail_with_bits(call, *([] if flags is None else [(flags, _MAKES_A_FILE)]), (mode, _SET_ID))
 
     def fail_unless(self, call: tuple[int, int], *conditions: Condition) -> None:
         """Refuse the call unless every condition holds."""
@@ -313,15 +356,12 @@ class _Steps:
         """The steps as the kernel reads them."""
         return struct.pack("=" + "HBBI" * (len(self._steps) // 4), *self._steps)
 
-    def _fail_if(self, call: tuple[int, int], argument: int, checks: list[tuple[int, int]]) -> None:
-        last = len(checks)
-        steps = [(_LOAD, _argument_offset(argument), 0, 0)]
-        steps += [(code, operand, last - place, 0) for place, (code, operand) in enumerate(checks)]
-        self._block(call, [*steps, (_RETURN, _ALLOW, 0, 0), (_RETURN, _FAIL | errno.EPERM, 0, 0)])
-
-    def _block(self, call: tuple[int, int], steps: list[tuple[int, int, int, int]]) -> None:
+    def _block(self, call: Numbers, steps: list[tuple[int, int, int, int]]) -> None:
         """Steps for one call, the last of which decides."""
-        self._add(_EQUAL, call[self._column], 0, len(steps))
+        number = call[self._column]
+        if number is None:
+            return
+        self._add(_EQUAL, number, 0, len(steps))
         for step in steps:
             self._add(*step)
 

@@ -107,7 +107,7 @@ def _start(descriptors: Descriptors, launcher: int, host: int | None, ahead: Ahe
     events = Events()
     if os.getppid() != launcher:  # it went before its end could have been signalled to us
         os._exit(1)
-    job, code = _read_job(descriptors.socket)
+    job, code = read_job(descriptors.socket)
     placeholders = Placeholders(job["walls"])
     task = Task(job, code, descriptors, folder=scratch.name())
     tell(descriptors.socket, {"started": os.getpid()})
@@ -122,8 +122,8 @@ def _start(descriptors: Descriptors, launcher: int, host: int | None, ahead: Ahe
     return task
 
 
-def _read_job(socket: int) -> tuple[dict[str, Any], bytes]:
-    """The two frames that describe the job; a host that went away before it had sent them ends the process."""
+def read_job(socket: int) -> tuple[dict[str, Any], bytes]:
+    """The two frames that describe the job; a sender that went away before it had sent them ends the process."""
     frames = Frames()
     parts: list[bytes] = []
     while len(parts) < 2:  # noqa: PLR2004 - the job and the code

@@ -32,7 +32,8 @@ LIBRARIES = (
     *("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/etc/timezone"),
     *("/etc/nsswitch.conf", "/etc/hosts", "/etc/host.conf", "/etc/resolv.conf", "/etc/gai.conf"),
     *("/etc/passwd", "/etc/group", "/etc/services", "/etc/protocols", "/etc/mime.types"),
-    *("/etc/ssl", "/etc/pki", "/etc/ca-certificates", "/etc/ca-certificates.conf", "/etc/locale.alias"),
+    *("/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/ssl/cert.pem", "/etc/pki/tls/certs", "/etc/pki/tls/cert.pem"),
+    *("/etc/pki/ca-trust/extracted", "/etc/ca-certificates", "/etc/ca-certificates.conf", "/etc/locale.alias"),
     *("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/filesystems", "/proc/sys/kernel/osrelease"),
     *("/sys/devices/system/cpu", "/proc/version", "/proc/uptime", "/proc/loadavg"),
 )
@@ -63,17 +64,23 @@ def build_walls(
     requires: Iterable[str], premises: Premises, runtime: Iterable[Path] = (), *, observe: bool = False
 ) -> Walls:
     """The walls of a job with these capabilities; `runtime` is what it sees besides, its own folder among it."""
-    capabilities = frozenset(requires)
+    return _build(frozenset(requires), premises, tuple(runtime), observe)
+
+
+@functools.lru_cache(maxsize=1024)
+def _build(capabilities: frozenset[str], premises: Premises, runtime: tuple[Path, ...], observe: bool) -> Walls:  # noqa: FBT001 - a cache keeps apart what is named and what is not
     programs = PROGRAMS in capabilities
     if WRITE in capabilities and premises.unwritable:
         raise ToolError(Kind.SANDBOX_UNAVAILABLE, f"no tool may write to the workspace: {premises.unwritable}")
     system = present((*LIBRARIES, *SYSTEM) if programs else LIBRARIES)
-    workspace = (premises.workspace,) if READ in capabilities else ()
+    read = tuple(dict.fromkeys((*system, *runtime, *((premises.workspace,) if READ in capabilities else ()))))
+    write = (premises.workspace,) if WRITE in capabilities else ()
     return Walls(
-        read=tuple(dict.fromkeys((*system, *runtime, *workspace))),
-        write=(premises.workspace,) if WRITE in capabilities else (),
-        closed=premises.closed,
-        fixed=premises.fixed,
+        read=read,
+        write=write,
+        # What the job could not reach anyway needs no exception, and each costs a moment at every start.
+        closed=_within(premises.closed, (*read, *write)),
+        fixed=_within(premises.fixed, write),
         programs=programs,
         network=has_network(capabilities),
         observe=observe,
@@ -91,6 +98,19 @@ def present(paths: tuple[str, ...]) -> tuple[Path, ...]:
         if not any(path.is_relative_to(outer) for outer in found):
             found.append(path)
     return tuple(found)
+
+
+def _within(paths: tuple[Path, ...], roots: tuple[Path, ...]) -> tuple[Path, ...]:
+    """Those that lie in one of the roots, by their name or where they lead."""
+    if not paths or not roots:
+        return ()
+    places = {place for root in roots for place in (root, root.resolve())}
+    spellings = {path: {path, path.resolve()} for path in paths}
+    return tuple(
+        path
+        for path, known in spellings.items()
+        if any(place == spelling or place in spelling.parents for spelling in known for place in places)
+    )
 
 
 def has_network(capabilities: Iterable[str]) -> bool:

@@ -85,7 +85,7 @@ def _raise_walls(task: Task, way_out: int | None) -> Start | None:
     if job["walls"]["open"]:
         return _start_openly(job, descriptors)
     programs: bool = job["walls"]["programs"]
-    enclosure = Enclosure(job, folder=task.folder, room=task.room)
+    enclosure = Enclosure(job, task.code, folder=task.folder, room=task.room)
     listener = enclosure.furnish()
     if listener is not None:
         _hand_over(listener, descriptors.socket)

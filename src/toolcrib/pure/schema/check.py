@@ -77,7 +77,9 @@ def _problem(error: object) -> str:
     kinds = jsonschema_rs.ValidationErrorKind
     known = cast("jsonschema_rs.ValidationError", error)
     if isinstance(known.kind, kinds.Format) and known.kind.format == "regex":
-        return f"pattern not supported (linear-time engine): {known.instance!r:.80}; write it without look-around and back-references"
+        from toolcrib.pure.schema.patterns import explain_pattern
+
+        return explain_pattern(str(known.instance))
     if known.instance_path and known.instance_path[-1] == "type":
         return f"type {known.instance!r:.80} is unknown; write one of {TYPES}"
     if known.message.startswith("Unknown meta-schema"):
@@ -115,6 +117,9 @@ def _check_nodes(graph: Graph, place: str) -> None:
             raise _refusal(place, at, f"deeper than {MAX_DEPTH} subschemas; flatten it")
         if at and renamer in node.schema:
             raise _refusal(place, (*at, renamer), "only the outermost schema may have an id; use #/$defs/NAME")
+        if node.schema.get("enum") == []:
+            text = "must be a list of at least one value; write the values or remove it"
+            raise _refusal(place, (*at, "enum"), text)
 
 
 def _check_expansion(graph: Graph, place: str) -> None:

@@ -1,0 +1,88 @@
+"""What would be obeyed or run at the next start is not for tools to write, whichever way they come to it."""
+
+import os
+
+import pytest
+
+from toolcrib import Crib, Kind
+
+WRITE = """\
+__version__ = "1.0.0"
+__tool_type__ = "python"
+__executor_id__ = "python_runtime"
+__category__ = "files"
+__tool_description__ = "Write a file of the workspace"
+__requires__ = ["fs.write"]
+
+import os
+
+
+def main(path: str) -> str:
+    place = os.path.join(os.environ["TOOLCRIB_WORKSPACE"], path)
+    try:
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        with open(place, "w") as file:
+            file.write("planted")
+    except OSError as problem:
+        return type(problem).__name__
+    return "written"
+"""
+
+
+@pytest.fixture
+def root(tmp_path):
+    folder = tmp_path / ".ai" / "tools" / "files"
+    folder.mkdir(parents=True)
+    (folder / "write-file-there.py").write_text(WRITE)
+    (tmp_path / "toolcrib.toml").write_text("")
+    return tmp_path
+
+
+PLANTED = [
+    "toolcrib.toml",
+    ".ai/tools/files/evil.py",
+    ".ai/node_modules/x/index.js",
+    ".ai/evil",
+    "node_modules/x/index.js",
+    ".venv/pyvenv.cfg",
+    "venv/pyvenv.cfg",
+    "tools/evil.py",
+    ".toolcrib/key",
+]
+
+
+@pytest.mark.parametrize("path", PLANTED)
+async def test_a_script_cannot_plant_what_others_would_run_or_obey(root, path):
+    before = {
+        str(file): file.read_bytes() for file in root.rglob("*") if file.is_file() and ".toolcrib" not in str(file)
+    }
+    async with Crib(root, environment={"PATH": os.environ["PATH"]}) as crib:
+        result = await crib.call("write-file-there", path=path)
+        assert result.value != "written", result
+        assert (await crib.call("write-file-there", path="docs/note.txt")).value == "written"
+    after = {
+        str(file): file.read_bytes() for file in root.rglob("*") if file.is_file() and ".toolcrib" not in str(file)
+    }
+    assert after == {**before, str(root / "docs/note.txt"): b"planted"}
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in PLANTED if not path.startswith(".toolcrib")] + ["docs/toolcrib.toml"]
+)
+async def test_neither_can_the_built_in_file_tool(root, path):
+    async with Crib(root, environment={}) as crib:
+        result = await crib.call("write_file", path=path, content="planted")
+        assert result.error is not None
+        assert not (root / path).exists() or "planted" not in (root / path).read_text()
+
+
+async def test_no_child_writes_to_a_workspace_inside_of_a_module(root):
+    package = root / "pkg"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "mytools.py").write_text("")
+    async with Crib(root, environment={}, workspace="pkg", modules=["pkg.mytools"]) as crib:
+        error = (await crib.call("write-file-there", path="mytools.py")).error
+        assert error.kind is Kind.SANDBOX_UNAVAILABLE
+        assert "set workspace to a folder of its own" in error.message
+        assert (package / "mytools.py").read_text() == ""
