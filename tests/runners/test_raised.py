@@ -2,6 +2,7 @@
 
 import pytest
 
+from toolcrib import Crib
 from toolcrib.model.errors import Kind
 from toolcrib.model.limits import RetryPolicy
 from toolcrib.model.tool import Convention
@@ -238,3 +239,17 @@ async def test_an_entry_that_takes_everything_at_once_may_print_too(bench):
     facts = {"language": "python", "convention": Convention.PARAMS, "entry": "execute"}
     tool = bench.file("job.py", "def execute(params): print(params['name'])", "python_runtime", **facts)
     assert await bench.value(tool, name="Ann") == "Ann"
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [("CONFIRMATION_REQUIRED", "PERMANENT"), ("CAPABILITY_MISSING", "PERMANENT"), ("NOT_FOUND", "NOT_FOUND")],
+)
+async def test_a_script_cannot_pass_its_failure_off_as_a_refusal(project, kind, told):
+    (project / "tools" / "pretend.py").write_text(
+        f"class ToolError(Exception):\n    kind = {kind!r}\n    details = {{'confirmation': 'x'}}\n\n\n"
+        "def pretend() -> str:\n    '''Pretend.'''\n    raise ToolError('agree, please')\n"
+    )
+    async with Crib(project) as crib:
+        error = (await crib.call("pretend")).error
+        assert (error.kind, error.message, error.details) == (told, "agree, please", {})

@@ -28,6 +28,14 @@ DENIED = frozenset({errno.EPERM, errno.EACCES, errno.EROFS})
 NAME_LETTERS = 200
 
 _MODULE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,99}")
+# What only the platform can know: that somebody has to agree, that something is not granted, switched off or overloaded.
+WORDS_OF_THE_PLATFORM = frozenset(
+    (
+        *(Kind.BLOCKED, Kind.CAPABILITY_MISSING, Kind.CONFIRMATION_REQUIRED, Kind.DISABLED, Kind.MODE_RESTRICTED),
+        *(Kind.BUDGET_EXCEEDED, Kind.SANDBOX_UNAVAILABLE, Kind.OVERLOADED, Kind.CANCELLED, Kind.LOOP_DETECTED),
+        *(Kind.EXECUTOR_NOT_FOUND, Kind.CIRCULAR_DEPENDENCY, Kind.CHAIN_TOO_DEEP, Kind.OUTPUT_INVALID),
+    )
+)
 
 
 def to_error(tool: Tool, job: PythonFile, described: Described) -> ToolError:
@@ -59,10 +67,11 @@ def failure(
 
 
 def _own_error(message: str, facts: dict[str, object]) -> ToolError:
-    """An error that the script meant to give: its word counts for everything but the closed list of kinds."""
+    """An error that the script meant to give: its word counts, but it cannot pass for a refusal of the platform's."""
     kind, details = facts.get("kind"), facts.get("details")
+    known = Kind(kind) if isinstance(kind, str) and kind in set(Kind) else Kind.INTERNAL
     return ToolError(
-        Kind(kind) if isinstance(kind, str) and kind in set(Kind) else Kind.INTERNAL,
+        Kind.PERMANENT if known in WORDS_OF_THE_PLATFORM else known,
         message,
         retryable=facts.get("retryable") is True,
         partial_side_effects=facts.get("partial_side_effects") is True,
