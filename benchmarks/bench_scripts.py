@@ -22,7 +22,8 @@ from toolcrib.ground.sandbox.walls import Premises, build_walls
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ROUNDS = 25
+ROUNDS = 12
+IN_A_ROW = 4
 MANY = 1_000
 LIMIT_SECONDS = 2.0
 CALLS = 200
@@ -89,16 +90,17 @@ async def compare_starts(project: Path) -> bool:
     sandbox = Sandbox()
     closed = build_walls((), Premises(workspace=project), (Path("/bin"), Path("/usr/bin")))
     async with Crib(project) as crib:
-        for turn in range(ROUNDS + 3):
-            taken = {
-                "warm": await seconds_of_call(crib, "give-back", {"number": turn}, turn),
-                "cold": seconds_of_process([sys.executable, "-c", f"{IMPORTS}print({turn})"], environment),
-                "walls": await seconds_of_start(sandbox, closed),
-                "open": await seconds_of_start(sandbox, Walls(open=True)),
-            }
-            if turn >= 3:
-                for name, seconds in taken.items():
-                    times[name].append(seconds)
+        await seconds_of_call(crib, "give-back", {"number": 1}, 1)
+        # A few of each in turn: a cold start throws everything else out of the processor's caches.
+        for turn in range(ROUNDS):
+            for _ in range(IN_A_ROW):
+                times["warm"].append(await seconds_of_call(crib, "give-back", {"number": turn}, turn))
+            for _ in range(IN_A_ROW):
+                command = [sys.executable, "-c", f"{IMPORTS}print({turn})"]
+                times["cold"].append(seconds_of_process(command, environment))
+            for _ in range(IN_A_ROW):
+                times["walls"].append(await seconds_of_start(sandbox, closed))
+                times["open"].append(await seconds_of_start(sandbox, Walls(open=True)))
     sandbox.close()
     warm, cold, walls, bare = (statistics.median(values) for values in times.values())
     return show(

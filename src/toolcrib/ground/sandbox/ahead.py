@@ -8,7 +8,7 @@ import signal
 import socket
 
 from toolcrib.ground.channel import frame
-from toolcrib.ground.sandbox import enclosure, system
+from toolcrib.ground.sandbox import enclosure, python, system
 from toolcrib.ground.sandbox.supervisor import Descriptors, Task, read_job, supervise
 
 _DESCRIPTORS = 5
@@ -113,6 +113,8 @@ class Ahead:
         system.prctl(system.PDEATHSIG, signal.SIGKILL)
         self._ours.close()
         room = enclosure.enter(network=False, ahead=True)
+        enclosure.rehearse()
+        python.rehearse()
         system.prctl(system.PDEATHSIG, signal.SIGKILL)
         with self._theirs as line:
             _, descriptors = receive(line, 1)

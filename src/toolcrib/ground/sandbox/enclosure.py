@@ -270,6 +270,12 @@ def prepare() -> None:
     _drop_future_capabilities()
 
 
+def rehearse() -> None:
+    """Do, ahead of the job, what raising its walls will do again; see `python.rehearse`."""
+    if landlock.version():
+        landlock.rehearse()
+
+
 def _drop_capabilities(*, anew: bool) -> None:
     """Give up every privilege of root, and the right to get one back; `anew` where another namespace gave them all."""
     if anew:

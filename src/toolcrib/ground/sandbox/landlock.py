@@ -50,6 +50,24 @@ def restrict(rules: Iterable[tuple[str | int, int]], *, tcp: bool) -> None:
 
     A place is a path, or the descriptor of what is meant. `tcp` leaves the network as it is, for a process that has one of its own.
     """
+    ruleset, handled = _create(tcp=tcp)
+    try:
+        for place, rights in rules:
+            _allow(ruleset, place, rights & handled)
+        system.invoke("syscall", _RESTRICT_SELF, ruleset, 0)
+    finally:
+        os.close(ruleset)
+
+
+def rehearse() -> None:
+    """Do all of it but the restricting; see `python.rehearse`."""
+    ruleset, handled = _create(tcp=False)
+    _allow(ruleset, "/", READ & handled)
+    os.close(ruleset)
+
+
+def _create(*, tcp: bool) -> tuple[int, int]:
+    """A new set of rules, and the rights on files that it is about."""
     offered = version()
     handled = _FILE_RIGHTS[min(offered, max(_FILE_RIGHTS))]
     attributes = [handled]
@@ -58,13 +76,7 @@ def restrict(rules: Iterable[tuple[str | int, int]], *, tcp: bool) -> None:
     if offered >= _SCOPES_SINCE:
         attributes.append(_SCOPES)
     packed = struct.pack(f"={len(attributes)}Q", *attributes)
-    ruleset = system.invoke("syscall", _CREATE_RULESET, packed, len(packed), 0)
-    try:
-        for place, rights in rules:
-            _allow(ruleset, place, rights & handled)
-        system.invoke("syscall", _RESTRICT_SELF, ruleset, 0)
-    finally:
-        os.close(ruleset)
+    return system.invoke("syscall", _CREATE_RULESET, packed, len(packed), 0), handled
 
 
 def _allow(ruleset: int, place: str | int, rights: int) -> None:

@@ -66,7 +66,7 @@ def _serve(control: socket.socket, host: int, watch: int | None) -> Callable[[in
     supervisors: set[int] = set()
     spare = Spare(launcher)
     watched = [control.fileno()] if watch is None else [control.fileno(), watch]
-    strays, pause = False, None
+    strays, pause, had_orders = False, None, False
     while True:
         ready, signals = events.wait(watched, _STRAY_SECONDS if strays else pause)
         strays = _look_after(family, supervisors, spare, strays=strays)
@@ -91,6 +91,12 @@ def _serve(control: socket.socket, host: int, watch: int | None) -> Callable[[in
             events.close()
             control.close()
             return lambda host: supervise(descriptors, launcher=launcher, host=host)
+        # Beside a single call there is room for it; the very first call is perhaps the only one.
+        if had_orders and len(supervisors) == 1 and spare.make():
+            events.close()
+            control.close()
+            return spare.become
+        had_orders = True
 
 
 def _hand_out(descriptors: Descriptors, spare: Spare, supervisors: set[int]) -> bool:
