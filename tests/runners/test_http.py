@@ -110,6 +110,8 @@ class Server:
             writer.write(self.replies.pop(0) if len(self.replies) > 1 else self.replies[0])
             await writer.drain()
         writer.close()
+        with suppress(ConnectionError, asyncio.CancelledError):
+            await writer.wait_closed()
 
 
 @pytest.fixture

@@ -35,7 +35,8 @@ CONSTANTS: dict[str, object] = {
 NUMBER_STARTS = frozenset("+-.0123456789")
 BASES = {"0x": 16, "0o": 8}
 INTEGER = re.compile(r"[-+]?[0-9]++|0x[0-9a-fA-F]++|0o[0-7]++")
-FLOAT = re.compile(r"[-+]?+(?:\.[0-9]++|[0-9]++(?:\.[0-9]*+)?+)(?:[eE][-+]?+[0-9]++)?+")
+# Groups are not possessive, here and elsewhere: Python before 3.11.5 goes on behind what such a group matched in part.
+FLOAT = re.compile(r"[-+]?(?:\.[0-9]++|[0-9]++(?:\.[0-9]*+)?)(?:[eE][-+]?[0-9]++)?")
 NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 UNWRITABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 

@@ -40,7 +40,7 @@ DESCRIPTION = "__tool_description__"
 
 # What is not closed reaches to the end, so that every character is looked at a bounded number of times.
 LEADING = re.compile(
-    r"\s++|((?:[ \t]*+//[^\n]*+(?:\n\s*+(?=//)|\n|\Z))++)|/\*(.*?)(?:\*/|\Z)|(?:'use strict'|\"use strict\")[ \t]*+;?+",
+    r"\s++|((?:[ \t]*+//[^\n]*+(?:\n\s*+(?=//)|\n|\Z))+)|/\*(.*?)(?:\*/|\Z)|(?:'use strict'|\"use strict\")[ \t]*+;?+",
     re.DOTALL,
 )
 MARGIN = re.compile(r"[ \t]*+\*?+ ?+")
@@ -49,7 +49,7 @@ BASH_TAG = re.compile(r"(?:@([A-Za-z_]\w*+)(?=[ \t]|$)|([a-z][a-z_]*+):(?=[ \t]|
 UNREAD = re.compile(r"[ \t]*+(?:@(\w++)|(\w++)[ \t]*+[:=])")
 VARIABLE = re.compile(
     r"/\*.*?(?:\*/|\Z)"
-    r"|^(?:export[ \t]++)?+(?:const|let|var)[ \t]++__tool_description__[ \t]*+=\s*+([^\n]*+)"
+    r"|^(?:export[ \t]++)?(?:const|let|var)[ \t]++__tool_description__[ \t]*+=\s*+([^\n]*+)"
     r"|`(?:[^`\\]++|\\.)*+(?:`|\Z)",
     re.DOTALL | re.MULTILINE,
 )

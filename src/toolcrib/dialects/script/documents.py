@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 YAML = Notation()
 TOML = Notation(sample='{} = "{}"')
 JSON = Notation(sample='"{}": "{}"')
-JSON_PART = re.compile(r'("(?:[^"\\]++|\\.)*+")(\s*+:)?+|([\[\]{},])|\n')
+JSON_PART = re.compile(r'("(?:[^"\\]++|\\.)*+")(\s*+:)?|([\[\]{},])|\n')
 TOML_NAME = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
-TOML_NAMES = rf"{TOML_NAME}(?:[ \t]*+\.[ \t]*+{TOML_NAME})*+"
+TOML_NAMES = rf"{TOML_NAME}(?:[ \t]*+\.[ \t]*+{TOML_NAME})*"
 TOML_LINE = re.compile(rf"[ \t]*+(?:\[\[[ \t]*+({TOML_NAMES})|\[[ \t]*+({TOML_NAMES})|({TOML_NAMES})[ \t]*+=)")
 TOML_QUOTES = re.compile(r"\"\"\"|'''")
 

@@ -106,9 +106,10 @@ def _first_missing(path: str) -> str:
 def _make(path: str, *, is_file: bool) -> None:
     try:
         if is_file:
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o400))
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
         else:
-            os.mkdir(path, 0o500)
+            # Whoever is kept from it is kept by walls; the host may make use of it meanwhile, and then it stays.
+            os.mkdir(path, 0o700)
     except OSError:
         return  # it is there by now, or nobody can make it, the job neither
     os.utime(path, (_MOMENT, _MOMENT))
