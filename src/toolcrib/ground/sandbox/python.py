@@ -59,8 +59,10 @@ def _answer(job: dict[str, Any], code: bytes) -> tuple[str, int]:
 
 def rehearse() -> None:
     """Do, while nobody waits, what every file will have done: memory shared with the launcher is copied at its first touch."""
-    for module in list(sys.modules.values()):
-        getattr(module, "__name__", None)
+    for name, module in list(sys.modules.items()):
+        # What an import of a module that is there looks at.
+        getattr(getattr(module, "__spec__", None), "_initializing", None)
+        name.partition(".")
     space: dict[str, Any] = {}
     code = b"import os, sys\n\ndef main(**arguments):\n    return arguments\n"
     exec(compile(code, "rehearsal", "exec", dont_inherit=True), space)  # noqa: S102 - a program of our own
