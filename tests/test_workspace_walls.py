@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from toolcrib import Crib, Kind
+from toolcrib import Crib, Kind, ToolError
 
 WRITE = """\
 __version__ = "1.0.0"
@@ -44,6 +44,7 @@ PLANTED = [
     ".ai/node_modules/x/index.js",
     ".ai/evil",
     "node_modules/x/index.js",
+    "package.json",
     ".venv/pyvenv.cfg",
     "venv/pyvenv.cfg",
     "tools/evil.py",
@@ -86,3 +87,31 @@ async def test_no_child_writes_to_a_workspace_inside_of_a_module(root):
         assert error.kind is Kind.SANDBOX_UNAVAILABLE
         assert "set workspace to a folder of its own" in error.message
         assert (package / "mytools.py").read_text() == ""
+
+
+PEP_723 = """\
+# /// script
+# requires-python = ">=3.99"
+# dependencies = []
+# ///
+"""
+
+
+async def test_environments_that_a_project_brings_along_are_nobodys(root):
+    (root / ".ai/tools/files/later.py").write_text(
+        PEP_723 + WRITE.replace("Write a file", "Need another Python for a file")
+    )
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        async with Crib(root, environment={name: str(root / "planted")}) as crib:
+            assert crib._parts.environments is None
+            error = (await crib.call("later", path="x")).error
+            assert error.kind is Kind.EXECUTOR_NOT_FOUND
+            with pytest.raises(ToolError, match="there is no folder outside of the project"):
+                crib.prepare("later")
+
+
+def test_a_tree_of_scripts_that_is_a_link_out_of_the_project_holds_no_tools_of_it(root, tmp_path_factory):
+    outside = tmp_path_factory.mktemp("outside")
+    (root / ".ai").rename(outside / "ai")
+    (root / ".ai").symlink_to(outside / "ai")
+    assert Crib(root, environment={}).find("write-file-there") is None

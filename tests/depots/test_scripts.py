@@ -85,6 +85,11 @@ RUNTIME = 'tool_id: python_runtime\ntool_type: runtime\nversion: "9.0.0"\ncatego
         ("text/deploy.py", OTHER, "holds other tools besides it (deploy)"),
         ("text/node_modules/x/index.js", "module.exports = 1", "which is not for it to bring"),
         ("text/venv/lib/evil.py", "x = 1", "which is not for it to bring"),
+        ("text/csv.py", "x = 1", "which is not for it to bring"),
+        ("text/json/__init__.py", "x = 1", "which is not for it to bring"),
+        ("text/pyvenv.cfg", "home = /", "which is not for it to bring"),
+        ("text/Package.json", "{}", "which is not for it to bring"),
+        ("text/a.pth", "/", "which is not for it to bring"),
     ],
 )
 async def test_a_package_that_brings_more_than_its_tool_is_refused(script_project, depot, path, text, reason):
@@ -134,3 +139,13 @@ async def test_what_seems_to_be_left_behind_is_told(script_project, depot):
         assert author.publish("text-kit", str(depot)).left_behind == (
             "it is executed by sed-runtime, which must be there wherever it is pulled; publish that too",
         )
+
+
+async def test_nothing_is_pulled_through_a_link_that_leads_out_of_the_project(script_project, depot, tmp_path):
+    async with script_project("author", slug_it__py=SLUG) as author, script_project("user") as user:
+        author.publish("slug_it", str(depot))
+        tree = user.settings.root / ".ai"
+        tree.rename(tmp_path / "elsewhere")
+        tree.symlink_to(tmp_path / "elsewhere")
+        await refused_later(user.pull("slug_it", str(depot)))
+        assert not list((tmp_path / "elsewhere").rglob("*.py"))

@@ -38,7 +38,7 @@ EXECUTED_KINDS = (
     *("runtime", "primitive", "library", "sink"),
 )
 # A module that is imported here may import any neighbour, also one that is not there yet.
-INSTALLED = ("node_modules", ".venv", "venv")
+INSTALLED = ("node_modules", "package.json", ".venv", "venv")
 CODE_ENDINGS = (".py", ".pyc", ".pyd", ".so", ".pth")
 
 
@@ -193,10 +193,15 @@ class Parts:
 
     @property
     def environments(self) -> Path | None:
-        """Where environments of single tools are kept: not with our data, which no tool sees. None if there is no home."""
-        home = self.environment.get("HOME", "")
+        """Where environments of single tools are kept: not with our data, which no tool sees.
+
+        None if there is no home, or if it lies in the project: what a project brings along must not pass for prepared.
+        """
+        home, root = self.environment.get("HOME", ""), self.settings.root
         cache = Path(self.environment.get("XDG_CACHE_HOME") or Path(home, ".cache"))
-        return cache / "toolcrib" / "environments" if cache.is_absolute() else None
+        if not cache.is_absolute() or (root is not None and cache.resolve().is_relative_to(root.resolve())):
+            return None
+        return cache / "toolcrib" / "environments"
 
     def script_trees(self) -> dict[str, Path]:
         """The trees of script files by the bundle of each, in their order; a crib without a project has only those it is given."""
@@ -270,12 +275,14 @@ class Parts:
         )
 
     def _script_tree(self, written: str) -> Path | None:
-        """Where a tree lies; None if it lies in a home and there is none."""
+        """Where a tree lies; None if it lies in a home and there is none, or if it is a link that leads out of the project."""
         if written == "~" or written.startswith("~/"):
             home = self.environment.get("HOME")
             return Path(home, written[2:]) if home and Path(home).is_absolute() else None
         root = self.settings.root
-        return Path(written) if root is None else root / written
+        path = Path(written) if root is None else root / written
+        is_link_out = written == PROJECT_SCRIPTS and root is not None and root.resolve() not in path.resolve().parents
+        return None if is_link_out else path
 
     def _tops(self) -> list[Path]:
         """Where looking upwards for what a project has installed ends."""

@@ -28,7 +28,8 @@ def prepare_tool(tool: Tool, parts: Parts, say: Callable[[str], None] | None) ->
             Kind.VALIDATION, f"{tool.name} is no Python file; only such declare what they need to be installed"
         )
     if parts.environments is None:
-        raise ToolError(Kind.VALIDATION, "there is no folder to install into; set HOME or XDG_CACHE_HOME")
+        message = "there is no folder outside of the project to install into; set HOME or XDG_CACHE_HOME"
+        raise ToolError(Kind.VALIDATION, message)
     search_path = parts.environment.get("PATH", "")
     return prepare(script.path, script.code, envs=parts.environments, search_path=search_path, progress=say)
 

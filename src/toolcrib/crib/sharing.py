@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -21,7 +22,13 @@ if TYPE_CHECKING:
     from toolcrib.model.protocols import Dialect
     from toolcrib.model.tool import Tool
 
-INSTALLED = frozenset({"node_modules", "venv", ".venv", "site-packages", "__pycache__"})
+# What Python, Node or we ourselves obey, wherever it lies.
+OBEYED = frozenset(
+    (
+        *("node_modules", "venv", ".venv", "site-packages", "__pycache__", "__init__.py", "pyvenv.cfg"),
+        *("package.json", "toolcrib.toml", "sitecustomize.py", "usercustomize.py"),
+    )
+)
 SCRIPTS = "scripts"
 TOOLS = "tools"
 
@@ -76,6 +83,8 @@ async def pull(name: str, place: str, parts: Parts, *, version: str | None = Non
         if not isinstance(depot, FolderDepot):
             await depot.close()
     root = _target(manifest.tree, parts, settings.root)
+    if not root.resolve().is_relative_to(settings.root.resolve()):
+        raise ToolError(Kind.BLOCKED, f"{root} leads out of the project; nothing was installed. Replace the link")
     written = install(package, root, staging=parts.data_folder(), check=_check_tool, replace=replace)
     return Pulled(manifest=manifest, written=tuple(written), signed=signed)
 
@@ -113,10 +122,17 @@ def _claim(tool: Tool) -> str:
 def _refuse_elsewhere(path: str, manifest: Manifest) -> None:
     """A package brings files into the folder of its tool and below, and none that others would run."""
     folder, place = PurePosixPath(manifest.main).parent, PurePosixPath(path)
-    if place.is_relative_to(folder) and INSTALLED.isdisjoint(place.parts):
+    if path == manifest.main or (place.is_relative_to(folder) and _is_harmless(place.relative_to(folder))):
         return
     message = f"the package of {manifest.name} holds {path}, which is not for it to bring; nothing was installed"
     raise ToolError(Kind.PERMANENT, message, details={"path": path})
+
+
+def _is_harmless(place: PurePosixPath) -> bool:
+    """Whether a file, as seen from the tool's folder, means nothing to Python, Node or us, and hides no standard module."""
+    names = {part.casefold() for part in place.parts}
+    stem = place.parts[0].partition(".")[0]
+    return names.isdisjoint(OBEYED) and place.suffix.casefold() != ".pth" and stem not in sys.stdlib_module_names
 
 
 def _dialect(tree: str, root: Path) -> Dialect:
