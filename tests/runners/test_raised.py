@@ -189,7 +189,7 @@ async def test_anything_else_that_was_denied_says_where_to_look(fail):
 
 
 async def test_no_text_of_an_exception_reaches_the_message(fail):
-    error = await fail("def main(): raise PermissionError(13, 'token=abc', '/work/token=abc')")
+    error = await fail("def main(): raise PermissionError(13, 'token=abc', '/srv/token=abc')")
     assert "abc" not in error.message
     error = await fail("def main(): raise OSError(5, 'token=abc')")
     assert error.message == "job failed unexpectedly (OSError); the log has the details"

@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 DATA_FOLDER = ".toolcrib"
 PROJECT_SCRIPTS = ".ai/tools"
 USER_SCRIPTS = "~/.ai/tools"
-MEGABYTE = 1_000_000
 # What runs tools of these kinds is found along their chain of executors.
 EXECUTED_KINDS = (
     *(Script.kind, "subprocess", "http", "docker", "filesystem"),
     *("runtime", "primitive", "library", "sink"),
 )
-# A module that is imported here may import any neighbour, also one that is not there yet.
+# What Node and Python find from a project's scripts upwards, and run for them.
 INSTALLED = ("node_modules", "package.json", ".venv", "venv")
+# A module that is imported here may import any neighbour, also one that is not there yet.
 CODE_ENDINGS = (".py", ".pyc", ".pyd", ".so", ".pth")
 
 
@@ -94,6 +94,7 @@ class Parts:
     @cached_property
     def premises(self) -> Premises:
         """What files of code may work in."""
+        from toolcrib.ground.sandbox.jobs import MEGABYTE
         from toolcrib.ground.sandbox.walls import Premises
 
         settings = self.settings

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Tool
     from toolcrib.runners.chain import FindExecutor
 
-NEVER_RUN = frozenset({"library", "sink"})
-
 
 def prepare_tool(tool: Tool, parts: Parts, say: Callable[[str], None] | None) -> Path | None:
     """Install what a Python file declares; the Python that has it, None if it declares nothing."""
@@ -36,9 +34,11 @@ def prepare_tool(tool: Tool, parts: Parts, say: Callable[[str], None] | None) ->
 
 def chain_problem(tool: Tool, find: FindExecutor) -> str:
     """What would keep every call of the tool from reaching a primitive; empty if nothing does."""
-    if not isinstance(tool.run, Chained) or tool.kind in NEVER_RUN:
-        return ""
     from toolcrib.runners.chain import resolve
+    from toolcrib.runners.following import LIBRARY, SINK
+
+    if not isinstance(tool.run, Chained) or tool.kind in {LIBRARY, SINK}:
+        return ""
 
     try:
         resolve(tool, find)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from toolcrib.ground.sandbox.findings import profile_of
 from toolcrib.ground.sandbox.host import strike_time
 from toolcrib.ground.sandbox.jobs import Program, PythonFile
 from toolcrib.ground.sandbox.walls import build_walls, python_runtime
@@ -89,8 +88,7 @@ class ProcessDriver:
 
     def check(self, order: Order, call: Call) -> None:
         """Refuse what cannot be started, and a machine that cannot keep it in."""
-        job = self._work(order).job
-        self._sandbox.check(job.walls, profile_of(job.walls, program=isinstance(job, Program)))
+        self._sandbox.check_for(self._work(order).job)
 
     async def run(self, order: Order, context: Context) -> Outcome:
         """Start it, wait for its end, and read the answer."""

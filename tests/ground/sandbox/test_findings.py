@@ -52,6 +52,14 @@ def test_what_is_known_is_refused_by_the_gate_already(weak, walls):
         Sandbox(cache=weak).check(walls)
 
 
+def test_the_gate_says_of_a_container_engine_what_its_run_would_say(weak, tmp_path, walls):
+    job = Program(argv=("/bin/true",), cwd=tmp_path, walls=walls)
+    sandbox = Sandbox(cache=weak)
+    with pytest.raises(ToolError, match="cannot guarantee fs, net, priv"):
+        sandbox.check_for(job)
+    sandbox.check_for(replace(job, walls=Walls(open=True)))
+
+
 def test_what_is_not_known_passes_the_gate(tmp_path, walls):
     Sandbox(cache=tmp_path / "none.json").check(walls)
 

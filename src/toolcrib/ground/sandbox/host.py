@@ -15,6 +15,7 @@ from toolcrib.ground.sandbox.jobs import Program, PythonFile, encode
 from toolcrib.ground.sandbox.launchers import Launchers
 from toolcrib.ground.sandbox.preload import to_order
 from toolcrib.ground.sandbox.slots import JOBS, QUEUE, Slots
+from toolcrib.ground.settings import GUARANTEES
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from toolcrib.ground.sandbox.launchers import Seat
     from toolcrib.ground.sandbox.starting import LauncherProcess
 
-GUARANTEES = ("fs", "net", "proc", "priv", "mem", "pids", "disk", "time", "reap", "env")
 # What holds even for a job without walls.
 ALWAYS = ("time", "reap", "env")
 REQUIRE = ("env", "time", "reap", "fs", "net", "priv")
@@ -103,6 +103,11 @@ class Sandbox:
         )
         raise ToolError(Kind.SANDBOX_UNAVAILABLE, message, details={"missing": missing})
 
+    def check_for(self, job: Job) -> None:
+        """As `check`, for a job like this one; one without walls needs none."""
+        if not job.walls.open:
+            self.check(profile=profile_of(job.walls, program=isinstance(job, Program)))
+
     async def learn(self) -> None:
         """Try what this machine guarantees, if nobody has yet."""
         await self._findings.learn(self._try)
@@ -137,8 +142,7 @@ class Sandbox:
             began = time.monotonic()
             await self.learn()
             deadline += time.monotonic() - began
-        if not job.walls.open:
-            self.check(profile=profile)
+        self.check_for(job)
         until = min(deadline, time.monotonic() + _LONGEST_SECONDS)
         message = encode(job, until, [] if job.walls.open else self._layers(profile))
         limits = (max_stdout, max_stderr, max_result)
