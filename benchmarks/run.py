@@ -1,4 +1,4 @@
-"""Measures what Toolcrib promises about speed: `make bench [ARGS="call cold peers load scripts"]`.
+"""Measures what Toolcrib promises about speed: `make bench [ARGS="call cold peers load scripts folders"]`.
 
 Every figure is a ratio against a reference measured in the same run: rounds of both are interleaved, each round takes the
 best of its kind away from noise by its length, and the median over rounds counts.
@@ -58,6 +58,7 @@ def main(wanted: list[str]) -> int:
     sys.path.insert(0, __file__.rpartition("/")[0])
     import bench_call
     import bench_cold
+    import bench_folders
     import bench_load
     import bench_peers
     import bench_scripts
@@ -67,6 +68,7 @@ def main(wanted: list[str]) -> int:
         "load": bench_load,
         "cold": bench_cold,
         "scripts": bench_scripts,
+        "folders": bench_folders,
         "peers": bench_peers,
     }
     missed = [name for name in wanted or known if not asyncio.run(known[name].run())]

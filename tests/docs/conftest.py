@@ -13,7 +13,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
-FENCE = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# A page that shows a document with fences of its own puts it between longer ones.
+FENCE = re.compile(r"^(```+)(\w*)([^\n]*)\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,9 @@ def read_blocks(page: Path) -> list[Block]:
         Block(
             page=page.relative_to(ROOT).as_posix(),
             line=text.count("\n", 0, found.start()) + 1,
-            language=found[1],
-            words=tuple(found[2].split()),
-            text=found[3],
+            language=found[2],
+            words=tuple(found[3].split()),
+            text=found[4],
         )
         for found in FENCE.finditer(text)
     ]

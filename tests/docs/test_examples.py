@@ -14,11 +14,15 @@ import pytest
 from toolcrib.faces.cli.commands import cli
 from toolcrib.ground.settings import load_settings
 
-LANGUAGES = {"python", "javascript", "bash", "yaml", "console", "toml", "text", "sh"}
+LANGUAGES = {"python", "javascript", "bash", "yaml", "json", "markdown", "console", "toml", "text", "sh"}
 # Files of examples that no page shows whole: the tour, which runs by itself, and settings.
 NOT_SHOWN = {
     "examples/demo.py",
     "examples/words/toolcrib.toml",
+    "examples/folders/toolcrib.toml",
+    "examples/folders/tools/refund-order/doc.md",
+    "examples/folders/tools/refund-order/doc_summary.md",
+    "examples/folders/tools/refund-order/schema.json",
     "examples/scripts/toolcrib.toml",
     "examples/scripts/lines.txt",
     "examples/scripts/.ai/tools/numbers/fibonacci.awk",
@@ -67,7 +71,7 @@ class Shell:
 
 @pytest.fixture
 def shell(root, tmp_path) -> Shell:
-    ignored = shutil.ignore_patterns("__pycache__", ".toolcrib")
+    ignored = shutil.ignore_patterns("__pycache__", ".toolcrib", "_core", "tool_registry.json", ".gitignore")
     shutil.copytree(root / "examples", tmp_path / "examples", ignore=ignored)
     return Shell(tmp_path)
 
@@ -149,7 +153,8 @@ def test_every_example_is_shown_on_a_page(blocks, root):
     files = {
         file.relative_to(root).as_posix()
         for file in (root / "examples").rglob("*")
-        if file.is_file() and not {"__pycache__", ".toolcrib"} & set(file.parts)
+        if file.is_file()
+        and not {"__pycache__", ".toolcrib", "_core", "tool_registry.json", ".gitignore"} & set(file.parts)
     }
     assert files - shown == NOT_SHOWN
 
@@ -157,8 +162,14 @@ def test_every_example_is_shown_on_a_page(blocks, root):
 def test_every_program_that_is_shown_is_run(blocks):
     shown = {block.file for block in blocks if block.language == "python" and block.file}
     consoles = "".join(block.text for block in blocks if block.language == "console")
-    programs = {file for file in shown if "tools/" not in file and "plugin/" not in file}
+    programs = {file for file in shown if not {"tools", "tests", "plugin"} & set(Path(file).parts)}
     assert {file for file in programs if file not in consoles} == set()
+
+
+def test_the_tests_that_are_shown_pass(shell):
+    words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "tests"]
+    shell.folder = shell.folder / "examples" / "folders"
+    assert "2 passed" in shell._run(words, stderr=subprocess.STDOUT)
 
 
 def test_the_tour_ends_well(root):

@@ -126,11 +126,8 @@ def host_module(project: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def crib(
-    host_module: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., Ended]:
-    """Run a command in that project."""
-    monkeypatch.chdir(host_module)
+def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
+    """Run a command where the test stands."""
 
     def run(*words: str) -> Ended:
         capsys.readouterr()
@@ -138,3 +135,10 @@ def crib(
         return Ended(code, *capsys.readouterr())
 
     return run
+
+
+@pytest.fixture
+def crib(host_module: Path, monkeypatch: pytest.MonkeyPatch, cli: Callable[..., Ended]) -> Callable[..., Ended]:
+    """Run a command in that project."""
+    monkeypatch.chdir(host_module)
+    return cli

@@ -35,10 +35,14 @@ WRITTEN = {
     "sandbox_disk_mb": ("[sandbox]\ndisk_mb = 6", "6", 6, 6),
     "depot_keys": ('[depot]\nkeys = ["ed25519:AA"]', "ed25519:AA", ["ed25519:AA"], ("ed25519:AA",)),
     "depot_signed": ("[depot]\nsigned = true", "true", True, True),
+    "watch": ("watch = true", "true", True, True),
+    "handler_workers": ("[handler]\nworkers = 2", "2", 2, 2),
+    "handler_fresh": ("[handler]\nfresh = true", "true", True, True),
 }
 NUMBERS = [
     *("timeout_ms", "shell_timeout_ms", "result_bytes", "confirmation_seconds", "max_steps"),
     *("sandbox_jobs", "sandbox_queue", "sandbox_memory_mb", "sandbox_processes", "sandbox_disk_mb"),
+    "handler_workers",
 ]
 
 

@@ -163,7 +163,7 @@ def test_the_content_hash_is_the_same_on_every_machine(seed):
         timeout=30,
         check=True,
     )
-    assert ended.stdout.strip() == "fed6ff707b868bd909e0711b5eec4003733041a8f6dda156100a48c6efe3416b"
+    assert ended.stdout.strip() == "238929ee3e313f5c6da7e9099b76ea0fe0901fdd76a2910a69ef0a8aa0036f55"
 
 
 def test_two_closures_of_one_text_are_two_tools():

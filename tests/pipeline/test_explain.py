@@ -18,6 +18,7 @@ ORDER = [
     "arguments",
     "rate",
     "budget",
+    "loop",
     "confirmation",
     "prepare",
 ]
@@ -161,7 +162,9 @@ def test_what_explain_says_is_what_the_call_does(wishes, disabled, grant):
             environment={},
             builtins=False,
         )
-    session = {mode: Session(id=mode, mode=mode, max_calls=3) for mode in ("text", "voice")}
+    session = {
+        mode: Session(id=mode, mode=mode, max_calls=4, max_turn_calls=3, max_repeats=2) for mode in ("text", "voice")
+    }
 
     async def compare():
         for name, arguments, mode, session_mode, grants, deep, confirmed in wishes:

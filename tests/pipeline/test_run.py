@@ -405,8 +405,9 @@ async def test_only_what_may_be_repeated_is_repeated(crib_of, options, problem, 
     assert len(attempts) == expected
 
 
-async def test_nothing_is_repeated_in_voice_mode(crib_of):
-    flaky, attempts = failing(9, TRANSIENT, idempotent=True)
+@pytest.mark.parametrize("options", [{"idempotent": True}, {"retry": RetryPolicy(max_attempts=3)}])
+async def test_nothing_is_repeated_in_voice_mode(crib_of, options):
+    flaky, attempts = failing(9, TRANSIENT, **options)
     crib = crib_of(flaky)
     without_waiting(crib)
     await crib.call(Call(name="flaky", session=Session(id="s", mode="voice")))

@@ -318,7 +318,14 @@ class TestWhatIsWrongWithAValue:
 
     def test_a_property_that_is_required_and_not_defined_shows_the_schema_to_be_unsatisfiable(self):
         schema = object_schema({"start": {"type": "string"}}, ["start", "end"])
-        assert explained(schema, {"start": "x"}) == ["end is required but not defined: the schema cannot be satisfied"]
+        unsatisfiable = ["end is required but not defined: the schema cannot be satisfied"]
+        assert explained(schema, {"start": "x"}) == unsatisfiable
+        assert explained(schema, {"start": "x", "end": "y"}) == unsatisfiable
+
+    def test_what_is_required_and_named_by_a_pattern_alone_can_be_given(self):
+        schema = {**object_schema({}, ["x-end"]), "patternProperties": {"^x-": {"type": "string"}}}
+        assert explained(schema, {}) == ["x-end is missing (any value)"]
+        assert explained(schema, {"x-end": "y"}) == []
 
     def test_every_problem_is_told_up_to_ten(self):
         schema = object_schema({f"p{i}": {"type": "string"} for i in range(30)})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+from toolcrib.catalog.built import Built, is_built
 from toolcrib.catalog.index import Index, build_index
 from toolcrib.catalog.switches import Switches
 from toolcrib.catalog.wanted import read_wanted
@@ -34,6 +35,9 @@ class Catalog:
         self._bundles: dict[str, dict[str, Tool]] = {}
         self._folders: list[Folder] = []
         self._later: list[tuple[str, Callable[[], Iterable[Tool]]]] = []
+        self._built = Built()
+        self._clashes: list[ToolError] = []
+        self._why_unbuilt: Callable[[str], str] = lambda _: ""
         self._index = Index()
         self._stale = False
         self._lock = threading.RLock()
@@ -68,8 +72,31 @@ class Catalog:
             self._later.append((bundle, load))
             self._stale = True
 
-    def find(self, name: str, bundle: str | None = None, version: str | None = None) -> Entry | None:
-        """The tool that is meant, as its file is now."""
+    def set_built(self, version: str, tools: Iterable[Tool], why_unbuilt: Callable[[str], str]) -> None:
+        """Have these tools of registries in place of those that were there; `why_unbuilt` says of a slug why it is none of them."""
+        with self._lock:
+            for tool in self._built.tools:
+                self.remove(tool)
+            self._built.put(version, tools)
+            self._why_unbuilt = why_unbuilt
+            self._clashes = []
+            for tool in self._built.tools:
+                try:
+                    self.add(tool)
+                except ToolError as problem:
+                    self._clashes.append(problem)
+
+    @property
+    def built_version(self) -> str:
+        """The version of the registries in force; empty where nothing was built."""
+        return self._built.version
+
+    def find(
+        self, name: str, bundle: str | None = None, version: str | None = None, tools_version: str = ""
+    ) -> Entry | None:
+        """The tool that is meant, as its file is now; of a registry, as it was in the version that a session is bound to."""
+        if tools_version and tools_version != self._built.version:
+            return self._find_bound(read_wanted(name, bundle, version), tools_version)
         if bundle is None and version is None and not self._stale:
             place = self._index.names.get(name)
             if place is not None and place.settled:
@@ -91,6 +118,7 @@ class Catalog:
         names = [*broken, *(f"{bundle}/*" for bundle in tuple(self._bundles))]
         return [
             *(each for folder in self._folders for problem in folder.problems for each in _one_by_one(problem)),
+            *self._clashes,
             *index.problems,
             *self._switches.idle((entry.tool for entry in index.addresses.values()), names),
         ]
@@ -114,8 +142,18 @@ class Catalog:
             # Whoever calls a tool is told the file, and not where on this machine the project lies.
             folder = place.folder.path
             return f"its file is broken: {place.problem.message.replace(str(folder), folder.name)}"
+        if unbuilt := self._why_unbuilt(slug_of(bare)):
+            return unbuilt
         known = {entry.tool.name for entry in index.addresses.values()}
         return _name_actions(index, slug_of(bare)) or did_you_mean(name, known)
+
+    def _find_bound(self, wanted: Wanted, tools_version: str) -> Entry | None:
+        """What a session finds that began with an earlier registry: its own tools, and those that no registry names."""
+        entry = self._find_now(wanted)
+        if entry is not None and not is_built(entry):
+            return entry
+        tool = self._built.find(wanted, tools_version)
+        return None if tool is None else self._switches.entry(tool)
 
     def _find_now(self, wanted: Wanted) -> Entry | None:
         """A tool whose file may have changed since it was read, or may have come since."""

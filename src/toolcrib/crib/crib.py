@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from toolcrib.catalog import Catalog
 from toolcrib.crib.filling import SYSTEM_BUNDLE, as_tool, fill_catalog
 from toolcrib.crib.parts import Parts
+from toolcrib.crib.registries import Registries
 from toolcrib.ground.settings import HOST_PROGRAM, Settings, load_settings
 from toolcrib.model.call import Call, wish
 from toolcrib.model.errors import Kind, SettingsError, ToolError
@@ -27,17 +28,23 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Coroutine, Iterable
     from contextlib import AbstractAsyncContextManager
+    from threading import Event
     from types import TracebackType
     from typing import Self, TypeVar
 
+    from toolcrib.build import Built
     from toolcrib.compat.agent import BaseTool
     from toolcrib.crib.sharing import Published, Pulled
+    from toolcrib.journal.latency import Latency
     from toolcrib.journal.sums import CostSum
     from toolcrib.model.protocols import Journal, Rule, Store
-    from toolcrib.model.result import Result
+    from toolcrib.model.result import Intent, Result
+    from toolcrib.model.session import Send
     from toolcrib.model.tool import Entry, Tool
     from toolcrib.pipeline.explanation import Explanation
     from toolcrib.pipeline.kept import Piece
+    from toolcrib.pure.export import Export
+    from toolcrib.pure.prompt import Prompt
     from toolcrib.runners.sink import Sink
 
     T = TypeVar("T")
@@ -77,13 +84,15 @@ class Crib:
         self._parts = parts = Parts(self.settings, variables, self._catalog.find_below, observe=observe)
         self._rules = RuleEngine(rules=[*parts.plugins.rules, *parts.rules_of_modules(), *rules])
         fill_catalog(self._catalog, tools, parts)
+        self._registries = Registries(parts.tool_folders(), self._catalog)
+        self._registries.load()
         if store is not None:
             parts.store = store
         if journal is not None:
             parts.journal = journal
         self._kept = KeptResults(lambda: parts.store)
         self._pipeline = Pipeline(
-            find=self._catalog.find,
+            find=self._find_now if self.settings.watch else self._catalog.find,
             suggest=self._catalog.suggest,
             rules=self._rules,
             runners=parts.plugins.runners,
@@ -115,7 +124,7 @@ class Crib:
         call = name if isinstance(name, Call) else wish(name, {}, self.caller)
         needs_no_loop = self._needs_no_loop(call)
         work = self.call(name, arguments, **more)
-        return run_alone(work) if needs_no_loop else self._run_sync(work)
+        return run_alone(work) if needs_no_loop else self.run_sync(work)
 
     async def call_all(self, calls: Iterable[Call]) -> list[Result]:
         """Perform several calls side by side: one result for each, in their order."""
@@ -161,7 +170,7 @@ class Crib:
     @property
     def problems(self) -> list[ToolError]:
         """What could not be loaded, and why."""
-        return [*self._parts.plugins.problems, *self._catalog.problems()]
+        return [*self._parts.plugins.problems, *self._registries.problems, *self._catalog.problems()]
 
     def check(self, tool: Tool) -> None:
         """Raise ToolError if the tool could never run."""
@@ -184,11 +193,81 @@ class Crib:
         """Let one more rule judge every call from now on."""
         self._rules.add_rule(rule)
 
-    def session(self, *, mode: str = "text", max_calls: int | None = None) -> Session:
-        """Open a conversation; its calls are bounded by `max_steps` of the settings unless `max_calls` says otherwise."""
+    def session(
+        self,
+        *,
+        mode: str = "text",
+        state: Mapping[str, object] | None = None,
+        send: Send | None = None,
+        on_intent: Callable[[Intent], None] | None = None,
+        max_calls: int | None = None,
+        max_turn_calls: int | None = None,
+        max_turn_retrievals: int | None = None,
+        max_repeats: int | None = None,
+    ) -> Session:
+        """Open a conversation; its calls are bounded by `max_steps` of the settings unless `max_calls` says otherwise.
+
+        It keeps to the registry that is in force now. `send` hands messages of tools to the client, `on_intent` hears what
+        tools ask the host to do; the other bounds are those of a `Session`.
+        """
         return Session(
-            id=os.urandom(12).hex(), mode=mode, max_calls=self.settings.max_steps if max_calls is None else max_calls
+            id=os.urandom(12).hex(),
+            mode=mode,
+            state=state,
+            max_calls=self.settings.max_steps if max_calls is None else max_calls,
+            max_turn_calls=max_turn_calls,
+            max_turn_retrievals=max_turn_retrievals,
+            max_repeats=max_repeats,
+            tools_version=self._catalog.built_version,
+            send=send,
+            on_intent=on_intent,
         )
+
+    def build(self, *, strict: bool = False) -> list[Built]:
+        """Check the tool folders and write their registries, which count from the next start."""
+        from toolcrib.crib.building import build_project
+
+        return build_project(self._parts, strict=strict)
+
+    def watch(self, say: Callable[[Built], None], stop: Event, *, strict: bool = False) -> None:
+        """Build the tool folders at every change until `stop` is set; `say` hears what each build came to."""
+        from toolcrib.crib.building import watch_project
+
+        watch_project(self._parts, say, stop, strict=strict)
+
+    def check_folders(self) -> tuple[list[str], list[str]]:
+        """The problems and the warnings of the tool folders, as a build would tell them."""
+        from toolcrib.crib.building import check_project
+
+        return check_project(self._parts)
+
+    @property
+    def registries(self) -> Registries:
+        """The registries of tool folders that are in force here."""
+        return self._registries
+
+    def documentation(self, name: str) -> str:
+        """All there is to read about a tool; empty if there is nothing, or no such tool."""
+        entry = self.find(name)
+        return "" if entry is None else entry.tool.documentation
+
+    def offered(self, mode: str | None = None) -> tuple[Tool, ...]:
+        """The tools that a model may be told of, in a mode or in any: switched on, meant by their name, and callable."""
+        from toolcrib.crib.offering import offered_tools
+
+        return offered_tools(self.entries, self.find, mode)
+
+    def prompt(self, mode: str, *, max_characters: int | None = None, max_tokens: int | None = None) -> Prompt:
+        """What a system prompt says of the tools of a mode, within a budget."""
+        from toolcrib.pure.prompt import write_prompt
+
+        return write_prompt(self.offered(mode), mode, max_characters=max_characters, max_tokens=max_tokens)
+
+    def export(self, provider: str, *, mode: str | None = None, strict: bool = False) -> list[Export]:
+        """The tools as a provider takes them, each with what the provider cannot express."""
+        from toolcrib.pure.export import Provider, export_tools
+
+        return export_tools(self.offered(mode), Provider(provider), strict=strict)
 
     def read_result(self, handle: str, *, caller: str | None = None, offset: int = 0, length: int = 100_000) -> Piece:
         """A piece of a value that was too large to be handed over at once."""
@@ -243,6 +322,12 @@ class Crib:
         """What happened."""
         return self._parts.journal
 
+    def latencies(self) -> list[Latency]:
+        """How long the calls in the journal took, by tool."""
+        from toolcrib.journal.latency import sum_latencies
+
+        return sum_latencies(self.journal.read())
+
     def costs(self) -> list[CostSum]:
         """What the calls in the journal cost, by tool and currency."""
         from toolcrib.journal.sums import sum_costs
@@ -275,12 +360,19 @@ class Crib:
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
         if "asyncio" in sys.modules:
-            self._run_sync(self.close())
+            self.run_sync(self.close())
         else:
             run_alone(self.close())
         if self._runner is not None:
             self._runner.close()
             self._runner = None
+
+    def _find_now(
+        self, name: str, bundle: str | None = None, version: str | None = None, tools_version: str = ""
+    ) -> Entry | None:
+        """Look a tool up where a new build counts at once."""
+        self._registries.refresh()
+        return self._catalog.find(name, bundle, version, tools_version)
 
     def _known(self, name: str) -> Entry:
         """The tool of that name; raises ToolError if there is none."""
@@ -309,7 +401,8 @@ class Crib:
         tool = entry.tool
         return entry.tool.run.context_parameter is None and tool.limits.retry is None and not tool.idempotent
 
-    def _run_sync(self, work: Coroutine[object, object, T]) -> T:
+    def run_sync(self, work: Coroutine[object, object, T]) -> T:
+        """Wait from plain code for work that uses this crib, on the loop of its other calls from there."""
         import asyncio
 
         refuse_inside_a_loop(work)

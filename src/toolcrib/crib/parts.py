@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.compat.plugins import find_plugins
+from toolcrib.crib.registries import REGISTRY
 from toolcrib.dialects.plain import PlainFile
 from toolcrib.ground.settings import FILE_NAME
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.protocols import ENTRY_POINT_GROUP, Plugins
-from toolcrib.model.tool import Function, Script
+from toolcrib.model.tool import Function, Handler, Script
 from toolcrib.rules.engine import default_rules
 from toolcrib.runners.function import FunctionRunner
 from toolcrib.runners.later import Later
@@ -66,6 +67,7 @@ class Parts:
         plugins.runners[Function.kind] = FunctionRunner()
         executor = Later(Script.kind, self._executor_runner)
         plugins.runners |= dict.fromkeys(EXECUTED_KINDS, executor)
+        plugins.runners[Handler.kind] = Later(Handler.kind, self._handler_runner)
         plugins.rules += [
             rule for rule in default_rules(self.settings.workspace) if rule.name not in self.settings.rules_off
         ]
@@ -254,10 +256,11 @@ class Parts:
         return [*ours, *self._scripts_and_what_they_use(), *environments, *program]
 
     def _scripts_and_what_they_use(self) -> list[Path]:
-        """The trees of scripts, and what is installed for those of the project, which counts as their runtime."""
+        """The trees of scripts, and what is installed for those of the project and its handlers, which counts as their runtime."""
         root = self.settings.root
         trees = list(self.script_trees().values())
-        if root is None or not any(tree.is_relative_to(root) and tree.is_dir() for tree in trees):
+        uses = [*trees, *(folder / REGISTRY for folder in self.tool_folders())]
+        if root is None or not any(path.is_relative_to(root) and path.exists() for path in uses):
             return trees
         around = [root / PROJECT_SCRIPTS.partition("/")[0]]
         return [*trees, *around, *(root / name for name in INSTALLED)]
@@ -306,6 +309,20 @@ class Parts:
             environments=self.environments,
             version=__version__,
             observe=self._observe,
+        )
+
+    def _handler_runner(self) -> Runner:
+        from toolcrib.runners.commands import Commands
+        from toolcrib.runners.handler.runner import HandlerRunner
+
+        settings = self.settings
+        return HandlerRunner(
+            sandbox=self.sandbox,
+            premises=self.premises,
+            commands=lambda: Commands(self.environment.get("PATH", ""), tuple(self._tops()), settings.workspace),
+            egress=lambda: self.egress,
+            workers=settings.handler_workers,
+            fresh=settings.handler_fresh,
         )
 
     def _safety_rule(self, rule: CustomRule) -> Rule:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack, cast, overload
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.limits import Limits
 from toolcrib.model.session import MODES
-from toolcrib.model.tool import Function, Origin, SideEffects, Tool
+from toolcrib.model.tool import Behaviour, Function, Origin, SideEffects, Tool
 from toolcrib.pure.docstring import read_docstring
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class Options(TypedDict, total=False):
     thread: bool
     timeout: float | None
     idempotent: bool
+    behaviour: Behaviour | str | None
     side_effects: SideEffects | str | None
     requires: Iterable[str]
     confirm: bool
@@ -127,6 +128,7 @@ class Declared(TypedDict):
     version: str
     bundle: str
     source_type: str
+    behaviour: Behaviour | None
     side_effects: SideEffects | None
     idempotent: bool
     requires_confirmation: bool
@@ -139,11 +141,12 @@ class Declared(TypedDict):
 
 def _declared(options: Options) -> Declared:
     modes = options.get("modes")
-    effects = options.get("side_effects")
+    behaviour, effects = options.get("behaviour"), options.get("side_effects")
     return {
         "version": options.get("version", "1.0.0"),
         "bundle": options.get("bundle", "host"),
         "source_type": "function",
+        "behaviour": None if behaviour is None else Behaviour(behaviour),
         "side_effects": None if effects is None else SideEffects(effects),
         "idempotent": options.get("idempotent", False),
         "requires_confirmation": options.get("confirm", False),

@@ -68,6 +68,11 @@ class LineCutter:
         self._buffer = bytearray()
         self._seen = 0  # how much of the buffer is known to hold no line feed
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits here to be cut."""
+        return not self._buffer
+
     def feed(self, data: bytes) -> None:
         """Take the next bytes of the stream."""
         self._buffer += data

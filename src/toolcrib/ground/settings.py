@@ -72,6 +72,9 @@ class Settings:
     egress_private: private addresses that may be reached, each as `host:port`
     depot_keys: public keys (`ed25519:…`) whose signatures of published tools are trusted
     depot_signed: whether only tools with a trusted signature are pulled
+    watch: whether a new build of tool folders counts at once; else it counts from the next start
+    handler_workers: how many processes of tool folders' handlers may be kept ready, over all tools
+    handler_fresh: whether each call of a handler gets a process of its own
     places: where each setting that is not a default was set
     """
 
@@ -101,6 +104,9 @@ class Settings:
     egress_private: tuple[str, ...] = ()
     depot_keys: tuple[str, ...] = ()
     depot_signed: bool = False
+    watch: bool = False
+    handler_workers: int = 8
+    handler_fresh: bool = False
     places: Mapping[str, str] = field(default_factory=dict)
 
     def where(self, name: str) -> str:
@@ -299,7 +305,7 @@ def _rule(item: object) -> CustomRule:
 
 
 # A table of the file and the prefix of its settings here: [sandbox] require = [...] is sandbox_require.
-_SECTIONS = frozenset({"sandbox", "egress", "shell", "confirmation", "depot"})
+_SECTIONS = frozenset({"sandbox", "egress", "shell", "confirmation", "depot", "handler"})
 
 # What the environment writes with commas.
 _LISTS = (_words, _word_set, _guarantees, _default_rules, _variables)
@@ -330,6 +336,9 @@ _READERS: dict[str, Callable[[str, object], object]] = {
     "egress_private": _words,
     "depot_keys": _words,
     "depot_signed": _switch,
+    "watch": _switch,
+    "handler_workers": _positive,
+    "handler_fresh": _switch,
 }
 
 

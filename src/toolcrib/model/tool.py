@@ -84,6 +84,7 @@ class Convention(StrEnum):
     PARAMS = "params"  # entry(arguments), the return value
     ARGV = "argv"  # the file itself with --key value, what it prints
     SINK = "sink"  # the class `entry`, made from arguments; it is written to and answers nothing
+    HANDLER = "handler"  # entry(args, context), a response of the form that handlers give
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -151,14 +152,54 @@ class Chained:
         }
 
 
-Run = Function | Script | Chained
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Handler:
+    """The code of a tool folder, which takes `{args, context}` and answers with a response of its own form.
+
+    `root` is the folder that holds the tool folders, `folder` the name of this one in it. `files` are the bytes of all its
+    files and `shared` those of the folders beside it that begin with an underscore, each by its path from `root`; what runs
+    are these bytes, whatever becomes of the files. `registry` is the version of the registry that it was loaded from.
+    `hosts` narrows where its network leads; None narrows nothing.
+    """
+
+    kind = "handler"
+
+    root: Path
+    folder: str
+    language: str
+    files: Mapping[str, bytes]
+    shared: Mapping[str, bytes] = field(default_factory=dict)
+    registry: str = ""
+    hosts: tuple[str, ...] | None = None
+
+    @property
+    def path(self) -> str:
+        """The file that holds `execute`, from the root."""
+        return f"{self.folder}/handler.{'js' if self.language == 'javascript' else 'py'}"
+
+    def identity(self) -> dict[str, object]:
+        """What makes this another handler; where it lies does not."""
+        import hashlib
+
+        return {
+            "kind": self.kind,
+            "language": self.language,
+            "files": {
+                path: hashlib.sha256(code).hexdigest() for path, code in sorted({**self.shared, **self.files}.items())
+            },
+            "hosts": self.hosts,
+        }
+
+
+Run = Function | Script | Chained | Handler
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tool:
     """Everything there is to know about a tool. Schemas are plain JSON and are read, never changed.
 
-    `examples` are arguments that its author showed. `metadata` is what else the author said, for people to read.
+    `summary` is what a system prompt says of it, `documentation` all there is to read. `examples` are arguments that its
+    author showed. `metadata` is what else the author said, for people to read.
     Two tools are the same only if they are one object: closures of one text are different tools, and `content_hash`
     says whether two definitions read alike.
     """
@@ -182,6 +223,7 @@ class Tool:
     limits: Limits = Limits()
     cost: Cost | None = None
     tags: tuple[str, ...] = ()
+    summary: str = ""
     documentation: str = ""
     examples: tuple[dict[str, object], ...] = ()
     metadata: Mapping[str, object] = field(default_factory=dict)
@@ -219,6 +261,7 @@ class Tool:
             "version": self.version,
             "displayName": self.display_name,
             "description": self.description,
+            "summary": self.summary,
             "documentation": self.documentation,
             "parameters": self.parameters,
             "outputSchema": self.output_schema,

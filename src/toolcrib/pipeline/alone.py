@@ -33,4 +33,6 @@ def refuse_inside_a_loop(work: Coroutine[object, object, object]) -> None:
     except RuntimeError:
         return
     work.close()
-    raise RuntimeError("call_sync was used inside a running event loop; write: await crib.call(...)")
+    raise RuntimeError(
+        "plain code waited inside a running event loop; write: await crib.call(...), or await what is async of the same name"
+    )

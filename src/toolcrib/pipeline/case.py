@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from toolcrib.model.call import Call
     from toolcrib.model.result import Outcome
+    from toolcrib.model.session import Step, Turn
     from toolcrib.model.tool import Entry
     from toolcrib.model.verdict import Verdict
     from toolcrib.pipeline.deadline import Watch
     from toolcrib.pipeline.plan import Plan
 
+CALL = "call"
 TEXT_MODE = "text"
-COST = "cost"
-STDERR = "stderr"
 
 
 class Case:
@@ -33,6 +33,8 @@ class Case:
         "plan",
         "ran",
         "started",
+        "step",
+        "turn",
         "watch",
     )
 
@@ -49,22 +51,13 @@ class Case:
         self.arguments = call.arguments
         # The question of a rule that wants a confirmation.
         self.asks: Verdict | None = None
+        # What its session counts the call as, and in which of its turns.
+        self.step: Step | None = None
+        self.turn: Turn | None = None
         # How often the tool was tried, what its runner said besides the value, and who ends it when its time is up.
         self.attempts = 1
         self.outcome: Outcome | None = None
         self.watch: Watch | None = None
-
-
-def facts_of(case: Case, seconds: float) -> dict[str, object]:
-    """What the journal keeps of a call besides its end: the price of one that ran, and what it wrote to its error output."""
-    facts: dict[str, object] = {}
-    cost = case.plan.tool.cost if case.plan is not None and case.ran else None
-    if cost is not None:
-        facts[COST] = {"amount": cost.of(seconds), "currency": cost.currency}
-    written = None if case.outcome is None else case.outcome.meta.get(STDERR)
-    if written:
-        facts[STDERR] = written
-    return facts
 
 
 def mode_of(call: Call) -> str:

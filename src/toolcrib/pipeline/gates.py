@@ -1,12 +1,9 @@
-"""The gates of a call, in their order. Each judges purely; `explain` and the call itself use the very same ones."""
+"""The gates of a call but those that count. Each judges purely; `explain` and the call itself use the very same ones."""
 
 from __future__ import annotations
 
-import time
-from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Protocol
 
-from toolcrib.model.call import MAX_DEPTH
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.session import MODES
 from toolcrib.model.verdict import ALLOW, Decision, Verdict, confirm, deny
@@ -16,15 +13,9 @@ from toolcrib.pure import schema
 from toolcrib.rules.engine import strictest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from toolcrib.model.call import Call
     from toolcrib.pipeline.case import Case
     from toolcrib.pipeline.confirmation import Confirmations
     from toolcrib.pipeline.plan import Plan, Policy
-
-MINUTE = 60.0
-SESSIONS_REMEMBERED = 10_000
 
 
 class Gate(Protocol):
@@ -92,7 +83,7 @@ class Mode:
             return ALLOW
         modes = " and ".join(sorted(tool.modes))
         reason = f"{tool.name} may be called in {modes} mode only, and this call is in {mode} mode"
-        return deny(reason, kind=Kind.MODE_RESTRICTED, rule="modes", where=_place(plan, "modes"))
+        return deny(reason, kind=Kind.MODE_RESTRICTED, rule="modes", where=place_of(plan, "modes"))
 
 
 class Capabilities:
@@ -157,91 +148,10 @@ class Arguments:
             f"Invalid arguments for {plan.tool.name}: {'; '.join(problems)}",
             kind=Kind.VALIDATION,
             rule="parameters",
-            where=_place(plan, "parameters"),
+            where=place_of(plan, "parameters"),
             cure=f"see its parameters with: crib show {plan.tool.name}",
             details={"problems": problems},
         )
-
-
-class Budget:
-    """Refuses a call whose time is over, a chain of calls that is too deep, and a session that has used its calls up."""
-
-    name = "budget"
-
-    def __init__(self) -> None:
-        self._calls: OrderedDict[str, int] = OrderedDict()
-
-    def concerns(self, plan: Plan) -> bool:
-        """Not by the tool itself: only a call with a deadline, a session or a parent has a budget."""
-        return False
-
-    def judge(self, case: Case, plan: Plan) -> Verdict:
-        """The deadline, the depth, and then the session's number of calls."""
-        call = case.call
-        # Written so that a deadline which is no number has passed too.
-        if call.deadline is not None and not call.deadline > time.monotonic():
-            return deny("the deadline of the call has passed", kind=Kind.TIMEOUT, rule="deadline")
-        if call.parent is None and call.session is None:
-            return ALLOW
-        if call.depth > MAX_DEPTH:
-            reason = f"tools call each other more than {MAX_DEPTH} deep"
-            return deny(reason, kind=Kind.CHAIN_TOO_DEEP, rule="depth")
-        session = call.session
-        if session is None or session.max_calls is None or self.used(session.id) < session.max_calls:
-            return ALLOW
-        reason = f"the session has made all of its {session.max_calls} calls"
-        return deny(reason, kind=Kind.BUDGET_EXCEEDED, rule="max_calls", cure="open a new session or raise max_calls")
-
-    def used(self, session: str) -> int:
-        """How many calls a session has made."""
-        return self._calls.get(session, 0)
-
-    def admit(self, call: Call) -> None:
-        """Count the call."""
-        if call.session is None or call.session.max_calls is None:
-            return
-        self._calls[call.session.id] = self.used(call.session.id) + 1
-        self._calls.move_to_end(call.session.id)
-        if len(self._calls) > SESSIONS_REMEMBERED:
-            self._calls.popitem(last=False)
-
-
-class Rate:
-    """Refuses more calls in a minute than the tool allows."""
-
-    name = "rate"
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._admitted: dict[str, deque[float]] = {}
-
-    def concerns(self, plan: Plan) -> bool:
-        """Only where the tool sets a rate."""
-        return plan.tool.limits.calls_per_minute is not None
-
-    def judge(self, case: Case, plan: Plan) -> Verdict:
-        """Counts the calls admitted in the last minute."""
-        allowed = plan.tool.limits.calls_per_minute
-        times = self._admitted.get(plan.tool.address)
-        if allowed is None or times is None or len(times) < allowed:
-            return ALLOW
-        wait = times[-allowed] + MINUTE - self._clock()
-        if wait <= 0:
-            return ALLOW
-        return deny(
-            f"{plan.tool.name} may be called {allowed} times a minute; try again in {wait:.0f} s",
-            kind=Kind.RATE_LIMIT,
-            rule="calls_per_minute",
-            where=_place(plan, "calls_per_minute"),
-            details={"retryAfter": round(wait, 3)},
-            retryable=True,
-        )
-
-    def admit(self, plan: Plan) -> None:
-        """Count the call."""
-        allowed = plan.tool.limits.calls_per_minute
-        if allowed is not None:
-            self._admitted.setdefault(plan.tool.address, deque(maxlen=allowed)).append(self._clock())
 
 
 class Confirmation:
@@ -270,7 +180,7 @@ class Confirmation:
         return confirm(
             f"{asks.reason}, and {problem}",
             rule=asks.rule,
-            where=asks.where or _place(plan, "requires_confirmation"),
+            where=asks.where or place_of(plan, "requires_confirmation"),
             cure="let a person confirm it (crib call --yes), or hand the token of this answer back for them",
         )
 
@@ -306,6 +216,7 @@ class Prepare:
         return ALLOW
 
 
-def _place(plan: Plan, what: str) -> str:
+def place_of(plan: Plan, what: str) -> str:
+    """Where the author of a tool said it."""
     origin = plan.tool.origin
     return f"{what} of {plan.tool.name}" + (f" in {origin}" if origin else "")

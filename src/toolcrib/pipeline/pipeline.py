@@ -8,26 +8,28 @@ import os
 import random
 from collections.abc import Awaitable
 from copy import deepcopy
-from functools import partial
 from time import monotonic
 from types import CoroutineType
 from typing import TYPE_CHECKING, Protocol
 
-from toolcrib.model.call import Call, Context, wish
+from toolcrib.model.call import wish
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Outcome, Result, succeed
 from toolcrib.model.verdict import ALLOW, Decision, Verdict, deny
-from toolcrib.pipeline import gates
-from toolcrib.pipeline.answer import HEAD_LETTERS, Whole, bound, keep_aside, settle
-from toolcrib.pipeline.case import COST, Case, facts_of, mode_of
-from toolcrib.pipeline.deadline import Deadlines, as_coroutine, go_on, leave, stop
-from toolcrib.pipeline.failure import classify, copy_error, must_pass
+from toolcrib.pipeline import counting, gates
+from toolcrib.pipeline.answer import Whole, settle
+from toolcrib.pipeline.answers import Answers
+from toolcrib.pipeline.case import CALL, Case, mode_of
+from toolcrib.pipeline.deadline import Deadlines, as_coroutine, go_on, stop
+from toolcrib.pipeline.failure import classify
+from toolcrib.pipeline.inside import make_context
 from toolcrib.pipeline.plan import Plan, Policy, prepare
 from toolcrib.rules.engine import strictest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from toolcrib.model.call import Call
     from toolcrib.model.protocols import Journal, Runner
     from toolcrib.model.tool import Entry, Tool
     from toolcrib.pipeline.confirmation import Confirmations
@@ -41,13 +43,14 @@ logger = logging.getLogger("toolcrib.pipeline")
 PLANS_KEPT = 50_000
 LOOK_UP = "look-up"
 VOICE = "voice"
-CALL = "call"
 
 
 class Find(Protocol):
-    """Looks a tool up by name or slug, where needed in one bundle or of one version."""
+    """Looks a tool up by name or slug, where needed in one bundle, of one version, or as a registry has it."""
 
-    def __call__(self, name: str, bundle: str | None = None, version: str | None = None) -> Entry | None:
+    def __call__(
+        self, name: str, bundle: str | None = None, version: str | None = None, *, tools_version: str = ""
+    ) -> Entry | None:
         """The tool and whether it is switched on; None if nobody knows it."""
 
 
@@ -76,7 +79,7 @@ class Pipeline:
         self._runners = runners
         self._record = journal.record
         self._confirmations = confirmations
-        self._kept = kept
+        self._answers = Answers(journal.record, confirmations, kept, policy.result_bytes)
         self._policy = policy
         self._sleep = _sleep if sleep is None else sleep
         self._plans: dict[Tool, Plan] = {}
@@ -86,8 +89,8 @@ class Pipeline:
         self._result_bytes = policy.result_bytes
         self._id_prefix = os.urandom(6).hex()
         self._id_numbers = itertools.count(1)
-        self._rate = gates.Rate()
-        self._budget = gates.Budget()
+        self._rate = counting.Rate()
+        self._counted = (counting.Budget(), counting.Loop())
         self._confirmation = gates.Confirmation(confirmations)
         self._gates: tuple[gates.Gate, ...] = (
             gates.Rules(),
@@ -96,7 +99,7 @@ class Pipeline:
             gates.Capabilities(policy),
             gates.Arguments(),
             self._rate,
-            self._budget,
+            *self._counted,
             self._confirmation,
             gates.Prepare(),
         )
@@ -114,15 +117,14 @@ class Pipeline:
             for gate in self._gates:
                 verdict = self._judge(gate, case, plan)
                 if verdict is not ALLOW:
-                    return self._refuse(gate.name, verdict, case, plan)
-            if not self._admit(case, plan):
-                verdict = deny("the confirmation was used before", kind=Kind.CONFIRMATION_REQUIRED)
-                return self._refuse(self._confirmation.name, verdict, case, plan)
+                    return self._answers.refuse(gate.name, verdict, case, plan)
+            if overtaken := self._admit(case, plan):
+                return self._answers.refuse(*overtaken, case, plan)
             logger.info("call %s: %s starts for %s", case.id, plan.tool.name, call.caller)
             answer = await self._run(case, plan)
-        except BaseException as problem:  # noqa: BLE001 - the border to foreign code; _fail lets through what must pass
-            return self._fail(problem, case)
-        return self._finish(case, plan, answer)
+        except BaseException as problem:  # noqa: BLE001 - the border to foreign code; Answers.fail lets through what must pass
+            return self._answers.fail(problem, case)
+        return self._answers.finish(case, plan, answer)
 
     async def call_simply(  # noqa: C901 - one short way, told flat, because each step less is part of the promise
         self, name: str, arguments: dict[str, object], caller: str
@@ -166,13 +168,13 @@ class Pipeline:
                     if watch.struck:
                         raise stop(watch, name, started)
             if type(answer) is Outcome:
-                return self._finish(self._case(name, arguments, caller, plan, started, watch), plan, answer)
+                return self._answers.finish(self._case(name, arguments, caller, plan, started, watch), plan, answer)
             value = settle(plan, answer, self._result_bytes)
-        except BaseException as problem:  # noqa: BLE001 - the border to foreign code; _fail lets through what must pass
-            return self._fail(problem, self._case(name, arguments, caller, plan, started, watch))
+        except BaseException as problem:  # noqa: BLE001 - the border to foreign code; Answers.fail lets through what must pass
+            return self._answers.fail(problem, self._case(name, arguments, caller, plan, started, watch))
         seconds = monotonic() - started
         if seconds > plan.attention or type(value) is Whole:
-            return self._succeed(self._case(name, arguments, caller, plan, started, watch), plan, value)
+            return self._answers.succeed(self._case(name, arguments, caller, plan, started, watch), plan, value)
         call_id = f"{self._id_prefix}-{next(self._id_numbers)}"
         self._record((CALL, started, call_id, plan.address, caller, seconds, None, None))
         meta = {"callId": call_id, "tool": plan.name, "version": plan.version, "durationMs": seconds * 1000}
@@ -219,20 +221,34 @@ class Pipeline:
         )
         return plan
 
-    def _admit(self, case: Case, plan: Plan) -> bool:
-        """The one step that uses something up; False if another call was faster with the same confirmation."""
+    def _admit(self, case: Case, plan: Plan) -> tuple[str, Verdict] | None:
+        """The one step that uses something up; the gate that refuses after all where another call was faster."""
+        if overtaken := self._take_place(case, plan):
+            return overtaken
         if not self._confirmation.admit(case, plan):
-            return False
+            counting.give_back(case)
+            verdict = deny("the confirmation was used before", kind=Kind.CONFIRMATION_REQUIRED)
+            return self._confirmation.name, verdict
         self._rate.admit(plan)
-        self._budget.admit(case.call)
-        return True
+        return None
+
+    def _take_place(self, case: Case, plan: Plan) -> tuple[str, Verdict] | None:
+        """Take one of the places that the session has left; before the confirmation, which cannot be given back."""
+        while not counting.take_place(case, plan):
+            for gate in self._counted:
+                verdict = self._judge(gate, case, plan)
+                if verdict is not ALLOW:
+                    return gate.name, verdict
+        return None
 
     async def _run(self, case: Case, plan: Plan) -> object:
         """Run until it works, may not be repeated, or the time is over."""
         given, deadline = case.call.deadline, case.started + plan.seconds
         deadline = deadline if given is None else min(given, deadline)
         room = plan.room if given is None else min(plan.room, given - deadline)
-        context = self._context(case, plan, deadline, room) if plan.bound.wants_context else None
+        context = (
+            make_context(case, plan, deadline, room, self.call, self._record) if plan.bound.wants_context else None
+        )
         case.began = monotonic()
         case.ran = True
         while True:
@@ -281,50 +297,6 @@ class Pipeline:
             pause = random.uniform(0, pause)  # noqa: S311 - spreads callers out, keeps no secret
         return pause if monotonic() + pause < deadline else None
 
-    def _context(self, case: Case, plan: Plan, deadline: float, room: float) -> Context:
-        call = case.call
-        return Context(
-            tool=plan.tool,
-            call_id=case.id,
-            caller=call.caller,
-            mode=mode_of(call),
-            deadline=deadline,
-            seconds=min(plan.seconds, deadline - case.started),
-            session=call.session,
-            call=partial(self._call_from, call, plan.tool, deadline),
-            audit=partial(self._audit, case, plan),
-            room=room,
-        )
-
-    async def _call_from(
-        self,
-        parent: Call,
-        tool: Tool,
-        deadline: float,
-        name: str,
-        arguments: Mapping[str, object] | None = None,
-        /,
-        **more: object,
-    ) -> Result:
-        """A call made by a running tool: same caller, what that tool itself declares, the time it has left."""
-        call = Call(
-            name=name,
-            arguments={**(arguments or {}), **more},
-            caller=parent.caller,
-            session=parent.session,
-            mode=parent.mode,
-            deadline=deadline,
-            grants=tool.requires,
-            parent=parent,
-        )
-        return await self.call(call)
-
-    def _audit(self, case: Case, plan: Plan, event: str, data: Mapping[str, object] | None = None) -> None:
-        facts = {"data": dict(data or {})}
-        # The word for a call is the pipeline's own: a tool cannot write one down that never was.
-        event = f"audit:{event}" if event == CALL else event
-        self._record((event, monotonic(), case.id, plan.address, case.call.caller, 0.0, None, facts))
-
     def _find_plan(self, case: Case) -> Plan | Verdict:
         """The tool of a call made ready, or why there is none."""
         given: object = case.call.name
@@ -332,15 +304,21 @@ class Pipeline:
             reason = f"the name of a tool is a text, not a {type(given).__name__}"
             return deny(reason, kind=Kind.VALIDATION, cure="give the name of the tool")
         name = case.call.name
-        case.entry = entry = self._find(name, case.call.bundle, case.call.version)
-        if entry is None:
-            cure = self._suggest(name) or "list the tools with: crib list"
-            return deny(f"Tool {name[:200]!r} not found", kind=Kind.NOT_FOUND, cure=cure, details={"name": name})
         try:
-            case.plan = self._plan(entry.tool)
+            case.entry = entry = self._look_up(case.call)
+            if entry is not None:
+                case.plan = self._plan(entry.tool)
+                return case.plan
         except ToolError as problem:
             return deny(problem.message, kind=problem.kind, rule="load", details=problem.details)
-        return case.plan
+        cure = self._suggest(name) or "list the tools with: crib list"
+        return deny(f"Tool {name[:200]!r} not found", kind=Kind.NOT_FOUND, cure=cure, details={"name": name})
+
+    def _look_up(self, call: Call) -> Entry | None:
+        session = call.session
+        if session is None or not session.tools_version:
+            return self._find(call.name, call.bundle, call.version)
+        return self._find(call.name, call.bundle, call.version, tools_version=session.tools_version)
 
     def _judge(self, gate: gates.Gate, case: Case, plan: Plan) -> Verdict:
         """Ask a gate; one that fails has not allowed anything."""
@@ -362,118 +340,7 @@ class Pipeline:
     def _refuse_unknown(self, case: Case, unknown: Verdict) -> Result:
         screened = self._screen(case)
         gate, verdict = (LOOK_UP, unknown) if screened is ALLOW else (self._gates[0].name, screened)
-        return self._answer(verdict.to_error(gate), case)
-
-    def _finish(self, case: Case, plan: Plan, answer: object) -> Result:
-        """Check what the tool returned against what it promised."""
-        try:
-            if isinstance(answer, Outcome):
-                case.outcome = answer
-                if answer.error is not None:
-                    raise copy_error(answer.error, value=answer.value)
-                answer = answer.value
-            value = settle(plan, answer, self._result_bytes)
-        except ToolError as problem:
-            return self._fail(problem, case)
-        return self._succeed(case, plan, value)
-
-    def _refuse(self, gate: str, verdict: Verdict, case: Case, plan: Plan) -> Result:
-        error = verdict.to_error(gate)
-        # A tool that calls another cannot confirm anything, and must not learn how its caller would.
-        if verdict.decision is Decision.CONFIRM and case.call.parent is None:
-            error = self._with_token(error, case, plan)
-        return self._answer(error, case)
-
-    def _with_token(self, error: ToolError, case: Case, plan: Plan) -> ToolError:
-        """A refusal that says how to confirm the call; without a key it can only say what is wrong with the key."""
-        try:
-            token, expiry = self._confirmations.issue(plan.tool, case.arguments, case.call)
-        except ToolError as problem:
-            return ToolError(error.kind, f"{error.message}; {problem.message}", details=error.details)
-        return ToolError(
-            error.kind, error.message, details={**error.details, "confirmation": token, "expiresAt": expiry}
-        )
-
-    def _fail(self, problem: BaseException, case: Case) -> Result:
-        """The answer to a call that came to nothing; lets through what is meant for the host program."""
-        name = case.call.name
-        problem = leave(case.watch, problem, name, case.started)
-        error = classify(problem, name)
-        if must_pass(problem):
-            self._answer(error, case)
-            raise problem
-        if error.kind is Kind.INTERNAL and not isinstance(problem, ToolError):
-            logger.error("call %s: %s failed unexpectedly", case.id, name, exc_info=problem)
-        return self._answer(error, case)
-
-    def _answer(self, error: ToolError, case: Case) -> Result:
-        """A failure, written down."""
-        seconds, plan, call = monotonic() - case.started, case.plan, case.call
-        name = call.name if plan is None else plan.address
-        meta: dict[str, object] = {"callId": case.id, "tool": call.name, "durationMs": seconds * 1000}
-        if plan is not None:
-            meta |= {"tool": plan.name, "version": plan.version}
-        if case.outcome is not None:
-            meta |= case.outcome.meta
-        value = self._partial(error, call, meta)
-        facts = facts_of(case, seconds)
-        if plan is not None and case.ran:
-            self._tell(case, plan, meta, facts)
-        self._record((CALL, case.started, case.id, name, call.caller, seconds, error.kind, facts or None))
-        logger.info("call %s: %s came to nothing after %.1f ms: %s", case.id, name, seconds * 1000, error.kind)
-        return Result(value=value, error=error, intents=case.outcome.intents if case.outcome else (), meta=meta)
-
-    def _partial(self, error: ToolError, call: Call, meta: dict[str, object]) -> object:
-        """What a failing tool had achieved, bounded like any value; what cannot be shown is left out."""
-        if error.value is None:
-            return None
-        try:
-            value = bound(call.name, error.value, self._result_bytes)
-        except ToolError as problem:
-            meta["warnings"] = [problem.message]
-            return None
-        return self._keep(value, call, meta) if type(value) is Whole else value
-
-    def _keep(self, whole: str, call: Call, meta: dict[str, object]) -> str:
-        """Keep aside what is too large; where that fails, the head is all there is, and `meta` says so."""
-        try:
-            return keep_aside(whole, self._kept, call.caller, meta)
-        except (ToolError, OSError, TypeError, ValueError) as problem:
-            logger.warning("a result of %s could not be kept: %s", call.name, problem)
-            meta["warnings"] = [f"the rest of {len(whole)} letters could not be kept"]
-            return whole[:HEAD_LETTERS]
-
-    def _succeed(self, case: Case, plan: Plan, value: object) -> Result:
-        """A success, written down with all there is to say about it; a value that is too large is kept aside."""
-        seconds, call = monotonic() - case.started, case.call
-        meta: dict[str, object] = {
-            "callId": case.id,
-            "tool": plan.name,
-            "version": plan.version,
-            "durationMs": seconds * 1000,
-        }
-        if case.outcome is not None:
-            meta |= case.outcome.meta
-        if call.session is not None and call.session.max_calls is not None:
-            meta["steps"] = {"used": self._budget.used(call.session.id), "max": call.session.max_calls}
-        facts = facts_of(case, seconds)
-        if type(value) is Whole:
-            value = self._keep(value, call, meta)
-        self._tell(case, plan, meta, facts)
-        self._record((CALL, case.started, case.id, plan.address, call.caller, seconds, None, facts or None))
-        logger.info("call %s: %s succeeded after %.1f ms", case.id, plan.name, seconds * 1000)
-        return succeed(value, case.outcome.intents if case.outcome else (), meta)
-
-    def _tell(self, case: Case, plan: Plan, meta: dict[str, object], facts: dict[str, object]) -> None:
-        """What there is to say about a call that ran, however it ended: how often, for how much, and warnings."""
-        if case.attempts > 1:
-            meta["attempts"] = case.attempts
-        if COST in facts:
-            meta[COST] = facts[COST]
-        if warnings := list(plan.warn(monotonic() - case.began)):
-            logger.warning("call %s: %s", case.id, "; ".join(warnings))
-            kept = meta.get("warnings")
-            meta["warnings"] = [*(kept if isinstance(kept, list) else []), *warnings]
+        return self._answers.answer(verdict.to_error(gate), case)
 
     def _new_id(self) -> str:
         # A counter and not uuid4, which alone costs more than both schema checks of a call.

@@ -63,11 +63,16 @@ class Plan:
     address: str
     attention: float
 
+    def is_over_budget(self, seconds: float) -> bool:
+        """Whether a call that took this long was slower than the tool's author meant it to be."""
+        budget = self.tool.limits.latency_budget_ms
+        return budget is not None and seconds * 1000 > budget
+
     def warn(self, seconds: float) -> Iterator[str]:
         """What the operator or the author would want to know about a call that took this long."""
-        name, budget = self.tool.name, self.tool.limits.latency_budget_ms
-        if budget is not None and seconds * 1000 > budget:
-            yield f"{name} took {seconds * 1000:.0f} ms, its budget is {budget} ms"
+        name = self.tool.name
+        if self.is_over_budget(seconds):
+            yield f"{name} took {seconds * 1000:.0f} ms, its budget is {self.tool.limits.latency_budget_ms} ms"
         if self.is_inline and seconds > self.seconds:
             yield f"{name} took longer than its time limit of {self.seconds:g} s; write @tool(thread=True) to have it ended"
         elif self.is_inline and seconds > HOLDS_THE_LOOP_SECONDS:

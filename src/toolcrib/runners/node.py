@@ -12,7 +12,7 @@ from toolcrib.ground.files.regular import read_small
 from toolcrib.ground.sandbox.jobs import MEGABYTE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from toolcrib.model.tool import Script
     from toolcrib.runners.commands import Commands, Found
@@ -40,6 +40,11 @@ def options(memory_bytes: int, *, calls: bool) -> list[str]:
     """What stands between Node and the file; `calls` gives the script the means to call other tools."""
     heap = f"--max-old-space-size={max(16, int(memory_bytes * HEAP_SHARE) // MEGABYTE)}"
     return [heap, "--require", str(CALLS)] if calls else [heap]
+
+
+def has_packages(near: Iterable[Path]) -> bool:
+    """Whether packages are among what is installed near a tool."""
+    return any(place.name == "node_modules" for place in near)
 
 
 def needs_commonjs(script: Script, commands: Commands) -> bool:

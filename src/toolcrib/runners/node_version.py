@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
-    from toolcrib.model.tool import Script
+    from collections.abc import Iterable
 
 # Where its own source is found is written in every release.
 RELEASE = b"/download/release/v"
@@ -22,10 +22,10 @@ _VERSION = re.compile(re.escape(RELEASE) + rb"(\d{1,4})\.(\d{1,4})\.(\d{1,4})/")
 _LONGEST = len(RELEASE) + 16
 
 
-def refuse_without_proxy(tool_name: str, script: Script | None, program: str, *, has_packages: bool) -> None:
-    """Refuse a script that can have no network: Node would not use the proxy, and nothing of its own does."""
+def refuse_without_proxy(tool_name: str, codes: Iterable[bytes], program: str, *, has_packages: bool) -> None:
+    """Refuse code that can have no network: Node would not use the proxy, and nothing of its own does."""
     found = _without_proxy(program)
-    if not found or script is None or has_packages or b"proxy" in script.code.lower():
+    if not found or has_packages or any(b"proxy" in code.lower() for code in codes):
         return
     message = f"{tool_name} needs {NEEDED} to use the proxy, its only way to the network; {program} is {found}"
     raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)
@@ -48,15 +48,20 @@ def explain(error: ToolError, program: str) -> ToolError:
 
 def _without_proxy(program: str) -> str:
     """The version of a Node that does not use the proxy; empty for one that does, and for one that is not known."""
+    version = version_of(program)
+    if version is None or version[0] >= 24 or (version[0] == 22 and version[1] >= 21):  # noqa: PLR2004 - see NEEDED
+        return ""
+    return ".".join(map(str, version))
+
+
+def version_of(program: str) -> tuple[int, int, int] | None:
+    """The version of a Node; None if it cannot be learned."""
     try:
         path = Path(program).resolve()
         facts = path.stat()
     except (OSError, RuntimeError):
-        return ""
-    version = _version_of(path, facts.st_mtime_ns, facts.st_size)
-    if version is None or version[0] >= 24 or (version[0] == 22 and version[1] >= 21):  # noqa: PLR2004 - see NEEDED
-        return ""
-    return ".".join(map(str, version))
+        return None
+    return _version_of(path, facts.st_mtime_ns, facts.st_size)
 
 
 @lru_cache(maxsize=16)

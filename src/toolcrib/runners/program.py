@@ -116,19 +116,20 @@ class Programs:
     def _node_options(self, order: Order, found: Found) -> list[str]:
         if not node.is_node(found):
             return []
-        if has_network(order.tool.requires):
+        script = order.run.script
+        if has_network(order.tool.requires) and script is not None:
             from toolcrib.runners.node_version import refuse_without_proxy
 
-            has_packages = any(place.name == "node_modules" for place in self._commands.near(order.run.folder))
-            refuse_without_proxy(order.tool.name, order.run.script, found.argv[0], has_packages=has_packages)
+            has_packages = node.has_packages(self._commands.near(order.run.folder))
+            refuse_without_proxy(order.tool.name, (script.code,), found.argv[0], has_packages=has_packages)
         return node.options(self._premises.memory_bytes, calls=CALLS in order.tool.requires)
 
     def _program(self, order: Order, slots: Slots, argv: list[str], found: Found | None) -> Program:
-        folder, workspace = order.run.folder, self._premises.workspace
+        folder, workspace, script = order.run.folder, self._premises.workspace, order.run.script
         near = self._commands.near(folder)
         environment = {
             **basic_variables(order.tool.requires, self._premises),
-            "PATH": _search_path(argv[0], near),
+            "PATH": search_path(argv[0], near),
             **(node.ENVIRONMENT if found is not None and node.is_node(found) else {}),
             **slots.variables(),
         }
@@ -142,8 +143,7 @@ class Programs:
             environment=environment,
             walls=build_walls(order.tool.requires, self._premises, seen, observe=self._observe),
             channel=CALLS in order.tool.requires,
-            file=None if order.run.script is None else order.run.script.path.absolute(),
-            code=b"" if order.run.script is None else order.run.script.code,
+            files={} if script is None else {script.path.absolute(): script.code},
         )
 
 
@@ -203,7 +203,7 @@ def _refuse_unlisted_command(order: Order) -> None:
         raise ToolError(Kind.CAPABILITY_MISSING, message, details={"missing": [PROGRAMS]})
 
 
-def _search_path(program: str, near: tuple[Path, ...]) -> str:
+def search_path(program: str, near: tuple[Path, ...]) -> str:
     """Where what it starts is found in turn: what is installed near the tool, beside the program, then the system."""
     from pathlib import Path
 

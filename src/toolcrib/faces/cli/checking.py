@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 from toolcrib import __version__
 from toolcrib.crib import DATA_FOLDER
+from toolcrib.faces.cli.building import unbuilt_rows
 from toolcrib.faces.cli.codes import ExitCode
 from toolcrib.faces.cli.facts import place_of, shadow_of
 from toolcrib.faces.cli.listing import complain_unknown
-from toolcrib.faces.cli.printing import on_one_line, say, say_facts, say_json, say_table
+from toolcrib.faces.cli.printing import count, on_one_line, say, say_facts, say_json, say_table
 from toolcrib.ground.settings import BY_DEFAULT, FILE_NAME, CustomRule
 from toolcrib.model.errors import ToolError
 from toolcrib.pure.names import read_address
@@ -38,14 +39,16 @@ def check_tools(crib: Crib, names: Sequence[str], *, strict: bool, as_json: bool
             _say_all("problem", _problems(crib, []))
             return complain_unknown(crib, unknown[0])
         tools = [entry.tool for entry in found.values() if entry is not None]
-    problems = _problems(crib, tools)
+    folder_problems, folder_warnings = crib.check_folders()
+    problems = [*_problems(crib, tools), *folder_problems]
     warnings = [warning for tool in tools for warning in (*crib.warnings(tool), *_hidden_by(crib, tool))]
+    warnings += [warning for warning in (*folder_warnings, *_unbuilt(crib)) if warning not in warnings]
     if as_json:
         say_json({"tools": len(tools), "problems": problems, "warnings": warnings})
     else:
         _say_all("problem", problems)
         _say_all("warning", warnings)
-        say(f"{_count(len(tools), 'tool')}, {_count(len(problems), 'problem')}, {_count(len(warnings), 'warning')}")
+        say(f"{count(len(tools), 'tool')}, {count(len(problems), 'problem')}, {count(len(warnings), 'warning')}")
     return ExitCode.FAILED if problems or (strict and warnings) else ExitCode.DONE
 
 
@@ -92,15 +95,16 @@ def _problem_with(crib: Crib, tool: Tool) -> str:
     return ""
 
 
+def _unbuilt(crib: Crib) -> Iterator[str]:
+    for _, _, folder, reason in unbuilt_rows(crib):
+        yield f"{folder} is not built ({reason}); run: crib build"
+
+
 def _hidden_by(crib: Crib, tool: Tool) -> Iterator[str]:
     """A warning for each tool that the bare name does not find because it finds this one; an older version is none."""
     for address in shadow_of(crib, tool).over:
         if read_address(address).bundle != tool.bundle:
             yield f"{place_of(crib, tool) or tool.address} hides {address}; call that one by its address"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _about(crib: Crib) -> Iterator[tuple[str, str]]:

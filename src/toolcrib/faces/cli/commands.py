@@ -13,21 +13,29 @@ from toolcrib.faces.cli.calling import call_command
 from toolcrib.faces.cli.checking import check_tools, report_health
 from toolcrib.faces.cli.codes import MEANINGS, ExitCode, WrongUseError
 from toolcrib.faces.cli.explaining import explain_command
+from toolcrib.faces.cli.folder_commands import build, doc, export, latency, new, prompt, registry, test
+from toolcrib.faces.cli.group import (
+    CallCommand,
+    Commands,
+    ExplainCommand,
+    SinkCommand,
+    WordsCommand,
+    complete_tool,
+    json_option,
+    project_option,
+)
 from toolcrib.faces.cli.listing import list_tools, show_tool
 from toolcrib.faces.cli.logs import log_on_stderr
 from toolcrib.faces.cli.opening import open_crib
 from toolcrib.faces.cli.printing import complain, say, say_json, say_text
-from toolcrib.faces.cli.reading import CALL_OPTIONS, EXPLAIN_OPTIONS, PROJECT, wants_help
 from toolcrib.faces.cli.running import run_command
-from toolcrib.faces.cli.sinking import SINK_OPTIONS
+from toolcrib.faces.cli.sharing_commands import depot, publish, pull
 from toolcrib.faces.cli.starting import start_project
-from toolcrib.model.errors import ToolError
-from toolcrib.pure.names import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from toolcrib.faces.cli.reading import Option
+__all__ = ["WordsCommand", "cli", "run"]
 
 PROGRAM = "crib"
 COMPLETE_VARIABLE = "_CRIB_COMPLETE"
@@ -61,87 +69,6 @@ def run(words: Sequence[str]) -> int:
     except click.UsageError as problem:
         place = problem.ctx.command_path if problem.ctx is not None else PROGRAM
         raise WrongUseError(f"{problem.format_message()} See: {place} --help") from problem
-
-
-class Commands(click.Group):
-    """The group; a command that does not exist is met with the one that was perhaps meant."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command."""
-        if not ctx.resilient_parsing and args and args[0] not in self.commands and not args[0].startswith("-"):
-            hint = did_you_mean(args[0], self.commands) or f"commands are {', '.join(self.commands)}"
-            raise click.UsageError(f"There is no command {args[0]!r}; {hint}", ctx)
-        return super().resolve_command(ctx, args)
-
-
-class WordsCommand(click.Command):
-    """A command that reads its words itself, with the options of `reading`; Click shows its help."""
-
-    options: tuple[Option, ...] = ()
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Show help wherever it is asked for; every other word is left to the command."""
-        if wants_help(args) and not ctx.resilient_parsing:
-            say(ctx.get_help())
-            ctx.exit()
-        return super().parse_args(ctx, args)
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the options that the command reads."""
-        rows = [(_spell(option), option.help) for option in self.options]
-        with formatter.section("Options"):
-            formatter.write_dl(rows)
-
-
-class CallCommand(WordsCommand):
-    """One that makes calls."""
-
-    options = CALL_OPTIONS
-
-
-class SinkCommand(WordsCommand):
-    """One that feeds a sink."""
-
-    options = SINK_OPTIONS
-
-
-class ExplainCommand(WordsCommand):
-    """One that explains calls."""
-
-    options = EXPLAIN_OPTIONS
-
-
-def _spell(option: Option) -> str:
-    return f"{', '.join(sorted(option.spellings, key=len))} {option.value}".rstrip()
-
-
-def _remember_project(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
-    if value is not None:
-        ctx.obj = value
-
-
-def _complete_tool(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """The names of tools; only the first word of a command that reads its own words is one."""
-    if ctx.params.get("words"):
-        return []
-    try:
-        with open_crib(ctx.obj) as crib:
-            return sorted(tool.name for tool in crib.tools if tool.name.startswith(incomplete))
-    except ToolError:
-        return []
-
-
-project_option = click.option(
-    *reversed(PROJECT.spellings),
-    "project",
-    metavar=PROJECT.value,
-    help=PROJECT.help,
-    callback=_remember_project,
-    expose_value=False,
-)
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.group(cls=Commands, epilog=EXIT_CODES, no_args_is_help=True)
@@ -178,7 +105,7 @@ def list_(project: str | None, tags: tuple[str, ...], *, executors: bool, as_jso
 
 
 @cli.command("show")
-@click.argument("name", shell_complete=_complete_tool)
+@click.argument("name", shell_complete=complete_tool)
 @project_option
 @json_option
 @click.pass_obj
@@ -189,7 +116,7 @@ def show(project: str | None, name: str, *, as_json: bool) -> int:
 
 
 @cli.command("call", cls=CallCommand, help=CALL_HELP, context_settings=READS_ITS_OWN_WORDS)
-@click.argument("words", nargs=-1, metavar=CALL_WORDS, type=click.UNPROCESSED, shell_complete=_complete_tool)
+@click.argument("words", nargs=-1, metavar=CALL_WORDS, type=click.UNPROCESSED, shell_complete=complete_tool)
 @click.pass_obj
 def call(project: str | None, words: tuple[str, ...]) -> int:
     """Call a tool."""
@@ -197,7 +124,7 @@ def call(project: str | None, words: tuple[str, ...]) -> int:
 
 
 @cli.command("explain", cls=ExplainCommand, context_settings=READS_ITS_OWN_WORDS)
-@click.argument("words", nargs=-1, metavar=CALL_WORDS, type=click.UNPROCESSED, shell_complete=_complete_tool)
+@click.argument("words", nargs=-1, metavar=CALL_WORDS, type=click.UNPROCESSED, shell_complete=complete_tool)
 @click.pass_obj
 def explain(project: str | None, words: tuple[str, ...]) -> int:
     """Say why a call would run or not.
@@ -235,7 +162,7 @@ def result(project: str | None, handle: str, *, offset: int, length: int | None)
 
 
 @cli.command("check")
-@click.argument("names", nargs=-1, metavar="[NAME]... | --observe NAME [KEY=VALUE]...", shell_complete=_complete_tool)
+@click.argument("names", nargs=-1, metavar="[NAME]... | --observe NAME [KEY=VALUE]...", shell_complete=complete_tool)
 @click.option("--strict", is_flag=True, help="Warnings count as problems.")
 @click.option("--observe", is_flag=True, help="Run one tool and compare what it does with what it declares.")
 @click.option("--grant", "grants", multiple=True, metavar="CAPABILITY", help="With --observe: grant it; repeatable.")
@@ -282,7 +209,7 @@ def doctor(project: str | None, *, as_json: bool) -> int:
 
 
 @cli.command("sink", cls=SinkCommand, context_settings=READS_ITS_OWN_WORDS)
-@click.argument("words", nargs=-1, metavar=CALL_WORDS, type=click.UNPROCESSED, shell_complete=_complete_tool)
+@click.argument("words", nargs=-1, metavar=CALL_WORDS, type=click.UNPROCESSED, shell_complete=complete_tool)
 @click.pass_obj
 def sink(project: str | None, words: tuple[str, ...]) -> int:
     """Stream lines of standard input to a sink.
@@ -295,7 +222,7 @@ def sink(project: str | None, words: tuple[str, ...]) -> int:
 
 
 @cli.command("prepare")
-@click.argument("name", shell_complete=_complete_tool)
+@click.argument("name", shell_complete=complete_tool)
 @project_option
 @click.pass_obj
 def prepare(project: str | None, name: str) -> int:
@@ -324,74 +251,6 @@ def costs(project: str | None, *, as_json: bool) -> int:
         return say_costs(crib, as_json=as_json)
 
 
-@cli.command("publish")
-@click.argument("name", shell_complete=_complete_tool)
-@click.option("--to", "place", required=True, metavar="DIR", help="The folder of the depot; it is made if needed.")
-@click.option(
-    "--with", "files", multiple=True, metavar="FILE", help="A further file, from the tool's folder; repeatable."
-)
-@click.option("--sign", "key", metavar="KEYFILE", help="Sign it with this key (see: crib depot key).")
-@project_option
-@click.pass_obj
-def publish(project: str | None, name: str, place: str, files: tuple[str, ...], key: str | None) -> int:
-    """Publish a tool to a depot.
-
-    A depot is a folder; any web server that serves it makes it one that can be pulled from elsewhere.
-    """
-    from toolcrib.faces.cli.sharing import publish_tool
-
-    with open_crib(project) as crib:
-        return publish_tool(crib, name, place, files=files, key=key)
-
-
-@cli.command("pull")
-@click.argument("name", metavar="NAME[@VERSION]")
-@click.option("--from", "place", required=True, metavar="DIR|URL", help="The depot: a folder or a web address.")
-@click.option("--replace", is_flag=True, help="Put the new files where other ones are.")
-@project_option
-@click.pass_obj
-def pull(project: str | None, name: str, place: str, *, replace: bool) -> int:
-    """Pull a tool from a depot.
-
-    Without a version the one published last. All files arrive, each with the hash it was published with, or none.
-    """
-    from toolcrib.faces.cli.sharing import pull_tool
-
-    with open_crib(project) as crib:
-        return pull_tool(crib, name, place, replace=replace)
-
-
-@cli.group("depot")
-def depot() -> None:
-    """Look into a depot, and make keys to sign with."""
-
-
-@depot.command("list")
-@click.argument("place", metavar="DIR|URL")
-@project_option
-@json_option
-@click.pass_obj
-def depot_list(project: str | None, place: str, *, as_json: bool) -> int:
-    """List the tools of a depot with their versions, oldest first."""
-    from toolcrib.faces.cli.sharing import list_depot
-
-    with open_crib(project) as crib:
-        private = crib.settings.egress_private
-    return list_depot(place, as_json=as_json, private=private)
-
-
-@depot.command("key")
-@click.argument("file", metavar="FILE")
-def depot_key(file: str) -> int:
-    """Make a key to sign with, if there is none; print its public half.
-
-    The public half belongs into depot.keys of whoever should trust it.
-    """
-    from toolcrib.faces.cli.sharing import show_key
-
-    return show_key(file)
-
-
 @cli.command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> int:
@@ -417,3 +276,7 @@ def version(*, as_json: bool) -> int:
     else:
         say(__version__)
     return ExitCode.DONE
+
+
+for command in (new, build, registry, test, doc, prompt, export, latency, publish, pull, depot):
+    cli.add_command(command)

@@ -1,4 +1,4 @@
-"""`crib costs`: what the calls of a project cost."""
+"""`crib costs` and `crib latency`: what the calls of a project cost, and how long they took."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from toolcrib.faces.cli.printing import say, say_json, say_table
 
 if TYPE_CHECKING:
     from toolcrib.crib import Crib
+    from toolcrib.journal.latency import Latency
 
 
 def say_costs(crib: Crib, *, as_json: bool) -> ExitCode:
@@ -23,3 +24,22 @@ def say_costs(crib: Crib, *, as_json: bool) -> ExitCode:
     else:
         say("no call of this project had a price")
     return ExitCode.DONE
+
+
+def say_latencies(crib: Crib, *, as_json: bool) -> ExitCode:
+    """`crib latency`."""
+    found = crib.latencies()
+    if as_json:
+        say_json([asdict(latency) for latency in found])
+    elif found:
+        columns = ("tool", "calls", "failed", "p50 ms", "p95 ms", "p99 ms", "over budget")
+        say_table(columns, [_row(latency) for latency in found])
+    else:
+        say("no tool of this project was called yet")
+    return ExitCode.DONE
+
+
+def _row(latency: Latency) -> tuple[str, ...]:
+    counts = (str(latency.calls), str(latency.failed))
+    times = (f"{number:.1f}" for number in (latency.p50, latency.p95, latency.p99))
+    return (latency.tool, *counts, *times, str(latency.over_budget))

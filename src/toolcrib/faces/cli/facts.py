@@ -7,11 +7,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolcrib.crib.offering import NOT_OFFERED
 from toolcrib.faces.cli.hiding import hide_secrets
 from toolcrib.faces.cli.printing import on_one_line
 from toolcrib.faces.cli.properties import describe_type
 from toolcrib.model.session import MODES
-from toolcrib.model.tool import Chained
+from toolcrib.model.tool import Chained, Handler
 from toolcrib.pure.names import function_name
 
 if TYPE_CHECKING:
@@ -23,12 +24,6 @@ if TYPE_CHECKING:
 
 EXPERIMENTAL = "experimental"
 BROKEN_FILE = "a broken file"
-# Kinds that other tools use and nobody calls.
-NOT_OFFERED = {
-    "library": "it is a library, which other tools use",
-    "runtime": "it is a runtime, which runs other tools",
-    "sink": "it is a sink, which other tools write to",
-}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,6 +110,7 @@ def describe(crib: Crib, entry: Entry) -> Iterator[tuple[str, str]]:
     shadow = shadow_of(crib, tool)
     yield "returns", "anything" if output is None else describe_type(output, output)
     yield "requires", ", ".join(sorted(tool.requires)) or "nothing"
+    yield "behaviour", "" if tool.behaviour is None else str(tool.behaviour)
     yield "side effects", "not declared" if tool.side_effects is None else str(tool.side_effects)
     yield "asks first", "yes" if tool.requires_confirmation else "no"
     yield "limits", ", ".join(_limits(crib, tool))
@@ -126,6 +122,7 @@ def describe(crib: Crib, entry: Entry) -> Iterator[tuple[str, str]]:
     yield "category", tool.category
     yield "tags", ", ".join(tool.tags)
     yield "runs as", tool.kind
+    yield "summary", tool.summary
     yield from _describe_run(tool)
     yield "documentation", tool.documentation
     for example in tool.examples:
@@ -161,6 +158,7 @@ def facts_of(crib: Crib, entry: Entry) -> dict[str, object]:
         "parameters": tool.parameters,
         "output": tool.output_schema,
         "requires": sorted(tool.requires),
+        "behaviour": tool.behaviour,
         "sideEffects": tool.side_effects,
         "requiresConfirmation": tool.requires_confirmation,
         "limits": on_one_line(", ".join(_limits(crib, tool))),
@@ -169,6 +167,7 @@ def facts_of(crib: Crib, entry: Entry) -> dict[str, object]:
         "cost": None if tool.cost is None else {**asdict(tool.cost), "estimate": tool.cost.estimate()},
         "kind": tool.kind,
         **_facts_of_run(tool),
+        "summary": tool.summary,
         "documentation": tool.documentation,
         "examples": list(tool.examples),
         "metadata": dict(tool.metadata),
@@ -180,6 +179,10 @@ def facts_of(crib: Crib, entry: Entry) -> dict[str, object]:
 
 def _describe_run(tool: Tool) -> Iterator[tuple[str, str]]:
     run = tool.run
+    if isinstance(run, Handler):
+        yield "handler", f"{run.path} ({run.language})"
+        yield "reaches", "" if run.hosts is None else ", ".join(run.hosts) or "no host"
+        yield "registry", run.registry
     if not isinstance(run, Chained):
         return
     yield "type", run.tool_type
@@ -191,6 +194,9 @@ def _describe_run(tool: Tool) -> Iterator[tuple[str, str]]:
 
 def _facts_of_run(tool: Tool) -> Mapping[str, object]:
     run = tool.run
+    if isinstance(run, Handler):
+        hosts = None if run.hosts is None else list(run.hosts)
+        return {"handler": run.path, "language": run.language, "hosts": hosts, "registry": run.registry}
     if not isinstance(run, Chained):
         return {}
     return {

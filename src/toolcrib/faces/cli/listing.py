@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from toolcrib.faces.cli.building import unbuilt_rows
 from toolcrib.faces.cli.codes import ExitCode
 from toolcrib.faces.cli.facts import describe, facts_of, marks_of, offer_of, place_of, shadow_of
 from toolcrib.faces.cli.opening import mention_problems
 from toolcrib.faces.cli.printing import complain, say, say_facts, say_json, say_table
 from toolcrib.faces.cli.properties import describe_type, properties_of
+from toolcrib.model.tool import Handler
 from toolcrib.pure.export import to_openai
 
 if TYPE_CHECKING:
@@ -18,33 +20,37 @@ if TYPE_CHECKING:
     from toolcrib.crib import Crib
     from toolcrib.model.tool import Entry, Tool
 
+    Unbuilt = tuple[str, str, str, str]
+
 __all__ = ["complain_unknown", "list_tools", "offer_of", "place_of", "say_tools", "show_tool"]
 
 COLUMNS = ("name", "state", "bundle", "kind", "requires", "description")
 NOTHING = "-"
+NOT_BUILT = "not built"
 
 
 def list_tools(crib: Crib, *, as_json: bool, tags: Sequence[str] = (), executors: bool = False) -> ExitCode:
     """`crib list [--tag TAG…]`: all tools, or those with every one of the tags; or what executes them."""
     found = crib.executors if executors else crib.entries
     entries = [entry for entry in found if _has_tags(entry.tool, tags)]
+    unbuilt = [] if executors or tags else list(unbuilt_rows(crib))
     if as_json:
-        say_json([facts_of(crib, entry) for entry in entries])
+        say_json([*(facts_of(crib, entry) for entry in entries), *map(_unbuilt_facts, unbuilt)])
     elif tags and not entries:
         known = sorted({tag for tool in crib.tools for tag in tool.tags})
         complain(f"no tool has the tag {' and '.join(tags)}; tags are {', '.join(known) or 'not used here'}")
     else:
-        say_tools(crib, entries)
+        say_tools(crib, entries, unbuilt)
     mention_problems(crib)
     return ExitCode.DONE
 
 
-def say_tools(crib: Crib, entries: Iterable[Entry]) -> None:
-    """The table of tools."""
-    entries = list(entries)
-    if entries:
-        say_table(COLUMNS, [_row(crib, entry) for entry in entries])
-    if not entries:
+def say_tools(crib: Crib, entries: Iterable[Entry], unbuilt: Iterable[Unbuilt] = ()) -> None:
+    """The table of tools, those that are not built behind the others."""
+    rows = [*(_row(crib, entry) for entry in entries), *map(_unbuilt_row, unbuilt)]
+    if rows:
+        say_table(COLUMNS, rows)
+    else:
         complain("there are no tools here; make the first one with: crib init")
 
 
@@ -94,6 +100,16 @@ def _row(crib: Crib, entry: Entry) -> tuple[str, ...]:
         ", ".join(sorted(tool.requires)) or NOTHING,
         (tool.description.splitlines() or [""])[0],
     )
+
+
+def _unbuilt_row(unbuilt: Unbuilt) -> tuple[str, ...]:
+    name, bundle, folder, reason = unbuilt
+    return (name, NOT_BUILT, bundle, Handler.kind, NOTHING, f"{folder}: {reason}; run: crib build")
+
+
+def _unbuilt_facts(unbuilt: Unbuilt) -> dict[str, object]:
+    name, bundle, folder, reason = unbuilt
+    return {"name": name, "bundle": bundle, "enabled": False, "reason": f"{NOT_BUILT}: {reason}", "origin": folder}
 
 
 def _state(entry: Entry) -> str:

@@ -66,6 +66,11 @@ def say_facts(facts: Iterable[tuple[str, str]]) -> None:
     say(_align([[f"{name}:", on_one_line(text)] for name, text in facts if text]))
 
 
+def count(number: int, noun: str) -> str:
+    """A number of things in words."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def is_terminal(stream: TextIO | None) -> bool:
     """Whether a person may be looking."""
     return stream is not None and stream.isatty()

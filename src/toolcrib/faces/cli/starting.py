@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from toolcrib.crib import DATA_FOLDER
 from toolcrib.faces.cli.codes import ExitCode, WrongUseError
 from toolcrib.faces.cli.printing import on_one_line, say
 from toolcrib.ground.settings import FILE_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 SETTINGS = """\
 # Settings of this project. `crib doctor` shows those in force and where each one is set.
@@ -71,14 +76,9 @@ IGNORED = f"{DATA_FOLDER}/"
 def start_project(folder: str) -> ExitCode:
     """`crib init [DIR]`: write what is not there yet, and say what to do next."""
     root = Path(folder)
-    try:
-        for name, text in FILES.items():
-            _report(name, written=_write_new(root / name, text))
+    write_files(root, FILES)
+    with _explained():
         _report(".gitignore", written=_ignore(root / ".gitignore"))
-    except OSError as problem:
-        raise WrongUseError(
-            f"{problem.filename}: {problem.strerror}; name a folder that can be written to"
-        ) from problem
     say("")
     say("Next:")
     if root.resolve() != Path.cwd():
@@ -87,6 +87,23 @@ def start_project(folder: str) -> ExitCode:
     say("  crib list")
     say("  pytest    (pip install pytest)")
     return ExitCode.DONE
+
+
+def write_files(root: Path, files: Mapping[str, str]) -> None:
+    """Write what is not there yet, and say which."""
+    with _explained():
+        for name, text in files.items():
+            _report(name, written=_write_new(root / name, text))
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        raise WrongUseError(
+            f"{problem.filename}: {problem.strerror}; name a folder that can be written to"
+        ) from problem
 
 
 def _write_new(path: Path, text: str) -> bool:

@@ -102,7 +102,7 @@ class Ahead:
         with self._ours as line:
             try:
                 socket.send_fds(line, [b"."], task.descriptors.all())
-                line.sendall(frame(json.dumps(message).encode()) + frame(task.code))
+                line.sendall(frame(json.dumps(message).encode()) + frame(task.content))
             except OSError:
                 self.end()
                 return False
@@ -120,8 +120,8 @@ class Ahead:
             _, descriptors = receive(line, 1)
             if descriptors is None:
                 os._exit(0)
-            job, code = read_job(line.fileno())
-        return Task(job, code, descriptors, folder=job["folder"], room=room)
+            job, content = read_job(line.fileno())
+        return Task(job, content, descriptors, folder=job["folder"], room=room)
 
     def end(self) -> None:
         """Let it go, and see it gone."""

@@ -159,7 +159,7 @@ class Attempt:
         if not self._supervised.started:
             return
         try:
-            await talk(_converse(self._channel))
+            await talk(_converse(self._channel, self._supervised.end))
         finally:
             self._channel.close()
 
@@ -172,10 +172,10 @@ class Attempt:
             await asyncio.wait((self._supervised.ended,))
 
 
-def _converse(channel: socket.socket) -> Lines:
+def _converse(channel: socket.socket, end_job: Callable[[], None]) -> Lines:
     from toolcrib.ground.sandbox.conversation import Lines
 
-    return Lines(channel)
+    return Lines(channel, end_job=end_job)
 
 
 async def _wait(futures: Iterable[asyncio.Future[None]], seconds: float) -> bool:

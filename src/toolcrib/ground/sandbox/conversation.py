@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import select
+import socket
 from typing import TYPE_CHECKING
 
 from toolcrib.ground.channel import MAX_LINE_BYTES, LineCutter, to_line
@@ -10,21 +12,54 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.pure.documents import read_json
 
 if TYPE_CHECKING:
-    import socket
+    from collections.abc import Callable
 
 _READ_BYTES = 65536
+_CUT = select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
 class Lines:
-    """A conversation with a job. What comes from there may be anything: garbage ends the conversation and nothing else."""
+    """A conversation with a job. What comes from there may be anything: garbage ends the conversation and nothing else.
 
-    def __init__(self, connection: socket.socket, max_bytes: int = MAX_LINE_BYTES) -> None:
+    `problem` says what was wrong with it. `end_job` ends the job, from any thread.
+    """
+
+    def __init__(
+        self,
+        connection: socket.socket,
+        max_bytes: int = MAX_LINE_BYTES,
+        end_job: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.problem = ""
+        self.end_job = end_job
         connection.settimeout(0)
         self._connection = connection
         self._max_bytes = max_bytes
         self._cutter = LineCutter(max_bytes)
         self._writing = asyncio.Lock()
         self._over = False
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the job is there and has said nothing that was not read yet."""
+        if self._over or not self._cutter.is_empty:
+            return False
+        try:
+            self._connection.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether nobody holds the other end any more."""
+        if self._connection.fileno() < 0:
+            return True
+        poll = select.poll()
+        poll.register(self._connection, 0)
+        return any(events & _CUT for _, events in poll.poll(0))
 
     async def read(self) -> dict[str, object] | None:
         """The next message, None when there will be no other."""
@@ -68,5 +103,6 @@ class Lines:
         return message
 
     async def _refuse(self, reason: str) -> None:
+        self.problem = reason
         error = {"type": str(Kind.VALIDATION), "message": f"{reason}; nothing more is read here", "retryable": False}
         await self.write({"id": None, "ok": False, "error": error})

@@ -66,12 +66,13 @@ def _users() -> int:
 class Enclosure:
     """The walls of one job. `furnish` makes the room, `shut` closes it; in between is the last look at the outside."""
 
-    def __init__(self, job: dict[str, Any], code: bytes, *, folder: str, room: Room | None = None) -> None:
+    def __init__(
+        self, job: dict[str, Any], contents: list[tuple[str, bytes]], *, folder: str, room: Room | None = None
+    ) -> None:
         self._walls: dict[str, Any] = job["walls"]
         self._required: list[str] = job.get("layers", [])
         self._is_program = "argv" in job
-        self._file: str = job.get("file", "")
-        self._code = code
+        self._contents = contents
         self._folder = folder
         self._room = room
         self._has_mounts = False
@@ -91,8 +92,7 @@ class Enclosure:
         if self._has_mounts:
             self.layers.append("mounts")
             _arrange(walls, self._files)
-            if os.path.exists(self._file):
-                namespaces.put_over(self._file, self._code)
+            namespaces.put_over([(path, content) for path, content in self._contents if os.path.exists(path)])
             namespaces.make_scratch(walls["disk_bytes"])
         else:
             _refuse_exceptions(walls)

@@ -74,8 +74,8 @@ class Walls:
 class Program:
     """Run a program with these arguments; the first is its path. `channel` gives it a line to the host.
 
-    `file` is one that it reads, and `code` what stood there when it was checked. A job with mounts of its own finds that
-    there, whatever becomes of the file meanwhile.
+    `files` are some that it reads, with what stood in them when they were checked. A job with mounts of its own finds that
+    there, whatever becomes of the files meanwhile; one that has gone is not made again.
     """
 
     argv: tuple[str, ...]
@@ -83,8 +83,7 @@ class Program:
     walls: Walls
     environment: Mapping[str, str] = field(default_factory=lambda: dict(CLEAN_ENVIRONMENT))
     channel: bool = False
-    file: Path | None = None
-    code: bytes = b""
+    files: Mapping[Path, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,6 +93,7 @@ class PythonFile:
     `argv` are the words behind the file's name, for a file that reads its own. `imports` are modules to have ready.
     `interpreter` is the one of an environment that the file has to itself; None means the one that runs Toolcrib.
     `project` is what an entry of the convention `params` gets as its second argument; None means the file's own folder.
+    `files` are some that it reads besides, as for a Program.
     """
 
     path: Path
@@ -108,6 +108,7 @@ class PythonFile:
     project: Path | None = None
     environment: Mapping[str, str] = field(default_factory=lambda: dict(CLEAN_ENVIRONMENT))
     channel: bool = False
+    files: Mapping[Path, bytes] = field(default_factory=dict)
 
 
 Job = Program | PythonFile
@@ -149,7 +150,7 @@ class Ended:
 
 
 def encode(job: Job, deadline: float, layers: Iterable[str] = ()) -> bytes:
-    """The job as the supervisor reads it: a description in JSON, and the code beside it.
+    """The job as the supervisor reads it: a description in JSON, and beside it the code with the files behind it.
 
     A Python file sees the interpreter that runs it. `layers` are the walls without which it is not started.
     """
@@ -159,13 +160,16 @@ def encode(job: Job, deadline: float, layers: Iterable[str] = ()) -> bytes:
         "walls": _describe(job.walls),
         "channel": job.channel,
         "layers": list(layers),
+        "files": [[str(path), len(content)] for path, content in job.files.items()],
     }
+    code = b""
     if isinstance(job, Program):
-        description |= {"argv": list(job.argv), "cwd": str(job.cwd), "file": str(job.file or "")}
+        description |= {"argv": list(job.argv), "cwd": str(job.cwd)}
     else:
+        code = job.code
         description |= _describe_file(job) | _describe_python(job.walls, job.interpreter)
     try:
-        return frame(json.dumps(description, allow_nan=False).encode()) + frame(job.code)
+        return frame(json.dumps(description, allow_nan=False).encode()) + frame(b"".join((code, *job.files.values())))
     except (TypeError, ValueError, RecursionError) as problem:
         raise ToolError(Kind.VALIDATION, f"the arguments cannot be handed to another process: {problem}") from problem
 

@@ -132,15 +132,20 @@ def _show(trees: list[tuple[str, int]]) -> None:
         _move(tree, path)
 
 
-def put_over(path: str, content: bytes) -> None:
-    """Let a file hold this and nothing else, whatever is written to it outside; its mode stays."""
-    _mount_memory(SHARED_MEMORY, f"size={len(content) + _BYTES_PER_FILE},nr_inodes=4,mode=700")
-    copy = f"{SHARED_MEMORY}/copy"
-    with open(copy, "wb") as file:
-        file.write(content)
-        os.fchmod(file.fileno(), os.stat(path).st_mode & 0o777)
-    _mount(copy, path, None, _BIND)
-    _set_read_only(path)
+def put_over(contents: list[tuple[str, bytes]]) -> None:
+    """Let each of these files hold this and nothing else, whatever is written to it outside; its mode stays."""
+    if not contents:
+        return
+    # A file takes whole pages, and its node in memory takes some of another.
+    size = sum(len(content) + 2 * _BYTES_PER_FILE for _, content in contents)
+    _mount_memory(SHARED_MEMORY, f"size={size},nr_inodes={len(contents) + 4},mode=700")
+    for number, (path, content) in enumerate(contents):
+        copy = f"{SHARED_MEMORY}/{number}"
+        with open(copy, "wb") as file:
+            file.write(content)
+            os.fchmod(file.fileno(), os.stat(path).st_mode & 0o777)
+        _mount(copy, path, None, _BIND)
+        _set_read_only(path)
 
 
 def make_scratch(size: int) -> None:

@@ -4,6 +4,7 @@ keywords    entry(**arguments), and its value is the answer
 params      entry(arguments), or entry(arguments, project) if it takes two, and its value is the answer
 argv        the file itself as __main__ behind its words; what it prints and its exit code are all there is
 sink        the class `entry`, made from the arguments; it is written to over the channel
+handler     entry(args, context), which talks over the channel while it runs, and its value is the answer
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ import site
 import sys
 import threading
 import time
+from types import MappingProxyType
 
-from toolcrib.ground.sandbox import preload, rye, sink
+from toolcrib.ground.sandbox import handler, preload, rye, sink
 
 TYPE_CHECKING = False  # see system
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ MAX_TRACEBACK_CHARACTERS = 20_000
 
 _FAILED = 1
 _MAX_CHAIN = 20
+# Those whose channel is for something else than calls.
+_TALKERS = ("sink", "handler")
 _FACTS = ("kind", "retryable", "partial_side_effects", "details", "value")
 
 
@@ -94,7 +98,9 @@ def _prepare(job: dict[str, Any]) -> None:
     os.environ.update(job["environment"])
     if "TZ" in os.environ:
         time.tzset()
-    sys.modules["rye"] = rye.make_module(_channel(job) if job["convention"] != "sink" else None)
+    sys.modules["rye"] = rye.make_module(_channel(job) if job["convention"] not in _TALKERS else None)
+    if job["convention"] == "handler":
+        handler.offer_imports(job["cwd"])
     sys.path[:] = [job["cwd"], *sys.path, *job["python_path"]]
     sys.argv[:] = [job["path"], *job["argv_words"]]
     if "python" in job:
@@ -128,11 +134,21 @@ def _call(job: dict[str, Any], code: bytes) -> object:
         return None
     if not callable(function):
         raise LookupError(f"there is no function named {entry}; write def {entry}(...)")
+    if job["convention"] == "handler":
+        return _converse(function, job)
     if job["convention"] == "params":
         value = function(arguments, job["project"]) if _takes_two(function) else function(arguments)
     else:
         value = function(**arguments)
-    return _await(value) if hasattr(value, "__await__") else value
+    return _settle(value)
+
+
+def _converse(function: Callable[..., object], job: dict[str, Any]) -> object:
+    channel = _channel(job)
+    if channel is None:
+        raise LookupError(f"{job['entry']} talks over a channel, and this call has none")
+    with handler.Conversation(job["arguments"]["context"], channel) as context:
+        return _settle(function(job["arguments"]["args"], context))
 
 
 def _takes_two(function: Any) -> bool:
@@ -181,11 +197,14 @@ def _show(problem: BaseException, path: str, code: bytes) -> None:
     sys.excepthook(type(problem), problem.with_traceback(own), own)
 
 
-def _await(awaitable: Any) -> object:
+def _settle(value: Any) -> object:
+    """The value, or what comes of awaiting it."""
+    if not hasattr(value, "__await__"):
+        return value
     import asyncio
 
     async def wait() -> object:
-        return await awaitable
+        return await value
 
     return asyncio.run(wait())
 
@@ -205,6 +224,8 @@ def _plain(value: object) -> object:
         return _in_order(value)
     if isinstance(value, os.PathLike):
         return os.fspath(value)
+    if isinstance(value, MappingProxyType):
+        return dict(value)
     fields = getattr(type(value), "__dataclass_fields__", None)
     if fields is not None:
         return {name: getattr(value, name) for name in fields}

@@ -50,23 +50,35 @@ class Descriptors:
 
 
 class Task:
-    """What the worker has to do; `job` is described in `jobs`.
+    """What the worker has to do; `job` is described in `jobs`, `content` is the code with the files behind it.
 
     `folder` is where it has to make a scratch folder on disk if it cannot have one in memory, `room` the namespaces that it
     is in already, `observer` whoever takes note of what it does.
     """
 
-    __slots__ = ("code", "descriptors", "folder", "job", "observer", "room")
+    __slots__ = ("content", "descriptors", "folder", "job", "observer", "room")
 
     def __init__(
-        self, job: dict[str, Any], code: bytes, descriptors: Descriptors, *, folder: str, room: Room | None = None
+        self, job: dict[str, Any], content: bytes, descriptors: Descriptors, *, folder: str, room: Room | None = None
     ) -> None:
         self.job = job
-        self.code = code
+        self.content = content
         self.descriptors = descriptors
         self.folder = folder
         self.room = room
         self.observer = _observer(job) if job["walls"]["observe"] else None
+
+    def code(self) -> bytes:
+        """The code of a Python file."""
+        return self.content[: len(self.content) - sum(size for _, size in self.job["files"])]
+
+    def files(self) -> list[tuple[str, bytes]]:
+        """What the job finds in some files, by their paths."""
+        found, place = [], len(self.code())
+        for path, size in self.job["files"]:
+            found.append((path, self.content[place : place + size]))
+            place += size
+        return found
 
 
 def _observer(job: dict[str, Any]) -> Observer:
@@ -107,9 +119,9 @@ def _start(descriptors: Descriptors, launcher: int, host: int | None, ahead: Ahe
     events = Events()
     if os.getppid() != launcher:  # it went before its end could have been signalled to us
         os._exit(1)
-    job, code = read_job(descriptors.socket)
+    job, content = read_job(descriptors.socket)
     placeholders = Placeholders(job["walls"])
-    task = Task(job, code, descriptors, folder=scratch.name())
+    task = Task(job, content, descriptors, folder=scratch.name())
     tell(descriptors.socket, {"started": os.getpid()})
     worker = ahead.process if ahead is not None and ahead.give(task) else system.fork()
     if worker != 0:
@@ -126,7 +138,7 @@ def read_job(socket: int) -> tuple[dict[str, Any], bytes]:
     """The two frames that describe the job; a sender that went away before it had sent them ends the process."""
     frames = Frames()
     parts: list[bytes] = []
-    while len(parts) < 2:  # noqa: PLR2004 - the job and the code
+    while len(parts) < 2:  # noqa: PLR2004 - the job and what stands beside it
         data = os.read(socket, 1 << 20)
         if not data:
             os._exit(0)

@@ -44,7 +44,7 @@ def work(task: Task) -> NoReturn:
         os._exit(_CANNOT_START)
     if start is not None:
         _become(start, descriptors.result)
-    python.run(job, task.code, lambda answer: write_all(descriptors.result, answer))
+    python.run(job, task.code(), lambda answer: write_all(descriptors.result, answer))
 
 
 def write_all(descriptor: int, data: bytes) -> None:
@@ -85,7 +85,7 @@ def _raise_walls(task: Task, way_out: int | None) -> Start | None:
     if job["walls"]["open"]:
         return _start_openly(job, descriptors)
     programs: bool = job["walls"]["programs"]
-    enclosure = Enclosure(job, task.code, folder=task.folder, room=task.room)
+    enclosure = Enclosure(job, task.files(), folder=task.folder, room=task.room)
     listener = enclosure.furnish()
     if listener is not None:
         _hand_over(listener, descriptors.socket)

@@ -115,22 +115,29 @@ class _Explainer:
         self, place: Place, schema: Mapping[str, object], value: dict[str, object], path: str
     ) -> Iterator[str]:
         properties = _mapping(schema.get("properties"))
-        for name in _texts(schema.get("required")):
-            if name not in value:
-                yield _missing(name, properties, path, closed=schema.get("additionalProperties") is False)
+        yield from self._required_problems(schema, value, path)
         for name in properties:
             if name in value:
                 yield from self._unless_it_fits((*place, "properties", name), value[name], _inside(path, name))
         if "additionalProperties" not in schema:
             return
-        patterns = _mapping(schema.get("patternProperties"))
         for name, inner in value.items():
-            if name in properties or (patterns and self._is_named_by(patterns, name)):
+            if self._is_defined(schema, name):
                 continue
-            if schema["additionalProperties"] is False:
-                yield _unknown(name, properties, value, path)
-            else:
+            if schema["additionalProperties"] is not False:
                 yield from self._unless_it_fits((*place, "additionalProperties"), inner, _inside(path, name))
+            elif name not in _texts(schema.get("required")):
+                yield _unknown(name, properties, value, path)
+
+    def _required_problems(self, schema: Mapping[str, object], value: Mapping[str, object], path: str) -> Iterator[str]:
+        properties = _mapping(schema.get("properties"))
+        is_closed = schema.get("additionalProperties") is False
+        for name in _texts(schema.get("required")):
+            # Given or not: what a closed schema requires and does not define is refused either way.
+            if is_closed and not self._is_defined(schema, name):
+                yield f"{_inside(path, name)} is required but not defined: the schema cannot be satisfied"
+            elif name not in value:
+                yield f"{_inside(path, name)} is missing ({_kind(properties.get(name))})"
 
     def _list_problems(
         self, place: Place, schema: Mapping[str, object], value: list[object], path: str
@@ -186,19 +193,15 @@ class _Explainer:
         part = self._parts.get(write_pointer(place))
         return part is None or part.is_valid(value)
 
-    def _is_named_by(self, patterns: Mapping[str, object], name: str) -> bool:
+    def _is_defined(self, schema: Mapping[str, object], name: str) -> bool:
+        """Whether the schema names the property, or one of its patterns does."""
+        patterns = _mapping(schema.get("patternProperties"))
         lone = {"patternProperties": dict.fromkeys(patterns, True), "additionalProperties": False}
-        return self._accepts(lone, {name: None})
+        return name in _mapping(schema.get("properties")) or (bool(patterns) and self._accepts(lone, {name: None}))
 
     def _accepts(self, rules: Mapping[str, object], value: object) -> bool:
         draft = _mapping(self.root).get("$schema")
         return compile_schema(rules if draft is None else {"$schema": draft, **rules}).is_valid(value)
-
-
-def _missing(name: str, properties: Mapping[str, object], path: str, *, closed: bool) -> str:
-    if closed and name not in properties:
-        return f"{_inside(path, name)} is required but not defined: the schema cannot be satisfied"
-    return f"{_inside(path, name)} is missing ({_kind(properties.get(name))})"
 
 
 def _unknown(name: str, properties: Mapping[str, object], value: Mapping[str, object], path: str) -> str:

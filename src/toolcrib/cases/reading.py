@@ -1,0 +1,195 @@
+"""Files of cases, in JSON or YAML: read strictly, because a word that means nothing here may have been meant to test something."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from toolcrib.cases.context import SENDING, FakeContext
+from toolcrib.cases.nouns import Case
+from toolcrib.ground.files.regular import read_small
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.session import MODES
+from toolcrib.pure.documents import MAX_DEFINITION_BYTES, check_plain, decode, read_json
+from toolcrib.pure.names import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping
+
+    Steps = tuple[str | int, ...]
+
+T = TypeVar("T")
+
+JSON_ENDING = ".json"
+NAMES = {dict: "an object", list: "a list", str: "text", bool: "true or false"}
+
+CASE = ("name", "arguments", "context", "expect")
+CONTEXT = ("clientId", "mode", "session", "send", "confirm")
+SESSION = ("isActive", "state")
+EXPECT: dict[str, type] = {
+    "ok": bool,
+    "value": object,
+    "contains": object,
+    "error": dict,
+    "intents": list,
+    "sent": list,
+    "audit": list,
+}
+ERROR: dict[str, type] = {"type": str, "message_contains": str, "retryable": bool, "partialSideEffects": bool}
+AUDIT: dict[str, type] = {"event": str, "data": dict}
+
+
+def load_cases(path: str | Path) -> list[Case]:
+    """The cases of a file; raises ToolError with place and cure."""
+    document = read_small(Path(path), MAX_DEFINITION_BYTES)
+    if document is None:
+        problem = "there is no such file" if not os.path.lexists(path) else "is no file that can be read"
+        cure = f"write cases into a file of at most {MAX_DEFINITION_BYTES} bytes"
+        raise ToolError(Kind.VALIDATION, f"{path}: {problem}; {cure}")
+    return read_cases(document, str(path))
+
+
+def read_cases(document: bytes, place: str) -> list[Case]:
+    """The cases of a document; a place that ends in .json holds JSON, any other YAML."""
+    value, line_of = _read(document, place)
+    page = _Page(place, line_of)
+    found: dict[str, Case] = {}
+    for number, item in enumerate(page.items(value, ())):
+        case = _case(page, item, (number,))
+        if case.name in found:
+            raise page.refusal((number, "name"), f"the name {case.name[:80]!r} stands twice; rename one of the cases")
+        found[case.name] = case
+    return list(found.values())
+
+
+def _read(document: bytes, place: str) -> tuple[object, Callable[[Steps], int]]:
+    """What a document says, and where each part of it stands."""
+    if not place.endswith(JSON_ENDING):
+        from toolcrib.pure.yaml import read_yaml
+
+        written = read_yaml(document, place)
+        return written.value, written.line
+    text = decode(document, place)
+    value = read_json(text, place=place)
+    check_plain(value, place=place)
+
+    def line_of(at: Steps) -> int:
+        # Looked up only when something is to be said about it.
+        from toolcrib.dialects.script.documents import json_lines
+
+        lines: dict[Steps, int] = {(): 1, **json_lines(text)}
+        while at not in lines:
+            at = at[:-1]
+        return lines[at]
+
+    return value, line_of
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """A document under the eyes of a strict reader."""
+
+    place: str
+    line_of: Callable[[Steps], int]
+
+    def refusal(self, at: Steps, message: str) -> ToolError:
+        """What is wrong there."""
+        line = self.line_of(at)
+        return ToolError(Kind.VALIDATION, f"{self.place}:{line}: {message}", details={"line": line})
+
+    def fields(self, value: object, at: Steps, known: Collection[str]) -> dict[str, object]:
+        """An object that holds nothing but known keys."""
+        found: dict[str, object] = self.typed(value, at, dict)
+        for key in found:
+            if key not in known:
+                hint = did_you_mean(key, known) or f"known are {', '.join(known)}"
+                raise self.refusal((*at, key), f"unknown key {key[:80]!r}; {hint}")
+        return found
+
+    def items(self, value: object, at: Steps) -> Iterator[object]:
+        """The items of a list."""
+        if not isinstance(value, list):
+            raise self.refusal(at, 'a file of cases is a list; write [{"name": …, "arguments": …, "expect": …}, …]')
+        return iter(value)
+
+    def typed(self, value: object, at: Steps, kind: type[T]) -> T:
+        """The value, if it is of the kind that belongs there."""
+        if not isinstance(value, kind):
+            raise self.refusal(at, f"{at[-1]} is {NAMES[kind]}, not {_kind_of(value)}; correct it")
+        return value
+
+    def word(self, value: object, at: Steps, known: Collection[str]) -> str:
+        """One of the words that are known there."""
+        if not isinstance(value, str) or value not in known:
+            hint = did_you_mean(str(value)[:80], known) or f"write one of {', '.join(sorted(known))}"
+            raise self.refusal(at, f"{at[-1]} is {str(value)[:80]!r}; {hint}")
+        return value
+
+
+def _case(page: _Page, value: object, at: Steps) -> Case:
+    if not isinstance(value, dict):
+        raise page.refusal(at, 'a case is an object; write {"name": …, "arguments": …, "expect": …}')
+    fields = page.fields(value, at, CASE)
+    name = fields.get("name")
+    if not isinstance(name, str) or not name.strip():
+        raise page.refusal((*at, "name"), 'a case has a name that says what it shows; write "name": "…"')
+    if not fields.get("expect"):
+        raise page.refusal((*at, "expect"), f'{name[:80]!r} expects nothing; write "expect": {{"ok": true}} or more')
+    expect = page.fields(fields["expect"], (*at, "expect"), EXPECT)
+    _check_expectation(page, expect, (*at, "expect"))
+    return Case(
+        name=name,
+        arguments=page.typed(fields.get("arguments", {}), (*at, "arguments"), dict),
+        context=_context(page, fields.get("context", {}), (*at, "context")),
+        expect=expect,
+        place=f"{page.place}:{page.line_of(at)}",
+    )
+
+
+def _context(page: _Page, value: object, at: Steps) -> FakeContext:
+    fields = page.fields(value, at, CONTEXT)
+    session = page.fields(fields.get("session", {}), (*at, "session"), SESSION)
+    given: dict[str, object] = {}
+    if "mode" in fields:
+        given["mode"] = page.word(fields["mode"], (*at, "mode"), MODES)
+    if "send" in fields:
+        given["send"] = page.word(fields["send"], (*at, "send"), SENDING)
+    if "clientId" in fields:
+        given["client_id"] = page.typed(fields["clientId"], (*at, "clientId"), str)
+    if "confirm" in fields:
+        given["confirm"] = page.typed(fields["confirm"], (*at, "confirm"), bool)
+    if "isActive" in session:
+        given["is_active"] = page.typed(session["isActive"], (*at, "session", "isActive"), bool)
+    if "state" in session:
+        given["state"] = page.typed(session["state"], (*at, "session", "state"), dict)
+    return FakeContext(**given)  # type: ignore[arg-type]  # each value was checked above
+
+
+def _check_expectation(page: _Page, expect: Mapping[str, object], at: Steps) -> None:
+    for key, value in expect.items():
+        page.typed(value, (*at, key), EXPECT[key])
+    if "error" in expect:
+        if expect.get("ok") is True:
+            raise page.refusal((*at, "ok"), "a call that is ok has no error; remove one of the two")
+        _check_fields(page, expect["error"], (*at, "error"), ERROR)
+    for number, line in enumerate(_list(expect.get("audit"))):
+        _check_fields(page, line, (*at, "audit", number), AUDIT)
+
+
+def _check_fields(page: _Page, value: object, at: Steps, known: Mapping[str, type]) -> None:
+    for key, field in page.fields(value, at, known).items():
+        page.typed(field, (*at, key), known[key])
+        if key == "type":
+            page.word(field, (*at, key), tuple(map(str, Kind)))
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _kind_of(value: object) -> str:
+    if value is None:
+        return "null"
+    return NAMES.get(type(value), "a number")

@@ -1,0 +1,153 @@
+"""Trying cases: each on a session of its own, with what the tool sent and wanted on record beside the result."""
+
+from __future__ import annotations
+
+import time
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from toolcrib.cases.comparing import compare, differences
+from toolcrib.cases.nouns import CaseResult
+from toolcrib.model.call import Call
+from toolcrib.model.errors import Kind
+from toolcrib.model.tool import Behaviour, SideEffects
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from toolcrib.cases.bench import Bench
+    from toolcrib.cases.context import FakeContext
+    from toolcrib.cases.nouns import Case
+    from toolcrib.model.result import Result
+    from toolcrib.model.tool import Tool
+    from toolcrib.model.verdict import Verdict
+
+CALL = "call"  # the pipeline's own line in the journal
+MOST_REASONS = 100
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Performance:
+    """One call: its result, what its client saw, and how long it took."""
+
+    result: Result
+    context: FakeContext
+    seconds: float
+
+
+async def run_cases(
+    bench: Bench,
+    tool: Tool,
+    cases: Iterable[Case],
+    *,
+    mode: str | None = None,
+    heard: Callable[[CaseResult], None] | None = None,
+) -> list[CaseResult]:
+    """Try the cases one after the other, in this mode where a case names none; `heard` is told of each as it ends."""
+    results = []
+    for case in cases:
+        results.append(await _try(bench, tool, case, mode))
+        if heard is not None:
+            heard(results[-1])
+    return results
+
+
+async def perform(bench: Bench, call: Call, context: FakeContext, tool: Tool | None) -> Performance:
+    """Make a call as this client, confirmed if it confirms; `context` takes down what the tool sends."""
+    call = _as_client(bench, call, context, tool)
+    if context.confirm and _is_kind(bench.refusal(call), Kind.CONFIRMATION_REQUIRED):
+        asked = await bench.call(call)
+        token = None if asked.error is None else asked.error.details.get("confirmation")
+        call = replace(call, confirmation=token if isinstance(token, str) else None)
+    started = time.monotonic()
+    result = await bench.call(call)
+    return Performance(result=result, context=context, seconds=time.monotonic() - started)
+
+
+def take_down_audit(bench: Bench, performance: Performance) -> None:
+    """Let the client know what the tool wanted on record; whoever does not ask does not wait for the journal to be read."""
+    call_id = performance.result.meta.get("callId")
+    for line in bench.journal():
+        if line.get("id") == call_id and line.get("event") != CALL:
+            performance.context.audited.append({"event": line.get("event"), "data": line.get("data", {})})
+
+
+async def _try(bench: Bench, tool: Tool, case: Case, mode: str | None) -> CaseResult:
+    if case.problem:
+        return CaseResult(name=case.name, place=case.place, passed=False, reasons=(case.problem,))
+    call = Call(name=tool.name, bundle=tool.bundle, version=tool.version, arguments=dict(case.arguments))
+    context = case.context.afresh(mode)
+    if skipped := _why_skipped(bench.refusal(_as_client(bench, call, context, tool)), case):
+        return CaseResult(name=case.name, place=case.place, passed=False, skipped=skipped)
+    first = await perform(bench, call, context, tool)
+    if "audit" in case.expect:
+        take_down_audit(bench, first)
+    again = await perform(bench, call, context.afresh(), tool) if _is_repeated(tool, first) else first
+    reasons = _bounded(compare(case, first.result, first.context))
+    return CaseResult(
+        name=case.name,
+        place=case.place,
+        passed=not reasons,
+        reasons=reasons,
+        warnings=tuple(_warnings(tool, first, again)),
+        seconds=first.seconds,
+        result=first.result,
+    )
+
+
+def _as_client(bench: Bench, call: Call, context: FakeContext, tool: Tool | None) -> Call:
+    """The call on a session of its own, with arguments of its own: a function of the host may change them."""
+    session = bench.session(
+        mode=context.mode_for(tool), state=context.state, send=None if context.is_cut_off else context.deliver
+    )
+    if not context.is_active:
+        session.close()
+    return replace(call, caller=context.client_id, session=session, arguments=deepcopy(call.arguments))
+
+
+def _why_skipped(verdict: Verdict | None, case: Case) -> str:
+    """Why a case cannot be tried here, where that is no fault of the tool; a case may also be about the refusal."""
+    if verdict is None or verdict.kind == case.expected_kind:
+        return ""
+    if verdict.kind is Kind.CAPABILITY_MISSING:
+        missing = verdict.details.get("missing")
+        return f"needs {', '.join(missing) if isinstance(missing, list) else 'a capability'}; {verdict.cure}"
+    if verdict.kind is Kind.DISABLED or (verdict.kind is Kind.MODE_RESTRICTED and case.context.mode is None):
+        return verdict.reason
+    return ""
+
+
+def _is_kind(verdict: Verdict | None, kind: Kind) -> bool:
+    return verdict is not None and verdict.kind is kind
+
+
+def _is_repeated(tool: Tool, first: Performance) -> bool:
+    """Whether a second call shows more: that a utility keeps to its answer, or that only the start took long.
+
+    What writes is not called twice, as nobody asked for that.
+    """
+    if not first.result.ok or tool.side_effects is SideEffects.WRITES:
+        return False
+    return tool.behaviour is Behaviour.UTILITY or (tool.idempotent and _over_budget(tool, first.seconds))
+
+
+def _over_budget(tool: Tool, seconds: float) -> bool:
+    budget = tool.limits.latency_budget_ms
+    return budget is not None and seconds * 1000 > budget
+
+
+def _warnings(tool: Tool, first: Performance, again: Performance) -> Iterator[str]:
+    found = differences(first.result.value, again.result.value, "value", exact=True)
+    if tool.behaviour is Behaviour.UTILITY and (difference := next(found, "")):
+        yield f"not deterministic: the same arguments gave something else the second time: {difference}"
+    seconds = min(first.seconds, again.seconds)
+    if _over_budget(tool, seconds):
+        yield f"took {seconds * 1000:.0f} ms, its latency budget is {tool.limits.latency_budget_ms} ms"
+
+
+def _bounded(reasons: Iterator[str]) -> tuple[str, ...]:
+    """As many differences as anybody reads."""
+    found = tuple(islice(reasons, MOST_REASONS))
+    return (*found, "… and more") if next(reasons, None) is not None else found

@@ -1,0 +1,174 @@
+"""The four files of a folder, each read and checked, and the tool that they make."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib.dialects.folder.advice import warn_of_practices
+from toolcrib.dialects.folder.documents import doc_examples, failure_modes, missing_sections
+from toolcrib.dialects.folder.entries import check_javascript, check_python
+from toolcrib.dialects.folder.fields import NOTHING_DECLARED, read_declaration, read_fields
+from toolcrib.dialects.folder.files import DOCUMENTATION, HANDLERS, SCHEMA, SUMMARY, spell_name, spell_root
+from toolcrib.dialects.folder.markdown import unix_lines
+from toolcrib.dialects.folder.report import SHOWN, Report
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.limits import Limits
+from toolcrib.model.tool import Handler, Origin, Tool
+from toolcrib.pure.documents import decode
+from toolcrib.pure.schema import compile_schema, explain_problems, fill_defaults
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from toolcrib.dialects.folder.documents import DocExample
+    from toolcrib.dialects.folder.fields import Declaration
+
+MAX_SUMMARY = 249
+MAX_SUMMARY_LINES = 4
+CHECKS = {"javascript": check_javascript, "python": check_python}
+KINDS = "write an error type such as VALIDATION, TRANSIENT or CONFLICT"
+
+
+def build_tool(
+    root: Path, folder: str, files: Mapping[str, bytes], shared: Mapping[str, bytes], registry: str
+) -> tuple[Tool | None, Report]:
+    """The tool, or None if anything is wrong; the report says what."""
+    report = Report(f"{spell_root(root)}/{spell_name(folder)}")
+    own = {path.removeprefix(f"{folder}/"): code for path, code in files.items()}
+    language = _check_handler(report, own)
+    declared = _declaration(report, folder, own)
+    summary = _summary(report, own)
+    documentation = _documentation(report, own)
+    if report.problems:
+        return None, report
+    examples = _examples(report, documentation, declared)
+    handler = Handler(
+        root=root,
+        folder=folder,
+        language=language,
+        files=files,
+        shared=shared,
+        registry=registry,
+        hosts=declared.options.hosts,
+    )
+    tool = Tool(
+        name=declared.name,
+        description=declared.description,
+        parameters=declared.parameters,
+        output_schema=declared.options.output_schema,
+        run=handler,
+        version=declared.version,
+        display_name=declared.options.display_name,
+        source_type="folder",
+        behaviour=declared.behaviour,
+        side_effects=declared.side_effects,
+        idempotent=declared.idempotent is True,
+        requires_confirmation=declared.requires_confirmation,
+        modes=declared.modes,
+        requires=declared.options.requires,
+        limits=Limits(timeout_ms=declared.options.timeout_ms, latency_budget_ms=declared.latency_budget_ms),
+        tags=declared.options.tags,
+        summary=summary,
+        documentation=documentation,
+        examples=examples,
+        origin=Origin(place=str(root / folder / SCHEMA)),
+        warnings=report.warnings,
+    )
+    return tool, report
+
+
+def _check_handler(report: Report, own: Mapping[str, bytes]) -> str:
+    """The language of the handler; empty if there is not exactly one."""
+    found = [name for name in HANDLERS if name in own]
+    if not found:
+        report.refuse("handler.js", 1, "is missing; write it, or handler.py, with an `execute` that runs the tool")
+        return ""
+    for name in found:
+        CHECKS[HANDLERS[name]](report, name, own[name])
+    if len(found) > 1:
+        report.refuse(found[1], 1, f"stands beside {found[0]}; keep one of the two")
+        return ""
+    return HANDLERS[found[0]]
+
+
+def _declaration(report: Report, folder: str, own: Mapping[str, bytes]) -> Declaration:
+    if SCHEMA not in own:
+        report.refuse(SCHEMA, 1, "is missing; write the fields of the tool in it")
+        return NOTHING_DECLARED
+    file = read_fields(report, SCHEMA, own[SCHEMA])
+    if file is None:
+        return NOTHING_DECLARED
+    declared = read_declaration(file, folder)
+    warn_of_practices(file, declared)
+    return declared
+
+
+def _summary(report: Report, own: Mapping[str, bytes]) -> str:
+    text = _text(report, own, SUMMARY, "what a system prompt says of the tool").rstrip("\n")
+    if len(text) > MAX_SUMMARY:
+        report.refuse(SUMMARY, 1, f"has {len(text)} characters; shorten it to at most {MAX_SUMMARY}")
+    lines = text.count("\n") + 1
+    if lines > MAX_SUMMARY_LINES:
+        report.warn(SUMMARY, 1, f"has {lines} lines; {MAX_SUMMARY_LINES} are enough for a system prompt")
+    return text
+
+
+def _documentation(report: Report, own: Mapping[str, bytes]) -> str:
+    before = len(report.problems)
+    text = _text(report, own, DOCUMENTATION, "all there is to read about the tool")
+    if len(report.problems) > before:
+        return ""
+    for name in missing_sections(text):
+        cure = f'write "## {name}" on a line of its own, outside of code and comments'
+        report.refuse(DOCUMENTATION, 1, f"Missing required section: {name}; {cure}")
+    for mode in failure_modes(text):
+        if not mode.known:
+            report.warn(DOCUMENTATION, mode.line, f"{mode.name[:SHOWN]!r} is no error type; {KINDS}")
+    return text
+
+
+def _text(report: Report, own: Mapping[str, bytes], name: str, meaning: str) -> str:
+    """The text of a file that is there and holds one; what it came to is noted."""
+    if name not in own:
+        report.refuse(name, 1, f"is missing; write {meaning} in it")
+        return ""
+    try:
+        text = unix_lines(decode(own[name], f"{report.place}/{name}"))
+    except ToolError as error:
+        report.refuse_error(name, error)
+        return ""
+    if "\0" in text:
+        report.refuse(name, text.count("\n", 0, text.index("\0")) + 1, "holds a NUL character; remove it")
+        return ""
+    if not text.strip():
+        report.refuse(name, 1, f"is empty; write {meaning} in it")
+        return ""
+    return text
+
+
+def _examples(report: Report, documentation: str, declared: Declaration) -> tuple[dict[str, object], ...]:
+    """The arguments that the documentation shows and the schema takes; of the others the author is told."""
+    shown = doc_examples(documentation)
+    if not shown:
+        return ()
+    validator = compile_schema(declared.parameters)
+    fill = fill_defaults(declared.parameters)
+    fitting = []
+    for example in shown:
+        if example.problem:
+            report.warn(DOCUMENTATION, example.line, f"{_name(example)}: {example.problem}")
+        if example.arguments is None:
+            continue
+        arguments = fill(example.arguments) if fill else example.arguments
+        misfits = explain_problems(validator, arguments, declared.parameters)
+        if not misfits:
+            fitting.append(example.arguments)
+        elif example.expected_error != Kind.VALIDATION:
+            text = f"the schema refuses its arguments ({'; '.join(misfits[:3])}); correct them"
+            report.warn(DOCUMENTATION, example.line, f"{_name(example)}: {text}")
+    return tuple(fitting)
+
+
+def _name(example: DocExample) -> str:
+    return example.title[:SHOWN] or "example"

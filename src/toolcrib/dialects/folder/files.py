@@ -1,0 +1,210 @@
+"""The files of tool folders, as bytes: found within bounds, never waited for, and no link is followed out of the root."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import contextmanager
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from toolcrib.ground.files.atomic import read_at_most
+from toolcrib.ground.files.beneath import choose_opener
+from toolcrib.ground.files.folders import OPEN_FOLDER
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SCHEMA = "schema.json"
+SUMMARY = "doc_summary.md"
+DOCUMENTATION = "doc.md"
+HANDLERS = {"handler.js": "javascript", "handler.py": "python"}
+MARKS = (SCHEMA, SUMMARY, DOCUMENTATION, *HANDLERS)
+
+MAX_FILES = 200
+MAX_FILE_BYTES = 256_000
+MAX_BYTES = 4_000_000
+MAX_DEPTH = 12
+MAX_NAMES = 50_000
+SHOWN = 80
+
+# What package managers and interpreters fill.
+FOREIGN = frozenset({"node_modules", "__pycache__"})
+LED_ASTRAY = frozenset({errno.EXDEV, errno.ELOOP})
+
+READ_AT_ONCE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
+
+
+def tool_folders(root: Path) -> list[str]:
+    """The names of the folders directly under the root that are tools of this dialect."""
+    return [name for name in _folders(root) if not name.startswith("_") and _is_tool(f"{root}/{name}")]
+
+
+def collect_files(root: Path, folder: str) -> dict[str, bytes]:
+    """Every file of one folder, deep, by its path from the root."""
+    check_name(spell_root(root), folder)
+    if "/" in folder or folder[:1] in {"", "."}:
+        message = f"{spell_root(root)}: {folder[:SHOWN]!r} is no folder of tools; name one that lies directly in it"
+        raise ToolError(Kind.VALIDATION, message)
+    return _collect(root, [folder])
+
+
+def shared_files(root: Path) -> dict[str, bytes]:
+    """Every file of the folders that begin with an underscore, which the tools beside them use."""
+    return _collect(root, [name for name in _folders(root) if name.startswith("_")])
+
+
+def spell_root(root: Path) -> str:
+    """The root as places begin with it: its last name."""
+    return root.name or root.absolute().name or "/"
+
+
+def spell_name(name: str) -> str:
+    """A name of the disk as a message can show it."""
+    return name if name.isprintable() else repr(os.fsencode(name))[2:-1]
+
+
+def _folders(root: Path) -> list[str]:
+    """The folders under the root, and the links to folders, which are refused when they are read."""
+    try:
+        with os.scandir(root) as entries:
+            found = [(entry.name, _leads_to_folder(entry)) for entry in islice(entries, MAX_NAMES + 1)]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise ToolError(Kind.PERMANENT, f"{root}: {error.strerror}; mend it or move it away") from None
+    if len(found) > MAX_NAMES:
+        raise _beyond(str(root), f"holds more than {MAX_NAMES:,} files; move away what is no tool")
+    return sorted(name for name, is_folder in found if is_folder and not _is_foreign(name))
+
+
+def _is_foreign(name: str) -> bool:
+    return name.startswith(".") or name in FOREIGN
+
+
+def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
+
+
+def _is_tool(folder: str) -> bool:
+    return any(os.path.lexists(f"{folder}/{name}") for name in MARKS)
+
+
+def _collect(root: Path, folders: list[str]) -> dict[str, bytes]:
+    if not folders:
+        return {}
+    with _explained(spell_root(root)):
+        descriptor = os.open(root, OPEN_FOLDER)
+    try:
+        collector = _Collector(descriptor, spell_root(root))
+        for folder in folders:
+            collector.enter([folder], descriptor)
+        return collector.files
+    finally:
+        os.close(descriptor)
+
+
+class _Collector:
+    """One walk through folders beneath a root that is open."""
+
+    def __init__(self, root: int, name: str) -> None:
+        self.files: dict[str, bytes] = {}
+        self._root = root
+        self._name = name
+        self._seen = 0
+        self._bytes = 0
+
+    def enter(self, parts: list[str], parent: int) -> None:
+        """Take every file of one folder, and of the folders in it; `parent` is the open folder that it lies in."""
+        place = self._place(parts)
+        if len(parts) > MAX_DEPTH:
+            raise _beyond(place, f"lies more than {MAX_DEPTH} folders deep; move it further up")
+        with _explained(place):
+            if stat.S_ISLNK(os.lstat(parts[-1], dir_fd=parent).st_mode):
+                raise OSError(errno.ELOOP, "")
+            folder = os.open(parts[-1], OPEN_FOLDER | os.O_NOFOLLOW, dir_fd=parent)
+        try:
+            with _explained(place):
+                names = self._list(folder, place)
+            for name, is_folder in names:
+                if is_folder:
+                    self.enter([*parts, name], folder)
+                else:
+                    self._take([*parts, name], folder)
+        finally:
+            os.close(folder)
+
+    def _list(self, folder: int, place: str) -> list[tuple[str, bool]]:
+        """The names in a folder that belong to the tool, each with whether it leads to a folder."""
+        with os.scandir(folder) as entries:
+            own = (entry for entry in entries if not _is_foreign(entry.name))
+            names = sorted((entry.name, _leads_to_folder(entry)) for entry in islice(own, MAX_FILES + 1))
+        self._seen += len(names)
+        if self._seen > MAX_FILES:
+            raise _beyond(place, f"more than {MAX_FILES} files and folders; move away what the tool does not need")
+        for name, _ in names:
+            check_name(place, name)
+        return names
+
+    def _take(self, parts: list[str], parent: int) -> None:
+        place = self._place(parts)
+        with _explained(place):
+            data = self._read(parts, parent, place)
+        if len(data) > MAX_FILE_BYTES:
+            raise _beyond(place, f"has more than {MAX_FILE_BYTES:,} bytes; move data out of the tool")
+        self._bytes += len(data)
+        if self._bytes > MAX_BYTES:
+            raise _beyond(place, f"the folder has more than {MAX_BYTES:,} bytes in all; move data out of the tool")
+        self.files["/".join(parts)] = data
+
+    def _read(self, parts: list[str], parent: int, place: str) -> bytes:
+        # Asked before it is opened: some devices act upon being opened.
+        kind = os.lstat(parts[-1], dir_fd=parent).st_mode
+        if stat.S_ISREG(kind):
+            descriptor = os.open(parts[-1], READ_AT_ONCE | os.O_NOFOLLOW, dir_fd=parent)
+        elif stat.S_ISLNK(kind):
+            descriptor = choose_opener(self._root)(self._root, parts, READ_AT_ONCE).descriptor
+        else:
+            raise _irregular(place)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise _irregular(place)
+            return read_at_most(descriptor, MAX_FILE_BYTES + 1)
+        finally:
+            os.close(descriptor)
+
+    def _place(self, parts: list[str]) -> str:
+        return "/".join([self._name, *map(spell_name, parts)])
+
+
+def check_name(place: str, name: str) -> None:
+    """Refuse a name that could not be printed."""
+    if not name.isprintable():
+        message = f"{place}: the name '{spell_name(name)[:SHOWN]}' cannot be printed; rename it"
+        raise ToolError(Kind.VALIDATION, message)
+
+
+@contextmanager
+def _explained(place: str) -> Iterator[None]:
+    """Tell what the operating system says about a file, with its place."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in LED_ASTRAY:
+            message = f"{place}: is a link that is not followed; put a copy of what it means there"
+            raise ToolError(Kind.BLOCKED, message) from None
+        raise ToolError(Kind.PERMANENT, f"{place}: {error.strerror}; mend it or move it away") from None
+
+
+def _irregular(place: str) -> ToolError:
+    return ToolError(Kind.VALIDATION, f"{place}: is not a regular file; move it away")
+
+
+def _beyond(place: str, reason: str) -> ToolError:
+    return ToolError(Kind.LIMIT_EXCEEDED, f"{place}: {reason}")

@@ -1,0 +1,141 @@
+"""`crib new`, `crib build` and `crib registry`: tool folders, from the first file to what agents load."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolcrib.faces.cli.codes import ExitCode, WrongUseError
+from toolcrib.faces.cli.opening import find_project
+from toolcrib.faces.cli.printing import complain, count, on_one_line, say, say_facts, say_json
+from toolcrib.faces.cli.starting import write_files
+from toolcrib.pure.names import slug_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toolcrib.build import Built, Registry
+    from toolcrib.crib import Crib
+
+
+def start_folder(name: str, project: str | None, *, language: str) -> ExitCode:
+    """`crib new NAME`: a tool folder and its test, in the project."""
+    from toolcrib.build import starter_files
+
+    root = find_project(Path.cwd()) if project is None else Path(project)
+    files = starter_files(name, language)
+    folder = next(iter(files)).rpartition("/")[0]
+    if (root / folder).exists():
+        raise WrongUseError(f"{folder} is already there; choose another name, or change what it holds")
+    write_files(root, files)
+    say("")
+    say("Next:")
+    say("  crib build")
+    say(f"  crib test {name.replace('-', '_')}")
+    say(f"  crib call {name.replace('-', '_')} text='Every tool has its place'")
+    return ExitCode.DONE
+
+
+def build_folders(crib: Crib, *, strict: bool, as_json: bool) -> ExitCode:
+    """`crib build`."""
+    builds = crib.build(strict=strict)
+    if as_json:
+        say_json([_facts(crib, built) for built in builds])
+    else:
+        for built in builds:
+            _report(crib, built)
+    if not builds:
+        complain(f"there is no folder of tools here; make one with: crib new NAME ({crib.settings.where('tools')})")
+        return ExitCode.FAILED
+    return ExitCode.DONE if all(built.ok for built in builds) else ExitCode.FAILED
+
+
+def watch_folders(crib: Crib, *, strict: bool) -> ExitCode:
+    """`crib build --watch`: until interrupted."""
+    say("building at every change; end it with Ctrl-C")
+    with suppress(KeyboardInterrupt):
+        crib.watch(lambda built: _report(crib, built), threading.Event(), strict=strict)
+    return ExitCode.DONE
+
+
+def show_registry(crib: Crib, name: str | None, *, as_json: bool) -> ExitCode:
+    """`crib registry [NAME]`."""
+    loaded = crib.registries.loaded
+    stale = crib.registries.unbuilt()
+    facts = [_describe(crib, registry) for registry in loaded]
+    unbuilt = [
+        {"tool": folder.name, "folder": _place(crib, root / folder.folder), "reason": folder.reason}
+        for root, folder in stale
+    ]
+    holds = None if name is None else _holds(crib, name)
+    is_right = bool(loaded) and not stale and holds is not False and not any(registry.problem for registry in loaded)
+    if as_json:
+        say_json({"registries": facts, "stale": unbuilt, **({} if name is None else {"name": name, "holds": holds})})
+        return ExitCode.DONE if is_right else ExitCode.FAILED
+    if not loaded:
+        say("no registry is loaded; build one with: crib build")
+    for registry in facts:
+        say_facts((key, str(value)) for key, value in registry.items() if key != "tools")
+        tools = registry["tools"]
+        say_facts([("tools", ", ".join(tools) if isinstance(tools, list) and tools else "none")])
+    for folder in unbuilt:
+        say(f"stale: {folder['folder']}: {on_one_line(str(folder['reason']))}; run: crib build")
+    if loaded and not stale:
+        say("it is up to date")
+    if name is not None:
+        say(f"{name}: {'it holds this tool' if holds else 'it does not hold this tool'}")
+    return ExitCode.DONE if is_right else ExitCode.FAILED
+
+
+def unbuilt_rows(crib: Crib) -> Iterator[tuple[str, str, str, str]]:
+    """The tool folders that are not in force as they lie there: name, folder of tools, folder and reason."""
+    for root, folder in crib.registries.unbuilt():
+        yield folder.name, root.name, _place(crib, root / folder.folder), folder.reason
+
+
+def _report(crib: Crib, built: Built) -> None:
+    for problem in built.problems:
+        say(f"problem: {on_one_line(problem)}")
+    for warning in built.warnings:
+        say(f"warning: {on_one_line(warning)}")
+    place = _place(crib, built.path)
+    if not built.ok:
+        say(f"{count(len(built.problems), 'problem')}; {place} stays as it was")
+        return
+    state = "wrote" if built.written else "kept"
+    counts = f"{count(len(built.tools), 'tool')}, {count(len(built.warnings), 'warning')}"
+    say(f"{state} {place}: {counts}, version {built.version}")
+
+
+def _facts(crib: Crib, built: Built) -> dict[str, object]:
+    return {
+        "ok": built.ok,
+        "registry": _place(crib, built.path),
+        "version": built.version,
+        "written": built.written,
+        "tools": list(built.tools),
+        "problems": list(built.problems),
+        "warnings": list(built.warnings),
+    }
+
+
+def _describe(crib: Crib, registry: Registry) -> dict[str, object]:
+    return {
+        "registry": _place(crib, registry.path),
+        "version": registry.version,
+        "commit": registry.git_commit,
+        "problem": registry.problem,
+        "tools": [tool.name for tool in registry.tools],
+    }
+
+
+def _holds(crib: Crib, name: str) -> bool:
+    slug = slug_of(name)
+    return any(tool.slug == slug for registry in crib.registries.loaded for tool in registry.tools)
+
+
+def _place(crib: Crib, path: Path) -> str:
+    root = crib.settings.root
+    return str(path.relative_to(root) if root is not None and path.is_relative_to(root) else path)

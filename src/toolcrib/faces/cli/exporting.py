@@ -1,0 +1,88 @@
+"""`crib doc`, `crib prompt` and `crib export`: what models and their authors read of the tools."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib.faces.cli.codes import ExitCode
+from toolcrib.faces.cli.listing import complain_unknown
+from toolcrib.faces.cli.opening import mention_problems
+from toolcrib.faces.cli.printing import complain, say_json, say_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from toolcrib.crib import Crib
+    from toolcrib.pure.export import Export
+
+
+def print_documentation(crib: Crib, name: str) -> ExitCode:
+    """`crib doc NAME`."""
+    entry = crib.find(name)
+    if entry is None:
+        return complain_unknown(crib, name)
+    say_text(entry.tool.documentation or entry.tool.description)
+    return ExitCode.DONE
+
+
+def print_prompt(
+    crib: Crib, mode: str, *, max_characters: int | None, max_tokens: int | None, as_json: bool
+) -> ExitCode:
+    """`crib prompt --mode MODE`."""
+    prompt = crib.prompt(mode, max_characters=max_characters, max_tokens=max_tokens)
+    if as_json:
+        say_json(
+            {
+                "mode": mode,
+                "text": prompt.text,
+                "included": list(prompt.included),
+                "leftOut": list(prompt.left_out),
+                "characters": prompt.characters,
+                "tokensEstimated": prompt.tokens,
+            }
+        )
+        return ExitCode.DONE
+    if prompt.text:
+        say_text(prompt.text)
+    if prompt.left_out:
+        complain(f"left out for the budget: {', '.join(prompt.left_out)}")
+    mention_problems(crib)
+    return ExitCode.DONE
+
+
+def print_export(
+    crib: Crib, provider: str, names: Sequence[str], *, strict: bool, lossless: bool, mode: str | None, as_json: bool
+) -> ExitCode:
+    """`crib export --for PROVIDER`."""
+    wanted = {name: crib.find(name) for name in names}
+    if unknown := [name for name, entry in wanted.items() if entry is None]:
+        return complain_unknown(crib, unknown[0])
+    exports = crib.export(provider, mode=mode, strict=strict)
+    if wanted:
+        tools = [entry.tool for entry in wanted.values() if entry is not None]
+        exports = [export for export in exports if export.tool in tools]
+        _complain_missing(tools, exports)
+    definitions = [export.definition for export in exports]
+    losses = [_describe_loss(export) for export in exports if export.losses]
+    say_json({"tools": definitions, "losses": losses} if as_json else definitions)
+    if not as_json:
+        for export in exports:
+            for loss in export.losses:
+                complain(f"{export.tool.name} {loss.path or '/'}: {loss.text}")
+    mention_problems(crib)
+    return ExitCode.FAILED if lossless and losses else ExitCode.DONE
+
+
+def _complain_missing(tools: Sequence[object], exports: Sequence[Export]) -> None:
+    exported = [export.tool for export in exports]
+    for tool in tools:
+        if tool not in exported:
+            name = getattr(tool, "name", "")
+            complain(f"{name} is not offered to models here; see: crib show {name}")
+
+
+def _describe_loss(export: Export) -> dict[str, object]:
+    return {
+        "tool": export.tool.name,
+        "losses": [{"path": loss.path, "keyword": loss.keyword, "text": loss.text} for loss in export.losses],
+    }

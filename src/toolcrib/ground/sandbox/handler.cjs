@@ -1,0 +1,264 @@
+// A worker for the handler of a tool folder: loads it once and answers its calls, one at a time, over the channel.
+//
+// The handler shares this process and may replace whatever it finds in it. What is needed to speak with the host is kept
+// here from before it was loaded, and lines are put together from texts, which no prototype can change.
+"use strict";
+
+const { AsyncLocalStorage } = require("node:async_hooks");
+const { Socket } = require("node:net");
+const { loadHandler } = require("./modules.cjs");
+
+const MAX_VALUE_BYTES = 8_000_000;
+const MAX_PRINTED = 65_536;
+const MAX_PRINTED_BYTES = 131_072;
+const MAX_TEXT = 4_000;
+const MAX_DETAILS_BYTES = 65_536;
+const OLDEST = [20, 19];
+
+const { parse, stringify } = JSON;
+const { byteLength } = Buffer;
+const makeBuffer = Buffer.from;
+const { create: makeObject, hasOwn } = Object;
+const makeString = String;
+const NativePromise = Promise;
+const NativeError = Error;
+const NativeTypeError = TypeError;
+const isArray = Array.isArray;
+const unbound = Function.prototype.call.bind.bind(Function.prototype.call);
+const indexOf = unbound(String.prototype.indexOf);
+const startsWith = unbound(String.prototype.startsWith);
+const slice = unbound(String.prototype.slice);
+const within = unbound(AsyncLocalStorage.prototype.run);
+const storeOf = unbound(AsyncLocalStorage.prototype.getStore);
+const send = unbound(Socket.prototype.write);
+const exit = process.exit.bind(process);
+
+const calls = new AsyncLocalStorage(); // which call the running code belongs to, also long after
+const asks = makeObject(null);
+let lastAsk = 0;
+let current; // the call that the host waits for
+let isSpent = false; // something went wrong that no call could catch: this process takes no further one
+let execute;
+let channel;
+let rest = "";
+
+function take(text) {
+  let end = indexOf(text, "\n");
+  while (end >= 0) {
+    const line = rest + slice(text, 0, end);
+    rest = "";
+    text = slice(text, end + 1);
+    hear(parse(line));
+    end = indexOf(text, "\n");
+  }
+  rest += text;
+}
+
+function hear(message) {
+  if (hasOwn(message, "call")) return begin(message);
+  const ask = asks[message.ask];
+  if (ask === undefined) return undefined;
+  delete asks[message.ask];
+  return message.ok === true ? ask.resolve() : ask.reject(new NativeError(message.error));
+}
+
+function begin({ call: id, args, context: facts }) {
+  const call = { id, isOver: false, stdout: "", stderr: "" };
+  current = call;
+  const context = contextOf(call, facts);
+  // One object for both ways of taking it: `execute({ args, context })` and `execute(context)` with the arguments inside.
+  within(calls, call, run, call, { args, context, ...context });
+}
+
+async function run(call, given) {
+  try {
+    finish(call, valueOf(await execute(given)));
+  } catch (problem) {
+    finish(call, `"thrown":${describe(problem)}`);
+  }
+}
+
+function finish(call, answer) {
+  if (call.isOver) return;
+  call.isOver = true;
+  current = undefined;
+  const printed = `"stdout":${bounded(call.stdout)},"stderr":${bounded(call.stderr)}`;
+  send(channel, `{"call":${call.id},${answer},${printed}${isSpent ? ',"spent":true' : ""}}\n`);
+}
+
+function contextOf(call, { clientId, tool, session, voice }) {
+  return {
+    clientId,
+    tool,
+    session,
+    messaging: { send: (message) => ask(call, message) },
+    voice: { isActive: () => voice === true },
+    audit: { log: (event, data) => audit(call, event, data) },
+  };
+}
+
+async function ask(call, message) {
+  refuseIfOver(call, "messaging.send");
+  const json = stringify(message);
+  if (json === undefined) throw new NativeTypeError(`messaging.send: ${nameOf(message)} cannot be sent; send an object`);
+  if (byteLength(json) > MAX_VALUE_BYTES) throw new NativeTypeError("messaging.send: the message has more than 8 MB");
+  lastAsk += 1;
+  const id = lastAsk;
+  return new NativePromise((resolve, reject) => {
+    asks[id] = { resolve, reject };
+    send(channel, `{"call":${call.id},"ask":${id},"do":"send","message":${json}}\n`);
+  });
+}
+
+function audit(call, event, data = {}) {
+  refuseIfOver(call, "audit.log");
+  if (typeof event !== "string") throw new NativeTypeError("audit.log(event, data): the event is a text");
+  const json = stringify(data);
+  if (json === undefined || json[0] !== "{") throw new NativeTypeError("audit.log(event, data): the data is an object");
+  if (byteLength(json) > MAX_VALUE_BYTES) throw new NativeTypeError("audit.log: the data has more than 8 MB");
+  send(channel, `{"call":${call.id},"do":"audit","event":${stringify(event)},"data":${json}}\n`);
+}
+
+function refuseIfOver(call, what) {
+  if (call.isOver) throw new NativeError(`${what}: the call that this context belongs to is over; await it before returning`);
+}
+
+function valueOf(value) {
+  let json;
+  try {
+    json = stringify(value);
+  } catch (problem) {
+    return whyUnsendable(textOf(() => problem.message));
+  }
+  if (json === undefined) return `"unsendable":${stringify(nameOf(value))}`;
+  return byteLength(json) > MAX_VALUE_BYTES ? '"tooLong":true' : `"value":${json}`;
+}
+
+function whyUnsendable(reason) {
+  if (reason === "Invalid string length") return '"tooLong":true';
+  if (startsWith(reason, "Converting circular")) return '"unsendable":"an object that holds itself"';
+  if (indexOf(reason, "BigInt") >= 0) return '"unsendable":"a BigInt"';
+  return `"unsendable":${stringify(`an object that cannot be read (${slice(reason, 0, 200)})`)}`;
+}
+
+function nameOf(value) {
+  if (typeof value === "function") return "a function";
+  if (typeof value === "symbol") return "a symbol";
+  return value === undefined ? "undefined" : "an object whose toJSON gives nothing";
+}
+
+// Whatever was thrown, as JSON; anything of it may throw in turn.
+function describe(problem) {
+  const isObject = (typeof problem === "object" && problem !== null) || typeof problem === "function";
+  if (!isObject) {
+    const kind = problem === null ? "null" : typeof problem;
+    return `{"name":${stringify(kind)},"message":${stringify(textOf(() => problem))},"stack":""}`;
+  }
+  const name = textOf(() => problem.name) || textOf(() => problem.constructor.name) || "Object";
+  const message = stringify(textOf(() => problem.message) || textOf(() => stringify(problem)));
+  const facts = `"name":${stringify(name)},"message":${message},"stack":${stringify(textOf(() => problem.stack))}`;
+  const type = name === "ToolError" ? textOf(() => problem.type) : "";
+  if (type === "") return `{${facts}}`;
+  const flags = `"retryable":${isTrue(() => problem.retryable)},"partialSideEffects":${isTrue(() => problem.partialSideEffects)}`;
+  const details = detailsOf(() => problem.details);
+  return `{${facts},"toolError":{"type":${stringify(type)},"message":${message},${flags},"details":${details}}}`;
+}
+
+function textOf(read) {
+  try {
+    const text = read();
+    return text === undefined ? "" : slice(makeString(text), 0, MAX_TEXT);
+  } catch {
+    return "";
+  }
+}
+
+function isTrue(read) {
+  try {
+    return read() === true;
+  } catch {
+    return false;
+  }
+}
+
+function detailsOf(read) {
+  try {
+    const details = read();
+    const json = isArray(details) ? undefined : stringify(details);
+    return json !== undefined && json[0] === "{" && byteLength(json) <= MAX_DETAILS_BYTES ? json : "{}";
+  } catch {
+    return "{}";
+  }
+}
+
+// A text as JSON of a bounded length: a letter may take up to six bytes.
+function bounded(text) {
+  let json = stringify(text);
+  while (byteLength(json) > MAX_PRINTED_BYTES) {
+    text = slice(text, 0, text.length / 2);
+    json = stringify(text);
+  }
+  return json;
+}
+
+// What the code of a call prints belongs to the answer; what is printed outside of any goes where a process prints.
+function capture(name) {
+  const stream = process[name];
+  const write = stream.write.bind(stream);
+  stream.write = (chunk, encoding, done) => {
+    const call = storeOf(calls);
+    if (call === undefined || call.isOver) return write(chunk, encoding, done);
+    const text = typeof chunk === "string" ? chunk : makeBuffer(chunk).toString();
+    call[name] += slice(text, 0, MAX_PRINTED - call[name].length);
+    const heard = typeof encoding === "function" ? encoding : done;
+    if (typeof heard === "function") process.nextTick(heard);
+    return true;
+  };
+}
+
+// What nobody caught counts for the call that it came from, if the host still waits for that one.
+function notice(problem) {
+  const call = storeOf(calls) ?? current;
+  isSpent = true;
+  if (current === undefined) exit(1);
+  if (call === current) finish(call, `"thrown":${describe(problem)}`);
+}
+
+function open() {
+  const descriptor = Number(process.env.TOOLCRIB_CHANNEL);
+  delete process.env.TOOLCRIB_CHANNEL;
+  channel = new Socket({ fd: descriptor, readable: true, writable: true });
+  channel.setEncoding("utf8");
+  channel.on("data", take);
+  channel.on("error", () => exit(0));
+  channel.on("close", () => exit(0));
+}
+
+function refuseOldNode() {
+  const [major, minor] = process.versions.node.split(".").map(Number);
+  if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) return;
+  throw new NativeError(`Node ${process.versions.node} is too old for handlers; install Node ${OLDEST.join(".")} or newer`);
+}
+
+async function start() {
+  const [program, , file, under, ...folders] = process.argv;
+  process.argv = [program, file];
+  open();
+  try {
+    refuseOldNode();
+    capture("stdout");
+    capture("stderr");
+    const loaded = await loadHandler(file, { under, folders });
+    execute = loaded.execute ?? loaded.default?.execute;
+    if (typeof execute !== "function") {
+      throw new NativeError("it exports no function execute; write: export async function execute({ args, context }) { … }");
+    }
+  } catch (problem) {
+    send(channel, `{"failed":${describe(problem)}}\n`);
+    return;
+  }
+  process.on("uncaughtException", notice);
+  send(channel, '{"ready":true}\n');
+}
+
+start();

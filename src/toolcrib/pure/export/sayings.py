@@ -1,0 +1,90 @@
+"""What a schema demands, in the words that a description can hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from copy import deepcopy
+
+from toolcrib.model.errors import Kind, ToolError
+
+MAX_SAID = 1_000
+MAX_NESTING = 128
+DATA = frozenset(("default", "const", "enum", "examples"))
+UNSENDABLE = {code: " " for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
+
+SAYINGS = {
+    "minimum": "at least {}",
+    "maximum": "at most {}",
+    "exclusiveMinimum": "more than {}",
+    "exclusiveMaximum": "less than {}",
+    "multipleOf": "a multiple of {}",
+    "minLength": "at least {} {letters}",
+    "maxLength": "at most {} {letters}",
+    "pattern": "matches the pattern {}",
+    "format": "in the format {}",
+    "minItems": "at least {} {items}",
+    "maxItems": "at most {} {items}",
+    "uniqueItems": "no item twice",
+    "minProperties": "at least {} {properties}",
+    "maxProperties": "at most {} {properties}",
+    "default": "default: {}",
+    "examples": "for example {}",
+    "deprecated": "deprecated",
+    "readOnly": "read only",
+    "writeOnly": "write only",
+    "contentEncoding": "encoded as {}",
+    "contentMediaType": "holds {}",
+}
+
+
+def say(keyword: str, value: object) -> str:
+    """What a keyword demands; one that has no words of its own is quoted."""
+    if keyword == "enum" and isinstance(value, list):
+        return f"one of {', '.join(map(write, value))}"
+    if keyword == "examples" and isinstance(value, list):
+        return f"for example {', '.join(map(write, value))}"
+    saying = SAYINGS.get(keyword)
+    if saying is None:
+        return f"{keyword}: {write(value)}"
+    plural = {"letters": "letters", "items": "items", "properties": "properties"}
+    if value == 1:
+        plural = {"letters": "letter", "items": "item", "properties": "property"}
+    shown = value if keyword in {"pattern", "format", "contentEncoding", "contentMediaType"} else write(value)
+    return saying.format(shown, **plural)
+
+
+def write(value: object) -> str:
+    """A value as JSON, of bounded length."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= MAX_SAID else f"{text[:MAX_SAID]}…"
+
+
+def join(text: str, notes: list[str]) -> str:
+    """A description with notes behind it."""
+    said = "; ".join(dict.fromkeys(notes))
+    if not said:
+        return text
+    return f"{text} ({said})" if text else f"{said[0].upper()}{said[1:]}"
+
+
+def clean(text: str) -> str:
+    """The text without control characters and halves of letters, which break a request or the one who reads it."""
+    if text.isprintable():
+        return text
+    return text.translate(UNSENDABLE).encode("utf-8", "replace").decode()
+
+
+def copy(value: object, depth: int = 0) -> object:
+    """A schema once more, with its descriptions cleaned; whoever changes the copy does not change the tool."""
+    if depth > MAX_NESTING:
+        raise ToolError(Kind.VALIDATION, f"parameters: nested deeper than {MAX_NESTING} levels; flatten it")
+    if isinstance(value, Mapping):
+        return {name: _copy_entry(name, inner, depth + 1) for name, inner in value.items()}
+    return [copy(inner, depth + 1) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def _copy_entry(name: str, value: object, depth: int) -> object:
+    if isinstance(value, str):
+        return clean(value) if name == "description" else value
+    return deepcopy(value) if name in DATA else copy(value, depth)

@@ -1,0 +1,277 @@
+"""A schema in the common denominator of restricted forms, and a loss for whatever that cannot say.
+
+What comes out is a reference, or `anyOf` alone, or exactly one type with the keywords that belong to it. Schemas that judge
+the same value (a reference with its neighbours, the members of `allOf`, a branch and what stands beside it) are merged.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.pure.export import sayings
+from toolcrib.pure.export.merging import common_types, hinted_types, is_of, listed_values, type_of
+from toolcrib.pure.export.parts import ARRAY_SAID, OBJECT_SAID, Bounds, write_array, write_object
+from toolcrib.pure.export.reading import ANNOTATIONS, SILENT, Reading, listed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from toolcrib.pure.export.merging import Part
+    from toolcrib.pure.export.model import Json
+    from toolcrib.pure.export.reading import Losses, Node
+    from toolcrib.pure.export.targets import Target
+    from toolcrib.pure.schema.graph import Place
+
+    Choice = frozenset[tuple[Place, str]]
+    Key = tuple[tuple[Place, ...], Choice]
+
+MAX_TURNS = 3
+MAX_FORMS = 4_000
+MAX_UNFOLDED = 20_000
+MAX_DEPTH = 64
+ANYTHING = ("string", "number", "boolean", "null")
+ALTERNATIVES = ("anyOf", "oneOf")
+SAID = ("not", "examples", "deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType")
+UNENFORCED = frozenset(("not", "contentEncoding", "contentMediaType"))
+KNOWN = frozenset((*SILENT, *ANNOTATIONS, *ALTERNATIVES, *SAID, *Bounds.KEYWORDS, *OBJECT_SAID, *ARRAY_SAID))
+KNOWN |= {"type", "enum", "const", "if", "then", "else", "properties", "required", "additionalProperties"}
+KNOWN |= {"unevaluatedProperties", "items", "prefixItems", "additionalItems", "minContains", "maxContains"}
+
+
+class Writer:
+    """Writes one schema for one target."""
+
+    def __init__(self, target: Target, root: Mapping[str, object], losses: Losses) -> None:
+        self.target = target
+        self.losses = losses
+        self.definitions: dict[str, Json] = {}
+        self.reading = Reading(root)
+        self._open: dict[Key, int] = {}
+        self._names: dict[Key, str] = {}
+        self._written = 0
+        self._depth = 0
+
+    def write_root(self, schema: Mapping[str, object]) -> Json:
+        """The schema of all arguments, with the definitions that it needs."""
+        form = self.write((), [((), schema)]) or {}
+        if "$ref" in form:
+            # The root must be an object itself; its inner turns lead to the definition.
+            form = dict(self.definitions[str(form["$ref"]).removeprefix("#/$defs/")])
+        return {**form, "$defs": self.definitions} if self.definitions else form
+
+    def write(
+        self, at: Place, nodes: Iterable[Node], chosen: Choice = frozenset(), told: frozenset[Place] = frozenset()
+    ) -> Json | None:
+        """The form of what all these nodes accept; None if no value fits.
+
+        `chosen` are the alternatives that are settled by now, `told` the places whose descriptions stand further out.
+        """
+        gathered = self.reading.gather(nodes)
+        if gathered is None:
+            return None
+        parts, followed = gathered
+        key = (tuple(part.place for part in parts), chosen)
+        if parts and self.target.recursive and (key in self._open or key in self._names):
+            return {"$ref": f"#/$defs/{self._name(key)}"}
+        if self._must_stop(key, followed=followed):
+            text = f"{self.target.label} takes no schema without end; deeper levels are left out"
+            self.losses.add(at, "$ref", text)
+            return None
+        form = self._write_once(key, at, parts, told)
+        if form is None or key not in self._names or key in self._open:
+            return form
+        self.definitions[self._names[key]] = form
+        return {"$ref": f"#/$defs/{self._names[key]}"}
+
+    def _write_once(self, key: Key, at: Place, parts: list[Part], told: frozenset[Place]) -> Json | None:
+        self._spend()
+        self._depth += 1
+        turns = self._open.get(key, 0)
+        self._open[key] = turns + 1
+        try:
+            return self._form(at, parts, key[1], told)
+        finally:
+            self._depth -= 1
+            if turns:
+                self._open[key] = turns
+            else:
+                del self._open[key]
+
+    def _must_stop(self, key: Key, *, followed: bool) -> bool:
+        if not followed and self._open.get(key, 0) == 0:
+            return False
+        return self._open.get(key, 0) >= MAX_TURNS or self._written > MAX_FORMS or self._depth >= MAX_DEPTH
+
+    def _spend(self) -> None:
+        self._written += 1
+        if self._written > MAX_UNFOLDED:
+            message = f"parameters: unfold to more than {MAX_UNFOLDED:,} subschemas; make them smaller"
+            raise ToolError(Kind.LIMIT_EXCEEDED, message)
+        if self._depth > 2 * MAX_DEPTH:
+            raise ToolError(Kind.VALIDATION, f"parameters: deeper than {2 * MAX_DEPTH} subschemas; flatten them")
+
+    def _name(self, key: Key) -> str:
+        """The name of the definition for what is being written."""
+        if key not in self._names:
+            last = key[0][-1][-1:] or ("arguments",)
+            word = "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in last[0])[:40]
+            taken = set(self._names.values())
+            numbered = (f"{word}_{number}" for number in range(2, len(taken) + 3))
+            self._names[key] = word if word not in taken else next(name for name in numbered if name not in taken)
+        return self._names[key]
+
+    def _form(self, at: Place, parts: list[Part], chosen: Choice, told: frozenset[Place]) -> Json | None:
+        untold = [part for part in parts if part.place not in told]
+        notes = self._say_whole(untold)
+        undecided = [
+            (part, keyword)
+            for part in parts
+            for keyword in ALTERNATIVES
+            if isinstance(part.schema.get(keyword), list) and (part.place, keyword) not in chosen
+        ]
+        if undecided and self._written <= MAX_FORMS:
+            form = self._alternatives(parts, *undecided[0], chosen, told)
+        else:
+            for part, keyword in undecided:
+                self.lose(part, keyword, notes)
+            form = self._by_type(at, parts, notes)
+        return None if form is None else self._annotate(form, untold, notes)
+
+    def _alternatives(
+        self, parts: list[Part], part: Part, keyword: str, chosen: Choice, told: frozenset[Place]
+    ) -> Json | None:
+        branches = listed(part.place, part.schema, keyword)
+        if keyword == "oneOf" and not _are_exclusive([branch for _, branch in branches]):
+            text = f"{self.target.label} also accepts what fits more than one of them; they are offered as anyOf"
+            self.losses.add(part.place, keyword, text)
+        chosen |= {(part.place, keyword)}
+        told |= {part.place for part in parts}
+        forms: list[Json] = []
+        for place, branch in branches:
+            form = self.write(place, [*parts, (place, branch)], chosen, told)
+            if form is None:
+                continue
+            inner = cast("list[Json]", form["anyOf"]) if form.keys() == {"anyOf"} else [form]
+            forms.extend(each for each in inner if each not in forms)
+        return _any_of(forms)
+
+    def _by_type(self, at: Place, parts: list[Part], notes: list[str]) -> Json | None:
+        values = listed_values(parts)
+        names = self._types(at, parts, values)
+        forms = []
+        for name in names:
+            own = None if values is None else [value for value in values if is_of(value, name)]
+            said: list[str] = notes if len(names) == 1 else []
+            form = self._typed(name, parts, own, said)
+            if form is not None and len(names) > 1 and said:
+                form["description"] = sayings.join("", said)
+            forms.append(form)
+        return _any_of([form for form in forms if form is not None])
+
+    def _types(self, at: Place, parts: list[Part], values: list[object] | None) -> list[str]:
+        names = common_types(parts)
+        if values is not None:
+            found = list(dict.fromkeys(map(type_of, values)))
+            found = [name for name in found if name != "integer" or "number" not in found]
+            if names is None:
+                return found
+            return [name for name in names if any(is_of(value, name) for value in values)]
+        if names is not None:
+            return names
+        hinted = hinted_types(parts)
+        offered = hinted or list(ANYTHING)
+        text = f"it is not said, and {self.target.label} needs it; offered are {', '.join(offered)}"
+        self.losses.add(parts[0].place if parts else at, "type", text)
+        return offered
+
+    def _typed(self, name: str, parts: list[Part], values: list[object] | None, notes: list[str]) -> Json | None:
+        form: Json = {"type": name}
+        if values is not None and name != "null":
+            self._list_values(form, name, parts, values, notes)
+        Bounds(self, parts, form, notes).write(name)
+        if name == "object":
+            write_object(self, parts, form, notes)
+        if name == "array":
+            write_array(self, parts, form, notes)
+        return form
+
+    def _list_values(self, form: Json, name: str, parts: list[Part], values: list[object], notes: list[str]) -> None:
+        if name in self.target.enums:
+            form["enum"] = sayings.copy(values)
+            return
+        notes.append(sayings.say("enum", values))
+        for part in parts:
+            for keyword in ("enum", "const"):
+                if keyword in part.schema:
+                    self.losses.add(part.place, keyword, self.unenforced(notes[-1]))
+
+    def _say_whole(self, parts: list[Part]) -> list[str]:
+        notes: list[str] = []
+        for part in parts:
+            for keyword in part.schema:
+                if keyword in SAID and part.schema[keyword] not in (None, False, []):
+                    notes.append(sayings.say(keyword, part.schema[keyword]))
+                    if keyword in UNENFORCED:
+                        self.losses.add(part.place, keyword, self.unenforced(notes[-1]))
+                if keyword not in KNOWN:
+                    self.losses.add(part.place, keyword, f"{self.target.label} does not know it; it is left out")
+            if "if" in part.schema and part.schema.keys() & {"then", "else"}:
+                words = [word for word in ("if", "then", "else") if word in part.schema]
+                notes.append("; ".join(sayings.say(word, part.schema[word]) for word in words))
+                self.losses.add(part.place, "if", self.unenforced(notes[-1]))
+        return notes
+
+    def _annotate(self, form: Json, parts: list[Part], notes: list[str]) -> Json:
+        texts = [part.schema["description"] for part in parts if isinstance(part.schema.get("description"), str)]
+        title = next((part.schema["title"] for part in parts if isinstance(part.schema.get("title"), str)), "")
+        self._note_default(form, parts, notes)
+        text = " ".join(dict.fromkeys(sayings.clean(str(text)) for text in texts))
+        said = sayings.join(text, notes)
+        if not said and not title:
+            return form
+        if "$ref" in form:
+            form = {"anyOf": [form]}
+        inner = str(form.get("description", ""))
+        whole = " ".join(filter(None, (said, inner)))
+        said_of = {"title": sayings.clean(str(title)), "description": whole}
+        return {**form, **{keyword: text for keyword, text in said_of.items() if text}}
+
+    def _note_default(self, form: Json, parts: list[Part], notes: list[str]) -> None:
+        for part in parts:
+            if "default" not in part.schema:
+                continue
+            default = part.schema["default"]
+            # Gemini reads null as no default, and takes nothing beside anyOf.
+            if "default" in self.target.keywords and default is not None and "type" in form:
+                form.setdefault("default", sayings.copy(default))
+            else:
+                self.lose(part, "default", notes)
+
+    def lose(self, part: Part, keyword: str, notes: list[str]) -> None:
+        """Move what a part says under a keyword into the description."""
+        notes.append(sayings.say(keyword, part.schema[keyword]))
+        self.losses.add(part.place, keyword, self.unenforced(notes[-1]))
+
+    def unenforced(self, note: str) -> str:
+        """The text of a loss that the description makes up for."""
+        return f"{self.target.label} does not take it, so the description says: {note}"
+
+
+def _any_of(forms: list[Json]) -> Json | None:
+    if not forms:
+        return None
+    return forms[0] if len(forms) == 1 else {"anyOf": forms}
+
+
+def _are_exclusive(branches: list[object]) -> bool:
+    """Whether no value can fit two of the branches: each names types that no other one names."""
+    seen: set[str] = set()
+    for branch in branches:
+        declared = branch.get("type") if isinstance(branch, dict) else None
+        names = {declared} if isinstance(declared, str) else set(declared if isinstance(declared, list) else ())
+        names = {"number" if name == "integer" else name for name in names}
+        if not names or names & seen:
+            return False
+        seen |= names
+    return True

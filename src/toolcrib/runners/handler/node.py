@@ -1,0 +1,88 @@
+"""The job of a worker: Node, the handler that it loads, and the bytes that were checked."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from toolcrib.ground import sandbox
+from toolcrib.ground.files.regular import read_beginning
+from toolcrib.ground.sandbox.jobs import Program
+from toolcrib.ground.sandbox.walls import build_walls, has_network
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.runners import node
+from toolcrib.runners.commands import NODE
+from toolcrib.runners.node_version import refuse_without_proxy, version_of
+from toolcrib.runners.program import basic_variables, search_path
+
+if TYPE_CHECKING:
+    from toolcrib.ground.sandbox.walls import Premises
+    from toolcrib.model.tool import Handler, Tool
+    from toolcrib.runners.commands import Commands, Found
+
+JAVASCRIPT = "javascript"
+OLDEST = (20, 19)
+CURE = "install Node 20.19 or newer, or pip install 'toolcrib[node]'"
+WORKER = Path(sandbox.__file__).parent / "handler.cjs"
+FILES = (WORKER, WORKER.with_name("modules.cjs"))
+
+
+def make_job(tool: Tool, run: Handler, commands: Commands, premises: Premises) -> Program:
+    """The process that loads a handler; raises ToolError where there is no Node for it."""
+    root = run.root.absolute()
+    folders = [root / name for name in _folders(run)]
+    found = _find(tool, commands, folders[0])
+    near = commands.near(folders[0])
+    if has_network(tool.requires):
+        codes = (*run.files.values(), *run.shared.values())
+        refuse_without_proxy(tool.name, codes, found.argv[0], has_packages=node.has_packages(near))
+    words = (str(WORKER), str(root / run.path), str(root), *map(str, folders))
+    return Program(
+        argv=(*found.argv, *node.options(premises.memory_bytes, calls=False), *words),
+        cwd=folders[0],
+        environment={
+            **basic_variables(tool.requires, premises),
+            **node.ENVIRONMENT,
+            "PATH": search_path(found.argv[0], near),
+        },
+        walls=build_walls(tool.requires, premises, (*folders, *found.runtime, *near, *FILES)),
+        channel=True,
+        files={root / path: content for path, content in _contents(run).items()},
+    )
+
+
+def refuse_changed(run: Handler, *, covered: bool) -> None:
+    """Refuse a folder that is not what was loaded, if that is what would run.
+
+    A worker with mounts of its own has its files `covered` with the bytes that were loaded, as long as they are there.
+    """
+    for path, content in _contents(run).items():
+        now = read_beginning(run.root / path, len(content) + 1)
+        if now != content and (now is None or not covered):
+            message = f"{path} changed since it was loaded; run crib build and start again"
+            raise ToolError(Kind.CONFLICT, message)
+
+
+def _find(tool: Tool, commands: Commands, folder: Path) -> Found:
+    try:
+        found = commands.find(NODE, folder)
+    except ToolError as problem:
+        raise ToolError(problem.kind, f"{tool.name} needs Node, which was not found; {CURE}") from problem
+    program = found.argv[0]
+    if not node.is_node(found):
+        message = f"{tool.name} needs Node, and {found.argv[-1]} is a script of {program}; {CURE}"
+        raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)
+    version = version_of(program)
+    if version is not None and version < OLDEST:
+        message = f"{tool.name} needs Node 20.19 or newer, and {program} is {'.'.join(map(str, version))}; {CURE}"
+        raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)
+    return found
+
+
+def _folders(run: Handler) -> list[str]:
+    """The folder of the handler, and those that it shares with others."""
+    return [run.folder, *sorted({PurePosixPath(path).parts[0] for path in run.shared})]
+
+
+def _contents(run: Handler) -> dict[str, bytes]:
+    return {**run.shared, **run.files}

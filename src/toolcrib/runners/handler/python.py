@@ -1,0 +1,182 @@
+"""Handlers in Python, each call in a fresh child process that talks with the host while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from toolcrib.ground.sandbox.host import strike_time
+from toolcrib.ground.sandbox.jobs import PythonFile
+from toolcrib.ground.sandbox.walls import build_walls, python_runtime
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.result import Outcome
+from toolcrib.model.tool import Convention
+from toolcrib.runners.handler.context import Desk
+from toolcrib.runners.handler.response import invalid_response, read_response, thrown
+from toolcrib.runners.program import basic_variables
+from toolcrib.runners.raised import to_error
+from toolcrib.runners.script import MAX_RESULT_BYTES, described_error, read_answer, run_in_place, to_outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from toolcrib.ground.egress import Egress
+    from toolcrib.ground.sandbox.attempt import Proxy
+    from toolcrib.ground.sandbox.conversation import Lines
+    from toolcrib.ground.sandbox.host import Sandbox
+    from toolcrib.ground.sandbox.jobs import Ended
+    from toolcrib.ground.sandbox.walls import Premises
+    from toolcrib.model.call import Call, Context
+    from toolcrib.model.tool import Handler, Tool
+    from toolcrib.runners.witness import Witness
+
+PYTHON = "python"
+ENTRY = "execute"
+# How many messages of one handler may be under way; one that sends more waits.
+MAX_UNDER_WAY = 32
+
+
+class PythonHandler:
+    """A handler of a tool folder and the sandbox that it runs in. `observe` takes note of what it does and tries."""
+
+    is_async = True
+    wants_context = True
+    checks = True
+    function = None
+
+    def __init__(
+        self,
+        tool: Tool,
+        run: Handler,
+        *,
+        sandbox: Sandbox,
+        premises: Premises,
+        egress: Callable[[], Egress],
+        observe: bool = False,
+    ) -> None:
+        self._tool = tool
+        self._run = run
+        self._sandbox = sandbox
+        self._premises = premises
+        self._egress = egress
+        self._observe = observe
+        self._files = _neighbours(run)
+        self._walls = build_walls(tool.requires, premises, (*_folders(run), *python_runtime()), observe=observe)
+
+    def check(self, arguments: dict[str, object], call: Call) -> None:
+        """Refuse a language that nobody runs here, and a machine that cannot keep the handler in."""
+        run = self._run
+        if run.language != PYTHON:
+            raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{run.path}: {run.language!r} is not {PYTHON!r}")
+        if run.path not in run.files:
+            raise ToolError(Kind.NOT_FOUND, f"{run.path} is missing; write def {ENTRY}(args, context) there, and build")
+        self._sandbox.check(self._walls)
+
+    async def run(self, arguments: dict[str, object], context: Context | None) -> Outcome:
+        """Call `execute` in a process of its own, and answer there what it asks for meanwhile."""
+        tool = self._tool
+        if context is None:
+            raise ToolError(Kind.INTERNAL, f"{tool.name} runs only in a call")
+        desk = Desk(tool, context)
+        job = self._job({"args": arguments, "context": desk.facts()})
+        ended = await self._until_its_end(job, desk, strike_time(context.deadline, context.room))
+        meta: dict[str, object] = {"sandbox": self._sandbox.report_on(job)}
+        said = to_outcome(ended, meta, lambda: _read(tool, job, ended, context.seconds))
+        return replace(said.value, meta=said.meta) if isinstance(said.value, Outcome) else said
+
+    def _job(self, given: Mapping[str, object]) -> PythonFile:
+        run = self._run
+        return PythonFile(
+            path=run.root / run.path,
+            code=run.files[run.path],
+            entry=ENTRY,
+            arguments=given,
+            walls=self._walls,
+            convention=Convention.HANDLER,
+            project=self._premises.workspace,
+            environment=basic_variables(self._tool.requires, self._premises),
+            channel=True,
+            files=self._files,
+        )
+
+    async def _until_its_end(self, job: PythonFile, desk: Desk, deadline: float) -> Ended:
+        witness = None
+        if self._observe:
+            from toolcrib.runners.witness import Witness
+
+            witness = Witness()
+        ended = await run_in_place(
+            self._sandbox,
+            job,
+            deadline=deadline,
+            max_result=MAX_RESULT_BYTES,
+            talk=lambda lines: serve(desk, lines),
+            proxy=self._proxy(deadline, witness) if job.walls.network else None,
+        )
+        return ended if witness is None else witness.testify(ended)
+
+    def _proxy(self, deadline: float, witness: Witness | None) -> Proxy:
+        from toolcrib.ground.egress import parse_hosts
+
+        hosts = self._run.hosts
+        proxy = self._egress().proxy(None if hosts is None else parse_hosts(hosts), deadline=deadline)
+        return proxy if witness is None else witness.follow(proxy)
+
+
+async def serve(desk: Desk, lines: Lines) -> None:
+    """Answer a handler until it has nothing more to say; what it only tells does not wait behind what it sends."""
+    room = asyncio.Semaphore(MAX_UNDER_WAY)
+
+    async def answer(message: dict[str, object]) -> None:
+        try:
+            said = await desk.answer(message)
+            if said is not None:
+                await lines.write(said)
+        finally:
+            room.release()
+
+    async with asyncio.TaskGroup() as group:
+        while (message := await lines.read()) is not None:
+            await room.acquire()
+            group.create_task(answer(message))
+
+
+def _folders(run: Handler) -> list[Path]:
+    """The folder of the handler and those that it shares with others."""
+    shared = {PurePosixPath(path).parts[0] for path in run.shared}
+    return [(run.root / folder).absolute() for folder in (run.folder, *sorted(shared))]
+
+
+def _neighbours(run: Handler) -> dict[Path, bytes]:
+    """What the handler finds beside itself: the bytes that were checked with it."""
+    root = run.root.absolute()
+    return {root / path: content for path, content in {**run.shared, **run.files}.items() if path != run.path}
+
+
+def _read(tool: Tool, job: PythonFile, ended: Ended, seconds: float) -> Outcome:
+    """The response of the handler; raises ToolError where it came to none."""
+    answer = read_answer(tool, job, ended, seconds)
+    if "value" in answer:
+        return read_response(tool, answer["value"])
+    described = answer.get("error")
+    if not isinstance(described, dict):
+        raise described_error(tool, job, answer)
+    raise _failure(tool, job, described)
+
+
+def _failure(tool: Tool, job: PythonFile, described: Mapping[str, object]) -> ToolError:
+    """What the handler raised, in words of ours; a refusal of the sandbox's comes with the capability that opens it."""
+    facts = described.get("tool_error")
+    if isinstance(facts, dict):
+        own = {
+            "type": facts.get("kind"),
+            "retryable": facts.get("retryable", False),
+            "partialSideEffects": facts.get("partial_side_effects", False),
+            "details": facts.get("details"),
+        }
+        return thrown(tool, {"message": described.get("message"), "toolError": own})
+    if "in_result" in described:
+        return invalid_response(tool, f"it has no JSON form ({described.get('type')})")
+    return to_error(tool, job, described)

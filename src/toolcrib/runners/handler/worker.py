@@ -1,0 +1,240 @@
+"""One process that holds a handler, and the conversation with it: a call, what it asks for meanwhile, its answer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.runners.script import LIMITS, describe_end, exit_details, refuse_early_end, show_seconds, tail_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping
+    from typing import Any
+
+    from toolcrib.ground.sandbox.attempt import Talk
+    from toolcrib.ground.sandbox.conversation import Lines
+    from toolcrib.ground.sandbox.jobs import Ended
+    from toolcrib.model.tool import Tool
+    from toolcrib.runners.handler.context import Desk
+
+logger = logging.getLogger("toolcrib.runners")
+
+# How many messages of one call may be under way; a handler that sends more waits.
+MAX_UNDER_WAY = 32
+# How long messages that the handler did not wait for may still take when it has answered.
+PARTING_SECONDS = 0.2
+# How long a process that closed its channel may take to end by itself; it tells by what.
+ENDING_SECONDS = 0.5
+KILLING_SECONDS = 5.0
+LOOK_SECONDS = 0.01
+OUT_OF_MEMORY = b"JavaScript heap out of memory"
+
+
+class Worker:
+    """A process of one tool, which takes one call at a time. It belongs to the event loop that started it.
+
+    `live` runs the process to its end and lets it talk. `is_ready` says that the handler is loaded, `is_spent` that there is
+    to be no further call.
+    """
+
+    def __init__(self, tool: Tool, live: Callable[[Talk], Coroutine[object, object, Ended]]) -> None:
+        self.tool = tool
+        self.loop = asyncio.get_running_loop()
+        self.born = self.idle_since = time.monotonic()
+        self.is_ready = self.is_spent = False
+        self.timer: asyncio.TimerHandle | None = None
+        self._number = 0
+        self._is_heard = False
+        self._reason: ToolError | None = None
+        self._lines: asyncio.Future[Lines] = self.loop.create_future()
+        self._over = self.loop.create_future()
+        # In a context of its own: it outlives the call that starts it.
+        self._running = self.loop.create_task(live(self._listen), context=contextvars.Context())
+        self._running.add_done_callback(_take_note)
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it can take a call: it is alive, and has said nothing that nobody asked for."""
+        return not self._running.done() and self._lines.done() and self._lines.result().is_silent
+
+    def when_ended(self, tell: Callable[[Worker], None]) -> None:
+        """Tell, in its own loop, when the process has gone."""
+        self._running.add_done_callback(lambda _: tell(self))
+
+    def end(self, reason: ToolError | None = None) -> None:
+        """End the process, from any thread; a call that it serves fails for that reason."""
+        self._reason = self._reason or reason
+        self.is_spent = True
+        if self._lines.done():
+            self._lines.result().end_job()
+        with suppress(RuntimeError):  # of a loop that was closed
+            self.loop.call_soon_threadsafe(self._let_go)
+
+    @property
+    def _is_there(self) -> bool:
+        """Whether the process has not gone yet, as far as can be seen from any thread."""
+        if self._running.done():
+            return False
+        return not self._lines.result().is_cut if self._lines.done() else not self.loop.is_closed()
+
+    def _let_go(self) -> None:
+        """Do what only its own loop may do to have the process gone soon."""
+        if not self._lines.done():
+            self._running.cancel()
+        elif not self._is_heard:  # who reads from the channel sees it end, and must not find it closed
+            self._hang_up()
+
+    async def see_ended(self) -> None:
+        """Wait until the process has gone, from whichever loop, a few seconds at the most."""
+        if self.loop is asyncio.get_running_loop():
+            await asyncio.wait([self._running], timeout=KILLING_SECONDS)
+            return
+        until = time.monotonic() + KILLING_SECONDS
+        while self._is_there and time.monotonic() < until:  # noqa: ASYNC110 - another loop's futures cannot be awaited here
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def begin(self, deadline: float, seconds: float) -> None:
+        """Wait until the handler is loaded; raises ToolError if it cannot be."""
+        timer = self._set_timer(deadline, seconds)
+        self._is_heard = True
+        try:
+            either: list[asyncio.Future[Any]] = [self._lines, self._running]
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            said = await self._lines.result().read() if self._lines.done() else None
+            if said is None:
+                raise await self._early_end(seconds)
+        finally:
+            timer.cancel()
+            self._is_heard = False
+        if said.get("ready") is not True:
+            raise self._not_loaded(said.get("failed"))
+        self.is_ready = True
+
+    async def call(
+        self, arguments: Mapping[str, object], desk: Desk, deadline: float, seconds: float
+    ) -> dict[str, object]:
+        """Have one call answered: the line that says what came of it. Raises ToolError if nothing did."""
+        self._number += 1
+        lines = self._lines.result()
+        timer = self._set_timer(deadline, seconds)
+        sending: set[asyncio.Task[None]] = set()
+        self._is_heard = True
+        try:
+            await self._ask(lines, arguments, desk)
+            while (said := await self._hear(lines)) is not None:
+                if "do" in said:
+                    await self._serve(said, lines, desk, sending)
+                    continue
+                self.is_spent = self.is_spent or said.get("spent") is True
+                if sending:
+                    await asyncio.wait(sending, timeout=PARTING_SECONDS)
+                return said
+            raise await self._early_end(seconds)
+        finally:
+            timer.cancel()
+            self._is_heard = False
+            for task in sending:
+                task.cancel()
+
+    async def _listen(self, lines: Lines) -> None:
+        """Whoever calls reads and writes; this only keeps the channel open."""
+        self._lines.set_result(lines)
+        await self._over
+
+    async def _ask(self, lines: Lines, arguments: Mapping[str, object], desk: Desk) -> None:
+        try:
+            await lines.write({"call": self._number, "args": arguments, "context": desk.facts()})
+        except ToolError as problem:
+            message = f"{self.tool.name}: the arguments and the session's state are too long for one call"
+            raise ToolError(Kind.LIMIT_EXCEEDED, message) from problem
+
+    async def _hear(self, lines: Lines) -> dict[str, object] | None:
+        """The next line of the call that runs; None if there will be none."""
+        said = await lines.read()
+        if said is None or said.pop("call", None) == self._number:
+            return said
+        lines.problem = "the line belongs to no call that runs"
+        return None
+
+    async def _serve(self, said: dict[str, object], lines: Lines, desk: Desk, sending: set[asyncio.Task[None]]) -> None:
+        """Do what the handler asks for; what it sends goes on beside what it does next."""
+        if "ask" not in said:
+            await desk.answer(said)
+            return
+        while len(sending) >= MAX_UNDER_WAY:
+            await asyncio.wait(sending, return_when=asyncio.FIRST_COMPLETED)
+        task = self.loop.create_task(_send(said, lines, desk))
+        sending.add(task)
+        task.add_done_callback(sending.discard)
+
+    def _set_timer(self, deadline: float, seconds: float) -> asyncio.TimerHandle:
+        return self.loop.call_later(max(0.0, deadline - time.monotonic()), self._lose_patience, seconds)
+
+    def _lose_patience(self, seconds: float) -> None:
+        what = "ran" if self.is_ready else "took to load"
+        message = f"{self.tool.name} {what} longer than {show_seconds(seconds)}; its process was killed"
+        self.end(ToolError(Kind.TIMEOUT, message, partial_side_effects=self.is_ready))
+
+    async def _early_end(self, seconds: float) -> ToolError:
+        """Why there is no answer; the process has gone when this is known."""
+        problem = self._lines.result().problem if self._lines.done() else ""
+        if not problem:
+            self._hang_up()
+            await asyncio.wait([self._running], timeout=ENDING_SECONDS)
+        self.end()
+        self._hang_up()
+        await self.see_ended()
+        if self._reason is not None:
+            return self._reason
+        if problem:
+            message = f"{self.tool.name} gave an answer that cannot be read: {problem}; its process was killed"
+            return ToolError(Kind.INTERNAL, message, partial_side_effects=True)
+        return self._explain_end(seconds)
+
+    def _hang_up(self) -> None:
+        if not self._over.done():
+            self._over.set_result(None)
+
+    def _explain_end(self, seconds: float) -> ToolError:
+        name = self.tool.name
+        if not self._running.done() or self._running.cancelled():
+            return ToolError(Kind.INTERNAL, f"{name}: its process was killed", partial_side_effects=True)
+        try:
+            ended = self._running.result()
+            refuse_early_end(name, ended, seconds)
+        except ToolError as problem:
+            return problem
+        if ended.stderr:
+            logger.warning("%s: its process printed: %s", name, tail_of(ended.stderr))
+        if ended.signal is not None and OUT_OF_MEMORY in ended.stderr:
+            message = f"{name} used {LIMITS['mem']}; its process ended"
+            return ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=True, details={"limit": "mem"})
+        how = describe_end(ended).replace("ended with", "ended itself with")
+        when = "it answered; return a response from execute" if self.is_ready else "its handler was loaded"
+        message = f"{name} {how} before {when}"
+        return ToolError(Kind.INTERNAL, message, partial_side_effects=self.is_ready, details=exit_details(ended))
+
+    def _not_loaded(self, described: object) -> ToolError:
+        """The handler failed before any call of it began."""
+        self.end()
+        described = described if isinstance(described, dict) else {}
+        logger.error("%s could not be loaded\n%s", self.tool.name, described.get("stack"))
+        reason = f"{described.get('name')}: {described.get('message')}"
+        return ToolError(Kind.INTERNAL, f"{self.tool.name}: its handler could not be loaded: {reason}")
+
+
+def _take_note(running: asyncio.Task[Ended]) -> None:
+    """What became of a process that nobody waits for is nobody's concern."""
+    if not running.cancelled():
+        running.exception()
+
+
+async def _send(said: dict[str, object], lines: Lines, desk: Desk) -> None:
+    answer = await desk.answer(said)
+    if answer is not None:
+        await lines.write(answer)

@@ -1,0 +1,170 @@
+"""A kit to test tools with, from pytest or anything else: a client that is made up, and cases that are written down.
+
+    from toolcrib import Context, Crib, tool
+    from toolcrib.testing import FakeContext, call_tool_sync
+
+    @tool
+    async def tell(word: str, context: Context) -> str:
+        "Tell the client a word."
+        await context.session.send({"word": word})
+        return word
+
+    client = FakeContext(mode="voice")
+    with Crib(tools=[tell]) as crib:
+        result = call_tool_sync(crib, "tell", {"word": "hello"}, context=client)
+    assert result.value == "hello"
+    assert client.sent == [{"word": "hello"}]
+
+The examples that a tool shows, and the cases that are recorded for it, are tests already:
+
+    @pytest.mark.parametrize("case", cases_of("path/of/the/project", "refund_order"), ids=str)
+    def test_refund_order(case):
+        with Crib("path/of/the/project") as crib:
+            check_sync(crib, "refund_order", [case])
+
+`load_cases` reads a file of cases that lies elsewhere. In async code write `await call_tool(…)` and `await check(…)`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib.cases import (
+    Bench,
+    Case,
+    CaseResult,
+    FakeContext,
+    find_cases,
+    load_cases,
+    perform,
+    run_cases,
+    take_down_audit,
+)
+from toolcrib.crib import Crib
+from toolcrib.model.call import Call
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.pipeline.alone import run_alone
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from toolcrib.model.result import Result
+    from toolcrib.model.tool import Tool
+    from toolcrib.model.verdict import Verdict
+
+__all__ = [
+    "Case",
+    "CaseResult",
+    "FakeContext",
+    "call_tool",
+    "call_tool_sync",
+    "cases_of",
+    "check",
+    "check_sync",
+    "load_cases",
+    "try_cases",
+]
+
+
+async def call_tool(
+    crib: Crib, name: str, arguments: Mapping[str, object] | None = None, *, context: FakeContext | None = None
+) -> Result:
+    """Call a tool as a made-up client, which takes down what it is sent."""
+    return await _call(crib, _bench(crib, crib.call), name, arguments, context)
+
+
+def call_tool_sync(
+    crib: Crib, name: str, arguments: Mapping[str, object] | None = None, *, context: FakeContext | None = None
+) -> Result:
+    """Call a tool as a made-up client from code that is not async."""
+    return run_alone(_call(crib, _bench(crib, _called_at_once(crib)), name, arguments, context))
+
+
+async def check(crib: Crib, name: str, cases: Iterable[Case] | None = None) -> list[CaseResult]:
+    """Try cases of a tool, by default all that its documents and its project hold; raises AssertionError with every difference.
+
+    A case that cannot be tried here has not passed, and neither has a tool without any.
+    """
+    tool = _tool(crib, name)
+    return _assured(tool, await run_cases(_bench(crib, crib.call), tool, _cases(crib, tool, cases)))
+
+
+def check_sync(crib: Crib, name: str, cases: Iterable[Case] | None = None) -> list[CaseResult]:
+    """Try cases of a tool, as `check` does, from code that is not async."""
+    tool = _tool(crib, name)
+    return _assured(tool, try_cases(crib, tool, _cases(crib, tool, cases)))
+
+
+def cases_of(crib: Crib | Path | str, name: str) -> list[Case]:
+    """The cases of a tool, of its documents first; made to be the parameters of a test, with `ids=str`."""
+    if isinstance(crib, Crib):
+        return find_cases(_tool(crib, name), crib.settings.root)
+    with Crib(crib) as opened:
+        return cases_of(opened, name)
+
+
+def try_cases(
+    crib: Crib,
+    tool: Tool,
+    cases: Iterable[Case],
+    *,
+    mode: str | None = None,
+    heard: Callable[[CaseResult], None] | None = None,
+) -> list[CaseResult]:
+    """Try cases and report how each went, from code that is not async; `heard` is told of each as it ends."""
+    return run_alone(run_cases(_bench(crib, _called_at_once(crib)), tool, cases, mode=mode, heard=heard))
+
+
+async def _call(
+    crib: Crib, bench: Bench, name: str, arguments: Mapping[str, object] | None, context: FakeContext | None
+) -> Result:
+    entry = crib.find(name)
+    call = Call(name=name, arguments=dict(arguments or {}))
+    client = FakeContext() if context is None else context
+    performance = await perform(bench, call, client, None if entry is None else entry.tool)
+    take_down_audit(bench, performance)
+    return performance.result
+
+
+def _bench(crib: Crib, call: Callable[[Call], Awaitable[Result]]) -> Bench:
+    def refusal(call: Call) -> Verdict | None:
+        finding = crib.explain(call).refusal
+        return None if finding is None else finding.verdict
+
+    return Bench(call=call, refusal=refusal, session=crib.session, journal=crib.journal.read)
+
+
+def _called_at_once(crib: Crib) -> Callable[[Call], Awaitable[Result]]:
+    """Calls that are over when they return: whoever awaits them never waits, and needs no event loop."""
+
+    async def call(call: Call) -> Result:
+        return crib.call_sync(call)
+
+    return call
+
+
+def _tool(crib: Crib, name: str) -> Tool:
+    entry = crib.find(name)
+    if entry is None:
+        cure = crib.suggest(name) or "list the tools with: crib list"
+        raise ToolError(Kind.NOT_FOUND, f"Tool {name[:200]!r} not found; {cure}")
+    return entry.tool
+
+
+def _cases(crib: Crib, tool: Tool, cases: Iterable[Case] | None) -> list[Case]:
+    return find_cases(tool, crib.settings.root) if cases is None else list(cases)
+
+
+def _assured(tool: Tool, results: list[CaseResult]) -> list[CaseResult]:
+    """The results, if every case has passed."""
+    if not results:
+        raise AssertionError(f"{tool.name} has no examples and no cases; write tests/cases/{tool.name}.yaml")
+    problems = [
+        f"{result.place or tool.name}: {result.name}: {reason}"
+        for result in results
+        for reason in (*result.reasons, *([f"not tried: {result.skipped}"] if result.skipped else []))
+    ]
+    if problems:
+        raise AssertionError("\n".join([f"{tool.name}: not as expected", *problems]))
+    return results

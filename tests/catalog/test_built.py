@@ -1,0 +1,81 @@
+"""Tools of registries in the catalogue: which are in force, and what sessions find that began before."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from toolcrib.catalog import Catalog
+from toolcrib.catalog.built import VERSIONS_KEPT
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.tool import Function, Handler, Tool
+
+OPEN = {"type": "object"}
+
+
+def built(name, description="Built.", version="1.0.0"):
+    run = Handler(root=Path("tools"), folder=name, language="javascript", files={})
+    return Tool(name=name, description=description, parameters=OPEN, run=run, bundle="tools", version=version)
+
+
+def of_the_host(name):
+    return Tool(name=name, description="Host.", parameters=OPEN, run=Function(call=print, is_async=False))
+
+
+def nothing(_slug):
+    return ""
+
+
+def test_a_session_finds_the_tools_of_the_registry_it_began_with():
+    catalog = Catalog()
+    catalog.set_built("1.0.a", [built("one", "old"), built("gone")], nothing)
+    catalog.set_built("1.0.b", [built("one", "new"), built("two")], nothing)
+    assert catalog.find("one").tool.description == "new"
+    assert catalog.find("one", tools_version="1.0.b").tool.description == "new"
+    assert catalog.find("one", tools_version="1.0.a").tool.description == "old"
+    assert catalog.find("gone") is None
+    assert catalog.find("gone", tools_version="1.0.a").tool.name == "gone"
+    assert catalog.find("two", tools_version="1.0.a") is None
+    assert catalog.find("tools/one@1.0.0", tools_version="1.0.a").tool.description == "old"
+    assert catalog.find("tools/one@2.0.0", tools_version="1.0.a") is None
+
+
+def test_tools_that_no_registry_names_are_found_by_every_session():
+    catalog = Catalog()
+    catalog.add(of_the_host("one"))
+    catalog.set_built("1.0.a", [built("two")], nothing)
+    catalog.set_built("1.0.b", [built("one"), built("two")], nothing)
+    assert catalog.find("one", tools_version="1.0.a").tool.description == "Host."
+
+
+def test_a_switch_holds_for_earlier_versions_too():
+    catalog = Catalog(frozenset({"one"}))
+    catalog.set_built("1.0.a", [built("one")], nothing)
+    catalog.set_built("1.0.b", [built("one")], nothing)
+    assert not catalog.find("one", tools_version="1.0.a").enabled
+
+
+def test_a_version_that_nobody_remembers_is_refused_with_its_name():
+    catalog = Catalog()
+    for number in range(VERSIONS_KEPT + 1):
+        catalog.set_built(f"1.0.{number}", [built("one")], nothing)
+    with pytest.raises(ToolError, match="registry 1.0.0, which is not loaded here; open a new session") as refusal:
+        catalog.find("one", tools_version="1.0.0")
+    assert refusal.value.kind is Kind.CONFLICT
+    assert catalog.find("one", tools_version="1.0.1") is not None
+
+
+def test_two_built_tools_of_one_address_are_a_problem_and_the_first_stays():
+    catalog = Catalog()
+    catalog.set_built("1.0.a", [built("one", "first"), replace(built("one"), description="second")], nothing)
+    assert catalog.find("one").tool.description == "first"
+    assert "already registered" in catalog.problems()[0].message
+    catalog.set_built("1.0.b", [built("one", "first")], nothing)
+    assert catalog.problems() == []
+
+
+def test_a_folder_that_is_not_built_is_what_an_unknown_name_hints_at():
+    catalog = Catalog()
+    catalog.set_built("", [], lambda slug: f"tools/{slug} is not built; run: crib build")
+    assert catalog.suggest("kb_search") == "tools/kb-search is not built; run: crib build"
+    assert catalog.built_version == ""
