@@ -323,6 +323,7 @@ class Parts:
             egress=lambda: self.egress,
             workers=settings.handler_workers,
             fresh=settings.handler_fresh,
+            observe=self._observe,
         )
 
     def _safety_rule(self, rule: CustomRule) -> Rule:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from toolcrib.ground import sandbox
 from toolcrib.ground.sandbox.jobs import PROXY_HOST, PROXY_PORT, Effect
 from toolcrib.ground.sandbox.walls import NETWORK, PROGRAMS, READ, WRITE, python_runtime
-from toolcrib.model.tool import Chained, Script
+from toolcrib.model.tool import Chained, Handler, Script
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,6 +30,8 @@ MACHINE = tuple(map(Path, ("/sys/fs/cgroup", "/sys/devices/system", "/proc/versi
 NAME_SERVICE = frozenset({"unix:/var/run/nscd/socket", "unix:/run/nscd/socket"})
 # Node looks in every folder upwards for what kind of module a file is.
 PACKAGE_FILE, PACKAGES = "package.json", "node_modules"
+# The file with which Node begins a handler is one of ours.
+OURS = Path(sandbox.__file__).parent.resolve()
 ENVIRONMENT_FILE = "pyvenv.cfg"
 
 
@@ -96,7 +99,7 @@ class Course:
     def __init__(self, tool: Tool, workspace: Path) -> None:
         self.workspace = workspace.resolve()
         self._reads = READ in tool.requires
-        self._folder = _folder_of(tool)
+        self._folders = _folders_of(tool)
         self._runtime = tuple(root.resolve() for root in python_runtime())
 
     def covers(self, effect: Effect) -> bool:
@@ -112,20 +115,26 @@ class Course:
         return not (self._reads and path.is_relative_to(self.workspace)) or self._is_own(path)
 
     def _is_package_file(self, path: Path) -> bool:
-        return path.name == PACKAGE_FILE and self._folder is not None and self._folder.is_relative_to(path.parent)
+        searched = (*self._folders, OURS)
+        return path.name == PACKAGE_FILE and any(folder.is_relative_to(path.parent) for folder in searched)
 
     def _is_own(self, path: Path) -> bool:
-        if self._is_package_file(path) or (self._folder is not None and path.is_relative_to(self._folder)):
+        if self._is_package_file(path) or _is_in(path, self._folders):
             return True
         if PACKAGES in path.parts or _is_in(path, self._runtime):
             return True
         return any((folder / ENVIRONMENT_FILE).is_file() for folder in path.parents)
 
 
-def _folder_of(tool: Tool) -> Path | None:
-    if isinstance(tool.run, Script):
-        return tool.run.path.absolute().parent.resolve()
-    return tool.run.folder.absolute().resolve() if isinstance(tool.run, Chained) else None
+def _folders_of(tool: Tool) -> tuple[Path, ...]:
+    """Where the tool lies, and for a handler what it shares with others."""
+    run = tool.run
+    if isinstance(run, Script):
+        return (run.path.absolute().parent.resolve(),)
+    if isinstance(run, Handler):
+        names = dict.fromkeys([run.folder, *(PurePosixPath(path).parts[0] for path in run.shared)])
+        return tuple((run.root.absolute() / name).resolve() for name in names)
+    return (run.folder.absolute().resolve(),) if isinstance(run, Chained) else ()
 
 
 def _is_in(path: Path, folders: Iterable[Path]) -> bool:

@@ -93,12 +93,17 @@ def to_outcome(ended: Ended, meta: dict[str, object], read: Callable[[], object]
     for stream, printed in (("stdout", ended.stdout), ("stderr", ended.stderr)):
         if printed:
             meta[stream] = tail_of(printed)
-    if ended.effects:
-        meta["effects"] = [{"act": act.act, "what": act.what, "denied": act.denied} for act in ended.effects]
+    meta |= describe_effects(ended)
     try:
         return Outcome(value=read(), meta=meta)
     except ToolError as error:
         return Outcome(value=error.value, error=error, meta=meta)
+
+
+def describe_effects(ended: Ended) -> dict[str, object]:
+    """What a process was seen to do, for `meta`; nothing where nobody looked."""
+    effects = [{"act": effect.act, "what": effect.what, "denied": effect.denied} for effect in ended.effects]
+    return {"effects": effects} if effects else {}
 
 
 def returned_value(tool: Tool, job: PythonFile, ended: Ended, seconds: float) -> object:

@@ -269,3 +269,41 @@ def test_a_request_that_the_platform_sends_is_told_with_the_hosts_it_may_reach(c
     assert ended.code == 0, ended
     assert "ask-sample is no child: the platform sends its requests, and lets them reach any public host\n" in ended.out
     assert f"connect  http://127.0.0.1:{server}" in ended.out
+
+
+JS_READS = """import fs from 'node:fs';
+export async function execute({ args }) {
+  try {
+    fs.readFileSync('../../data.txt');
+  } catch {
+    return { ok: true, data: { words: 0 } };
+  }
+  return { ok: true, data: { words: 1 } };
+}
+"""
+PYTHON_READS = """from pathlib import Path
+
+def execute(args, context):
+    try:
+        Path("../../data.txt").read_text()
+    except OSError:
+        return {"ok": True, "data": {"words": 0}}
+    return {"ok": True, "data": {"words": 1}}
+"""
+
+
+@pytest.mark.parametrize(("words", "handler"), [((), JS_READS), (("--python",), PYTHON_READS)], ids=["js", "python"])
+def test_a_handler_that_reads_what_it_does_not_declare_is_caught(crib, project, words, handler):
+    assert crib("new", "peek", *words).code == 0
+    name = "handler.py" if words else "handler.js"
+    (project / "tools" / "peek" / name).write_text(handler)
+    assert crib("build").code == 0
+    caught = crib("check", "--observe", "peek", "text=a")
+    assert caught.code == 1
+    assert "data.txt" in caught.out
+    assert "list fs.read in requires" in caught.out
+    assert "1 undeclared effect" in caught.out
+    schema = project / "tools" / "peek" / "schema.json"
+    schema.write_text(schema.read_text().replace('"parameters"', '"requires": ["fs.read"],\n  "parameters"'))
+    assert crib("build").code == 0
+    assert crib("check", "--observe", "peek", "text=a").code == 0

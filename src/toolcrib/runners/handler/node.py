@@ -27,7 +27,7 @@ WORKER = Path(sandbox.__file__).parent / "handler.cjs"
 FILES = (WORKER, WORKER.with_name("modules.cjs"))
 
 
-def make_job(tool: Tool, run: Handler, commands: Commands, premises: Premises) -> Program:
+def make_job(tool: Tool, run: Handler, commands: Commands, premises: Premises, *, observe: bool = False) -> Program:
     """The process that loads a handler; raises ToolError where there is no Node for it."""
     root = run.root.absolute()
     folders = [root / name for name in _folders(run)]
@@ -45,7 +45,7 @@ def make_job(tool: Tool, run: Handler, commands: Commands, premises: Premises) -
             **node.ENVIRONMENT,
             "PATH": search_path(found.argv[0], near),
         },
-        walls=build_walls(tool.requires, premises, (*folders, *found.runtime, *near, *FILES)),
+        walls=build_walls(tool.requires, premises, (*folders, *found.runtime, *near, *FILES), observe=observe),
         channel=True,
         files={root / path: content for path, content in _contents(run).items()},
     )

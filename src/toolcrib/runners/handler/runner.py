@@ -41,7 +41,8 @@ class HandlerRunner:
     """Runs the handlers of tool folders.
 
     `commands` finds Node, `egress` leads out those that may use the network; both are only made when they are needed.
-    `workers` processes of Node are kept at the most, for all tools together; with `fresh` each call has one of its own.
+    `workers` processes of Node are kept at the most, for all tools together; with `fresh` each call has one of its own,
+    and so it has with `observe`, which takes note of what each call does.
     """
 
     kind = Handler.kind
@@ -55,12 +56,14 @@ class HandlerRunner:
         egress: Callable[[], Egress],
         workers: int,
         fresh: bool = False,
+        observe: bool = False,
     ) -> None:
         self._sandbox = sandbox
         self._premises = premises
         self._commands = commands
         self._egress = egress
-        self._workers = Workers(workers, fresh=fresh)
+        self._workers = Workers(workers, fresh=fresh or observe)
+        self._observe = observe
 
     def bind(self, tool: Tool) -> Bound:
         """Take the handler's bytes as they were read; its process is started by the first call."""
@@ -70,7 +73,14 @@ class HandlerRunner:
         if isinstance(run, Handler) and run.language == PYTHON:
             from toolcrib.runners.handler.python import PythonHandler
 
-            return PythonHandler(tool, run, sandbox=self._sandbox, premises=self._premises, egress=self._egress)
+            return PythonHandler(
+                tool,
+                run,
+                sandbox=self._sandbox,
+                premises=self._premises,
+                egress=self._egress,
+                observe=self._observe,
+            )
         raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name}: a handler is written in JavaScript or Python")
 
     async def close(self) -> None:
@@ -78,7 +88,7 @@ class HandlerRunner:
         await self._workers.close()
 
     def _make_job(self, tool: Tool, run: Handler) -> Program:
-        return make_job(tool, run, self._commands(), self._premises)
+        return make_job(tool, run, self._commands(), self._premises, observe=self._observe)
 
 
 class _NodeHandler:
@@ -123,13 +133,14 @@ class _NodeHandler:
             said = await worker.call(arguments, Desk(self._tool, context), deadline, context.seconds)
             outcome = self._read(said, worker)
         except ToolError as problem:
-            return Outcome(error=problem, meta=self._meta())
+            outcome, said = Outcome(error=problem), {}
         except BaseException:
             worker.end()
             raise
         finally:
             self._workers.give_back(worker)
-        return replace(outcome, meta={**self._meta(), **_printed(said)})
+        seen = await worker.effects() if self._job is not None and self._job.walls.observe else {}
+        return replace(outcome, meta={**self._meta(), **_printed(said), **seen})
 
     def _make_worker(self) -> Worker:
         self._job = job = self._make_job(self._tool, self._run)

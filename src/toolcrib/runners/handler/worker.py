@@ -10,7 +10,15 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.runners.script import LIMITS, describe_end, exit_details, refuse_early_end, show_seconds, tail_of
+from toolcrib.runners.script import (
+    LIMITS,
+    describe_effects,
+    describe_end,
+    exit_details,
+    refuse_early_end,
+    show_seconds,
+    tail_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -97,6 +105,14 @@ class Worker:
         until = time.monotonic() + KILLING_SECONDS
         while self._is_there and time.monotonic() < until:  # noqa: ASYNC110 - another loop's futures cannot be awaited here
             await asyncio.sleep(LOOK_SECONDS)
+
+    async def effects(self) -> dict[str, object]:
+        """What the process was seen to do in all its life, which is over with this."""
+        self.end()
+        await self.see_ended()
+        if not self._running.done() or self._running.cancelled() or self._running.exception() is not None:
+            return {}
+        return describe_effects(self._running.result())
 
     async def begin(self, deadline: float, seconds: float) -> None:
         """Wait until the handler is loaded; raises ToolError if it cannot be."""
