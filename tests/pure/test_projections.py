@@ -1,10 +1,8 @@
-"""One result in the forms of the four documents, and a tool in the form of model providers."""
+"""One result in the forms of the four documents."""
 
 import pytest
 
 from toolcrib import Intent, Kind, Result, ToolError
-from toolcrib.model.tool import Function, Tool
-from toolcrib.pure.export import to_openai
 from toolcrib.pure.projections import to_builder, to_handler, to_platform, to_text
 
 META = {"callId": "1"}
@@ -60,12 +58,3 @@ def test_built_packages_see_a_result_beside_the_error():
 )
 def test_a_model_reads_a_value_as_text(value, text):
     assert to_text(value) == text
-
-
-def test_a_provider_sees_name_description_and_parameters_alone():
-    run = Function(call=print, is_async=False)
-    tool = Tool(name="größe", description="Measures.", parameters={"type": "object"}, run=run, tags=("x",))
-    definition = to_openai(tool)
-    assert definition["type"] == "function"
-    assert set(definition["function"]) == {"name", "description", "parameters"}
-    assert definition["function"]["name"].isascii()

@@ -85,7 +85,7 @@ async def test_a_command_of_its_own_makes_it_a_program_like_any_other(bench):
 
 def test_a_file_whose_packages_are_not_installed_is_refused_with_the_cure(bench):
     code = f'# /// script\n# dependencies = ["left-pad>=1.0"]\n# ///\n{GREET}'
-    with pytest.raises(ToolError, match="run crib prepare hello_world") as caught:
+    with pytest.raises(ToolError, match="run: crib prepare hello_world") as caught:
         bench.check(python(bench, code))
     assert caught.value.kind is Kind.EXECUTOR_NOT_FOUND
 

@@ -322,6 +322,7 @@ class Parts:
             commands=lambda: Commands(self.environment.get("PATH", ""), tuple(self._tops()), settings.workspace),
             egress=lambda: self.egress,
             workers=settings.handler_workers,
+            environments=self.environments,
             fresh=settings.handler_fresh,
             observe=self._observe,
         )

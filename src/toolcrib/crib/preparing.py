@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import Chained, Script
+from toolcrib.model.tool import Chained, Handler, Script
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,21 +15,29 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Tool
     from toolcrib.runners.chain import FindExecutor
 
+PYTHON = "python"
+
 
 def prepare_tool(tool: Tool, parts: Parts, say: Callable[[str], None] | None) -> Path | None:
     """Install what a Python file declares; the Python that has it, None if it declares nothing."""
     from toolcrib.ground.sandbox.environments import prepare
 
-    script = tool.run.script if isinstance(tool.run, Chained) else tool.run
-    if not isinstance(script, Script) or script.language != "python":
-        raise ToolError(
-            Kind.VALIDATION, f"{tool.name} is no Python file; only such declare what they need to be installed"
-        )
+    path, code = _python_file(tool)
     if parts.environments is None:
         message = "there is no folder outside of the project to install into; set HOME or XDG_CACHE_HOME"
         raise ToolError(Kind.VALIDATION, message)
     search_path = parts.environment.get("PATH", "")
-    return prepare(script.path, script.code, envs=parts.environments, search_path=search_path, progress=say)
+    return prepare(path, code, envs=parts.environments, search_path=search_path, progress=say)
+
+
+def _python_file(tool: Tool) -> tuple[Path, bytes]:
+    """The file of a tool that is written in Python, and what it holds."""
+    run = tool.run.script if isinstance(tool.run, Chained) else tool.run
+    if isinstance(run, Script) and run.language == PYTHON:
+        return run.path, run.code
+    if isinstance(run, Handler) and run.language == PYTHON:
+        return run.root.absolute() / run.path, run.files[run.path]
+    raise ToolError(Kind.VALIDATION, f"{tool.name} is no Python file; only such declare what they need to be installed")
 
 
 def chain_problem(tool: Tool, find: FindExecutor) -> str:

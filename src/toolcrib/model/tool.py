@@ -177,6 +177,18 @@ class Handler:
         """The file that holds `execute`, from the root."""
         return f"{self.folder}/handler.{'js' if self.language == 'javascript' else 'py'}"
 
+    @property
+    def contents(self) -> dict[str, bytes]:
+        """Every file that belongs to it, its own and the shared ones, by their paths from the root."""
+        return {**self.shared, **self.files}
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Its own folder, and then those that it shares with others."""
+        root = self.root.absolute()
+        names = [self.folder, *sorted({path.partition("/")[0] for path in self.shared})]
+        return tuple(root / name for name in names)
+
     def identity(self) -> dict[str, object]:
         """What makes this another handler; where it lies does not."""
         import hashlib
@@ -184,9 +196,7 @@ class Handler:
         return {
             "kind": self.kind,
             "language": self.language,
-            "files": {
-                path: hashlib.sha256(code).hexdigest() for path, code in sorted({**self.shared, **self.files}.items())
-            },
+            "files": {path: hashlib.sha256(code).hexdigest() for path, code in sorted(self.contents.items())},
             "hosts": self.hosts,
         }
 

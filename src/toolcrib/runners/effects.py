@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.ground import sandbox
@@ -132,8 +132,7 @@ def _folders_of(tool: Tool) -> tuple[Path, ...]:
     if isinstance(run, Script):
         return (run.path.absolute().parent.resolve(),)
     if isinstance(run, Handler):
-        names = dict.fromkeys([run.folder, *(PurePosixPath(path).parts[0] for path in run.shared)])
-        return tuple((run.root.absolute() / name).resolve() for name in names)
+        return tuple(folder.resolve() for folder in run.folders)
     return (run.folder.absolute().resolve(),) if isinstance(run, Chained) else ()
 
 

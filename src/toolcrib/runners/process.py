@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from toolcrib.ground.sandbox.walls import Premises
     from toolcrib.model.call import Call, Context
     from toolcrib.model.result import Outcome
-    from toolcrib.model.tool import Script
+    from toolcrib.model.tool import Script, Tool
     from toolcrib.runners.commands import Commands
     from toolcrib.runners.driver import Order
     from toolcrib.runners.witness import Witness
@@ -132,18 +132,23 @@ class ProcessDriver:
             convention=script.convention,
             argv=tuple(words),
             imports=script.imports,
-            interpreter=self._interpreter(script),
+            interpreter=self._interpreter(order.tool, script),
             project=self._premises.workspace,
             environment=environment,
             channel=CALLS in order.tool.requires,
         )
 
-    def _interpreter(self, script: Script) -> Interpreter | None:
+    def _interpreter(self, tool: Tool, script: Script) -> Interpreter | None:
         from toolcrib.ground.sandbox.environments import find_interpreter
 
         root = self._commands.folders(script.path.parent)[-1]
         return find_interpreter(
-            script.path, script.code, root=root, envs=self._environments, search_path=self._commands.trusted_path
+            script.path,
+            script.code,
+            root=root,
+            envs=self._environments,
+            search_path=self._commands.trusted_path,
+            name=tool.name,
         )
 
     async def _until_its_end(self, work: Work, order: Order, context: Context) -> Ended:

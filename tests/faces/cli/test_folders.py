@@ -212,3 +212,13 @@ def test_watch_builds_at_every_change_until_it_is_interrupted(shop):
             process.kill()
     assert rest == ""
     assert process.returncode == 0
+
+
+def test_a_handler_whose_packages_are_not_installed_is_refused_with_the_cure(cli, shop):
+    assert cli("new", "needy", "--python").code == ExitCode.DONE
+    handler = shop / "tools" / "needy" / "handler.py"
+    handler.write_text('# /// script\n# dependencies = ["left-pad>=1.0"]\n# ///\n' + handler.read_text())
+    assert cli("build").code == ExitCode.DONE
+    called = cli("call", "needy", "text=a")
+    assert called.code == ExitCode.REFUSED
+    assert "run: crib prepare needy" in called.err

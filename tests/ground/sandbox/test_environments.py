@@ -270,7 +270,7 @@ def test_an_environment_whose_python_has_gone_is_told_with_the_cure(tmp_path):
 
 def test_declared_packages_that_are_not_installed_are_told_with_the_cure(tmp_path):
     make_environment(tmp_path / ".venv")
-    with pytest.raises(ToolError, match="are not installed yet; run crib prepare get_weather") as caught:
+    with pytest.raises(ToolError, match="are not installed yet; run: crib prepare get_weather") as caught:
         find(tmp_path / "get_weather.py", block('# dependencies = ["a"]'), root=tmp_path)
     assert caught.value.kind is Kind.EXECUTOR_NOT_FOUND
 
@@ -442,7 +442,7 @@ def test_a_file_that_needs_another_python_says_so_when_there_is_none(tmp_path):
     code = block('# requires-python = ">=3.99"').encode()
     with pytest.raises(ToolError, match="no Python on this machine is >=3.99; install one"):
         prepare(tmp_path / "a.py", code, envs=tmp_path / "envs", search_path=str(tmp_path))
-    with pytest.raises(ToolError, match="run crib prepare a"):
+    with pytest.raises(ToolError, match="run: crib prepare a"):
         find_interpreter(tmp_path / "a.py", code, root=tmp_path, envs=tmp_path / "envs", search_path="")
 
 

@@ -35,7 +35,7 @@ CORPUS = {
     "integer": _of({"type": "integer", "exclusiveMinimum": 0, "maximum": 10, "default": 5}, required=["a"]),
     "old exclusive": {
         "$schema": "http://json-schema.org/draft-04/schema#",
-        **_of({"type": "integer", "minimum": 1, "exclusiveMinimum": True}),
+        **_of({"type": "number", "minimum": 1, "exclusiveMinimum": True}),
     },
     "boolean": _of({"type": "boolean", "default": False}),
     "null": _of({"type": "null"}),

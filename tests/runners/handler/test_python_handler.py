@@ -31,7 +31,7 @@ class Runner:
 
     def bind(self, tool):
         parts = {"sandbox": self.sandbox, "premises": self.premises, "egress": lambda: self.egress}
-        return PythonHandler(tool, tool.run, **parts, observe=self.observe)
+        return PythonHandler(tool, tool.run, **parts, interpreter=lambda run: None, observe=self.observe)
 
     async def close(self):
         """What it uses belongs to the fixture."""

@@ -45,8 +45,10 @@ _TAIL_CHARACTERS = 4_000
 _QUIET = ("--disable-pip-version-check", "--no-input")
 
 
-def find_interpreter(path: Path, code: bytes, *, root: Path, envs: Path, search_path: str) -> Interpreter | None:
-    """The Python that the file asks for, None for the one that runs Toolcrib.
+def find_interpreter(
+    path: Path, code: bytes, *, root: Path, envs: Path, search_path: str, name: str = ""
+) -> Interpreter | None:
+    """The Python that the file asks for, None for the one that runs Toolcrib; `name` is what the tool is called.
 
     A block of PEP 723 decides if there is one; otherwise the nearest `.venv` or `venv`, from the file's folder up to
     `root`, if it was made from a Python along the operator's `search_path`. Raises EXECUTOR_NOT_FOUND, with the cure, for
@@ -59,7 +61,7 @@ def find_interpreter(path: Path, code: bytes, *, root: Path, envs: Path, search_
         return None
     place, chosen = _prepared(requirements, envs)
     if place is None or not (place / _PYTHON).exists():
-        message = f"{path}: the packages that it declares are not installed yet; run crib prepare {path.stem}"
+        message = f"{path}: the packages that it declares are not installed yet; run: crib prepare {name or path.stem}"
         raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)
     return read_interpreter(place / _PYTHON, search_path=search_path, chosen=chosen)
 

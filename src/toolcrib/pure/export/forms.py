@@ -145,4 +145,6 @@ def _gemini_union(form: Json) -> Json:
             inner.update({"description": " ".join(texts)} if texts else {})
             inner.update({"nullable": True} if len(branches) < len(all_branches) else {})
     flat = [inner for branch in branches for inner in cast("list[Json]", branch.get("anyOf", [branch]))]
-    return {"anyOf": flat} if len(flat) > 1 else flat[0] if flat else {"type": "NULL"}
+    if len(flat) != 1:
+        return {"anyOf": flat} if flat else {"type": "NULL"}
+    return {**flat[0], "default": form["default"]} if "default" in form else flat[0]

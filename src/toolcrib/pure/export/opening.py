@@ -45,7 +45,7 @@ def check_references(schema: object) -> None:
         value = waiting.pop()
         if isinstance(value, Mapping):
             reference = value.get("$ref")
-            if isinstance(reference, str) and reference.startswith(tuple(f"#/{keyword}/" for keyword in REFUSED)):
+            if isinstance(reference, str) and f"{reference}/".startswith(tuple(f"#/{keyword}/" for keyword in REFUSED)):
                 message = f"parameters: {reference!r:.80} leads into the choices at the root; move it under $defs"
                 raise ToolError(Kind.VALIDATION, message)
             waiting.extend(value.values())
@@ -122,7 +122,9 @@ class _Opening:
         """Offer the properties of all branches, and require what each of them requires."""
         self._lose(part, keyword)
         if "unevaluatedProperties" in self.schema:
-            text = f"it lets every property of the branches pass, because {self.label} takes no {keyword} at the root"
+            text = (
+                f"it lets every property of the branches pass, because {self.label} takes one plain object at the root"
+            )
             self.losses.add((), "unevaluatedProperties", text)
         gathered = [self.reading.gather([node]) for node in listed(part.place, part.schema, keyword)]
         branches = [branch.parts for branch in gathered if branch is not None]
@@ -165,5 +167,5 @@ class _Opening:
 
     def _lose(self, part: Part, keyword: str) -> None:
         self.notes.append(sayings.say(keyword, part.schema[keyword]))
-        text = f"{self.label} takes no {keyword} at the root, so the description says: {self.notes[-1]}"
+        text = f"{self.label} takes one plain object at the root, so the description says: {self.notes[-1]}"
         self.losses.add(part.place, keyword, text)

@@ -31,7 +31,7 @@ class Target:
 OPENAI_STRICT = Target(
     label="OpenAI's strict mode",
     keywords=frozenset(
-        ("title", "pattern", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+        ("pattern", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
     )
     | {"minItems", "maxItems"},
     formats=frozenset(("date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid")),
@@ -42,7 +42,7 @@ OPENAI_STRICT = Target(
 # What `anthropic.transform_schema` leaves as it is; it moves all else into the description.
 ANTHROPIC_STRICT = Target(
     label="Anthropic's strict mode",
-    keywords=frozenset(("title", "format", "minItems")),
+    keywords=frozenset(("format", "minItems")),
     formats=frozenset(("date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid")),
     enums=frozenset(("string", "integer", "number", "boolean")),
     most_least_items=1,
@@ -52,7 +52,7 @@ ANTHROPIC_STRICT = Target(
 # stops at the first circle, and one of Google's two services does not know them, nor `additionalProperties`.
 GEMINI = Target(
     label="Gemini",
-    keywords=frozenset(("title", "default", "pattern", "format", "minimum", "maximum"))
+    keywords=frozenset(("default", "pattern", "format", "minimum", "maximum"))
     | {"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"},
     formats=None,
     enums=frozenset({"string"}),

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, cast
 
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.pure.export import sayings
+from toolcrib.pure.export.bounds import Bounds
 from toolcrib.pure.export.merging import common_types, hinted_types, is_of, listed_values, type_of
-from toolcrib.pure.export.parts import ARRAY_SAID, OBJECT_SAID, Bounds, write_array, write_object
+from toolcrib.pure.export.parts import ARRAY_SAID, OBJECT_SAID, write_array, write_object
 from toolcrib.pure.export.reading import ANNOTATIONS, SILENT, Reading, listed
 
 if TYPE_CHECKING:
@@ -32,10 +33,9 @@ MAX_UNFOLDED = 20_000
 MAX_DEPTH = 64
 ANYTHING = ("string", "number", "boolean", "null")
 ALTERNATIVES = ("anyOf", "oneOf")
-SAID = ("not", "examples", "deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType")
-UNENFORCED = frozenset(("not", "contentEncoding", "contentMediaType"))
+SAID = ("examples", "deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType")
 KNOWN = frozenset((*SILENT, *ANNOTATIONS, *ALTERNATIVES, *SAID, *Bounds.KEYWORDS, *OBJECT_SAID, *ARRAY_SAID))
-KNOWN |= {"type", "enum", "const", "if", "then", "else", "properties", "required", "additionalProperties"}
+KNOWN |= {"type", "enum", "const", "not", "if", "then", "else", "properties", "required", "additionalProperties"}
 KNOWN |= {"unevaluatedProperties", "items", "prefixItems", "additionalItems", "minContains", "maxContains"}
 
 
@@ -164,10 +164,10 @@ class Writer:
             own = None if values is None else [value for value in values if is_of(value, name)]
             said: list[str] = notes if len(names) == 1 else []
             form = self._typed(name, parts, own, said)
-            if form is not None and len(names) > 1 and said:
+            if len(names) > 1 and said:
                 form["description"] = sayings.join("", said)
             forms.append(form)
-        return _any_of([form for form in forms if form is not None])
+        return _any_of(forms)
 
     def _types(self, at: Place, parts: list[Part], values: list[object] | None) -> list[str]:
         names = common_types(parts)
@@ -185,7 +185,7 @@ class Writer:
         self.losses.add(parts[0].place if parts else at, "type", text)
         return offered
 
-    def _typed(self, name: str, parts: list[Part], values: list[object] | None, notes: list[str]) -> Json | None:
+    def _typed(self, name: str, parts: list[Part], values: list[object] | None, notes: list[str]) -> Json:
         form: Json = {"type": name}
         if values is not None and name != "null":
             self._list_values(form, name, parts, values, notes)
@@ -210,12 +210,12 @@ class Writer:
         notes: list[str] = []
         for part in parts:
             for keyword in part.schema:
-                if keyword in SAID and part.schema[keyword] not in (None, False, []):
+                if keyword in SAID and part.schema[keyword]:
                     notes.append(sayings.say(keyword, part.schema[keyword]))
-                    if keyword in UNENFORCED:
-                        self.losses.add(part.place, keyword, self.unenforced(notes[-1]))
                 if keyword not in KNOWN:
                     self.losses.add(part.place, keyword, f"{self.target.label} does not know it; it is left out")
+            if part.schema.get("not", False) is not False:
+                self.lose(part, "not", notes)
             if "if" in part.schema and part.schema.keys() & {"then", "else"}:
                 words = [word for word in ("if", "then", "else") if word in part.schema]
                 notes.append("; ".join(sayings.say(word, part.schema[word]) for word in words))
@@ -242,8 +242,10 @@ class Writer:
             if "default" not in part.schema:
                 continue
             default = part.schema["default"]
-            # Gemini reads null as no default, and takes nothing beside anyOf.
-            if "default" in self.target.keywords and default is not None and "type" in form:
+            if default is None:
+                # Providers read null as no default at all.
+                notes.append(sayings.say("default", None))
+            elif "default" in self.target.keywords and _is_one_type(form):
                 form.setdefault("default", sayings.copy(default))
             else:
                 self.lose(part, "default", notes)
@@ -262,6 +264,12 @@ def _any_of(forms: list[Json]) -> Json | None:
     if not forms:
         return None
     return forms[0] if len(forms) == 1 else {"anyOf": forms}
+
+
+def _is_one_type(form: Json) -> bool:
+    """Whether a form has a single type beside null, and so room for a default."""
+    branches = cast("list[Json]", form.get("anyOf", [form]))
+    return [branch.get("type") == "null" for branch in branches].count(False) == 1
 
 
 def _are_exclusive(branches: list[object]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.ground import sandbox
@@ -30,11 +30,11 @@ FILES = (WORKER, WORKER.with_name("modules.cjs"))
 def make_job(tool: Tool, run: Handler, commands: Commands, premises: Premises, *, observe: bool = False) -> Program:
     """The process that loads a handler; raises ToolError where there is no Node for it."""
     root = run.root.absolute()
-    folders = [root / name for name in _folders(run)]
+    folders = run.folders
     found = _find(tool, commands, folders[0])
     near = commands.near(folders[0])
     if has_network(tool.requires):
-        codes = (*run.files.values(), *run.shared.values())
+        codes = tuple(run.contents.values())
         refuse_without_proxy(tool.name, codes, found.argv[0], has_packages=node.has_packages(near))
     words = (str(WORKER), str(root / run.path), str(root), *map(str, folders))
     return Program(
@@ -47,7 +47,7 @@ def make_job(tool: Tool, run: Handler, commands: Commands, premises: Premises, *
         },
         walls=build_walls(tool.requires, premises, (*folders, *found.runtime, *near, *FILES), observe=observe),
         channel=True,
-        files={root / path: content for path, content in _contents(run).items()},
+        files={root / path: content for path, content in run.contents.items()},
     )
 
 
@@ -56,7 +56,7 @@ def refuse_changed(run: Handler, *, covered: bool) -> None:
 
     A worker with mounts of its own has its files `covered` with the bytes that were loaded, as long as they are there.
     """
-    for path, content in _contents(run).items():
+    for path, content in run.contents.items():
         now = read_beginning(run.root / path, len(content) + 1)
         if now != content and (now is None or not covered):
             message = f"{path} changed since it was loaded; run crib build and start again"
@@ -77,12 +77,3 @@ def _find(tool: Tool, commands: Commands, folder: Path) -> Found:
         message = f"{tool.name} needs Node 20.19 or newer, and {program} is {'.'.join(map(str, version))}; {CURE}"
         raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)
     return found
-
-
-def _folders(run: Handler) -> list[str]:
-    """The folder of the handler, and those that it shares with others."""
-    return [run.folder, *sorted({PurePosixPath(path).parts[0] for path in run.shared})]
-
-
-def _contents(run: Handler) -> dict[str, bytes]:
-    return {**run.shared, **run.files}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from toolcrib.ground.sandbox.host import strike_time
@@ -21,11 +20,13 @@ from toolcrib.runners.script import MAX_RESULT_BYTES, described_error, read_answ
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from toolcrib.ground.egress import Egress
     from toolcrib.ground.sandbox.attempt import Proxy
     from toolcrib.ground.sandbox.conversation import Lines
     from toolcrib.ground.sandbox.host import Sandbox
+    from toolcrib.ground.sandbox.interpreters import Interpreter
     from toolcrib.ground.sandbox.jobs import Ended
     from toolcrib.ground.sandbox.walls import Premises
     from toolcrib.model.call import Call, Context
@@ -39,7 +40,11 @@ MAX_UNDER_WAY = 32
 
 
 class PythonHandler:
-    """A handler of a tool folder and the sandbox that it runs in. `observe` takes note of what it does and tries."""
+    """A handler of a tool folder and the sandbox that it runs in.
+
+    `interpreter` finds the Python of an environment that it has to itself; None means the one that runs Toolcrib. `observe`
+    takes note of what it does and tries.
+    """
 
     is_async = True
     wants_context = True
@@ -54,6 +59,7 @@ class PythonHandler:
         sandbox: Sandbox,
         premises: Premises,
         egress: Callable[[], Egress],
+        interpreter: Callable[[Handler], Interpreter | None],
         observe: bool = False,
     ) -> None:
         self._tool = tool
@@ -61,9 +67,10 @@ class PythonHandler:
         self._sandbox = sandbox
         self._premises = premises
         self._egress = egress
+        self._interpreter = interpreter
         self._observe = observe
         self._files = _neighbours(run)
-        self._walls = build_walls(tool.requires, premises, (*_folders(run), *python_runtime()), observe=observe)
+        self._walls = build_walls(tool.requires, premises, (*run.folders, *python_runtime()), observe=observe)
 
     def check(self, arguments: dict[str, object], call: Call) -> None:
         """Refuse a language that nobody runs here, and a machine that cannot keep the handler in."""
@@ -72,6 +79,7 @@ class PythonHandler:
             raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{run.path}: {run.language!r} is not {PYTHON!r}")
         if run.path not in run.files:
             raise ToolError(Kind.NOT_FOUND, f"{run.path} is missing; write def {ENTRY}(args, context) there, and build")
+        self._interpreter(run)
         self._sandbox.check(self._walls)
 
     async def run(self, arguments: dict[str, object], context: Context | None) -> Outcome:
@@ -95,6 +103,7 @@ class PythonHandler:
             arguments=given,
             walls=self._walls,
             convention=Convention.HANDLER,
+            interpreter=self._interpreter(run),
             project=self._premises.workspace,
             environment=basic_variables(self._tool.requires, self._premises),
             channel=True,
@@ -143,16 +152,10 @@ async def serve(desk: Desk, lines: Lines) -> None:
             group.create_task(answer(message))
 
 
-def _folders(run: Handler) -> list[Path]:
-    """The folder of the handler and those that it shares with others."""
-    shared = {PurePosixPath(path).parts[0] for path in run.shared}
-    return [(run.root / folder).absolute() for folder in (run.folder, *sorted(shared))]
-
-
 def _neighbours(run: Handler) -> dict[Path, bytes]:
     """What the handler finds beside itself: the bytes that were checked with it."""
     root = run.root.absolute()
-    return {root / path: content for path, content in {**run.shared, **run.files}.items() if path != run.path}
+    return {root / path: content for path, content in run.contents.items() if path != run.path}
 
 
 def _read(tool: Tool, job: PythonFile, ended: Ended, seconds: float) -> Outcome:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.ground.sandbox.host import strike_time
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from toolcrib.ground.egress import Egress
     from toolcrib.ground.sandbox.attempt import Proxy, Talk
     from toolcrib.ground.sandbox.host import Sandbox
+    from toolcrib.ground.sandbox.interpreters import Interpreter
     from toolcrib.ground.sandbox.jobs import Ended, Program
     from toolcrib.ground.sandbox.walls import Premises
     from toolcrib.model.call import Call, Context
@@ -41,6 +44,7 @@ class HandlerRunner:
     """Runs the handlers of tool folders.
 
     `commands` finds Node, `egress` leads out those that may use the network; both are only made when they are needed.
+    `environments` is where those of Python handlers are kept.
     `workers` processes of Node are kept at the most, for all tools together; with `fresh` each call has one of its own,
     and so it has with `observe`, which takes note of what each call does.
     """
@@ -55,6 +59,7 @@ class HandlerRunner:
         commands: Callable[[], Commands],
         egress: Callable[[], Egress],
         workers: int,
+        environments: Path | None = None,
         fresh: bool = False,
         observe: bool = False,
     ) -> None:
@@ -62,6 +67,7 @@ class HandlerRunner:
         self._premises = premises
         self._commands = commands
         self._egress = egress
+        self._environments = environments
         self._workers = Workers(workers, fresh=fresh or observe)
         self._observe = observe
 
@@ -79,6 +85,7 @@ class HandlerRunner:
                 sandbox=self._sandbox,
                 premises=self._premises,
                 egress=self._egress,
+                interpreter=partial(self._interpreter, tool),
                 observe=self._observe,
             )
         raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name}: a handler is written in JavaScript or Python")
@@ -86,6 +93,20 @@ class HandlerRunner:
     async def close(self) -> None:
         """End the processes that wait and those that run."""
         await self._workers.close()
+
+    def _interpreter(self, tool: Tool, run: Handler) -> Interpreter | None:
+        from toolcrib.ground.sandbox.environments import find_interpreter
+
+        path, commands = run.root.absolute() / run.path, self._commands()
+        return find_interpreter(
+            path,
+            run.files[run.path],
+            root=commands.folders(path.parent)[-1],
+            # Without a folder for environments there is none in it.
+            envs=self._environments or Path(os.devnull),
+            search_path=commands.trusted_path,
+            name=tool.name,
+        )
 
     def _make_job(self, tool: Tool, run: Handler) -> Program:
         return make_job(tool, run, self._commands(), self._premises, observe=self._observe)
