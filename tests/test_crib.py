@@ -2,6 +2,7 @@
 
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -234,3 +235,21 @@ async def test_a_workspace_may_be_called_whatever_its_owner_likes(crib_of, tmp_p
     assert (await crib.call("list_files", path=".")).ok
     assert (await crib.call("read_file", path="notes.md")).value == "hello"
     assert (await crib.call("read_file", path="secrets.yaml")).error.kind is Kind.BLOCKED
+
+
+def test_plain_code_may_call_from_several_threads(project):
+    (project / "tools").mkdir()
+    (project / "tools" / "double.py").write_text("def double(number: int) -> int:\n    return 2 * number\n")
+    with Crib(project) as crib, ThreadPoolExecutor(4) as threads:
+        results = threads.map(lambda number: crib.call_sync("double", number=number).value, range(12))
+        assert list(results) == [2 * number for number in range(12)]
+
+
+def test_a_provider_that_nobody_knows_is_refused_with_those_that_are():
+    with pytest.raises(ToolError, match="there is no provider 'foo'; use openai, openai-responses, gemini"):
+        Crib(tools=[add]).export("foo")
+
+
+def test_a_session_in_a_mode_that_does_not_exist_is_refused():
+    with pytest.raises(ToolError, match="there is no mode 'sms'; use text or voice"):
+        Crib(tools=[add]).session(mode="sms")

@@ -48,6 +48,7 @@ PLANTED = [
     ".venv/pyvenv.cfg",
     "venv/pyvenv.cfg",
     "tools/evil.py",
+    "tests/cases/refund.json",
     ".toolcrib/key",
 ]
 

@@ -65,6 +65,12 @@ def test_the_order_of_the_tools_does_not_matter(tools):
     assert write_prompt(tools, "text") == write_prompt(ALL, "text")
 
 
+def test_bundles_stand_in_the_order_in_which_they_come():
+    theirs = a_tool("fetch", "Fetch a page.", bundle="builtin", behaviour=Behaviour.RETRIEVAL)
+    assert write_prompt([OTHER, theirs, SEARCH], "text").included == ("kb_search", "another", "fetch")
+    assert write_prompt([theirs, OTHER], "text").included == ("fetch", "another")
+
+
 def test_a_mode_that_does_not_exist_is_refused():
     with pytest.raises(ToolError, match="there is no mode 'sms'; use text or voice") as refusal:
         write_prompt(ALL, "sms")
@@ -79,21 +85,17 @@ def test_a_tool_goes_by_the_name_that_models_call_it_by():
 
 
 def test_tools_that_do_not_fit_are_left_out_from_the_end_and_the_last_line_says_so():
-    prompt = write_prompt(ALL, "text", max_characters=140)
+    prompt = write_prompt(ALL, "text", max_characters=110)
     assert prompt.text == (
-        "- kb_get: Get one entry.\n"
-        "- kb_search: Search the knowledge base.\n"
-        "(3 tools are not listed here; crib list shows every tool)"
+        "- kb_get: Get one entry.\n- kb_search: Search the knowledge base.\n(3 more tools are not listed here)"
     )
     assert prompt.included == ("kb_get", "kb_search")
     assert prompt.left_out == ("book", "format_date", "another")
     two = [GET, a_tool("long", "word " * 20)]
-    assert write_prompt(two, "text", max_characters=100).text == (
-        "- kb_get: Get one entry.\n(1 tool is not listed here; crib list shows every tool)"
+    assert write_prompt(two, "text", max_characters=70).text == (
+        "- kb_get: Get one entry.\n(1 more tool is not listed here)"
     )
-    assert write_prompt(two, "text", max_characters=60).text == (
-        "(2 tools are not listed here; crib list shows every tool)"
-    )
+    assert write_prompt(two, "text", max_characters=40).text == ("(2 more tools are not listed here)")
 
 
 @pytest.mark.parametrize("budget", ["max_characters", "max_tokens"])
@@ -146,7 +148,7 @@ def test_a_prompt_keeps_its_budget_cuts_no_tool_and_leaves_out_no_more_than_it_m
         more = [*whole.text.splitlines()[: shown + 1]]
         if shown + 1 < len(tools):
             left = len(tools) - shown - 1
-            more.append(f"({left} tool{' is' if left == 1 else 's are'} not listed here; crib list shows every tool)")
+            more.append(f"({left} more tool{' is' if left == 1 else 's are'} not listed here)")
         text = "\n".join(more)
         assert (characters is not None and len(text) > characters) or (
             tokens is not None and estimate_tokens(text) > tokens

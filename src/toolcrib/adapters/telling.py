@@ -34,11 +34,17 @@ def error_of(error: ToolError, result: Result) -> dict[str, object]:
     """The error as an object; what the tool had achieved stands beside it."""
     told: dict[str, object] = {
         "type": str(error.kind),
-        "message": _sendable(error.message),
+        "message": _sendable(_without_cure(error)),
         "retryable": error.retryable,
         "partialSideEffects": error.partial_side_effects,
     }
     return told if result.value is None else {**told, "partialValue": value_of(result)}
+
+
+def _without_cure(error: ToolError) -> str:
+    """What went wrong, without what only an operator can do about it."""
+    cure = error.details.get("cure")
+    return error.message.removesuffix(f"; {cure}") if isinstance(cure, str) and cure else error.message
 
 
 def _sendable(message: str) -> str:

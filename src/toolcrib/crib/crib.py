@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -80,6 +81,7 @@ class Crib:
         self.settings: Settings = load_settings(root, variables, given_by, **settings)
         self.caller = caller
         self._runner: asyncio.Runner | None = None
+        self._waiting = threading.RLock()
         self._catalog = Catalog(self.settings.disabled, self.settings.where("disabled"))
         self._parts = parts = Parts(self.settings, variables, self._catalog.find_below, observe=observe)
         self._rules = RuleEngine(rules=[*parts.plugins.rules, *parts.rules_of_modules(), *rules])
@@ -267,6 +269,8 @@ class Crib:
         """The tools as a provider takes them, each with what the provider cannot express."""
         from toolcrib.pure.export import Provider, export_tools
 
+        if provider not in set(Provider):
+            raise ToolError(Kind.VALIDATION, f"there is no provider {provider!r:.80}; use {', '.join(Provider)}")
         return export_tools(self.offered(mode), Provider(provider), strict=strict)
 
     def read_result(self, handle: str, *, caller: str | None = None, offset: int = 0, length: int = 100_000) -> Piece:
@@ -406,6 +410,8 @@ class Crib:
         import asyncio
 
         refuse_inside_a_loop(work)
-        if self._runner is None:
-            self._runner = asyncio.Runner()
-        return self._runner.run(work)
+        # One after the other: what the crib started belongs to the one loop.
+        with self._waiting:
+            if self._runner is None:
+                self._runner = asyncio.Runner()
+            return self._runner.run(work)

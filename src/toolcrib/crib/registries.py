@@ -76,6 +76,8 @@ class Registries:
     def _hint(self, slug: str) -> str:
         """Why the folder of that name is no tool, and what to do about it; empty if there is no such folder."""
         known = {slug_of(folder.name): folder.reason for registry in self.loaded for folder in registry.unbuilt}
+        if any(tool.slug == slug for registry in self.loaded for tool in registry.tools):
+            return ""
         for root in self._roots:
             for folder in (slug, slug.replace("-", "_")):
                 if any((root / folder / name).exists() for name in (SCHEMA, *HANDLERS)):

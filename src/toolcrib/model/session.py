@@ -72,6 +72,8 @@ class Session:
         send: Send | None = None,
         on_intent: Callable[[Intent], None] | None = None,
     ) -> None:
+        if mode not in MODES:
+            raise ToolError(Kind.VALIDATION, f"there is no mode {mode!r:.80}; use {' or '.join(sorted(MODES))}")
         self.id: Final = id
         self.mode: Final = mode
         self.max_calls: Final = _checked("max_calls", max_calls)

@@ -41,13 +41,14 @@ class Prompt:
 def write_prompt(
     tools: Iterable[Tool], mode: str, *, max_characters: int | None = None, max_tokens: int | None = None
 ) -> Prompt:
-    """Name every tool that is offered in the mode, with its summary: retrieval, action, utility, the others, each by name.
+    """Name every tool that is offered in the mode, with its summary.
 
+    The bundles stand in the order in which they come, and in each of them retrieval, action, utility and the others, by name.
     Where the budget is too small, whole tools are left out from the end, and a last line within the budget says so.
     """
     if mode not in MODES:
         raise ToolError(Kind.VALIDATION, f"there is no mode {mode!r:.80}; use {' or '.join(sorted(MODES))}")
-    offered = sorted((tool for tool in tools if tool.modes is None or mode in tool.modes), key=_place)
+    offered = _in_order(tool for tool in tools if tool.modes is None or mode in tool.modes)
     names = tuple(tool.name for tool in offered)
     lines = [_describe(tool) for tool in offered]
     lengths, weights = _sums(lines)
@@ -74,8 +75,19 @@ def estimate_tokens(text: str) -> int:
     return _tokens(_weight(text))
 
 
-def _place(tool: Tool) -> tuple[int, str, str]:
-    return (len(ORDER) if tool.behaviour is None else ORDER[tool.behaviour], tool.name, tool.address)
+def _in_order(tools: Iterable[Tool]) -> list[Tool]:
+    """What the host and the project bring stands before what comes with the platform, as it does in the catalogue."""
+    given = list(tools)
+    bundles = list(dict.fromkeys(tool.bundle for tool in given))
+    return sorted(
+        given,
+        key=lambda tool: (
+            bundles.index(tool.bundle),
+            len(ORDER) if tool.behaviour is None else ORDER[tool.behaviour],
+            tool.name,
+            tool.address,
+        ),
+    )
 
 
 def _describe(tool: Tool) -> str:
@@ -95,7 +107,7 @@ def _harmless(text: str) -> str:
 def _mention(left_out: int) -> str:
     if not left_out:
         return ""
-    return f"({left_out} {'tool is' if left_out == 1 else 'tools are'} not listed here; crib list shows every tool)"
+    return f"({left_out} more {'tool is' if left_out == 1 else 'tools are'} not listed here)"
 
 
 def _sums(lines: list[str]) -> tuple[list[int], list[int]]:

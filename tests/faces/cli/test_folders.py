@@ -104,6 +104,21 @@ def test_registry_says_whether_there_is_one_whether_it_is_stale_and_whether_it_h
     assert facts["registries"][0]["tools"] == []
 
 
+def test_registry_shows_names_that_a_terminal_would_obey_as_they_are_written(cli, shop):
+    cli("build")
+    folder = shop / "tools" / "u\x1b[31m"
+    folder.mkdir()
+    (folder / "schema.json").write_text("{}")
+    shown = cli("registry", "\x1b[2J")
+    assert "\x1b" not in shown.out
+    assert "u\\x1b[31m" in shown.out
+
+
+def test_a_name_that_leads_elsewhere_is_not_taken_for_a_folder_that_is_built(cli, shop):
+    cli("build")
+    assert "is not built" not in cli("call", "../other/tools/count_words").err
+
+
 def test_a_registry_that_cannot_be_read_is_a_problem_with_its_place(cli, shop):
     cli("build")
     (shop / "tools" / "tool_registry.json").write_text('{"tools": ')
@@ -181,6 +196,12 @@ def test_export_names_what_it_does_not_know_and_can_be_made_to_fail_on_losses(cl
     strict = cli("export", "bounded", "--for", "openai", "--strict", "--lossless", "--json")
     losses = json.loads(strict.out)["losses"]
     assert strict.code == (ExitCode.FAILED if losses else ExitCode.DONE)
+
+
+def test_what_is_tried_is_no_part_of_the_journal(cli, shop):
+    cli("build")
+    assert cli("test").code == ExitCode.DONE
+    assert "no tool of this project was called yet" in cli("latency").out
 
 
 def test_latency_shows_percentiles_of_the_calls_in_the_journal(cli, shop):

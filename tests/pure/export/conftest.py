@@ -85,6 +85,18 @@ CORPUS = {
             "unevaluatedProperties": False,
         }
     ),
+    "unevaluated inside": _of(
+        {
+            "allOf": [
+                {"type": "object", "properties": {"b": {"type": "string"}}, "unevaluatedProperties": False},
+                {"properties": {"c": {"type": "integer"}}},
+            ]
+        }
+    ),
+    "patterns beside names": _of(
+        {"allOf": [{**OBJECT, "patternProperties": {"^x": True}}, {"properties": {"b": {"type": "string"}}}]}
+    ),
+    "tuple with more": _of({"type": "array", "prefixItems": [{"type": "string"}], "items": {"type": "integer"}}),
     "nested": _of({**OBJECT, "properties": {"b": {**OBJECT, "properties": {"c": {"type": ["string", "null"]}}}}}),
     "reference": {**_of({"$ref": "#/$defs/b", "description": "Mine."}), "$defs": {"b": {"type": "string"}}},
     "anchor": {**_of({"$ref": "#it"}), "$defs": {"b": {"$anchor": "it", "type": "string"}}},
@@ -121,6 +133,21 @@ CORPUS = {
             {"properties": {"a": {"maximum": 5}, "b": {"type": "string"}}},
         ],
     },
+    "root allOf of dependencies": {
+        **OBJECT,
+        "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
+        "dependentRequired": {"a": ["b"]},
+        "allOf": [{"dependentRequired": {"b": ["a"]}}],
+    },
+    "root anyOf without others": {
+        "type": "object",
+        "anyOf": [
+            {"properties": {"a": {"type": "string"}}, "required": ["c"]},
+            {"properties": {"b": {"type": "string"}}},
+        ],
+        "unevaluatedProperties": False,
+    },
+    "root never": {"type": "object", "allOf": [False]},
     "root not": {**_of({"type": "string"}), "not": {"required": ["a"]}},
     "root enum": {**_of({"type": "string"}), "enum": [{"a": "x"}, {}]},
     "told": _of(

@@ -328,3 +328,34 @@ def test_whole_numbers_keep_open_bounds_where_only_closed_ones_can_be_said(make_
     assert export.parameters["properties"]["a"] == {"type": "INTEGER", "minimum": 1, "maximum": 9}
     assert export.parameters["properties"]["b"] == {"type": "NUMBER", "description": "More than 0"}
     assert [(loss.path, loss.keyword) for loss in export.losses] == [("#/properties/b", "exclusiveMinimum")]
+
+
+def test_what_speaks_to_readers_goes_into_the_description_and_the_unknown_is_named(make_tool, corpus):
+    export = export_tool(make_tool(corpus["told"]), Provider.GEMINI)
+    said = 'D (for example "x"; deprecated; encoded as base64)'
+    assert export.parameters["properties"]["a"] == {"type": "STRING", "title": "T", "description": said}
+    assert [str(loss) for loss in export.losses] == ["#/properties/a: x-note: Gemini does not know it; it is left out"]
+
+
+def test_what_may_be_added_to_an_object_is_said(make_tool, corpus):
+    export = export_tool(make_tool(corpus["map"]), Provider.OPENAI, strict=True)
+    assert export.parameters["properties"]["a"]["description"] == 'Further properties: {"type": "integer"}'
+    assert [(loss.path, loss.keyword) for loss in export.losses] == [("#/properties/a", "additionalProperties")]
+
+
+def test_a_default_stays_where_it_is_taken_and_is_said_where_not(make_tool):
+    optional = {"type": ["string", "null"], "default": "x"}
+    either = {"anyOf": [{"type": "string"}, {"type": "integer"}], "default": 3}
+    nothing = {"type": ["string", "null"], "default": None}
+    schema = {
+        "type": "object",
+        "properties": {"a": optional, "b": either, "c": nothing},
+        "additionalProperties": False,
+    }
+    export = export_tool(make_tool(schema), Provider.GEMINI)
+    assert export.parameters["properties"] == {
+        "a": {"type": "STRING", "nullable": True, "default": "x"},
+        "b": {"anyOf": [{"type": kind, "description": "Default: 3"} for kind in ("STRING", "INTEGER")]},
+        "c": {"type": "STRING", "nullable": True, "description": "Default: null"},
+    }
+    assert [(loss.path, loss.keyword) for loss in export.losses] == [("#/properties/b", "default")]

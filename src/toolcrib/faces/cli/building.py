@@ -81,11 +81,11 @@ def show_registry(crib: Crib, name: str | None, *, as_json: bool) -> ExitCode:
         tools = registry["tools"]
         say_facts([("tools", ", ".join(tools) if isinstance(tools, list) and tools else "none")])
     for folder in unbuilt:
-        say(f"stale: {folder['folder']}: {on_one_line(str(folder['reason']))}; run: crib build")
+        say(on_one_line(f"stale: {folder['folder']}: {folder['reason']}; run: crib build"))
     if loaded and not stale:
         say("it is up to date")
     if name is not None:
-        say(f"{name}: {'it holds this tool' if holds else 'it does not hold this tool'}")
+        say(on_one_line(f"{name}: {'it holds this tool' if holds else 'it does not hold this tool'}"))
     return ExitCode.DONE if is_right else ExitCode.FAILED
 
 

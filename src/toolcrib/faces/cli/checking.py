@@ -42,7 +42,7 @@ def check_tools(crib: Crib, names: Sequence[str], *, strict: bool, as_json: bool
     folder_problems, folder_warnings = crib.check_folders()
     problems = [*_problems(crib, tools), *folder_problems]
     warnings = [warning for tool in tools for warning in (*crib.warnings(tool), *_hidden_by(crib, tool))]
-    warnings += [warning for warning in (*folder_warnings, *_unbuilt(crib)) if warning not in warnings]
+    warnings += [warning for warning in (*folder_warnings, *_unbuilt(crib, folder_problems)) if warning not in warnings]
     if as_json:
         say_json({"tools": len(tools), "problems": problems, "warnings": warnings})
     else:
@@ -95,9 +95,11 @@ def _problem_with(crib: Crib, tool: Tool) -> str:
     return ""
 
 
-def _unbuilt(crib: Crib) -> Iterator[str]:
+def _unbuilt(crib: Crib, problems: Sequence[str]) -> Iterator[str]:
+    """The folders that only need to be built; what is wrong with the others is told already."""
     for _, _, folder, reason in unbuilt_rows(crib):
-        yield f"{folder} is not built ({reason}); run: crib build"
+        if not any(problem.startswith(folder) for problem in problems):
+            yield f"{folder} is not built ({reason}); run: crib build"
 
 
 def _hidden_by(crib: Crib, tool: Tool) -> Iterator[str]:

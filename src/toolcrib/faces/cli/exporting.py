@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 from toolcrib.faces.cli.codes import ExitCode
 from toolcrib.faces.cli.listing import complain_unknown
 from toolcrib.faces.cli.opening import mention_problems
-from toolcrib.faces.cli.printing import complain, say_json, say_text
+from toolcrib.faces.cli.printing import complain, count, say_json, say_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from toolcrib.crib import Crib
     from toolcrib.pure.export import Export
+
+EXAMPLES = "examples"
 
 
 def print_documentation(crib: Crib, name: str) -> ExitCode:
@@ -65,12 +67,22 @@ def print_export(
     definitions = [export.definition for export in exports]
     losses = [_describe_loss(export) for export in exports if export.losses]
     say_json({"tools": definitions, "losses": losses} if as_json else definitions)
+    is_lossy = any(loss.keyword != EXAMPLES for export in exports for loss in export.losses)
     if not as_json:
-        for export in exports:
-            for loss in export.losses:
-                complain(f"{export.tool.name} {loss.path or '/'}: {loss.text}")
+        _complain_losses(exports)
     mention_problems(crib)
-    return ExitCode.FAILED if lossless and losses else ExitCode.DONE
+    return ExitCode.FAILED if lossless and is_lossy else ExitCode.DONE
+
+
+def _complain_losses(exports: Sequence[Export]) -> None:
+    """Each by itself; examples, for which most providers have no place, are counted."""
+    for export in exports:
+        for loss in export.losses:
+            if loss.keyword != EXAMPLES:
+                complain(f"{export.tool.name}: {loss}")
+    without = [export.tool.name for export in exports if any(loss.keyword == EXAMPLES for loss in export.losses)]
+    if without:
+        complain(f"the examples of {count(len(without), 'tool')} are not all shown to the model; --json names them")
 
 
 def _complain_missing(tools: Sequence[object], exports: Sequence[Export]) -> None:

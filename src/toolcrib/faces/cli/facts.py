@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 EXPERIMENTAL = "experimental"
 BROKEN_FILE = "a broken file"
+SHORT_LINES = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,7 +91,12 @@ def _offer(entry: Entry, shadow: Shadow) -> Offer:
 
 def marks_of(tool: Tool) -> list[str]:
     """What to know before relying on the tool."""
-    is_marked = {"deprecated": tool.deprecated, EXPERIMENTAL: tool.metadata.get(EXPERIMENTAL) is True}
+    is_marked = {
+        "deprecated": tool.deprecated,
+        EXPERIMENTAL: tool.metadata.get(EXPERIMENTAL) is True,
+        "asks first": tool.requires_confirmation,
+        **{f"{mode} only": tool.modes == frozenset({mode}) for mode in sorted(MODES)},
+    }
     return [mark for mark, is_set in is_marked.items() if is_set]
 
 
@@ -124,7 +130,7 @@ def describe(crib: Crib, entry: Entry) -> Iterator[tuple[str, str]]:
     yield "runs as", tool.kind
     yield "summary", tool.summary
     yield from _describe_run(tool)
-    yield "documentation", tool.documentation
+    yield "documentation", _shown_documentation(tool)
     for example in tool.examples:
         yield "example", _text(example)
     for name, value in tool.metadata.items():
@@ -134,6 +140,12 @@ def describe(crib: Crib, entry: Entry) -> Iterator[tuple[str, str]]:
     yield "content", tool.content_hash
     for warning in tool.warnings:
         yield "warning", warning
+
+
+def _shown_documentation(tool: Tool) -> str:
+    """The text, or for one that has structure where to read it."""
+    lines = tool.documentation.strip().count("\n") + 1
+    return tool.documentation if lines <= SHORT_LINES else f"{lines} lines; read it with: crib doc {tool.name}"
 
 
 def facts_of(crib: Crib, entry: Entry) -> dict[str, object]:

@@ -84,8 +84,10 @@ def test(
     any of them does not come to what it says.
     """
     from toolcrib.faces.cli.testing import try_tools
+    from toolcrib.journal.memory import MemoryJournal
 
-    with open_crib(project, grants=grants) as crib:
+    # What is only tried is no part of what happened.
+    with open_crib(project, grants=grants, journal=MemoryJournal()) as crib:
         return try_tools(crib, names, cases=cases, mode=mode, as_json=as_json)
 
 

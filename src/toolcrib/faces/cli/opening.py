@@ -15,11 +15,17 @@ from toolcrib.model.errors import SettingsError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from toolcrib.model.protocols import Journal
     from toolcrib.model.tool import Tool
 
 
 def open_crib(
-    project: str | None, *, grants: Iterable[str] = (), tools: Iterable[Tool] = (), observe: bool = False
+    project: str | None,
+    *,
+    grants: Iterable[str] = (),
+    tools: Iterable[Tool] = (),
+    observe: bool = False,
+    journal: Journal | None = None,
 ) -> Crib:
     """The crib of the named folder, else of the project around the current one, else one that keeps nothing on disk."""
     folder: Path | None = find_project(Path.cwd()) if project is None else Path(project)
@@ -31,6 +37,7 @@ def open_crib(
         tools=tools,
         given_by=COMMAND_LINE,
         observe=observe,
+        journal=journal,
         grants=sorted(grants) or None,
         # Outside every project there are still the tools of the user.
         scripts=[USER_SCRIPTS] if folder is None else None,

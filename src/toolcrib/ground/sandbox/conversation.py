@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _READ_BYTES = 65536
+# So many messages are read in a row before everybody else has a turn; a longer line is read beside the event loop.
+_IN_A_ROW = 32
+_LONG_BYTES = 100_000
 _CUT = select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
@@ -38,6 +41,7 @@ class Lines:
         self._cutter = LineCutter(max_bytes)
         self._writing = asyncio.Lock()
         self._over = False
+        self._in_a_row = 0
 
     @property
     def is_silent(self) -> bool:
@@ -67,7 +71,8 @@ class Lines:
             try:
                 line = self._cutter.next()
                 if line is not None:
-                    return self._parse(line)
+                    await self._let_others_go_on()
+                    return self._parse(line) if len(line) < _LONG_BYTES else await asyncio.to_thread(self._parse, line)
             except (ToolError, ValueError) as problem:
                 await self._refuse(str(problem))
                 break
@@ -95,6 +100,13 @@ class Lines:
             return await asyncio.get_running_loop().sock_recv(self._connection, _READ_BYTES)
         except OSError:
             return b""
+
+    async def _let_others_go_on(self) -> None:
+        """A job that never stops talking would hold everything up, its own time limit too: reading what is there never waits."""
+        self._in_a_row += 1
+        if self._in_a_row >= _IN_A_ROW:
+            self._in_a_row = 0
+            await asyncio.sleep(0)
 
     def _parse(self, line: bytes) -> dict[str, object]:
         message = read_json(line, place="the line", max_bytes=self._max_bytes)

@@ -83,7 +83,7 @@ def type_of(value: object) -> str:
         return "number"
     if isinstance(value, str):
         return "string"
-    return "object" if isinstance(value, Mapping) else "array"
+    return "object" if isinstance(value, dict) else "array"
 
 
 def is_of(value: object, name: str) -> bool:
@@ -94,7 +94,7 @@ def is_of(value: object, name: str) -> bool:
 
 def identity(value: object) -> object:
     """What is equal for equal JSON values: 1 is 1.0, and no number is a boolean."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return ("object", frozenset((name, identity(inner)) for name, inner in value.items()))
     if isinstance(value, list | tuple):
         return ("array", tuple(map(identity, value)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from toolcrib.model.errors import Kind, ToolError
@@ -13,6 +12,8 @@ from toolcrib.pure.export.reading import SILENT, Losses, Reading, listed
 from toolcrib.pure.schema.graph import REFERENCES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from toolcrib.pure.export.merging import Part
     from toolcrib.pure.export.model import Json
     from toolcrib.pure.export.reading import Node
@@ -32,7 +33,7 @@ class Opened(NamedTuple):
 
 
 def open_root(source: Mapping[str, object], label: str) -> Opened:
-    """The schema itself if its root is a plain object, else one that accepts at least what it accepts."""
+    """The schema itself if its root is a plain object, else the nearest one that is."""
     if source.get("type") == "object" and not source.keys() & REFUSED:
         return Opened(source, Losses())
     return _Opening(source, label).open()
@@ -43,7 +44,7 @@ def check_references(schema: object) -> None:
     waiting = [schema]
     while waiting:
         value = waiting.pop()
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             reference = value.get("$ref")
             if isinstance(reference, str) and f"{reference}/".startswith(tuple(f"#/{keyword}/" for keyword in REFUSED)):
                 message = f"parameters: {reference!r:.80} leads into the choices at the root; move it under $defs"
@@ -60,6 +61,7 @@ class _Opening:
         self.moved: dict[Place, list[Place]] = {}
         self.losses = Losses(self.moved)
         self.reading = Reading(source)
+        self.parts: list[Part] = []
         self.schema: Json = {}
         self.notes: list[str] = []
 
@@ -67,7 +69,7 @@ class _Opening:
         gathered = self.reading.gather([((), self.source)])
         if gathered is None:
             self.losses.add((), "allOf", "no arguments fit, and an empty object is offered")
-        parts = [] if gathered is None else gathered.parts
+        parts = self.parts = [] if gathered is None else gathered.parts
         self.schema = {
             "type": "object",
             **{keyword: self.source[keyword] for keyword in HELD if keyword in self.source},
@@ -142,11 +144,18 @@ class _Opening:
 
     def _add_properties(self, branches: list[list[Part]], properties: Json) -> None:
         every = [each for branch in branches for each in branch]
-        for name in dict.fromkeys(name for each in every for name in names_of(each, "properties")):
-            if name not in properties:
-                declaring = [each for each in every if name in names_of(each, "properties")]
-                nodes = [node for each in declaring for node in property_nodes(each, name)]
+        added = dict.fromkeys(name for each in every for name in names_of(each, "properties") if name not in properties)
+        lose_doubtful(self.losses, self.parts, added)
+        for name in added:
+            declaring = [each for each in every if name in names_of(each, "properties")]
+            nodes = [node for each in declaring for node in property_nodes(each, name)]
+            further = [node for part in self.parts for node in property_nodes(part, name) if node[1] is not True]
+            if not further:
                 properties[name] = self._place(("properties", name), "anyOf", nodes)
+                continue
+            at = ("properties", name, "allOf")
+            inner = [self._place((*at, "0"), "allOf", further), self._place((*at, "1"), "anyOf", nodes)]
+            properties[name] = {"allOf": inner}
 
     def _place(self, place: Place, keyword: str, nodes: list[Node]) -> object:
         """One schema for several, remembering where each of them stood."""

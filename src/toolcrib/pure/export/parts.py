@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
 from toolcrib.pure.export.reading import listed
@@ -48,7 +47,7 @@ def write_object(writer: Writer, parts: list[Part], form: Json, notes: list[str]
 def property_nodes(part: Part, name: str) -> list[Node]:
     """What one of the schemas says about a property."""
     declared = part.schema.get("properties")
-    if isinstance(declared, Mapping) and name in declared:
+    if isinstance(declared, dict) and name in declared:
         return [((*part.place, "properties", name), declared[name])]
     if "additionalProperties" not in part.schema or "patternProperties" in part.schema:
         return []
@@ -69,7 +68,7 @@ def lose_doubtful(losses: Losses, parts: list[Part], names: Iterable[str]) -> No
 def names_of(part: Part, keyword: str) -> list[str]:
     """The names that a schema lists or declares under a keyword."""
     names = part.schema.get(keyword)
-    return [str(name) for name in names] if isinstance(names, Mapping | list) else []
+    return [str(name) for name in names] if isinstance(names, dict | list) else []
 
 
 def _says(part: Part, keyword: str) -> bool:
@@ -86,7 +85,7 @@ def _lose_required(writer: Writer, parts: list[Part], name: str) -> None:
 def _say_open(writer: Writer, parts: list[Part], notes: list[str]) -> None:
     for part in parts:
         for keyword in ("additionalProperties", "unevaluatedProperties"):
-            if isinstance(part.schema.get(keyword), Mapping) and part.schema[keyword]:
+            if isinstance(part.schema.get(keyword), dict) and part.schema[keyword]:
                 writer.lose(part, keyword, notes)
         if part.schema.get("unevaluatedProperties") is False and not _is_around(writer, part, parts):
             writer.lose(part, "unevaluatedProperties", notes)

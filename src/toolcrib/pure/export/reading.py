@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from toolcrib.model.errors import Kind, ToolError
@@ -18,7 +17,7 @@ from toolcrib.pure.schema.graph import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from toolcrib.pure.schema.graph import Place
 
@@ -80,7 +79,7 @@ class Reading:
             place, schema = waiting.pop()
             if schema is False:
                 return None
-            if not isinstance(schema, Mapping) or place in seen:
+            if not isinstance(schema, dict) or place in seen:
                 continue
             seen.add(place)
             if not JOINING.isdisjoint(schema):
@@ -102,7 +101,7 @@ class Reading:
         except UnresolvedReferenceError as error:
             raise ToolError(Kind.VALIDATION, f"parameters: {write_pointer(error.place)}: {error.problem}") from None
         found = look_up(self.root, target)
-        if not isinstance(found, Mapping | bool):
+        if not isinstance(found, dict | bool):
             problem = f"{reference!r:.80} leads to no schema; add it under $defs"
             raise ToolError(Kind.VALIDATION, f"parameters: {write_pointer(place)}: {problem}")
         return target, found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from copy import deepcopy
 
 from toolcrib.model.errors import Kind, ToolError
@@ -13,6 +12,7 @@ MAX_NESTING = 128
 DATA = frozenset(("default", "const", "enum", "examples"))
 UNSENDABLE = {code: " " for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
+UNQUOTED = frozenset(("pattern", "format", "contentEncoding", "contentMediaType"))
 SAYINGS = {
     "minimum": "at least {}",
     "maximum": "at most {}",
@@ -35,6 +35,20 @@ SAYINGS = {
     "writeOnly": "write only",
     "contentEncoding": "encoded as {}",
     "contentMediaType": "holds {}",
+    "additionalProperties": "further properties: {}",
+    "unevaluatedProperties": "other properties: {}",
+    "patternProperties": "properties by the pattern of their names: {}",
+    "propertyNames": "names of properties: {}",
+    "dependentRequired": "properties that need others: {}",
+    "dependentSchemas": "properties that demand more: {}",
+    "prefixItems": "items in this order: {}",
+    "contains": "among the items: {}",
+    "minContains": "of these at least {}",
+    "maxContains": "of these at most {}",
+    "not": "never {}",
+    "anyOf": "any of {}",
+    "oneOf": "exactly one of {}",
+    "const": "always {}",
 }
 
 
@@ -50,7 +64,7 @@ def say(keyword: str, value: object) -> str:
     plural = {"letters": "letters", "items": "items", "properties": "properties"}
     if value == 1:
         plural = {"letters": "letter", "items": "item", "properties": "property"}
-    shown = value if keyword in {"pattern", "format", "contentEncoding", "contentMediaType"} else write(value)
+    shown = value if keyword in UNQUOTED else write(value)
     return saying.format(shown, **plural)
 
 
@@ -79,7 +93,7 @@ def copy(value: object, depth: int = 0) -> object:
     """A schema once more, with its descriptions cleaned; whoever changes the copy does not change the tool."""
     if depth > MAX_NESTING:
         raise ToolError(Kind.VALIDATION, f"parameters: nested deeper than {MAX_NESTING} levels; flatten it")
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return {name: _copy_entry(name, inner, depth + 1) for name, inner in value.items()}
     return [copy(inner, depth + 1) for inner in value] if isinstance(value, list | tuple) else value
 

@@ -226,10 +226,10 @@ class Writer:
         texts = [part.schema["description"] for part in parts if isinstance(part.schema.get("description"), str)]
         title = next((part.schema["title"] for part in parts if isinstance(part.schema.get("title"), str)), "")
         self._note_default(form, parts, notes)
+        if not texts and not title and not notes:
+            return form
         text = " ".join(dict.fromkeys(sayings.clean(str(text)) for text in texts))
         said = sayings.join(text, notes)
-        if not said and not title:
-            return form
         if "$ref" in form:
             form = {"anyOf": [form]}
         inner = str(form.get("description", ""))

@@ -6,10 +6,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol, cast
 
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.pure.schema.graph import Graph, UnresolvedReferenceError, is_schema, write_pointer
+from toolcrib.pure.schema.graph import Graph, is_schema, write_pointer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import jsonschema_rs
+
     from toolcrib.pure.schema.graph import Place
+
+    Fault = tuple[Place, str]
 
 MAX_BYTES = 64_000
 MAX_DEPTH = 32
@@ -29,17 +35,21 @@ class Validator(Protocol):
 
 def check_schema(schema: object, place: str) -> None:
     """Refuse a schema that is wrong, reaches outside itself, or could make a check run without end."""
-    if not is_schema(schema):
-        raise _refusal(place, (), f"a schema is an object, not {type(schema).__name__}")
-    _check_size(schema, place)
-    try:
-        graph = Graph(schema)
-    except UnresolvedReferenceError as error:
-        raise _refusal(place, error.place, error.problem) from None
-    _check_nodes(graph, place)
-    _check_expansion(graph, place)
-    _check_cycles(graph, place)
+    for at, problem in structural_faults(schema):
+        raise _refusal(place, at, problem)
     compile_schema(schema, place)
+
+
+def structural_faults(schema: object) -> Iterator[Fault]:
+    """What is wrong with the shape of a schema, each with its place; of one that is too large nothing else is told."""
+    if fault := _size_fault(schema):
+        yield (), fault
+        return
+    graph = Graph(schema)
+    yield from ((reference.place, reference.problem) for reference in graph.unresolved)
+    yield from _node_faults(graph)
+    yield from _expansion_faults(graph)
+    yield from _cycle_faults(graph)
 
 
 def check_parameters(schema: object, place: str) -> None:
@@ -60,7 +70,7 @@ def compile_schema(schema: object, place: str = "schema") -> Validator:
             schema, pattern_options=jsonschema_rs.RegexOptions(), validate_formats=True, retriever=refuse_to_fetch
         )
     except jsonschema_rs.ValidationError as error:
-        raise _refusal(place, tuple(str(step) for step in error.instance_path), _problem(error)) from None
+        raise _refusal(place, tuple(str(step) for step in error.instance_path), describe_error(error)) from None
     except (ValueError, TypeError) as error:
         raise _refusal(place, (), f"not JSON: {error}") from None
 
@@ -71,58 +81,59 @@ def refuse_to_fetch(uri: str) -> None:
     raise ValueError(message)
 
 
-def _problem(error: object) -> str:
+def describe_error(error: jsonschema_rs.ValidationError) -> str:
+    """What the engine has against a schema, in our words where they say more."""
     import jsonschema_rs
 
-    kinds = jsonschema_rs.ValidationErrorKind
-    known = cast("jsonschema_rs.ValidationError", error)
-    if isinstance(known.kind, kinds.Format) and known.kind.format == "regex":
+    if isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Format) and error.kind.format == "regex":
         from toolcrib.pure.schema.patterns import explain_pattern
 
-        return explain_pattern(str(known.instance))
-    if known.instance_path and known.instance_path[-1] == "type":
-        return f"type {known.instance!r:.80} is unknown; write one of {TYPES}"
-    if known.message.startswith("Unknown meta-schema"):
+        return explain_pattern(str(error.instance))
+    if error.instance_path and error.instance_path[-1] == "type":
+        return f"type {error.instance!r:.80} is unknown; write one of {TYPES}"
+    if error.message.startswith("Unknown meta-schema"):
         return 'unknown "$schema"; remove it or write "https://json-schema.org/draft/2020-12/schema"'
-    return known.message[:SHOWN]
+    return error.message[:SHOWN]
 
 
-def _check_size(schema: object, place: str) -> None:
+def _size_fault(schema: object) -> str:
     """Measure without writing the JSON out: objects shared in memory could make the text endless."""
+    if not is_schema(schema):
+        return f"a schema is an object, not {type(schema).__name__}"
     size = 0
     waiting = [(schema, 1)]
     while waiting:
         value, depth = waiting.pop()
         if depth > MAX_NESTING:
-            raise _refusal(place, (), f"nested deeper than {MAX_NESTING} levels; flatten it")
+            return f"nested deeper than {MAX_NESTING} levels; flatten it"
         size += len(value) + 2 if isinstance(value, str) else 5
         if isinstance(value, Mapping):
             for name, inner in value.items():
                 if not isinstance(name, str):
-                    raise _refusal(place, (), f"the key {name!r:.80} is not a string; quote it")
+                    return f"the key {name!r:.80} is not a string; quote it"
                 size += len(name) + 3
                 waiting.append((inner, depth + 1))
         elif isinstance(value, list):
             waiting.extend((inner, depth + 1) for inner in value)
         if size > MAX_BYTES:
-            raise _refusal(place, (), f"larger than {MAX_BYTES:,} bytes; shorten it")
+            return f"larger than {MAX_BYTES:,} bytes; shorten it"
+    return ""
 
 
-def _check_nodes(graph: Graph, place: str) -> None:
+def _node_faults(graph: Graph) -> Iterator[Fault]:
     # An id moves the base of every #/… below it, so that the graph and the engine could read a $ref differently.
     draft = graph.root.get("$schema", "") if isinstance(graph.root, Mapping) else ""
     renamer = "id" if "draft-04" in str(draft) else "$id"
     for at, node in graph.nodes.items():
         if node.depth > MAX_DEPTH:
-            raise _refusal(place, at, f"deeper than {MAX_DEPTH} subschemas; flatten it")
+            yield at, f"deeper than {MAX_DEPTH} subschemas; flatten it"
         if at and renamer in node.schema:
-            raise _refusal(place, (*at, renamer), "only the outermost schema may have an id; use #/$defs/NAME")
+            yield (*at, renamer), "only the outermost schema may have an id; use #/$defs/NAME"
         if node.schema.get("enum") == []:
-            text = "must be a list of at least one value; write the values or remove it"
-            raise _refusal(place, (*at, "enum"), text)
+            yield (*at, "enum"), "must be a list of at least one value; write the values or remove it"
 
 
-def _check_expansion(graph: Graph, place: str) -> None:
+def _expansion_faults(graph: Graph) -> Iterator[Fault]:
     """Refuse a schema that unfolds to too many subschemas; one that contains itself counts once per turn."""
     known: dict[Place, tuple[int, int]] = {}
     opened: set[Place] = set()
@@ -130,9 +141,9 @@ def _check_expansion(graph: Graph, place: str) -> None:
     def measure(at: Place, depth: int) -> tuple[int, int]:
         if at in known or at in opened or at not in graph.nodes:
             count, height = known.get(at, (1, 0))
-            _check_expanded_depth(depth + height, at, place)
+            _check_expanded_depth(depth + height, at)
             return count, height
-        _check_expanded_depth(depth, at, place)
+        _check_expanded_depth(depth, at)
         opened.add(at)
         node = graph.nodes[at]
         parts = [measure(child, depth + 1) for child in (*node.same, *node.inside)]
@@ -140,17 +151,29 @@ def _check_expansion(graph: Graph, place: str) -> None:
         known[at] = 1 + sum(part[0] for part in parts), 1 + max((part[1] for part in parts), default=0)
         return known[at]
 
-    count, _ = measure((), 0)
+    try:
+        count, _ = measure((), 0)
+    except _TooDeepError as error:
+        yield error.place, f"unfolds deeper than {MAX_EXPANDED_DEPTH} subschemas; flatten it"
+        return
     if max(count, len(graph.nodes)) > MAX_SUBSCHEMAS:
-        raise _refusal(place, (), f"unfolds to more than {MAX_SUBSCHEMAS:,} subschemas; make it smaller")
+        yield (), f"unfolds to more than {MAX_SUBSCHEMAS:,} subschemas; make it smaller"
 
 
-def _check_expanded_depth(depth: int, at: Place, place: str) -> None:
+class _TooDeepError(Exception):
+    """A schema that unfolds without a bound in sight."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__()
+        self.place = place
+
+
+def _check_expanded_depth(depth: int, at: Place) -> None:
     if depth > MAX_EXPANDED_DEPTH:
-        raise _refusal(place, at, f"unfolds deeper than {MAX_EXPANDED_DEPTH} subschemas; flatten it")
+        raise _TooDeepError(at)
 
 
-def _check_cycles(graph: Graph, place: str) -> None:
+def _cycle_faults(graph: Graph) -> Iterator[Fault]:
     """Refuse a circle of references that never looks at a smaller part of the value."""
     if not graph.has_references():
         return
@@ -161,7 +184,7 @@ def _check_cycles(graph: Graph, place: str) -> None:
     except CycleError as error:
         circle: list[Place] = error.args[1]
         text = " -> ".join(write_pointer(at) for at in circle[:6])
-        raise _refusal(place, circle[0], f"refers to itself without end ({text}); put a property between") from None
+        yield circle[0], f"refers to itself without end ({text}); put a property between"
 
 
 def _refusal(place: str, at: Place, problem: str) -> ToolError:

@@ -56,11 +56,12 @@ class UnresolvedReferenceError(Exception):
 
 
 class Graph:
-    """Every subschema that a check can come to, by its place."""
+    """Every subschema that a check can come to, by its place; `unresolved` are the references that lead nowhere."""
 
     def __init__(self, root: object) -> None:
         self.root = root
         self.nodes: dict[Place, Node] = {}
+        self.unresolved: list[UnresolvedReferenceError] = []
         self._anchors: dict[str, Place] = {}
         self._add(((), root, 0))
         self._follow(list(self.nodes))
@@ -106,7 +107,11 @@ class Graph:
             for keyword in REFERENCES:
                 if keyword not in node.schema:
                     continue
-                target = self.target((*place, keyword), node.schema[keyword])
+                try:
+                    target = self.target((*place, keyword), node.schema[keyword])
+                except UnresolvedReferenceError as error:
+                    self.unresolved.append(error)
+                    continue
                 node.same.append(target)
                 waiting.extend(self._add((target, look_up(self.root, target), node.depth)))
 
