@@ -238,7 +238,6 @@ async def test_a_workspace_may_be_called_whatever_its_owner_likes(crib_of, tmp_p
 
 
 def test_plain_code_may_call_from_several_threads(project):
-    (project / "tools").mkdir()
     (project / "tools" / "double.py").write_text("def double(number: int) -> int:\n    return 2 * number\n")
     with Crib(project) as crib, ThreadPoolExecutor(4) as threads:
         results = threads.map(lambda number: crib.call_sync("double", number=number).value, range(12))

@@ -147,8 +147,9 @@ class Enclosure:
     def _rules(self, *, executable: bool) -> Iterator[tuple[str | int, int]]:
         walls = self._walls
         execute = landlock.EXECUTE if executable else 0
+        listed = set(walls["listed"])
         for path in walls["read"]:
-            yield path, landlock.READ | execute
+            yield path, landlock.READ_DIR if path in listed else landlock.READ | execute
         for path in walls["write"]:
             yield path, landlock.WRITE
         for file in self._files:

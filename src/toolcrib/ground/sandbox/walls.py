@@ -61,22 +61,39 @@ class Premises:
 
 
 def build_walls(
-    requires: Iterable[str], premises: Premises, runtime: Iterable[Path] = (), *, observe: bool = False
+    requires: Iterable[str],
+    premises: Premises,
+    runtime: Iterable[Path] = (),
+    *,
+    listed: Iterable[Path] = (),
+    observe: bool = False,
 ) -> Walls:
-    """The walls of a job with these capabilities; `runtime` is what it sees besides, its own folder among it."""
-    return _build(frozenset(requires), premises, tuple(runtime), observe)
+    """The walls of a job with these capabilities; `runtime` is what it sees besides, its own folder among it.
+
+    Of folders that are `listed` it sees the names of what lies in them, and no file that is not in `runtime`.
+    """
+    return _build(frozenset(requires), premises, tuple(runtime), tuple(listed), observe)
 
 
 @functools.lru_cache(maxsize=1024)
-def _build(capabilities: frozenset[str], premises: Premises, runtime: tuple[Path, ...], observe: bool) -> Walls:  # noqa: FBT001 - a cache keeps apart what is named and what is not
+def _build(
+    capabilities: frozenset[str],
+    premises: Premises,
+    runtime: tuple[Path, ...],
+    listed: tuple[Path, ...],
+    observe: bool,  # noqa: FBT001 - a cache keeps apart what is named and what is not
+) -> Walls:
     programs = PROGRAMS in capabilities
     if WRITE in capabilities and premises.unwritable:
         raise ToolError(Kind.SANDBOX_UNAVAILABLE, f"no tool may write to the workspace: {premises.unwritable}")
     system = present((*LIBRARIES, *SYSTEM) if programs else LIBRARIES)
-    read = tuple(dict.fromkeys((*system, *runtime, *((premises.workspace,) if READ in capabilities else ()))))
+    workspace = (premises.workspace,) if READ in capabilities else ()
+    read = tuple(dict.fromkeys((*system, *listed, *runtime, *workspace)))
     write = (premises.workspace,) if WRITE in capabilities else ()
     return Walls(
         read=read,
+        # A folder that is the workspace itself, or that is part of what it runs on, is read as that.
+        listed=tuple(place for place in listed if place not in {*runtime, *workspace}),
         write=write,
         # What the job could not reach anyway needs no exception, and each costs a moment at every start.
         closed=_within(premises.closed, (*read, *write)),
