@@ -80,6 +80,56 @@ class TestProblems:
         problems = build(tools.root).problems
         assert [problem.split(":")[0] for problem in problems] == ["tools/b", "tools/c/pipe", "tools/d/schema.json"]
 
+    def test_what_cannot_be_read_hides_nothing_else_of_its_folder(self, tools, tmp_path):
+        folder = tools.add("a", version=None, files={"doc.md": "# A tool\n", "handler.js": "const a = 1;\n"})
+        (tmp_path / "elsewhere").write_text("{}")
+        (folder / "lib.js").symlink_to(tmp_path / "elsewhere")
+        os.mkfifo(folder / "pipe")
+        problems = build(tools.root).problems
+        assert [problem.split(":")[0] for problem in problems] == [
+            *("tools/a/lib.js", "tools/a/pipe", "tools/a/schema.json"),
+            *["tools/a/doc.md"] * 7,
+            "tools/a/handler.js",
+        ]
+        assert not tools.registry.exists()
+
+    @pytest.mark.parametrize("name", ["schema.json", "doc_summary.md", "doc.md", "handler.js"])
+    def test_one_of_the_four_files_that_cannot_be_read_is_not_called_missing(self, tools, tmp_path, name):
+        folder = tools.add("a")
+        cache = tmp_path / "cache"
+        tools.build(cache=cache)
+        (folder / name).rename(tmp_path / name)
+        (folder / name).symlink_to(tmp_path / name)
+        for _ in range(2):
+            built = build(tools.root, cache=cache)
+            assert built.problems == (
+                f"tools/a/{name}: is a link that is not followed; put a copy of what it means there",
+            )
+            assert built.tools == ()
+
+    def test_a_python_handler_that_cannot_be_read_is_not_called_missing(self, tools):
+        folder = tools.add("a", files={"handler.js": None})
+        os.mkfifo(folder / "handler.py")
+        assert build(tools.root).problems == ("tools/a/handler.py: is not a regular file; move it away",)
+
+    def test_a_plain_file_of_the_same_name_is_warned_of_with_who_is_called(self, tools):
+        tools.add("my-tool")
+        tools.write("my_tool.py", "def my_tool() -> str:\n    return 'plain'\n")
+        tools.write("other.py", "def other() -> str:\n    return 'plain'\n")
+        told = "tools/my_tool.py:1: is a tool of the same name as the folder my-tool, which is the one called"
+        assert tools.build().warnings == (f"{told}; rename one of them",)
+        assert build(tools.root, strict=True).problems == (f"{told}; rename one of them",)
+        assert tools.document()["tools"]["my_tool"]["warnings"] == []
+
+    def test_a_build_says_whether_there_is_a_registry(self, tools):
+        tools.add("a", version=None)
+        assert build(tools.root).has_registry is False
+        tools.add("a")
+        assert tools.build().has_registry is True
+        tools.add("b", version=None)
+        assert build(tools.root).has_registry is True
+        assert build(tools.root / "none").has_registry is False
+
     def test_what_tools_share_and_cannot_be_read_is_one_problem(self, tools):
         tools.add("a")
         (tools.root / "_core").mkdir()
@@ -131,6 +181,22 @@ class TestRegistry:
         assert entry["providerSchemas"]["openai"]["function"]["name"] == "kb_search"
         assert entry["providerSchemas"]["geminiNative"]["name"] == "kb_search"
         assert (entry["losses"], entry["warnings"]) == ([], [])
+
+    def test_fields_that_a_tool_may_have_are_there_if_it_has_them(self, tools):
+        options = {
+            "requires": ["net.http", "fs.read"],
+            "hosts": [],
+            "outputSchema": {"type": "object"},
+            "timeoutMs": 9000,
+            "tags": ["words"],
+            "displayName": "My Tool",
+        }
+        tools.add("a", **options)
+        tools.add("b")
+        tools.build()
+        entries = tools.document()["tools"]
+        assert {name: entries["a"][name] for name in options} == {**options, "requires": ["fs.read", "net.http"]}
+        assert not entries["b"].keys() & options.keys()
 
     def test_what_a_provider_cannot_express_is_said_as_a_warning(self, tools):
         text = {"type": "string", "description": "A word", "if": {"minLength": 3}, "then": {"pattern": "a"}}

@@ -65,6 +65,23 @@ class TestLoading:
         tools.build()
         assert names(load_registry(tools.root)) == ["a_same", "b_changed", "c_added_file", "e_lost_file", "f_new"]
 
+    def test_a_link_that_came_later_is_named_and_what_lies_beside_it_is_no_tool(self, tools, tmp_path):
+        folder = tools.add("a")
+        tools.build()
+        loaded = load_registry(tools.root)
+        (folder / "more.js").symlink_to(tmp_path)
+        told = {"a": "tools/a/more.js: is a link that is not followed; put a copy of what it means there"}
+        assert reasons(load_registry(tools.root).unbuilt) == told
+        assert names(load_registry(tools.root)) == []
+        assert reasons(unbuilt_folders(tools.root, loaded)) == told
+
+    def test_a_link_in_a_shared_folder_concerns_every_tool(self, tools, tmp_path):
+        tools.add("a")
+        tools.build()
+        (tools.root / "_core" / "more.js").symlink_to(tmp_path)
+        registry = load_registry(tools.root)
+        assert (names(registry), reasons(registry.unbuilt)) == ([], {"a": "a shared folder changed since the build"})
+
     def test_a_changed_shared_file_concerns_every_tool(self, tools):
         tools.add("a")
         tools.add("b")

@@ -149,9 +149,11 @@ def test_a_file_of_cases_that_cannot_be_read_is_a_case_that_fails(folder_tool, t
     (tmp_path / "tests" / "cases").mkdir(parents=True)
     (tmp_path / "tests/cases/add_up.yaml").write_text("- name: a\n  expcet: {}\n")
     os.mkfifo(tmp_path / "tests/cases/add_up.json")
-    pipe, slip = find_cases(made, tmp_path)
+    pipe, slip, empty = find_cases(made, tmp_path)
     assert (slip.name, slip.place) == ("add_up.yaml", "tests/cases/add_up.yaml:2")
     assert slip.problem == "unknown key 'expcet'; did you mean expect?"
+    assert (empty.name, empty.place) == ("add_up.yaml", "tests/cases/add_up.yaml:1")
+    assert empty.problem == '\'a\' expects nothing; write "expect": {"ok": true} or more'
     assert "is no file that can be read" in pipe.problem
 
 

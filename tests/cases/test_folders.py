@@ -91,8 +91,13 @@ def test_the_complete_example_does_in_every_situation_what_was_recorded(crib):
 
 @pytest.mark.spec("S2-59")
 def test_results_with_their_sources_arrive_as_the_document_shows_them(crib):
-    results = check_sync(crib, "kb_search")
-    assert results
+    first, nothing, refused = check_sync(crib, "kb_search")
+    source = "kb://returns#1"
+    text = "An order may be sent back within 30 days. The refund follows once the parcel has arrived."
+    found = {"title": "Returns and refunds", "snippet": text, "score": 2, "source": source}
+    assert first.result.value == {"results": [found], "total": 7, "citations": [source]}
+    assert nothing.result.value == {"results": [], "total": 0, "citations": []}
+    assert refused.result.error.kind == "VALIDATION"
 
 
 @pytest.mark.spec("S2-65")

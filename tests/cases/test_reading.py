@@ -116,6 +116,35 @@ def test_what_means_nothing_is_refused_with_line_and_cure(value, message):
     assert refusal_of(value, "c.json") == message
 
 
+@pytest.mark.parametrize("place", ["c.json", "c.yaml"])
+def test_everything_that_is_wrong_with_a_file_is_told_at_once(place):
+    value = [
+        {"name": "a", "argument": {}, "expect": {"okay": 1, "sent": {}}},
+        7,
+        {"name": "b", "context": {"mode": "sms", "session": {"isActive": 1}}, "expect": {"error": {"type": "NO"}}},
+        {"name": "a", "expect": {"ok": True, "error": {"retryable": 0}, "audit": ["x"]}},
+        {"expect": []},
+    ]
+    told = [line.removeprefix(place).split(": ", 1) for line in refusal_of(value, place).split("\n")]
+    assert [words.split(";")[0] for _, words in told] == [
+        "unknown key 'argument'",
+        "unknown key 'okay'",
+        "sent is a list, not an object",
+        "a case is an object",
+        "mode is 'sms'",
+        "isActive is true or false, not a number",
+        "type is 'NO'",
+        "a call that is ok has no error",
+        "retryable is true or false, not a number",
+        "0 is an object, not text",
+        "the name 'a' stands twice",
+        "a case has a name that says what it shows",
+        "'the case' expects nothing",
+    ]
+    lines = json.dumps(value, indent=1).split("\n")
+    assert '"isActive"' in lines[int(told[5][0].strip(":")) - 1]
+
+
 def test_a_slip_in_yaml_has_its_line_too():
     text = b"- name: a\n  arguments: {}\n  expct:\n    ok: true\n"
     with pytest.raises(ToolError, match=r"cases.yaml:3: unknown key 'expct'; did you mean expect\?"):

@@ -79,3 +79,13 @@ def test_a_folder_that_is_not_built_is_what_an_unknown_name_hints_at():
     catalog.set_built("", [], lambda slug: f"tools/{slug} is not built; run: crib build")
     assert catalog.suggest("kb_search") == "tools/kb-search is not built; run: crib build"
     assert catalog.built_version == ""
+
+
+def test_a_session_is_shown_the_tools_of_the_registry_it_began_with_and_all_others():
+    catalog = Catalog()
+    catalog.add(of_the_host("other"))
+    catalog.set_built("1.0.a", [built("one", "old"), built("gone")], nothing)
+    catalog.set_built("1.0.b", [built("one", "new"), built("two")], nothing)
+    shown = {entry.tool.name: entry.tool.description for entry in catalog.entries("1.0.a")}
+    assert shown == {"other": "Host.", "one": "old", "gone": "Built."}
+    assert {entry.tool.name for entry in catalog.entries("1.0.b")} == {"other", "one", "two"}

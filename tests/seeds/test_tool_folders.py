@@ -6,7 +6,9 @@ import shutil
 import pytest
 
 from toolcrib import Call, Crib, Kind
+from toolcrib.__main__ import main
 from toolcrib.build import build
+from toolcrib.testing import FakeContext, call_tool
 
 
 @pytest.fixture
@@ -34,10 +36,10 @@ async def crib(project):
 async def test_the_search_of_the_guide_fills_in_its_default(crib):
     result = await crib.call("kb_search", query="order")
     assert result.ok, result.error
-    # Three articles match, and five were asked for by default.
-    assert result.value["total"] == len(result.value["results"]) == 3
+    # Seven articles match, and five were asked for by default.
+    assert (result.value["total"], len(result.value["results"])) == (7, 5)
     one = await crib.call("kb_search", query="order", top_k=1)
-    assert len(one.value["results"]) == 1
+    assert (one.value["total"], len(one.value["results"])) == (7, 1)
 
 
 @pytest.mark.spec("S2-21", "S2-18")
@@ -61,9 +63,9 @@ async def test_the_search_of_the_guide_refuses_what_is_out_of_bounds(crib, argum
 @pytest.mark.parametrize("mode", ["text", "voice"])
 async def test_a_limit_that_only_a_description_names_is_none(crib, mode):
     allowed = await crib.call(Call(name="kb_search", arguments={"query": "order", "top_k": 10}, mode=mode))
-    assert allowed.ok, allowed.error
+    assert len(allowed.value["results"]) == 7
     by_default = await crib.call(Call(name="kb_search", arguments={"query": "order"}, mode=mode))
-    assert len(by_default.value["results"]) == 3
+    assert len(by_default.value["results"]) == 5
     refused = await crib.call(Call(name="kb_search", arguments={"query": "order", "top_k": 11}, mode=mode))
     assert refused.error.kind is Kind.VALIDATION
 
@@ -82,6 +84,17 @@ async def test_the_calendar_of_the_guide_loads_with_a_warning_and_cannot_be_sati
         assert written.error.kind is Kind.VALIDATION
         assert "the schema cannot be satisfied" in written.error.message
     assert not build(project / "tools", strict=True).ok
+
+
+@pytest.mark.spec("S2-22")
+def test_the_listing_shows_that_the_calendar_asks_and_is_for_text_only(project, monkeypatch, capsys):
+    monkeypatch.chdir(project)
+    assert build(project / "tools").ok
+    assert main(["list", "--json"]) == 0
+    listed = {facts["name"]: facts for facts in json.loads(capsys.readouterr().out)}
+    calendar, search = listed["calendar_create_event"], listed["kb_search"]
+    assert (calendar["requiresConfirmation"], calendar["models"]["modes"]) == (True, ["text"])
+    assert (search["requiresConfirmation"], search["models"]["modes"]) == (False, ["text", "voice"])
 
 
 @pytest.mark.spec("S2-22", "S2-18")
@@ -107,6 +120,14 @@ async def test_the_calendar_asks_for_confirmation_once_its_gap_is_closed(project
         token = asked.error.details["confirmation"]
         done = await crib.call(Call(name="calendar_create_event", arguments=arguments, confirmation=token))
         assert done.error is None or done.error.kind is not Kind.CONFIRMATION_REQUIRED
+
+
+@pytest.mark.spec("S2-17")
+async def test_a_call_without_a_required_parameter_is_refused_and_the_parameter_named(crib):
+    result = await crib.call("kb_search", top_k=3)
+    assert result.error.kind is Kind.VALIDATION
+    assert "query is missing (string)" in result.error.message
+    assert result.error.details["gate"] == "arguments"
 
 
 @pytest.mark.spec("S2-18")
@@ -171,6 +192,92 @@ async def test_the_degraded_answer_of_the_guide_reaches_the_caller(crib):
     assert broken.error.partial_side_effects
 
 
+DRAFT = """
+export async function execute({ args }) {
+  return { ok: true, data: { prompt: `${args.subject}, in oil` } };
+}
+"""
+GENERATE = """
+export async function execute({ args, context }) {
+  await context.messaging.send({ type: 'image', prompt: args.subject });
+  context.audit.log('image_generated', { prompt: args.subject });
+  return { ok: true, data: { image: args.subject } };
+}
+"""
+RESERVE = """
+import fs from 'node:fs';
+import { ErrorType } from '../_core/error-types.js';
+
+export async function execute({ args }) {
+  const file = `${process.env.TOOLCRIB_WORKSPACE}/stock.json`;
+  const stock = JSON.parse(fs.readFileSync(file, 'utf8'));
+  if (stock.places < args.places) {
+    const message = `${stock.places} places are left`;
+    return { ok: false, error: { type: ErrorType.CONFLICT, message, retryable: false } };
+  }
+  fs.writeFileSync(file, JSON.stringify({ places: stock.places - args.places }));
+  return { ok: true, data: { reserved: args.places } };
+}
+"""
+
+
+def add_folder(project, folder, handler, properties, **fields):
+    """A tool folder of another purpose, with the documents of the search."""
+    shutil.copytree(project / "tools" / "kb-search", project / "tools" / folder)
+    (project / "tools" / folder / "handler.js").write_text(handler)
+    document = project / "tools" / folder / "doc.md"
+    text = document.read_text()
+    document.write_text(text[: text.index("### Example 1")] + text[text.index("## Common Mistakes") :])
+    parameters = {"type": "object", "additionalProperties": False, "properties": properties}
+    facts = {"toolId": folder.replace("-", "_"), "parameters": {**parameters, "required": list(properties)}, **fields}
+    change_schema(project, folder, lambda schema: schema.update(facts))
+
+
+ACTION = {"category": "action", "sideEffects": "writes", "idempotent": False}
+
+
+@pytest.mark.spec("S2-12", "S2-63")
+async def test_a_plan_runs_unasked_and_the_handler_of_its_commit_only_once_it_is_confirmed(project):
+    subject = {"subject": {"type": "string", "description": "What to show"}}
+    add_folder(project, "image-draft-prompt", DRAFT, subject, category="utility", sideEffects="none")
+    add_folder(project, "image-generate", GENERATE, subject, **ACTION, requiresConfirmation=True)
+    assert build(project / "tools").problems == ()
+    async with Crib(project, builtins=False) as crib:
+        plan = await crib.call("image_draft_prompt", subject="a crib")
+        wanted = {"subject": plan.value["prompt"]}
+        silent, willing = FakeContext(confirm=False), FakeContext()
+        asked = await call_tool(crib, "image_generate", wanted, context=silent)
+        assert asked.error.kind is Kind.CONFIRMATION_REQUIRED
+        assert (silent.sent, silent.audited) == ([], [])
+        token = asked.error.details["confirmation"]
+        for name, arguments in (("image_generate", {"subject": "a ship"}), ("image_generate", wanted)):
+            foreign = await crib.call(Call(name=name, arguments=arguments, confirmation=token[:-2], caller="test"))
+            assert foreign.error.kind is Kind.CONFIRMATION_REQUIRED
+        done = await call_tool(crib, "image_generate", wanted, context=willing)
+    assert done.value == {"image": "a crib, in oil"}
+    assert willing.sent == [{"type": "image", "prompt": "a crib, in oil"}]
+    assert willing.audited == [{"event": "image_generated", "data": {"prompt": "a crib, in oil"}}]
+
+
+@pytest.mark.spec("S2-64")
+async def test_a_handler_that_finds_a_conflict_has_modified_nothing(project):
+    places = {"places": {"type": "integer", "description": "How many", "minimum": 1}}
+    add_folder(project, "seat-reserve", RESERVE, places, **ACTION, requires=["fs.read", "fs.write"])
+    assert build(project / "tools").problems == ()
+    workspace = project / "workspace"
+    workspace.mkdir()
+    stock = workspace / "stock.json"
+    stock.write_text('{"places":3}')
+    granted = {"grants": ["fs.read", "fs.write"], "workspace": workspace}
+    async with Crib(project, builtins=False, **granted) as crib:
+        refused = await crib.call("seat_reserve", places=4)
+        assert (refused.error.kind, refused.error.message) == (Kind.CONFLICT, "3 places are left")
+        assert (refused.error.retryable, refused.error.partial_side_effects) == (False, False)
+        assert stock.read_text() == '{"places":3}'
+        assert (await crib.call("seat_reserve", places=2)).value == {"reserved": 2}
+        assert stock.read_text() == '{"places":1}'
+
+
 @pytest.mark.spec("S2-03")
 async def test_a_running_crib_keeps_the_set_and_the_code_that_it_began_with(crib, project):
     handler = project / "tools" / "kb-search" / "handler.js"
@@ -202,7 +309,7 @@ async def test_where_the_operator_watches_a_new_build_counts_at_once_but_not_for
     async with Crib(project, builtins=False, watch=True) as crib:
         before = crib.session()
         call = Call(name="kb_search", arguments={"query": "order"}, session=before)
-        assert (await crib.call(call)).value["total"] == 3
+        assert (await crib.call(call)).value["total"] == 7
         handler = project / "tools" / "kb-search" / "handler.js"
         handler.write_text(
             "export async function execute({context}) { return { ok: true, data: context.session.toolsVersion }; }\n"
@@ -210,7 +317,9 @@ async def test_where_the_operator_watches_a_new_build_counts_at_once_but_not_for
         built = build(project / "tools")
         assert built.written
         assert (await crib.call("kb_search", query="order")).value == built.version
-        assert (await crib.call(call)).value["total"] == 3
+        assert (await crib.call(call)).value["total"] == 7
+        assert "kb_search" in {tool.name for tool in crib.offered("text", before)}
+        assert crib.find("kb_search", before).tool.content_hash != crib.find("kb_search").tool.content_hash
         after = crib.session()
         assert after.tools_version == built.version != before.tools_version
         assert (

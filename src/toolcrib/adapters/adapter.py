@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from toolcrib.adapters.asking import read_arguments
 from toolcrib.adapters.confirming import make_calls
 from toolcrib.adapters.reading import has
-from toolcrib.crib.offering import offered_tools
+from toolcrib.crib.offering import offered_tools, without_failing
 from toolcrib.model.call import Call
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Result
@@ -116,17 +116,18 @@ class Adapter(ABC):
 
     def _tools(self) -> tuple[Tool, ...]:
         if self._names is None:
-            return self._crib.offered(self._mode)
+            return self._crib.offered(self._mode, self._session)
         return tuple(tool for name in dict.fromkeys(self._names) for tool in self._named(name))
 
     def _named(self, name: str) -> tuple[Tool, ...]:
         """The tool of that name, nothing if it is switched off or not for this mode."""
-        entry = self._crib.find(name)
+        entry = self._crib.find(name, self._session)
         if entry is None:
             cure = self._crib.suggest(name) or "list the tools with: crib list"
             raise ToolError(Kind.NOT_FOUND, f"Tool {name[:MAX_SHOWN_NAME]!r} not found; {cure}")
         # Whoever gave an address meant that tool, even where its bare name means another.
-        return offered_tools([entry], lambda _: entry, self._mode)
+        offered = offered_tools([entry], lambda _: entry, self._mode)
+        return without_failing(offered, self._crib.examples.failing())
 
     def _read_checked(self, reply: object) -> list[Asked]:
         if isinstance(reply, (list, tuple)) or any(has(reply, mark) for mark in self.marks):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -29,7 +30,7 @@ class Built:
     """What a build came to: the registry is as `version` says, or it is what it was and `problems` say why.
 
     `tools` are the names of those without a problem. `written` says whether the file is another one now; where it held
-    these very bytes already it is left alone.
+    these very bytes already it is left alone. `has_registry` says whether any is there, new or as it was.
     """
 
     path: Path
@@ -38,6 +39,7 @@ class Built:
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     written: bool = False
+    has_registry: bool = False
 
     @property
     def ok(self) -> bool:
@@ -57,7 +59,7 @@ def build(root: Path, *, cache: Path | None = None, project: Path | None = None,
             problems = (*checked.problems, *(checked.warnings if strict else ()))
             written = not problems and _write(root, checked, project)
     except ToolError as problem:
-        return Built(path=path, problems=(problem.message,))
+        return Built(path=path, problems=(problem.message,), has_registry=os.path.lexists(path))
     return Built(
         path=path,
         version=checked.version,
@@ -65,6 +67,7 @@ def build(root: Path, *, cache: Path | None = None, project: Path | None = None,
         problems=problems,
         warnings=() if strict else checked.warnings,
         written=written,
+        has_registry=os.path.lexists(path),
     )
 
 

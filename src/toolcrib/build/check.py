@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, cast
 from toolcrib.build.cache import Cache
 from toolcrib.build.content import hash_files, hash_of, read_content, version_of
 from toolcrib.build.surroundings import ERROR_TYPES, error_types
-from toolcrib.dialects.folder.files import DOCUMENTATION, HANDLERS, spell_root
+from toolcrib.dialects.folder.files import DOCUMENTATION, HANDLERS, spell_name, spell_root
 from toolcrib.model.errors import ToolError
 from toolcrib.pure.names import slug_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from toolcrib.build.cache import Entry
@@ -63,13 +63,14 @@ class _Check:
 
     def run(self) -> None:
         content = self._content
-        clashes = _clashes({*content.folders, *content.problems}, self._place)
-        self._problems += [content.shared_problem] if content.shared_problem else []
-        for folder in sorted({*content.folders, *content.problems}):
-            found = [text for text in (content.problems.get(folder), clashes.get(folder)) if text]
+        clashes = _clashes(content.names, self._place)
+        self._problems += content.shared_problems
+        for folder in content.names:
+            found = [*content.problems.get(folder, ()), *clashes.get(folder, ())]
             self._problems += found
             if folder in content.folders:
                 self._look_at(folder, content.folders[folder], is_alone=not found)
+        self._warnings += _namesakes(self._root, content.names)
         self._cache.save()
 
     def result(self) -> Checked:
@@ -83,7 +84,8 @@ class _Check:
 
     def _look_at(self, folder: str, files: Files, *, is_alone: bool) -> None:
         hashes = self._hashes[folder] = hash_files(files)
-        key = hash_of({**hashes, **self._shared_hashes})
+        # Of a folder that was not read whole nothing is known for good.
+        key = "" if self._content.unread[folder] else hash_of({**hashes, **self._shared_hashes})
         entry = self._cache.get(key) or self._read(folder, files, key)
         if entry is None:
             return
@@ -98,7 +100,7 @@ class _Check:
 
         if self._say is not None:
             self._say(folder)
-        reading = read_tool(self._root, folder, files, self._shared)
+        reading = read_tool(self._root, folder, files, self._shared, unread=self._content.unread[folder])
         if reading.tool is None or reading.problems:
             self._problems += reading.problems
             self._warnings += reading.warnings
@@ -133,17 +135,27 @@ def _facts(folder: str, hashes: Hashes) -> Entry:
     }
 
 
-def _clashes(folders: set[str], place: str) -> dict[str, str]:
+def _clashes(folders: list[str], place: str) -> dict[str, list[str]]:
     """What is wrong with folders that would be tools of one name."""
     by_slug: dict[str, list[str]] = {}
-    for folder in sorted(folders):
+    for folder in folders:
         by_slug.setdefault(slug_of(folder), []).append(folder)
     return {
-        folder: f"{place}/{folder}: would be the same tool as {_others(folder, alike)}; rename one of them"
+        folder: [f"{place}/{folder}: would be the same tool as {_others(folder, alike)}; rename one of them"]
         for alike in by_slug.values()
         if len(alike) > 1
         for folder in alike
     }
+
+
+def _namesakes(root: Path, folders: list[str]) -> Iterator[str]:
+    """What is to be said of plain files that are tools of the same name as a folder beside them."""
+    by_slug = {slug_of(folder): folder for folder in folders}
+    for file in sorted(root.glob("*.py")) if folders else ():
+        folder = by_slug.get(slug_of(file.stem))
+        if folder is not None:
+            place = f"{spell_root(root)}/{spell_name(file.name)}"
+            yield f"{place}:1: is a tool of the same name as the folder {folder}, which is the one called; rename one of them"
 
 
 def _others(folder: str, alike: list[str]) -> str:

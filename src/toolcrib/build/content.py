@@ -6,11 +6,11 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolcrib.model.errors import ToolError
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
+
+    from toolcrib.dialects.folder import Survey
 
     Files = Mapping[str, bytes]
     Hashes = Mapping[str, str]
@@ -24,31 +24,39 @@ NO_CONTENT = f"{VERSION_SERIES}.{'0' * VERSION_LETTERS}"
 class Content:
     """What lies in a root: the bytes of each tool folder and of the folders they share, by their paths from the root.
 
-    A folder that could not be read has a problem in place of files.
+    A folder of which anything could not be read has problems, and its files are those that could; `unread` are the paths
+    of the others. Of shared folders with a problem nothing is taken.
     """
 
     folders: Mapping[str, Files]
     shared: Files
-    problems: Mapping[str, str]
-    shared_problem: str = ""
+    problems: Mapping[str, tuple[str, ...]]
+    unread: Mapping[str, frozenset[str]]
+    shared_problems: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all tool folders, in their order."""
+        return sorted({*self.folders, *self.problems})
 
 
 def read_content(root: Path) -> Content:
     """Read every tool folder and every shared one; raises ToolError if the root itself cannot be listed."""
-    from toolcrib.dialects.folder import collect_files, shared_files, tool_folders
+    from toolcrib.dialects.folder import survey_folder, survey_shared, tool_folders
 
-    folders: dict[str, Files] = {}
-    problems: dict[str, str] = {}
-    for folder in tool_folders(root):
-        try:
-            folders[folder] = collect_files(root, folder)
-        except ToolError as problem:
-            problems[folder] = problem.message
-    try:
-        shared, shared_problem = shared_files(root), ""
-    except ToolError as problem:
-        shared, shared_problem = {}, problem.message
-    return Content(folders=folders, shared=shared, problems=problems, shared_problem=shared_problem)
+    surveys = {folder: survey_folder(root, folder) for folder in tool_folders(root)}
+    shared = survey_shared(root)
+    return Content(
+        folders={folder: survey.files for folder, survey in surveys.items() if survey.files or not survey.problems},
+        shared={} if shared.problems else shared.files,
+        problems={folder: _told(survey) for folder, survey in surveys.items() if survey.problems},
+        unread={folder: survey.unread for folder, survey in surveys.items()},
+        shared_problems=_told(shared),
+    )
+
+
+def _told(survey: Survey) -> tuple[str, ...]:
+    return tuple(problem.message for problem in survey.problems)
 
 
 def hash_files(files: Files) -> dict[str, str]:

@@ -34,6 +34,7 @@ def entry_of(tool: Tool, warnings: tuple[str, ...]) -> dict[str, object]:
         "allowedModes": sorted(tool.modes or ()),
         "latencyBudgetMs": tool.limits.latency_budget_ms,
         "parameters": tool.parameters,
+        **_options(tool),
         "summary": tool.summary,
         "providerSchemas": {SCHEMAS[provider]: export.definition for provider, export in exports.items()},
         "losses": [
@@ -49,3 +50,16 @@ def entry_of(tool: Tool, warnings: tuple[str, ...]) -> dict[str, object]:
             ),
         ],
     }
+
+
+def _options(tool: Tool) -> dict[str, object]:
+    """The fields that a tool may have, as far as it has them."""
+    found = {
+        "requires": sorted(tool.requires) or None,
+        "hosts": list(tool.run.hosts) if isinstance(tool.run, Handler) and tool.run.hosts is not None else None,
+        "outputSchema": tool.output_schema,
+        "timeoutMs": tool.limits.timeout_ms,
+        "tags": list(tool.tags) or None,
+        "displayName": tool.display_name or None,
+    }
+    return {name: value for name, value in found.items() if value is not None}

@@ -89,7 +89,7 @@ def _load(root: Path, claims: Claims, content: Content) -> Iterator[Tool | Unbui
     from toolcrib.dialects.folder import read_tool
 
     is_shared_alike = hash_files(content.shared) == claims.shared
-    for folder in sorted({*claims.folders, *content.folders, *content.problems}):
+    for folder in sorted({*claims.folders, *content.names}):
         reason = _reason(folder, claims, content) or ("" if is_shared_alike else SHARED_CHANGED)
         if reason:
             yield _unbuilt(folder, reason)
@@ -103,7 +103,7 @@ def _reason(folder: str, claims: Claims, content: Content) -> str:
     if folder not in claims.folders:
         return NOT_NAMED
     if folder in content.problems:
-        return content.problems[folder]
+        return "; ".join(content.problems[folder])
     if folder not in content.folders:
         return REMOVED
     return "" if hash_files(content.folders[folder]) == claims.folders[folder] else CHANGED
@@ -112,12 +112,14 @@ def _reason(folder: str, claims: Claims, content: Content) -> str:
 def _differences(content: Content, registry: Registry | None) -> Iterator[Unbuilt]:
     loaded = {} if registry is None else _handlers(registry)
     known = {} if registry is None else {each.folder: each for each in registry.unbuilt}
-    for folder in sorted({*loaded, *content.folders, *content.problems}):
+    for folder in sorted({*loaded, *content.names}):
         handler, files = loaded.get(folder), content.folders.get(folder)
         if handler is None:
             yield known.get(folder) or _unbuilt(folder, NOT_BUILT if registry is None else NOT_NAMED)
+        elif folder in content.problems:
+            yield _unbuilt(folder, "; ".join(content.problems[folder]))
         elif files is None:
-            yield _unbuilt(folder, content.problems.get(folder, REMOVED))
+            yield _unbuilt(folder, REMOVED)
         elif files != handler.files:
             yield _unbuilt(folder, CHANGED)
         elif content.shared != handler.shared:

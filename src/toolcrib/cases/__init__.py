@@ -6,16 +6,20 @@ from toolcrib.cases.finding import find_cases
 from toolcrib.cases.nouns import Case, CaseResult
 from toolcrib.cases.reading import load_cases, read_cases
 from toolcrib.cases.running import perform, run_cases, take_down_audit
+from toolcrib.cases.verdicts import failing_examples, read_failing, remember
 
 __all__ = [
     "Bench",
     "Case",
     "CaseResult",
     "FakeContext",
+    "failing_examples",
     "find_cases",
     "load_cases",
     "perform",
     "read_cases",
+    "read_failing",
+    "remember",
     "run_cases",
     "take_down_audit",
 ]

@@ -36,7 +36,7 @@ def documented_cases(tool: Tool) -> Iterator[Case]:
     place = "" if tool.origin is None else str(tool.origin)
     for number, arguments in enumerate(tool.examples, 1):
         problem = _misfit(tool, arguments)
-        yield Case(name=f"example {number}", place=place, arguments=arguments, problem=problem)
+        yield Case(name=f"example {number}", place=place, arguments=arguments, problem=problem, is_documented=True)
 
 
 def _cases_of_document(tool: Tool, handler: Handler) -> Iterator[Case]:
@@ -73,6 +73,7 @@ def _case_of_example(tool: Tool, example: DocExample, place: str) -> Case:
         context=CAUSES.get(example.expected_error, FakeContext()),
         expect=expect,
         problem="" if is_about_arguments else _misfit(tool, example.arguments),
+        is_documented=True,
     )
 
 

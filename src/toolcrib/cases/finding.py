@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from toolcrib.cases.documented import documented_cases
 from toolcrib.cases.nouns import Case
@@ -30,13 +30,17 @@ def find_cases(tool: Tool, root: Path | None = None) -> list[Case]:
 
 
 def read_file(file: Path) -> list[Case]:
-    """The cases of a file; one that cannot be read is itself a case that fails."""
+    """The cases of a file; each thing that is wrong with one is itself a case that fails."""
     try:
         return load_cases(file)
-    except ToolError as problem:
-        line = problem.details.get("line", 1)
-        place = f"{file}:{line}"
-        return [Case(name=file.name, place=place, problem=problem.message.removeprefix(f"{place}: "))]
+    except ToolError as error:
+        problems = error.details.get("problems") or [(error.details.get("line", 1), error.message)]
+        return [_unreadable(file, line, problem) for line, problem in cast("list[tuple[int, str]]", problems)]
+
+
+def _unreadable(file: Path, line: int, problem: str) -> Case:
+    place = f"{file}:{line}"
+    return Case(name=file.name, place=place, problem=problem.removeprefix(f"{place}: "))
 
 
 def _files(tool: Tool, root: Path | None) -> Iterator[Path]:

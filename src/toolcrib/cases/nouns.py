@@ -18,7 +18,7 @@ class Case:
     """Arguments for a tool, the client that calls it, and what is expected, in the words of a file of cases.
 
     Unless `expect` speaks of `ok` or `error`, the call is expected to succeed. `problem` says why there is nothing to try:
-    such a case has failed where it is written.
+    such a case has failed where it is written. `is_documented` marks an example that the author of the tool shows.
     """
 
     name: str
@@ -27,6 +27,7 @@ class Case:
     expect: Mapping[str, object] = field(default_factory=dict)
     place: str = ""
     problem: str = ""
+    is_documented: bool = False
 
     def __str__(self) -> str:
         return self.name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,7 +16,7 @@ from toolcrib.pure.documents import MAX_DEFINITION_BYTES, check_plain, decode, r
 from toolcrib.pure.names import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     Steps = tuple[str | int, ...]
 
@@ -42,7 +42,7 @@ AUDIT: dict[str, type] = {"event": str, "data": dict}
 
 
 def load_cases(path: str | Path) -> list[Case]:
-    """The cases of a file; raises ToolError with place and cure."""
+    """The cases of a file; raises ToolError with everything that is wrong with it, a line for each with place and cure."""
     document = read_small(Path(path), MAX_DEFINITION_BYTES)
     if document is None:
         problem = "there is no such file" if not os.path.lexists(path) else "is no file that can be read"
@@ -59,8 +59,10 @@ def read_cases(document: bytes, place: str) -> list[Case]:
     for number, item in enumerate(page.items(value, ())):
         case = _case(page, item, (number,))
         if case.name in found:
-            raise page.refusal((number, "name"), f"the name {case.name[:80]!r} stands twice; rename one of the cases")
-        found[case.name] = case
+            page.refuse((number, "name"), f"the name {case.name[:80]!r} stands twice; rename one of the cases")
+        if case.name:
+            found[case.name] = case
+    page.close()
     return list(found.values())
 
 
@@ -89,63 +91,75 @@ def _read(document: bytes, place: str) -> tuple[object, Callable[[Steps], int]]:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """A document under the eyes of a strict reader."""
+    """A document under the eyes of a strict reader, who reads to the end: what is refused is noted, and something stands in."""
 
     place: str
     line_of: Callable[[Steps], int]
+    problems: list[tuple[int, str]] = field(default_factory=list)
 
-    def refusal(self, at: Steps, message: str) -> ToolError:
-        """What is wrong there."""
-        line = self.line_of(at)
-        return ToolError(Kind.VALIDATION, f"{self.place}:{line}: {message}", details={"line": line})
+    def refuse(self, at: Steps, message: str) -> None:
+        """Note what is wrong there."""
+        self.problems.append((self.line_of(at), message))
+
+    def close(self) -> None:
+        """Raise ToolError if anything was refused."""
+        if not self.problems:
+            return
+        told = [f"{self.place}:{line}: {message}" for line, message in self.problems]
+        raise ToolError(Kind.VALIDATION, "\n".join(told), details={"problems": self.problems})
 
     def fields(self, value: object, at: Steps, known: Collection[str]) -> dict[str, object]:
-        """An object that holds nothing but known keys."""
+        """The known keys of an object, which has no others."""
         found: dict[str, object] = self.typed(value, at, dict)
         for key in found:
             if key not in known:
                 hint = did_you_mean(key, known) or f"known are {', '.join(known)}"
-                raise self.refusal((*at, key), f"unknown key {key[:80]!r}; {hint}")
-        return found
+                self.refuse((*at, key), f"unknown key {key[:80]!r}; {hint}")
+        return {key: found[key] for key in found if key in known}
 
-    def items(self, value: object, at: Steps) -> Iterator[object]:
+    def items(self, value: object, at: Steps) -> list[object]:
         """The items of a list."""
-        if not isinstance(value, list):
-            raise self.refusal(at, 'a file of cases is a list; write [{"name": …, "arguments": …, "expect": …}, …]')
-        return iter(value)
+        if isinstance(value, list):
+            return value
+        self.refuse(at, 'a file of cases is a list; write [{"name": …, "arguments": …, "expect": …}, …]')
+        return []
 
     def typed(self, value: object, at: Steps, kind: type[T]) -> T:
         """The value, if it is of the kind that belongs there."""
-        if not isinstance(value, kind):
-            raise self.refusal(at, f"{at[-1]} is {NAMES[kind]}, not {_kind_of(value)}; correct it")
-        return value
+        if isinstance(value, kind):
+            return value
+        self.refuse(at, f"{at[-1]} is {NAMES[kind]}, not {_kind_of(value)}; correct it")
+        return kind()
 
     def word(self, value: object, at: Steps, known: Collection[str]) -> str:
         """One of the words that are known there."""
-        if not isinstance(value, str) or value not in known:
-            hint = did_you_mean(str(value)[:80], known) or f"write one of {', '.join(sorted(known))}"
-            raise self.refusal(at, f"{at[-1]} is {str(value)[:80]!r}; {hint}")
-        return value
+        if isinstance(value, str) and value in known:
+            return value
+        hint = did_you_mean(str(value)[:80], known) or f"write one of {', '.join(sorted(known))}"
+        self.refuse(at, f"{at[-1]} is {str(value)[:80]!r}; {hint}")
+        return next(iter(known))
 
 
 def _case(page: _Page, value: object, at: Steps) -> Case:
+    """The case; without a name if it is none."""
     if not isinstance(value, dict):
-        raise page.refusal(at, 'a case is an object; write {"name": …, "arguments": …, "expect": …}')
+        page.refuse(at, 'a case is an object; write {"name": …, "arguments": …, "expect": …}')
+        return Case(name="")
     fields = page.fields(value, at, CASE)
-    name = fields.get("name")
-    if not isinstance(name, str) or not name.strip():
-        raise page.refusal((*at, "name"), 'a case has a name that says what it shows; write "name": "…"')
-    if not fields.get("expect"):
-        raise page.refusal((*at, "expect"), f'{name[:80]!r} expects nothing; write "expect": {{"ok": true}} or more')
-    expect = page.fields(fields["expect"], (*at, "expect"), EXPECT)
-    _check_expectation(page, expect, (*at, "expect"))
     return Case(
-        name=name,
+        name=_name(page, fields.get("name"), (*at, "name")),
         arguments=page.typed(fields.get("arguments", {}), (*at, "arguments"), dict),
         context=_context(page, fields.get("context", {}), (*at, "context")),
-        expect=expect,
+        expect=_expectation(page, fields, (*at, "expect")),
         place=f"{page.place}:{page.line_of(at)}",
     )
+
+
+def _name(page: _Page, name: object, at: Steps) -> str:
+    if isinstance(name, str) and name.strip():
+        return name
+    page.refuse(at, 'a case has a name that says what it shows; write "name": "…"')
+    return ""
 
 
 def _context(page: _Page, value: object, at: Steps) -> FakeContext:
@@ -167,22 +181,29 @@ def _context(page: _Page, value: object, at: Steps) -> FakeContext:
     return FakeContext(**given)  # type: ignore[arg-type]  # each value was checked above
 
 
-def _check_expectation(page: _Page, expect: Mapping[str, object], at: Steps) -> None:
+def _expectation(page: _Page, fields: Mapping[str, object], at: Steps) -> dict[str, object]:
+    if not fields.get("expect"):
+        name = str(fields.get("name", "the case"))[:80]
+        page.refuse(at, f'{name!r} expects nothing; write "expect": {{"ok": true}} or more')
+        return {}
+    expect = page.fields(fields["expect"], at, EXPECT)
     for key, value in expect.items():
         page.typed(value, (*at, key), EXPECT[key])
-    if "error" in expect:
-        if expect.get("ok") is True:
-            raise page.refusal((*at, "ok"), "a call that is ok has no error; remove one of the two")
+    if "error" in expect and expect.get("ok") is True:
+        page.refuse((*at, "ok"), "a call that is ok has no error; remove one of the two")
+    if isinstance(expect.get("error"), dict):
         _check_fields(page, expect["error"], (*at, "error"), ERROR)
     for number, line in enumerate(_list(expect.get("audit"))):
         _check_fields(page, line, (*at, "audit", number), AUDIT)
+    return expect
 
 
 def _check_fields(page: _Page, value: object, at: Steps, known: Mapping[str, type]) -> None:
-    for key, field in page.fields(value, at, known).items():
-        page.typed(field, (*at, key), known[key])
-        if key == "type":
-            page.word(field, (*at, key), tuple(map(str, Kind)))
+    for key, found in page.fields(value, at, known).items():
+        if key == "type" and isinstance(found, str):
+            page.word(found, (*at, key), tuple(map(str, Kind)))
+        else:
+            page.typed(found, (*at, key), known[key])
 
 
 def _list(value: object) -> list[object]:

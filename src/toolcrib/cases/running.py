@@ -91,7 +91,7 @@ async def _try(bench: Bench, tool: Tool, case: Case, mode: str | None) -> CaseRe
         place=case.place,
         passed=not reasons,
         reasons=reasons,
-        warnings=tuple(_warnings(tool, first, again)),
+        warnings=tuple(_warnings(first, again)),
         seconds=first.seconds,
         result=first.result,
     )
@@ -124,27 +124,19 @@ def _is_kind(verdict: Verdict | None, kind: Kind) -> bool:
 
 
 def _is_repeated(tool: Tool, first: Performance) -> bool:
-    """Whether a second call shows more: that a utility keeps to its answer, or that only the start took long.
+    """Whether a second call would show that a utility keeps to its answer.
 
     What writes is not called twice, as nobody asked for that.
     """
-    if not first.result.ok or tool.side_effects is SideEffects.WRITES:
-        return False
-    return tool.behaviour is Behaviour.UTILITY or (tool.idempotent and _over_budget(tool, first.seconds))
+    return first.result.ok and tool.behaviour is Behaviour.UTILITY and tool.side_effects is not SideEffects.WRITES
 
 
-def _over_budget(tool: Tool, seconds: float) -> bool:
-    budget = tool.limits.latency_budget_ms
-    return budget is not None and seconds * 1000 > budget
-
-
-def _warnings(tool: Tool, first: Performance, again: Performance) -> Iterator[str]:
-    found = differences(first.result.value, again.result.value, "value", exact=True)
-    if tool.behaviour is Behaviour.UTILITY and (difference := next(found, "")):
+def _warnings(first: Performance, again: Performance) -> Iterator[str]:
+    """What the platform said about the call, and what a second one showed."""
+    if difference := next(differences(first.result.value, again.result.value, "value", exact=True), ""):
         yield f"not deterministic: the same arguments gave something else the second time: {difference}"
-    seconds = min(first.seconds, again.seconds)
-    if _over_budget(tool, seconds):
-        yield f"took {seconds * 1000:.0f} ms, its latency budget is {tool.limits.latency_budget_ms} ms"
+    said = first.result.meta.get("warnings")
+    yield from map(str, said if isinstance(said, list) else ())
 
 
 def _bounded(reasons: Iterator[str]) -> tuple[str, ...]:

@@ -38,15 +38,19 @@ class Built:
         while len(self._versions) > VERSIONS_KEPT:
             self._versions.popitem(last=False)
 
-    def find(self, wanted: Wanted, version: str) -> Tool | None:
-        """The tool as it was in a version; raises ToolError if nobody remembers that version."""
-        tools = self._versions.get(version)
-        if tools is None:
+    def tools_of(self, version: str) -> tuple[Tool, ...]:
+        """Those of a version; raises ToolError if nobody remembers it."""
+        if version not in self._versions:
             message = (
                 f"the session was opened with the registry {version}, which is not loaded here; open a new session"
             )
             raise ToolError(Kind.CONFLICT, message)
+        return self._versions[version]
+
+    def find(self, wanted: Wanted, version: str) -> Tool | None:
+        """The tool as it was in a version; raises ToolError if nobody remembers that version."""
         slug = slug_of(wanted.name)
+        tools = self.tools_of(version)
         return next((tool for tool in tools if tool.slug == slug and _is_wanted(tool, wanted)), None)
 
 

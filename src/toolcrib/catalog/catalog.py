@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from toolcrib.catalog.built import Built, is_built
@@ -107,9 +108,13 @@ class Catalog:
         """The tool that is meant where only this bundle and those behind it count, as its file is now."""
         return self._find_now(read_wanted(name, below=bundle))
 
-    def entries(self) -> Iterator[Entry]:
-        """Every tool, bundle by bundle."""
-        return iter(self._refresh().addresses.values())
+    def entries(self, tools_version: str = "") -> Iterator[Entry]:
+        """Every tool, bundle by bundle; of registries those of the version that a session is bound to."""
+        entries = self._refresh().addresses.values()
+        if not tools_version or tools_version == self._built.version:
+            return iter(entries)
+        bound = map(self._switches.entry, reversed(self._built.tools_of(tools_version)))
+        return chain((entry for entry in entries if not is_built(entry)), bound)
 
     def problems(self) -> list[ToolError]:
         """What keeps files from being tools, tools from being found, and switches from switching, one by one."""

@@ -17,9 +17,9 @@ from toolcrib.ground.settings import HOST_PROGRAM, Settings, load_settings
 from toolcrib.model.call import Call, wish
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.session import Session
-from toolcrib.model.tool import Function, Script
+from toolcrib.model.tool import Script
 from toolcrib.pipeline import Pipeline, Policy
-from toolcrib.pipeline.alone import refuse_inside_a_loop, run_alone
+from toolcrib.pipeline.alone import never_waits, refuse_inside_a_loop, run_alone
 from toolcrib.pipeline.confirmation import Confirmations
 from toolcrib.pipeline.kept import KeptResults
 from toolcrib.pure.names import action_of, slug_of
@@ -29,12 +29,11 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Coroutine, Iterable
     from contextlib import AbstractAsyncContextManager
-    from threading import Event
     from types import TracebackType
     from typing import Self, TypeVar
 
-    from toolcrib.build import Built
     from toolcrib.compat.agent import BaseTool
+    from toolcrib.crib.examples import Examples
     from toolcrib.crib.sharing import Published, Pulled
     from toolcrib.journal.latency import Latency
     from toolcrib.journal.sums import CostSum
@@ -86,7 +85,7 @@ class Crib:
         self._parts = parts = Parts(self.settings, variables, self._catalog.find_below, observe=observe)
         self._rules = RuleEngine(rules=[*parts.plugins.rules, *parts.rules_of_modules(), *rules])
         fill_catalog(self._catalog, tools, parts)
-        self._registries = Registries(parts.tool_folders(), self._catalog)
+        self._registries = Registries(parts, self._catalog)
         self._registries.load()
         if store is not None:
             parts.store = store
@@ -124,9 +123,10 @@ class Crib:
     def call_sync(self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object) -> Result:
         """Call a tool from code that is not async."""
         call = name if isinstance(name, Call) else wish(name, {}, self.caller)
-        needs_no_loop = self._needs_no_loop(call)
+        given: object = call.name
+        entry = self._catalog.find(call.name, call.bundle, call.version) if isinstance(given, str) else None
         work = self.call(name, arguments, **more)
-        return run_alone(work) if needs_no_loop else self.run_sync(work)
+        return run_alone(work) if entry is not None and never_waits(entry.tool) else self.run_sync(work)
 
     async def call_all(self, calls: Iterable[Call]) -> list[Result]:
         """Perform several calls side by side: one result for each, in their order."""
@@ -157,9 +157,9 @@ class Crib:
         """The platform's own primitives and runtimes, which execute other tools."""
         return tuple(entry for entry in self._catalog.entries() if entry.tool.bundle == SYSTEM_BUNDLE)
 
-    def find(self, name: str) -> Entry | None:
-        """The tool of that name, slug or address."""
-        return self._catalog.find(name)
+    def find(self, name: str, session: Session | None = None) -> Entry | None:
+        """The tool of that name, slug or address, as a session finds it if one is given."""
+        return self._catalog.find(name, tools_version=_version_of(session))
 
     def same_name(self, tool: Tool) -> list[str]:
         """The addresses of other tools by this name, which only their address can call."""
@@ -225,27 +225,9 @@ class Crib:
             on_intent=on_intent,
         )
 
-    def build(self, *, strict: bool = False) -> list[Built]:
-        """Check the tool folders and write their registries, which count from the next start."""
-        from toolcrib.crib.building import build_project
-
-        return build_project(self._parts, strict=strict)
-
-    def watch(self, say: Callable[[Built], None], stop: Event, *, strict: bool = False) -> None:
-        """Build the tool folders at every change until `stop` is set; `say` hears what each build came to."""
-        from toolcrib.crib.building import watch_project
-
-        watch_project(self._parts, say, stop, strict=strict)
-
-    def check_folders(self) -> tuple[list[str], list[str]]:
-        """The problems and the warnings of the tool folders, as a build would tell them."""
-        from toolcrib.crib.building import check_project
-
-        return check_project(self._parts)
-
     @property
     def registries(self) -> Registries:
-        """The registries of tool folders that are in force here."""
+        """The registries of tool folders that are in force here, and the way to build them."""
         return self._registries
 
     def documentation(self, name: str) -> str:
@@ -253,11 +235,22 @@ class Crib:
         entry = self.find(name)
         return "" if entry is None else entry.tool.documentation
 
-    def offered(self, mode: str | None = None) -> tuple[Tool, ...]:
-        """The tools that a model may be told of, in a mode or in any: switched on, meant by their name, and callable."""
-        from toolcrib.crib.offering import offered_tools
+    def offered(self, mode: str | None = None, session: Session | None = None) -> tuple[Tool, ...]:
+        """The tools that a model may be told of, in a mode or in any: switched on, meant by their name, and callable.
 
-        return offered_tools(self.entries, self.find, mode)
+        In a session they are those of the registry that it keeps to. They carry no example that is known to fail.
+        """
+        from toolcrib.crib.offering import offered_tools, without_failing
+
+        entries = self._catalog.entries(_version_of(session))
+        callable_ones = (entry for entry in entries if entry.tool.bundle != SYSTEM_BUNDLE)
+        offered = offered_tools(callable_ones, lambda name: self.find(name, session), mode)
+        return without_failing(offered, self.examples.failing())
+
+    @property
+    def examples(self) -> Examples:
+        """What is known of the examples that tools carry."""
+        return self._parts.examples
 
     def prompt(self, mode: str, *, max_characters: int | None = None, max_tokens: int | None = None) -> Prompt:
         """What a system prompt says of the tools of a mode, within a budget."""
@@ -391,20 +384,6 @@ class Crib:
         actions = [tool for tool in self.tools if (action := action_of(tool)) and action.whole == slug_of(name)]
         return actions[0] if actions and self.find(name) is None else self._known(name).tool
 
-    def _needs_no_loop(self, call: Call) -> bool:
-        """Whether a call is of a plain function that is called once: it runs here and now, and waits for nothing."""
-        name: object = call.name
-        entry = self._catalog.find(call.name, call.bundle, call.version) if isinstance(name, str) else None
-        if (
-            entry is None
-            or not isinstance(entry.tool.run, Function)
-            or entry.tool.run.is_async
-            or entry.tool.run.thread
-        ):
-            return False
-        tool = entry.tool
-        return entry.tool.run.context_parameter is None and tool.limits.retry is None and not tool.idempotent
-
     def run_sync(self, work: Coroutine[object, object, T]) -> T:
         """Wait from plain code for work that uses this crib, on the loop of its other calls from there."""
         import asyncio
@@ -415,3 +394,7 @@ class Crib:
             if self._runner is None:
                 self._runner = asyncio.Runner()
             return self._runner.run(work)
+
+
+def _version_of(session: Session | None) -> str:
+    return "" if session is None else session.tools_version

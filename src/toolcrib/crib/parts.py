@@ -21,6 +21,7 @@ from toolcrib.runners.later import Later
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from toolcrib.crib.examples import Examples
     from toolcrib.ground.egress import Egress
     from toolcrib.ground.files.jail import Jail
     from toolcrib.ground.sandbox.host import Sandbox
@@ -195,6 +196,13 @@ class Parts:
             raise ToolError(Kind.VALIDATION, "there is no project to keep anything in; make one with: crib init")
         make_folder(folder)
         return folder
+
+    @cached_property
+    def examples(self) -> Examples:
+        """What is known of the examples that tools carry."""
+        from toolcrib.crib.examples import Examples
+
+        return Examples(None if self._data_folder is None else self._data_folder / "examples.json")
 
     @property
     def environments(self) -> Path | None:

@@ -10,11 +10,13 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.pure.names import slug_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
     from pathlib import Path
+    from threading import Event
 
-    from toolcrib.build import Registry, Unbuilt
+    from toolcrib.build import Built, Registry, Unbuilt
     from toolcrib.catalog import Catalog
+    from toolcrib.crib.parts import Parts
 
 REGISTRY = "tool_registry.json"
 # By these a folder is known to be meant as a tool.
@@ -23,10 +25,11 @@ HANDLERS = ("handler.js", "handler.py")
 
 
 class Registries:
-    """What the builds of these folders made, as it was when they were loaded."""
+    """What the builds of a project's tool folders made, as it was when they were loaded, and the way to build them anew."""
 
-    def __init__(self, roots: Sequence[Path], catalog: Catalog) -> None:
-        self._roots = roots
+    def __init__(self, parts: Parts, catalog: Catalog) -> None:
+        self._parts = parts
+        self._roots = parts.tool_folders()
         self._catalog = catalog
         self._stamps: dict[Path, tuple[int, ...]] = {}
         self.loaded: tuple[Registry, ...] = ()
@@ -56,6 +59,24 @@ class Registries:
         """Load them again if one of the files is not the one that was loaded."""
         if self._look() != self._stamps:
             self.load()
+
+    def build(self, *, strict: bool = False) -> list[Built]:
+        """Check the tool folders and write their registries, which count from the next start."""
+        from toolcrib.crib.building import build_project
+
+        return build_project(self._parts, strict=strict)
+
+    def watch(self, say: Callable[[Built], None], stop: Event, *, strict: bool = False) -> None:
+        """Build the tool folders at every change until `stop` is set; `say` hears what each build came to."""
+        from toolcrib.crib.building import watch_project
+
+        watch_project(self._parts, say, stop, strict=strict)
+
+    def check(self) -> tuple[list[str], list[str]]:
+        """The problems and the warnings of the tool folders, as a build would tell them."""
+        from toolcrib.crib.building import check_project
+
+        return check_project(self._parts)
 
     def unbuilt(self) -> list[tuple[Path, Unbuilt]]:
         """The folders that are tools on disk and not in force, or not as they are on disk now, with the root of each."""

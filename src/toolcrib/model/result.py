@@ -25,12 +25,16 @@ class Intent:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """What a runner hands back when a bare value does not say it all."""
+    """What a runner hands back when a bare value does not say it all.
+
+    `waited` are the seconds that passed before the tool itself began: for a place, for a process, for what it loads.
+    """
 
     value: object = None
     intents: tuple[Intent, ...] = ()
     meta: Mapping[str, object] = field(default_factory=dict)
     error: ToolError | None = None
+    waited: float = 0.0
 
 
 class _Draft:

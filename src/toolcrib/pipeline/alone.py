@@ -5,10 +5,22 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, TypeVar
 
+from toolcrib.model.tool import Function
+
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
+    from toolcrib.model.tool import Tool
+
 T = TypeVar("T")
+
+
+def never_waits(tool: Tool) -> bool:
+    """Whether the tool is a plain function that is called once: it runs here and now, and waits for nothing."""
+    run = tool.run
+    if not isinstance(run, Function) or run.is_async or run.thread or run.context_parameter is not None:
+        return False
+    return tool.limits.retry is None and not tool.idempotent
 
 
 def run_alone(work: Coroutine[object, object, T]) -> T:

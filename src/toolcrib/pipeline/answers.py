@@ -49,6 +49,7 @@ class Answers:
         try:
             if isinstance(answer, Outcome):
                 case.outcome = answer
+                case.began += answer.waited  # a budget is about the tool's own time
                 if answer.error is not None:
                     raise copy_error(answer.error, value=answer.value)
                 answer = answer.value

@@ -262,10 +262,12 @@ class Pipeline:
                 if pause is None:
                     raise
             else:
-                failure = answer.error if type(answer) is Outcome else None
-                pause = None if failure is None else self._pause(failure, case, plan, deadline)
+                if type(answer) is not Outcome or answer.error is None:
+                    return self._unwatch(case, plan, answer)
+                pause = self._pause(answer.error, case, plan, deadline)
                 if pause is None:
                     return self._unwatch(case, plan, answer)
+                case.began += answer.waited  # a budget is about the tool's own time
             case.watch = case.watch or self._deadlines.watch(deadline + room)
             await self._sleep(pause)
             case.attempts += 1

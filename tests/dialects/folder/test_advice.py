@@ -25,7 +25,7 @@ def test_a_retrieval_tool_may_read_or_not(effects, warnings_of, fields):
     assert warnings_of(schema={**fields, "sideEffects": effects}) == []
 
 
-@pytest.mark.spec("S2-58")
+@pytest.mark.spec("S2-58", "S2-72")
 @pytest.mark.parametrize(
     ("modes", "budget", "told"),
     [

@@ -259,6 +259,18 @@ def test_an_example_that_shows_how_arguments_are_refused_is_fine(warnings_of, re
     assert read(doc=doc(Examples=shown)).tool.examples == ()
 
 
+def test_only_what_is_shown_to_succeed_is_an_example_for_models(read, doc):
+    shown = (
+        '### Fine\n```json\n{"word": "a"}\n```\nResult: the word.\n'
+        '### Gone\n```json\n{"word": "b"}\n```\nResult: SESSION_INACTIVE\n'
+        '### Refused\n```json\n{"word": 1}\n```\nResult: VALIDATION\n'
+        '### Unclear\n```json\n{"word": "c"}\n```\nResult:\n```json\n{\n```'
+    )
+    tool = read(doc=doc(Examples=shown)).tool
+    assert tool.examples == ({"word": "a"},)
+    assert len(doc_examples(tool.documentation)) == 4
+
+
 def test_an_example_may_leave_out_what_has_a_default(warnings_of, fields, doc):
     fields["parameters"]["properties"]["word"]["default"] = "crib"
     assert warnings_of(schema=fields, doc=doc(Examples="```json\n{}\n```")) == []

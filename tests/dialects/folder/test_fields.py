@@ -135,6 +135,7 @@ def test_the_three_side_effects_are_taken(effects, read, fields):
     assert read(schema={**fields, "category": "action", "sideEffects": effects}).tool.side_effects == effects
 
 
+@pytest.mark.spec("S2-11")
 @pytest.mark.parametrize(("name", "line"), [("idempotent", 7), ("requiresConfirmation", 8)])
 @pytest.mark.parametrize("value", ["true", 1, 0, None, []])
 def test_a_switch_is_a_boolean(name, line, value, faults, fields):
@@ -143,7 +144,7 @@ def test_a_switch_is_a_boolean(name, line, value, faults, fields):
     ]
 
 
-@pytest.mark.spec("S2-49")
+@pytest.mark.spec("S2-13", "S2-49")
 @pytest.mark.parametrize("modes", [[], "text", None, {}, 1, True])
 def test_the_modes_are_a_list_of_at_least_one(modes, faults, fields):
     assert faults(schema={**fields, "allowedModes": modes}) == [
@@ -154,6 +155,7 @@ def test_the_modes_are_a_list_of_at_least_one(modes, faults, fields):
     ]
 
 
+@pytest.mark.spec("S2-13")
 @pytest.mark.parametrize("mode", ["sms", "Text", "", None, 1, ["text"]])
 def test_a_mode_that_nobody_knows_is_refused(mode, faults, fields):
     (told,) = faults(schema={**fields, "allowedModes": ["text", mode]})
@@ -166,6 +168,7 @@ def test_every_choice_of_modes_is_taken(modes, read, fields):
     assert read(schema={**fields, "allowedModes": modes}).tool.modes == set(modes)
 
 
+@pytest.mark.spec("S2-14")
 @pytest.mark.parametrize("budget", [0, -1, -0.5, True, "800", None, []])
 def test_a_latency_budget_is_a_number_above_zero(budget, faults, fields):
     assert faults(schema={**fields, "latencyBudgetMs": budget}) == [
@@ -239,7 +242,12 @@ def test_a_schema_file_is_an_object(text, faults):
     [
         ("", "schema.json:1: expecting value; correct the JSON there"),
         ('{\n  "a": 1\n  "b": 2}', "schema.json:3: expecting ',' delimiter; correct the JSON there"),
-        ('{\n  "a": NaN\n}', "schema.json:1: NaN is not a JSON value; write a finite number or null"),
+        ('{\n  "a": NaN\n}', "schema.json:2: NaN is not a JSON value; write a finite number or null"),
+        ('{"NaN": "NaN, -Infinity \\" NaN",\n"b": [\n1, -Infinity]}', "schema.json:3: -Infinity is not a JSON value; write a finite number or null"),
+        ('{"a": 1,\n"b": 1e999}', "schema.json:2: the number 1e999 is too large; write a number below 1.8e308"),
+        (f'{{"a": {"9" * 400},\n"b": {"9" * 5000}}}', "schema.json:2: an integer of 5000 digits is too long; write a shorter one"),
+        ('{"a": {"x": 1,\n"x": 2},\n"b": NaN}', "schema.json:2: the key 'x' stands twice in one object; remove one"),
+        ('{"a": 1,\n"b": NaN,\n"a": 2}', "schema.json:2: NaN is not a JSON value; write a finite number or null"),
         ('{\n "a": 1,\n "b": {"c": [{"d": 1},\n{"d": 1,\n"d": 2}]}\n}', "schema.json:5: the key 'd' stands twice in one object; remove one"),
         ('{"toolId": "a",\n"toolId": "b"}', "schema.json:2: the key 'toolId' stands twice in one object; remove one"),
         ("[" * 100 + "]" * 100, "schema.json:1: [0][0][0][0][0][0][0][0]…: nested deeper than 64 levels; make it flatter"),

@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from toolcrib.dialects.folder import collect_files, shared_files, tool_folders
+from toolcrib.dialects.folder import collect_files, shared_files, survey_folder, tool_folders
 from toolcrib.ground.files import beneath
 from toolcrib.model.errors import Kind, ToolError
 
@@ -254,3 +254,37 @@ def test_places_begin_with_the_name_of_the_root(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "mine")
     assert refusal(collect_files, Path(), "none").message.startswith("mine/none: ")
     assert tool_folders(Path()) == ["tool"]
+
+
+def test_what_cannot_be_read_is_told_beside_what_can(root, tmp_path, opener):
+    write(tmp_path / "outside", b"secret")
+    for name in ("schema.json", "lib/a.js"):
+        write(root / "tool" / name, name.encode())
+    (root / "tool/doc.md").symlink_to(tmp_path / "outside")
+    (root / "tool/lib/again").symlink_to("..")
+    os.mkfifo(root / "tool/handler.js")
+    write(root / "tool/zz.bin", b"x" * 256_001)
+    write(root / "tool/a\nb", b"")
+    survey = survey_folder(root, "tool")
+    assert survey.files == {"tool/schema.json": b"schema.json", "tool/lib/a.js": b"lib/a.js"}
+    assert sorted(problem.message.split(": ")[0] for problem in survey.problems) == [
+        *("tools/tool", "tools/tool/doc.md", "tools/tool/handler.js", "tools/tool/lib/again", "tools/tool/zz.bin"),
+    ]
+    assert {"tool/doc.md", "tool/handler.js", "tool/zz.bin"} < survey.unread
+
+
+@pytest.mark.parametrize("limit", ["MAX_FILES", "MAX_BYTES"])
+def test_of_a_folder_with_too_much_the_files_of_a_tool_are_read_all_the_same(limit, root, monkeypatch):
+    monkeypatch.setattr(f"toolcrib.dialects.folder.files.{limit}", 3)
+    for name in ("aa/1", "aa/2", "aa/3", "aa/4", "schema.json", "doc.md"):
+        write(root / "tool" / name, b"xx")
+    survey = survey_folder(root, "tool")
+    assert [problem.kind for problem in survey.problems] == [Kind.LIMIT_EXCEEDED]
+    assert {"tool/schema.json", "tool/doc.md"} <= survey.files.keys()
+    assert len(survey.files) <= 3
+
+
+def test_a_folder_that_is_none_is_a_problem_of_its_survey(root):
+    for name in ("gone", "../tools", "a\nb"):
+        survey = survey_folder(root, name)
+        assert (survey.files, len(survey.problems)) == ({}, 1)

@@ -142,6 +142,7 @@ def test_a_long_chain_of_assignments_is_read_to_its_end(read):
     assert read(js="a = " * 20_000 + "module.exports = { execute };").problems == ()
 
 
+@pytest.mark.spec("S2-69")
 @pytest.mark.parametrize(
     "code",
     [
@@ -161,6 +162,7 @@ def test_a_python_handler_has_a_function_of_two_arguments(code, read):
     assert (reading.tool.run.language, reading.tool.run.path) == ("python", "my-tool/handler.py")
 
 
+@pytest.mark.spec("S2-69")
 @pytest.mark.parametrize(
     ("code", "told"),
     [
@@ -190,3 +192,54 @@ def test_reading_runs_nothing(read, tmp_path):
     code = f"open({str(mark)!r}, 'w').close()\n\ndef execute(args, context=print('ran')): ..."
     assert read(js=None, py=code).problems == ()
     assert not mark.exists()
+
+
+LEFT_OUT = (
+    "which is no part of the tool, as its path has a name that begins with a dot, or node_modules or __pycache__; "
+    "it is not there when the handler runs; move it to another name"
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "path"),
+    [
+        ("import a from './.secret.js';\n", "./.secret.js"),
+        ("import '../.lib/a.js';\n", "../.lib/a.js"),
+        ("export * from './node_modules/a/index.js';\n", "./node_modules/a/index.js"),
+        ("const a = require('../_core/__pycache__/a.js');\n", "../_core/__pycache__/a.js"),
+        ("const a = async () => [await import(`./lib/.a.js`)];\n", "./lib/.a.js"),
+    ],
+)
+def test_a_handler_that_imports_what_is_no_part_of_the_tool_is_warned_of(code, path, warnings_of):
+    whole = f"// first\n{code}export const execute = 1;"
+    assert warnings_of(js=whole) == [f'handler.js:2: imports "{path}", {LEFT_OUT}']
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import a from './lib/a.js'; import b from '../_core/b.js';",
+        "import a from 'lodash'; const b = require('node_modules');",
+        "const text = './.secret.js'; log('./node_modules/a');",
+        "// import a from './.secret.js'",
+        "import(`./${name}/.a.js`);",
+    ],
+)
+def test_other_imports_are_nobodys_business(code, warnings_of):
+    assert [line for line in warnings_of(js=f"{code}\nexport const execute = 1;") if "imports" in line] == []
+
+
+@pytest.mark.parametrize(
+    ("code", "path"),
+    [
+        ("import node_modules.a", "node_modules.a"),
+        ("from __pycache__ import a", "__pycache__.a"),
+        ("import importlib; importlib.import_module('node_modules.a')", "node_modules.a"),
+        ("import runpy; runpy.run_path('./.lib/a.py')", "./.lib/a.py"),
+    ],
+)
+def test_a_python_handler_that_imports_what_is_no_part_of_the_tool_is_warned_of(code, path, warnings_of):
+    whole = f"# first\n{code}\ndef execute(args, context): ..."
+    assert warnings_of(js=None, py=whole) == [f'handler.py:2: imports "{path}", {LEFT_OUT}']
+    fine = "import os.path\nfrom . import a\nx = open('./.lib/a.py')\ndef execute(args, context): ..."
+    assert warnings_of(js=None, py=fine) == []

@@ -46,17 +46,18 @@ def test_the_calendar_loads_with_warnings_and_cannot_be_called(read_fixture):
     assert tool.examples == ()
 
 
-def test_a_copy_of_the_calendar_that_defines_the_end_takes_its_example(read_fixture):
+def test_a_copy_of_the_calendar_that_defines_the_end_takes_what_its_document_shows(read_fixture):
     run = read_fixture("calendar-create-event").tool.run
     path = "calendar-create-event/schema.json"
     schema = json.loads(run.files[path])
     schema["parameters"]["properties"]["end_time"] = {"type": "string", "format": "date-time"}
     reading = read_tool(run.root, run.folder, {**run.files, path: json.dumps(schema).encode()}, {})
     assert not any("undefined" in warning or "refuses" in warning for warning in reading.warnings)
-    assert len(reading.tool.examples) == 1
+    (shown,) = doc_examples(reading.tool.documentation)
     validator = compile_schema(reading.tool.parameters)
-    assert not validator.is_valid({**reading.tool.examples[0], "attendees": []})
-    assert not validator.is_valid({**reading.tool.examples[0], "attendees": ["nobody"]})
+    assert validator.is_valid(shown.arguments)
+    assert not validator.is_valid({**shown.arguments, "attendees": []})
+    assert not validator.is_valid({**shown.arguments, "attendees": ["nobody"]})
 
 
 def test_the_timeout_loads_with_its_failure_modes(read_fixture):

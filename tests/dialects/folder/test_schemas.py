@@ -59,7 +59,7 @@ def test_parameters_that_are_no_schema_are_refused(value, faults, fields):
         (with_property({"$ref": "https://a.b/c"}), "properties.word.$ref", "'https://a.b/c' is not local; copy"),
         ({"required": "word"}, "required", '"word" is not of type "array"; correct it'),
         ({"allOf": [{}, {"type": "x"}]}, "allOf[1].type", "type 'x' is unknown; write one of"),
-        ({"$schema": "https://example.com/mine"}, "", 'unknown "$schema"; remove it'),
+        ({"$schema": "https://example.com/mine"}, "$schema", 'unknown "$schema"; remove it'),
         ({"not": {"$ref": "#"}}, "", "refers to itself without end"),
     ],
 )
@@ -251,3 +251,76 @@ def test_limits_are_never_read_out_of_descriptions(read, with_parameters, fields
     entry = {"type": "integer", "description": "voice: max 3, text: max 10", "minimum": 1, "maximum": 10, "default": 5}
     schema = with_parameters(properties={**fields["parameters"]["properties"], "top_k": entry})
     assert read(schema=schema).tool.parameters == schema["parameters"]
+
+
+@pytest.mark.spec("S2-04")
+def test_everything_that_is_wrong_with_both_schemas_is_told_with_its_own_line(faults, with_parameters):
+    wrong = {"type": "strin", "minimum": "a", "maxLength": -1, "format": "foo", "pattern": "(?=a)"}
+    schema = {
+        **with_parameters(**with_property(wrong), required="text"),
+        "outputSchema": {"type": "float", "minLength": "x", "$ref": "#/$defs/none", "items": {"enum": []}},
+    }
+    told = dict(line.split(": ")[0::2][:2] for line in faults(schema=schema))
+    lines = json.dumps(schema, indent=2).split("\n")
+    assert [lines[int(place.removeprefix("schema.json:")) - 1].split('"')[1] for place in told] == [
+        *("required", "type", "minimum", "maxLength", "format", "pattern"),
+        *("type", "minLength", "$ref", "enum"),
+    ]
+    assert [*told.values()] == [
+        "parameters.required",
+        *(f"parameters.properties.word.{name}" for name in wrong),
+        *("outputSchema.type", "outputSchema.minLength", "outputSchema.$ref", "outputSchema.items.enum"),
+    ]
+
+
+@pytest.mark.spec("S2-04")
+@pytest.mark.parametrize(
+    ("schema", "told"),
+    [
+        ({"type": "string", "default": 5}, "the default 5 is not of type string"),
+        ({"type": "string", "default": None}, "the default null is not of type string"),
+        ({"type": "string", "maxLength": 2, "default": "abc"}, 'the default "abc" is longer than 2 characters'),
+        ({"$ref": "#/$defs/number", "default": "1"}, 'the default "1" is not of type number'),
+        ({"enum": ["a", "b"], "default": "c"}, 'the default "c" is not one of a, b'),
+        (
+            {"type": "object", "required": ["a"], "default": {"b": 1}},
+            'the default {"b": 1} is refused (a is missing (any value))',
+        ),
+    ],
+)
+def test_a_default_that_its_own_schema_refuses_fails_the_build_and_not_every_call(
+    schema, told, faults, with_parameters, fields
+):
+    properties = {**fields["parameters"]["properties"], "more": {"description": "A", **schema}}
+    changed = with_parameters(properties=properties, **{"$defs": {"number": {"type": "number"}}})
+    (problem,) = faults(schema=changed)
+    place, _, text = problem.partition(": ")
+    assert text == (
+        f"Invalid JSON Schema: parameters.properties.more.default: {told}; write one that fits, or remove it"
+    )
+    assert '"default": ' in json.dumps(changed, indent=2).split("\n")[int(place.split(":")[1]) - 1]
+
+
+def test_a_default_is_judged_wherever_it_stands_and_one_that_fits_is_fine(read, faults, with_parameters):
+    inner = {"type": "object", "properties": {"deep": {"type": "integer", "description": "A", "default": 1}}}
+    change = with_property({"type": "array", "items": {"description": "A", **inner}, "default": []})
+    assert read(schema=with_parameters(**change)).problems == ()
+    inner["properties"]["deep"]["default"] = "1"
+    (told,) = faults(schema=with_parameters(**change))
+    assert "parameters.properties.word.items.properties.deep.default: the default" in told
+
+
+def test_a_choice_that_the_type_beside_it_refuses_is_warned_of_at_its_line(warnings_of, with_parameters, doc):
+    change = {
+        "properties": {
+            "word": {"description": "A", "type": "string", "enum": ["a", 1]},
+            "more": {"description": "B", "type": ["integer", "null"], "const": "x"},
+            "fine": {"description": "C", "type": ["integer", "null"], "enum": [1, 2.0, None]},
+        }
+    }
+    cure = "is not of the type beside it, so it is never taken; correct one of the two"
+    told = warnings_of(schema=with_parameters(**change), doc=doc(Examples="None."))
+    assert [line.split(": ", 1)[1] for line in told] == [
+        f"parameters.properties.word.enum[1]: 1 {cure}",
+        f'parameters.properties.more.const: "x" {cure}',
+    ]

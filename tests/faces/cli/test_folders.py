@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -243,3 +244,22 @@ def test_a_handler_whose_packages_are_not_installed_is_refused_with_the_cure(cli
     called = cli("call", "needy", "text=a")
     assert called.code == ExitCode.REFUSED
     assert "run: crib prepare needy" in called.err
+
+
+def test_an_example_that_does_not_hold_is_marked_and_no_model_is_shown_it(cli, shop):
+    doc = shop / "tools" / "count-words" / "doc.md"
+    cli("build")
+    (shown,) = json.loads(cli("export", "--for", "anthropic").out)
+    assert shown["input_examples"]
+    text = doc.read_text()
+    doc.write_text(re.sub(r'"words": \d+', '"words": 1000', text, count=1))
+    assert doc.read_text() != text
+    cli("build")
+    assert cli("test").code == ExitCode.FAILED
+    (without,) = json.loads(cli("export", "--for", "anthropic").out)
+    assert len(without.get("input_examples", [])) < len(shown["input_examples"])
+    assert "(fails; models are not shown it)" in cli("show", "count_words").out
+    doc.write_text(text)
+    cli("build")
+    assert cli("test").code == ExitCode.DONE
+    assert json.loads(cli("export", "--for", "anthropic").out) == [shown]

@@ -160,11 +160,46 @@ def test_a_folder_that_is_not_built_is_no_success(run, folders):
     assert ended.code == ExitCode.FAILED
 
 
+def test_a_folder_that_is_named_and_not_built_fails_in_the_same_words(run, folders):
+    told = [line for line in run().out.splitlines() if "kb_search" in line or "not built" in line]
+    ended = run("kb_search", "greet")
+    assert ended.out.splitlines()[:2] == told[:2]
+    assert ended.code == ExitCode.FAILED
+    for spelling in ("kb-search", "tools/kb_search"):
+        assert run(spelling).code == ExitCode.FAILED
+    assert run("other/kb_search").code == ExitCode.UNKNOWN_TOOL
+    assert main(["build"]) == ExitCode.DONE
+    handler = folders / "kb-search" / "handler.js"
+    handler.write_text(handler.read_text() + "\n")
+    stale = run("kb_search")
+    assert "         it is not built (changed since the build); run: crib build" in stale.out
+    assert stale.code == ExitCode.FAILED
+
+
+def test_which_examples_failed_is_remembered_and_a_file_of_cases_says_nothing_about_them(run, folders, project):
+    document = folders / "kb-search" / "doc.md"
+    document.write_text(document.read_text().replace('"total": 7', '"total": 8'))
+    assert main(["build"]) == ExitCode.DONE
+    record = project / ".toolcrib" / "examples.json"
+    run("kb_search")
+    [failing] = json.loads(record.read_text()).values()
+    assert failing == [{"query": "return order", "top_k": 1}]
+    before = record.read_bytes()
+    (project / "fine.json").write_text(json.dumps([{"name": "a", "arguments": failing[0], "expect": {"ok": True}}]))
+    assert run("kb_search", "--cases", "fine.json").code == ExitCode.DONE
+    assert record.read_bytes() == before
+    record.unlink()
+    record.mkdir()
+    ended = run("kb_search")
+    assert "which examples of kb_search failed is not remembered: " in ended.err
+    assert ended.code == ExitCode.FAILED
+
+
 @pytest.mark.spec("S2-55")
 def test_the_documents_of_folders_run_and_a_lie_in_one_is_found(run, folders, project):
     document = folders / "kb-search" / "doc.md"
     document.write_text(
-        document.read_text().replace('"total": 3', '"total": 4').replace("**VALIDATION**", "**TOO_LONG**")
+        document.read_text().replace('"total": 7', '"total": 8').replace("**VALIDATION**", "**TOO_LONG**")
     )
     schema = folders / "page-title" / "schema.json"
     schema.write_text(json.dumps({**json.loads(schema.read_text()), "requires": ["mail.send"]}))
@@ -173,7 +208,7 @@ def test_the_documents_of_folders_run_and_a_lie_in_one_is_found(run, folders, pr
     ended = run()
     assert ended.code == ExitCode.FAILED
     assert "FAIL     kb_search: Example 1: A Question About Returns (tools/kb-search/doc.md:25, " in ended.out
-    assert "         value.total: expected 4, got 3\n" in ended.out
+    assert "         value.total: expected 8, got 7\n" in ended.out
     assert "FAIL     kb_search: Failure Modes (tools/kb-search/doc.md:18, " in ended.out
     assert "         'TOO_LONG' is no type of error; " in ended.out
     assert ended.out.count("         needs mail.send; grant it with --grant mail.send") == 3

@@ -102,3 +102,45 @@ def main(path):
     assert json.loads(ended.result) == {"value": 30}
     assert (folder / "a.txt").read_text() == "a on disk"
     assert (folder / "a.txt").stat().st_mode & 0o777 == 0o644
+
+
+LOOK = """
+import os
+def main(folder):
+    def read(name):
+        try:
+            return open(os.path.join(folder, name)).read()
+        except PermissionError:
+            return None
+    return {os.path.join(place, name): read(os.path.join(place, name))
+            for place, _, names in os.walk(folder) for name in names}
+"""
+
+
+async def test_of_a_listed_folder_every_name_is_seen_and_only_those_files_are_read_that_are_named(sandbox, folder):
+    (folder / "below").mkdir()
+    (folder / "below" / "c.txt").write_text("c on disk")
+    (folder / "below" / ".d").write_text("d on disk")
+    walls = build_walls(
+        (),
+        Premises(workspace=folder),
+        (folder / "a.txt", folder / "below" / "c.txt", *python_runtime()),
+        listed=(folder,),
+    )
+    job = PythonFile(
+        path=folder / "x.py", code=LOOK.encode(), entry="main", arguments={"folder": str(folder)}, walls=walls
+    )
+    ended = await sandbox.run(job, deadline=time.monotonic() + 20)
+    assert json.loads(ended.result)["value"] == {
+        str(folder / "a.txt"): "a on disk",
+        str(folder / "b.txt"): None,
+        str(folder / "below" / "c.txt"): "c on disk",
+        str(folder / "below" / ".d"): None,
+    }
+
+
+def test_a_folder_that_may_be_read_anyway_is_not_only_listed(folder):
+    premises = Premises(workspace=folder)
+    assert build_walls((), premises, (folder / "a.txt",), listed=(folder,)).listed == (folder,)
+    assert build_walls((), premises, (folder,), listed=(folder,)).listed == ()
+    assert build_walls(["fs.read"], premises, (), listed=(folder,)).listed == ()

@@ -99,6 +99,11 @@ CORPUS = {
     "tuple with more": _of({"type": "array", "prefixItems": [{"type": "string"}], "items": {"type": "integer"}}),
     "nested": _of({**OBJECT, "properties": {"b": {**OBJECT, "properties": {"c": {"type": ["string", "null"]}}}}}),
     "reference": {**_of({"$ref": "#/$defs/b", "description": "Mine."}), "$defs": {"b": {"type": "string"}}},
+    "old reference": {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        **_of({"$ref": "#/definitions/b", "minLength": 3}),
+        "definitions": {"b": {"type": "string"}},
+    },
     "anchor": {**_of({"$ref": "#it"}), "$defs": {"b": {"$anchor": "it", "type": "string"}}},
     "tree": {**_of({"$ref": "#/$defs/node"}), "$defs": {"node": NODE}},
     "described tree": {**_of({"$ref": "#/$defs/node", "description": "A tree."}), "$defs": {"node": NODE}},

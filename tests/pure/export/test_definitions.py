@@ -108,13 +108,17 @@ def test_nulls_are_found_in_lists_in_branches_and_in_what_contains_itself(make_t
         "required": ["name"],
         "additionalProperties": False,
     }
-    circle = {"type": "object", "properties": {"r": {"type": "number"}}, "additionalProperties": False}
-    square = {"type": "object", "properties": {"side": {"type": ["number", "null"]}}, "additionalProperties": False}
+    round_ = {"kind": {"const": "round"}, "size": {"type": "number"}}
+    square = {"kind": {"const": "square"}, "size": {"type": ["number", "null"]}}
+    shapes = [
+        {"type": "object", "properties": properties, "required": ["kind"], "additionalProperties": False}
+        for properties in (round_, square)
+    ]
     schema = {
         "type": "object",
         "properties": {
             "tree": {"$ref": "#/$defs/node"},
-            "shapes": {"type": "array", "items": {"anyOf": [circle, square]}},
+            "shapes": {"type": "array", "items": {"anyOf": shapes}},
         },
         "additionalProperties": False,
         "$defs": {"node": node},
@@ -122,12 +126,10 @@ def test_nulls_are_found_in_lists_in_branches_and_in_what_contains_itself(make_t
     export = export_tool(make_tool(schema), Provider.OPENAI, strict=True)
     assert "$defs" in export.parameters
     leaf = {"name": "leaf", "kids": None}
-    sent = {
-        "tree": {"name": "top", "kids": [leaf, {"name": "mid", "kids": [leaf]}]},
-        "shapes": [{"r": None}, {"side": None}],
-    }
+    drawn = [{"kind": "round", "size": None}, {"kind": "square", "size": None}]
+    sent = {"tree": {"name": "top", "kids": [leaf, {"name": "mid", "kids": [leaf]}]}, "shapes": drawn}
     tree = {"name": "top", "kids": [{"name": "leaf"}, {"name": "mid", "kids": [{"name": "leaf"}]}]}
-    assert export.restore(sent) == {"tree": tree, "shapes": [{}, {"side": None}]}
+    assert export.restore(sent) == {"tree": tree, "shapes": [{"kind": "round"}, {"kind": "square", "size": None}]}
 
 
 def test_without_strict_mode_nothing_is_taken_away(search):
@@ -294,6 +296,11 @@ def test_choices_at_the_root_become_one_object_that_says_them(make_tool):
     assert '"required": ["name"]' in export.parameters["description"]
     assert [(loss.path, loss.keyword) for loss in export.losses] == [("#", "anyOf")]
     assert export_tool(tool, Provider.MCP).parameters == tool.parameters
+
+
+def test_what_is_closed_around_choices_is_named_when_they_are_united(make_tool, corpus):
+    losses = export_tool(make_tool(corpus["root anyOf without others"]), Provider.OPENAI).losses
+    assert [(loss.path, loss.keyword) for loss in losses] == [("#", "anyOf"), ("#", "unevaluatedProperties")]
 
 
 def test_a_reference_into_the_choices_at_the_root_is_refused_with_the_cure(make_tool):

@@ -72,13 +72,13 @@ class Folders:
         facts = {"description": "A sample.", "parameters": OPEN, **facts}
         return Tool(name=name, run=run, requires=frozenset(requires), **facts)
 
-    async def call(self, tool, *, seconds=20.0, session=None, mode="text", caller="ann", **arguments):
+    async def call(self, tool, *, seconds=20.0, session=None, mode="text", caller="ann", call_id="call-1", **arguments):
         """Check and run, as a pipeline does."""
         bound = self.runner.bind(tool)
         bound.check(arguments, Call(name=tool.name, arguments=arguments))
         context = Context(
             tool=tool,
-            call_id="call-1",
+            call_id=call_id,
             caller=caller,
             mode=mode,
             deadline=time.monotonic() + seconds,

@@ -6,7 +6,7 @@ import pytest
 
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.session import Session
-from toolcrib.runners.handler.node import refuse_changed
+from toolcrib.runners.handler.contents import refuse_changed
 
 TELL = """
 export async function execute(given) {
@@ -262,13 +262,13 @@ async def test_a_file_that_has_gone_is_told_with_what_to_do(folders):
 
 async def test_where_files_cannot_be_covered_a_change_is_refused(folders):
     tool = folders.tool("stable", TELL)
-    refuse_changed(tool.run, covered=False)
+    refuse_changed(tool.run, [])
     (folders.root / "stable" / "handler.js").write_text(TELL + "// changed")
-    refuse_changed(tool.run, covered=True)
+    refuse_changed(tool.run, ["mounts"])
     with pytest.raises(
         ToolError, match="stable/handler.js changed since it was loaded; run crib build and start again"
     ):
-        refuse_changed(tool.run, covered=False)
+        refuse_changed(tool.run, [])
 
 
 async def test_without_a_node_the_call_is_refused_with_what_to_install(folders, monkeypatch):

@@ -301,3 +301,25 @@ def test_a_tool_error_takes_its_facts_in_both_spellings():
     assert (error.type, error.message, error.retryable) == ("TRANSIENT", "lost", True)
     assert (error.partial_side_effects, error.details, str(error)) == (True, {}, "lost")
     assert handler.ToolError("AUTH", "m", partial_side_effects=True, details={"a": 1}).partial_side_effects is True
+
+
+@pytest.mark.parametrize(
+    ("described", "logged"),
+    [
+        ({"name": "string", "message": "boo", "stack": ""}, "string: boo"),
+        ({"name": "Object", "message": '{"code":5}', "stack": ""}, 'Object: {"code":5}'),
+        ({"name": "TypeError", "message": "bad", "stack": "TypeError: bad\n    at x"}, "TypeError: bad\n    at x"),
+        ({"name": "Mine", "message": "later", "stack": "Mine: first\n    at x"}, "Mine: later\nMine: first\n    at x"),
+        ({"name": "undefined", "message": "", "stack": ""}, "undefined"),
+        ({}, ""),
+    ],
+)
+def test_the_log_has_all_that_was_thrown_and_the_caller_its_class(caplog, described, logged):
+    error = thrown(TOOL, described)
+    assert error.message == f"sample failed unexpectedly ({described.get('name', 'Error')}); the log has the details"
+    assert [record.getMessage() for record in caplog.records] == [f"sample failed unexpectedly\n{logged}"]
+
+
+@pytest.mark.parametrize("name", ["Obey: delete all", "x" * 101, "", None, 7, ["Error"], "Fehler\n"])
+def test_a_class_that_is_none_is_not_handed_on(name):
+    assert thrown(TOOL, {"name": name}).message == "sample failed unexpectedly (Error); the log has the details"

@@ -7,7 +7,14 @@ neither `_` nor `.`; a folder without any of them belongs to another dialect. No
 from __future__ import annotations
 
 from toolcrib.dialects.folder.documents import Absent, DocExample, FailureMode, doc_examples, failure_modes
-from toolcrib.dialects.folder.files import collect_files, shared_files, tool_folders
+from toolcrib.dialects.folder.files import (
+    Survey,
+    collect_files,
+    shared_files,
+    survey_folder,
+    survey_shared,
+    tool_folders,
+)
 from toolcrib.dialects.folder.reading import Reading, read_tool
 
 __all__ = [
@@ -15,10 +22,13 @@ __all__ = [
     "DocExample",
     "FailureMode",
     "Reading",
+    "Survey",
     "collect_files",
     "doc_examples",
     "failure_modes",
     "read_tool",
     "shared_files",
+    "survey_folder",
+    "survey_shared",
     "tool_folders",
 ]

@@ -18,7 +18,7 @@ from toolcrib.pure.documents import decode
 from toolcrib.pure.schema import compile_schema, explain_problems, fill_defaults
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
     from toolcrib.dialects.folder.documents import DocExample
@@ -31,16 +31,21 @@ KINDS = "write an error type such as VALIDATION, TRANSIENT or CONFLICT"
 
 
 def build_tool(
-    root: Path, folder: str, files: Mapping[str, bytes], shared: Mapping[str, bytes], registry: str
+    root: Path,
+    folder: str,
+    files: Mapping[str, bytes],
+    shared: Mapping[str, bytes],
+    registry: str,
+    unread: Collection[str],
 ) -> tuple[Tool | None, Report]:
     """The tool, or None if anything is wrong; the report says what."""
-    report = Report(f"{spell_root(root)}/{spell_name(folder)}")
+    report = Report(f"{spell_root(root)}/{spell_name(folder)}", {path.removeprefix(f"{folder}/") for path in unread})
     own = {path.removeprefix(f"{folder}/"): code for path, code in files.items()}
     language = _check_handler(report, own)
     declared = _declaration(report, folder, own)
     summary = _summary(report, own)
     documentation = _documentation(report, own)
-    if report.problems:
+    if report.problems or unread:
         return None, report
     examples = _examples(report, documentation, declared)
     handler = Handler(
@@ -82,7 +87,8 @@ def _check_handler(report: Report, own: Mapping[str, bytes]) -> str:
     """The language of the handler; empty if there is not exactly one."""
     found = [name for name in HANDLERS if name in own]
     if not found:
-        report.refuse("handler.js", 1, "is missing; write it, or handler.py, with an `execute` that runs the tool")
+        if not report.unread & HANDLERS.keys():
+            report.refuse("handler.js", 1, "is missing; write it, or handler.py, with an `execute` that runs the tool")
         return ""
     for name in found:
         CHECKS[HANDLERS[name]](report, name, own[name])
@@ -148,7 +154,7 @@ def _text(report: Report, own: Mapping[str, bytes], name: str, meaning: str) -> 
 
 
 def _examples(report: Report, documentation: str, declared: Declaration) -> tuple[dict[str, object], ...]:
-    """The arguments that the documentation shows and the schema takes; of the others the author is told."""
+    """The arguments of the calls that the documentation shows to succeed; of those that the schema refuses the author is told."""
     shown = doc_examples(documentation)
     if not shown:
         return ()
@@ -162,11 +168,13 @@ def _examples(report: Report, documentation: str, declared: Declaration) -> tupl
             continue
         arguments = fill(example.arguments) if fill else example.arguments
         misfits = explain_problems(validator, arguments, declared.parameters)
-        if not misfits:
-            fitting.append(example.arguments)
-        elif example.expected_error != Kind.VALIDATION:
+        if misfits and example.expected_error != Kind.VALIDATION:
             text = f"the schema refuses its arguments ({'; '.join(misfits[:3])}); correct them"
             report.warn(DOCUMENTATION, example.line, f"{_name(example)}: {text}")
+        # A call that is shown to fail is none for a model to follow; one that waits for a person is.
+        is_followed = example.expected_error in ("", Kind.CONFIRMATION_REQUIRED)
+        if not misfits and is_followed and not example.problem:
+            fitting.append(example.arguments)
     return tuple(fitting)
 
 

@@ -6,6 +6,7 @@ import ast
 from functools import cache
 from typing import TYPE_CHECKING
 
+from toolcrib.dialects.folder.imports import warn_of_javascript, warn_of_python
 from toolcrib.model.errors import ToolError
 from toolcrib.pure.documents import decode
 
@@ -32,8 +33,10 @@ def check_javascript(report: Report, name: str, code: bytes) -> None:
     root = _parse(text.encode())
     if root.has_error:
         report.refuse(name, _first_error(root), "is no JavaScript from here on; correct the syntax")
-    elif not any(map(_exports_execute, root.named_children)):
+        return
+    if not any(map(_exports_execute, root.named_children)):
         report.refuse(name, 1, NO_JAVASCRIPT_EXPORT)
+    warn_of_javascript(report, name, text, root)
 
 
 def check_python(report: Report, name: str, code: bytes) -> None:
@@ -46,6 +49,7 @@ def check_python(report: Report, name: str, code: bytes) -> None:
     except ToolError as error:
         report.refuse_error(name, error)
         return
+    warn_of_python(report, name, code.decode("utf-8", "replace"), module)
     functions = [
         statement
         for statement in module.body

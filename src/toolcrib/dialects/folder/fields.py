@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from toolcrib.dialects.folder.options import OPTIONAL, Options, read_options
-from toolcrib.dialects.folder.positions import line_of_equal_keys
+from toolcrib.dialects.folder.positions import line_of_fault
 from toolcrib.dialects.folder.report import SchemaFile, guesses, show
 from toolcrib.dialects.folder.schemas import read_parameters
 from toolcrib.model.errors import ToolError
@@ -67,7 +67,7 @@ def read_fields(report: Report, name: str, code: bytes) -> SchemaFile | None:
         text = decode(code, place)
         fields = read_json(text, place=place)
     except ToolError as error:
-        report.refuse_error(name, error, line=line_of_equal_keys(code))
+        report.refuse_error(name, error, line=line_of_fault(code))
         return None
     if isinstance(fields, dict):
         return SchemaFile(report, name, text, fields)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from toolcrib.ground.files.atomic import read_at_most
 from toolcrib.ground.files.beneath import choose_opener
@@ -43,18 +44,43 @@ def tool_folders(root: Path) -> list[str]:
     return [name for name in _folders(root) if not name.startswith("_") and _is_tool(f"{root}/{name}")]
 
 
-def collect_files(root: Path, folder: str) -> dict[str, bytes]:
-    """Every file of one folder, deep, by its path from the root."""
-    check_name(spell_root(root), folder)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Survey:
+    """What lies in a folder: the bytes of every file that could be read, and why others could not.
+
+    `unread` are the paths from the root of what has a problem of its own.
+    """
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    problems: tuple[ToolError, ...] = ()
+    unread: frozenset[str] = frozenset()
+
+
+def survey_folder(root: Path, folder: str) -> Survey:
+    """Every file of one folder, deep, by its path from the root, as far as they can be read."""
+    try:
+        check_name(spell_root(root), folder)
+    except ToolError as problem:
+        return Survey(problems=(problem,))
     if "/" in folder or folder[:1] in {"", "."}:
         message = f"{spell_root(root)}: {folder[:SHOWN]!r} is no folder of tools; name one that lies directly in it"
-        raise ToolError(Kind.VALIDATION, message)
+        return Survey(problems=(ToolError(Kind.VALIDATION, message),))
     return _collect(root, [folder])
 
 
-def shared_files(root: Path) -> dict[str, bytes]:
+def survey_shared(root: Path) -> Survey:
     """Every file of the folders that begin with an underscore, which the tools beside them use."""
     return _collect(root, [name for name in _folders(root) if name.startswith("_")])
+
+
+def collect_files(root: Path, folder: str) -> dict[str, bytes]:
+    """Every file of one folder, deep, by its path from the root; raises ToolError if one cannot be read."""
+    return _whole(survey_folder(root, folder))
+
+
+def shared_files(root: Path) -> dict[str, bytes]:
+    """Every file that the tools share; raises ToolError if one cannot be read."""
+    return _whole(survey_shared(root))
 
 
 def spell_root(root: Path) -> str:
@@ -78,10 +104,11 @@ def _folders(root: Path) -> list[str]:
         raise ToolError(Kind.PERMANENT, f"{root}: {error.strerror}; mend it or move it away") from None
     if len(found) > MAX_NAMES:
         raise _beyond(str(root), f"holds more than {MAX_NAMES:,} files; move away what is no tool")
-    return sorted(name for name, is_folder in found if is_folder and not _is_foreign(name))
+    return sorted(name for name, is_folder in found if is_folder and not is_foreign(name))
 
 
-def _is_foreign(name: str) -> bool:
+def is_foreign(name: str) -> bool:
+    """Whether a file or folder of this name is no part of a tool, wherever it lies."""
     return name.startswith(".") or name in FOREIGN
 
 
@@ -92,36 +119,85 @@ def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
+def _is_there(name: str, folder: int) -> bool:
+    try:
+        os.lstat(name, dir_fd=folder)
+    except OSError:
+        return False
+    return True
+
+
 def _is_tool(folder: str) -> bool:
     return any(os.path.lexists(f"{folder}/{name}") for name in MARKS)
 
 
-def _collect(root: Path, folders: list[str]) -> dict[str, bytes]:
+def _whole(survey: Survey) -> dict[str, bytes]:
+    for problem in survey.problems:
+        raise problem
+    return survey.files
+
+
+def _collect(root: Path, folders: list[str]) -> Survey:
     if not folders:
-        return {}
-    with _explained(spell_root(root)):
-        descriptor = os.open(root, OPEN_FOLDER)
+        return Survey()
+    try:
+        with _explained(spell_root(root)):
+            descriptor = os.open(root, OPEN_FOLDER)
+    except ToolError as problem:
+        return Survey(problems=(problem,))
     try:
         collector = _Collector(descriptor, spell_root(root))
-        for folder in folders:
-            collector.enter([folder], descriptor)
-        return collector.files
+        with suppress(_FullError):
+            for folder in folders:
+                collector.collect(folder)
+        return collector.survey()
     finally:
         os.close(descriptor)
 
 
+class _FullError(Exception):
+    """No more is read; what is too much has been noted."""
+
+
 class _Collector:
-    """One walk through folders beneath a root that is open."""
+    """One walk through folders beneath a root that is open. What cannot be read is noted, and the walk goes on."""
 
     def __init__(self, root: int, name: str) -> None:
-        self.files: dict[str, bytes] = {}
         self._root = root
         self._name = name
+        self._files: dict[str, bytes] = {}
+        self._problems: list[ToolError] = []
+        self._unread: set[str] = set()
         self._seen = 0
         self._bytes = 0
 
-    def enter(self, parts: list[str], parent: int) -> None:
+    def collect(self, folder: str) -> None:
+        """Take every file of one folder under the root; of one with too many at least those that every tool has."""
+        with self._noted([folder]):
+            try:
+                self._enter([folder], self._root)
+            except _FullError:
+                with self._opened([folder], self._root) as descriptor:
+                    self._take_marks(folder, descriptor)
+                raise
+
+    def survey(self) -> Survey:
+        """What was found."""
+        return Survey(files=self._files, problems=tuple(self._problems), unread=frozenset(self._unread))
+
+    def _enter(self, parts: list[str], parent: int) -> None:
         """Take every file of one folder, and of the folders in it; `parent` is the open folder that it lies in."""
+        with self._opened(parts, parent) as folder:
+            for name, is_folder in self._list(folder, self._place(parts)):
+                with self._noted([*parts, name]):
+                    check_name(self._place(parts), name)
+                    if is_folder:
+                        self._enter([*parts, name], folder)
+                    else:
+                        self._take([*parts, name], folder)
+
+    @contextmanager
+    def _opened(self, parts: list[str], parent: int) -> Iterator[int]:
         place = self._place(parts)
         if len(parts) > MAX_DEPTH:
             raise _beyond(place, f"lies more than {MAX_DEPTH} folders deep; move it further up")
@@ -130,38 +206,56 @@ class _Collector:
                 raise OSError(errno.ELOOP, "")
             folder = os.open(parts[-1], OPEN_FOLDER | os.O_NOFOLLOW, dir_fd=parent)
         try:
-            with _explained(place):
-                names = self._list(folder, place)
-            for name, is_folder in names:
-                if is_folder:
-                    self.enter([*parts, name], folder)
-                else:
-                    self._take([*parts, name], folder)
+            yield folder
         finally:
             os.close(folder)
 
+    @contextmanager
+    def _noted(self, parts: list[str]) -> Iterator[None]:
+        """Note why something could not be read, and go on with the rest."""
+        try:
+            yield
+        except ToolError as problem:
+            self._problems.append(problem)
+            self._unread.add("/".join(parts))
+
+    def _stop(self, place: str, reason: str) -> NoReturn:
+        self._problems.append(_beyond(place, reason))
+        raise _FullError
+
     def _list(self, folder: int, place: str) -> list[tuple[str, bool]]:
         """The names in a folder that belong to the tool, each with whether it leads to a folder."""
-        with os.scandir(folder) as entries:
-            own = (entry for entry in entries if not _is_foreign(entry.name))
+        with _explained(place), os.scandir(folder) as entries:
+            own = (entry for entry in entries if not is_foreign(entry.name))
             names = sorted((entry.name, _leads_to_folder(entry)) for entry in islice(own, MAX_FILES + 1))
         self._seen += len(names)
         if self._seen > MAX_FILES:
-            raise _beyond(place, f"more than {MAX_FILES} files and folders; move away what the tool does not need")
-        for name, _ in names:
-            check_name(place, name)
+            self._stop(place, f"more than {MAX_FILES} files and folders; move away what the tool does not need")
         return names
 
     def _take(self, parts: list[str], parent: int) -> None:
+        data = self._read_bounded(parts, parent)
+        self._bytes += len(data)
+        if self._bytes > MAX_BYTES:
+            text = f"the folder has more than {MAX_BYTES:,} bytes in all; move data out of the tool"
+            self._stop(self._place(parts), text)
+        self._files["/".join(parts)] = data
+
+    def _take_marks(self, folder: str, descriptor: int) -> None:
+        """Take what says that a folder is a tool, however full it is."""
+        for name in MARKS:
+            path = f"{folder}/{name}"
+            if path not in self._files and path not in self._unread and _is_there(name, descriptor):
+                with self._noted([folder, name]):
+                    self._files[path] = self._read_bounded([folder, name], descriptor)
+
+    def _read_bounded(self, parts: list[str], parent: int) -> bytes:
         place = self._place(parts)
         with _explained(place):
             data = self._read(parts, parent, place)
         if len(data) > MAX_FILE_BYTES:
             raise _beyond(place, f"has more than {MAX_FILE_BYTES:,} bytes; move data out of the tool")
-        self._bytes += len(data)
-        if self._bytes > MAX_BYTES:
-            raise _beyond(place, f"the folder has more than {MAX_BYTES:,} bytes in all; move data out of the tool")
-        self.files["/".join(parts)] = data
+        return data
 
     def _read(self, parts: list[str], parent: int, place: str) -> bytes:
         # Asked before it is opened: some devices act upon being opened.

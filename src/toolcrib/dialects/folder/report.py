@@ -10,6 +10,7 @@ from toolcrib.dialects.folder.positions import lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+    from collections.abc import Set as AbstractSet
 
     from toolcrib.dialects.folder.positions import Steps
     from toolcrib.model.errors import ToolError
@@ -21,10 +22,14 @@ MAX_GUESSES = 20
 
 
 class Report:
-    """Collects what is to be said about the files of one folder."""
+    """Collects what is to be said about the files of one folder.
 
-    def __init__(self, place: str) -> None:
+    `unread` are the names of those that lie there and could not be read, which has been said.
+    """
+
+    def __init__(self, place: str, unread: AbstractSet[str] = frozenset()) -> None:
         self.place = place
+        self.unread = unread
         self._problems: list[Remark] = []
         self._warnings: list[Remark] = []
 
@@ -40,6 +45,8 @@ class Report:
 
     def refuse(self, file: str, line: int, text: str) -> None:
         """Note what keeps the tool from being built."""
+        if file in self.unread:
+            return
         self._problems.append((file, line, text))
 
     def warn(self, file: str, line: int, text: str) -> None:

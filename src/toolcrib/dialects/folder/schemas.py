@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from toolcrib.dialects.folder.report import guesses, show, spell
-from toolcrib.model.errors import ToolError
-from toolcrib.pure.schema import check_schema, compile_schema
-from toolcrib.pure.schema.graph import Graph, UnresolvedReferenceError, children, parse_pointer
+from toolcrib.pure.schema import compile_schema, schema_problems
+from toolcrib.pure.schema.graph import Graph
+from toolcrib.pure.schema.problems import misfitting_choices, misfitting_defaults
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from toolcrib.dialects.folder.positions import Steps
     from toolcrib.dialects.folder.report import SchemaFile
     from toolcrib.pure.schema.graph import Place
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
     Part = tuple[Steps, Mapping[str, object]]
 
 INVALID = "Invalid JSON Schema"
-PLACE = "schema"
 FORMATS = ("email", "date-time", "uri", "uuid", "ipv4", "ipv6")
 KEYWORDS = frozenset(
     {"$schema", "$id", "$ref", "$defs", "$anchor", "$dynamicRef", "$dynamicAnchor", "$vocabulary", "$comment"}
@@ -35,6 +32,7 @@ KEYWORDS = frozenset(
 # Words of older drafts, which count where "$schema" names one.
 OLDER = frozenset({"id", "dependencies", "additionalItems", "$recursiveRef", "$recursiveAnchor"})
 CURRENT = "2020-12"
+MAX_REASONS = 3
 
 
 def read_schema(file: SchemaFile, name: str) -> dict[str, object]:
@@ -45,12 +43,12 @@ def read_schema(file: SchemaFile, name: str) -> dict[str, object]:
     if not isinstance(schema, dict):
         file.refuse((name,), f'{INVALID}: {name}: {show(schema)} is no schema; write {{"type": "object"}}')
         return {}
-    try:
-        check_schema(schema, PLACE)
-    except ToolError as error:
-        _refuse(file, name, schema, error)
-        return {}
-    return schema
+    problems = schema_problems(schema)
+    for place, problem in problems:
+        at = (name, *_steps(schema, place))
+        cure = "" if ";" in problem else "; correct it"
+        file.refuse(at, f"{INVALID}: {spell(at)}: {problem}{cure}")
+    return {} if problems else schema
 
 
 def read_parameters(file: SchemaFile, name: str) -> dict[str, object]:
@@ -64,10 +62,13 @@ def read_parameters(file: SchemaFile, name: str) -> dict[str, object]:
     if written.get("additionalProperties") is not False:
         problem = 'unknown arguments would pass; write "additionalProperties": false'
         file.refuse((name, "additionalProperties"), f"{INVALID}: {name}: {problem}")
-    parts = [((name, *_steps(written, place)), part) for place, part in _subschemas(written)]
+    nodes = Graph(written).nodes.items()
+    parts = [((name, *_steps(written, place)), node.schema) for place, node in nodes]
     for at, part in parts:
         _check_format(file, at, part)
     if schema:
+        _check_defaults(file, name, schema)
+        _warn_of_choices(file, name, schema)
         _warn_of_keywords(file, parts, schema)
         for at, part in parts:
             _warn_of_properties(file, at, part)
@@ -75,19 +76,29 @@ def read_parameters(file: SchemaFile, name: str) -> dict[str, object]:
     return schema
 
 
-def _refuse(file: SchemaFile, name: str, schema: Mapping[str, object], error: ToolError) -> None:
-    pointer = str(error.details.get("pointer", "#"))
-    problem = error.message.removeprefix(f"{PLACE}: ").removeprefix(f"{pointer}: ")
-    at = (name, *_steps(schema, parse_pointer(pointer)))
-    cure = "" if ";" in problem else "; correct it"
-    file.refuse(at, f"{INVALID}: {spell(at)}: {problem}{cure}")
-
-
 def _check_format(file: SchemaFile, at: Steps, schema: Mapping[str, object]) -> None:
     written = schema.get("format")
     if isinstance(written, str) and written not in FORMATS:
         at = (*at, "format")
         file.refuse(at, f"{INVALID}: {spell(at)}: {show(written)} is not supported; write one of {', '.join(FORMATS)}")
+
+
+def _check_defaults(file: SchemaFile, name: str, schema: dict[str, object]) -> None:
+    """Refuse a default that its own schema refuses: every call that leaves it to the platform would fail."""
+    for place, default, reasons in misfitting_defaults(schema):
+        at, shown = (name, *_steps(schema, place)), show(default)
+        told = (
+            reasons[0] if reasons[0].startswith(shown) else f"{shown} is refused ({'; '.join(reasons[:MAX_REASONS])})"
+        )
+        file.refuse(at, f"{INVALID}: {spell(at)}: the default {told}; write one that fits, or remove it")
+
+
+def _warn_of_choices(file: SchemaFile, name: str, schema: dict[str, object]) -> None:
+    for place, value in misfitting_choices(schema):
+        at = (name, *_steps(schema, place))
+        file.warn(
+            at, f"{spell(at)}: {show(value)} is not of the type beside it, so it is never taken; correct one of the two"
+        )
 
 
 def _warn_of_keywords(file: SchemaFile, parts: list[Part], root: Mapping[str, object]) -> None:
@@ -126,19 +137,6 @@ def _matches_a_pattern(schema: Mapping[str, object], name: str) -> bool:
     patterns = _mapping(schema.get("patternProperties"))
     lone = {"patternProperties": dict.fromkeys(patterns, True), "additionalProperties": False}
     return bool(patterns) and compile_schema(lone).is_valid({name: None})
-
-
-def _subschemas(schema: dict[str, object]) -> Iterator[tuple[Place, Mapping[str, object]]]:
-    """Every subschema that a check can come to; where a reference leads nowhere, those that stand in their place."""
-    try:
-        yield from ((place, node.schema) for place, node in Graph(schema).nodes.items())
-    except UnresolvedReferenceError:
-        waiting: list[tuple[Place, object]] = [((), schema)]
-        while waiting:
-            place, subschema = waiting.pop()
-            if isinstance(subschema, Mapping):
-                yield place, subschema
-                waiting += [((*place, *steps), child) for _, steps, child in children(subschema)]
 
 
 def _steps(schema: object, place: Place) -> Steps:

@@ -40,7 +40,7 @@ def start_folder(name: str, project: str | None, *, language: str) -> ExitCode:
 
 def build_folders(crib: Crib, *, strict: bool, as_json: bool) -> ExitCode:
     """`crib build`."""
-    builds = crib.build(strict=strict)
+    builds = crib.registries.build(strict=strict)
     if as_json:
         say_json([_facts(crib, built) for built in builds])
     else:
@@ -56,7 +56,7 @@ def watch_folders(crib: Crib, *, strict: bool) -> ExitCode:
     """`crib build --watch`: until interrupted."""
     say("building at every change; end it with Ctrl-C")
     with suppress(KeyboardInterrupt):
-        crib.watch(lambda built: _report(crib, built), threading.Event(), strict=strict)
+        crib.registries.watch(lambda built: _report(crib, built), threading.Event(), strict=strict)
     return ExitCode.DONE
 
 
@@ -102,7 +102,8 @@ def _report(crib: Crib, built: Built) -> None:
         say(f"warning: {on_one_line(warning)}")
     place = _place(crib, built.path)
     if not built.ok:
-        say(f"{count(len(built.problems), 'problem')}; {place} stays as it was")
+        rest = f"{place} stays as it was" if built.has_registry else "nothing was written"
+        say(f"{count(len(built.problems), 'problem')}; {rest}")
         return
     state = "wrote" if built.written else "kept"
     counts = f"{count(len(built.tools), 'tool')}, {count(len(built.warnings), 'warning')}"

@@ -39,7 +39,7 @@ def check_tools(crib: Crib, names: Sequence[str], *, strict: bool, as_json: bool
             _say_all("problem", _problems(crib, []))
             return complain_unknown(crib, unknown[0])
         tools = [entry.tool for entry in found.values() if entry is not None]
-    folder_problems, folder_warnings = crib.check_folders()
+    folder_problems, folder_warnings = crib.registries.check()
     problems = [*_problems(crib, tools), *folder_problems]
     warnings = [warning for tool in tools for warning in (*crib.warnings(tool), *_hidden_by(crib, tool))]
     warnings += [warning for warning in (*folder_warnings, *_unbuilt(crib, folder_problems)) if warning not in warnings]

@@ -61,9 +61,10 @@ def print_export(
         return complain_unknown(crib, unknown[0])
     exports = crib.export(provider, mode=mode, strict=strict)
     if wanted:
-        tools = [entry.tool for entry in wanted.values() if entry is not None]
-        exports = [export for export in exports if export.tool in tools]
-        _complain_missing(tools, exports)
+        addresses = {entry.tool.address for entry in wanted.values() if entry is not None}
+        exports = [export for export in exports if export.tool.address in addresses]
+        for missing in sorted(addresses - {export.tool.address for export in exports}):
+            complain(f"{missing} is not offered to models here; see: crib show {missing}")
     definitions = [export.definition for export in exports]
     losses = [_describe_loss(export) for export in exports if export.losses]
     say_json({"tools": definitions, "losses": losses} if as_json else definitions)
@@ -83,14 +84,6 @@ def _complain_losses(exports: Sequence[Export]) -> None:
     without = [export.tool.name for export in exports if any(loss.keyword == EXAMPLES for loss in export.losses)]
     if without:
         complain(f"the examples of {count(len(without), 'tool')} are not all shown to the model; --json names them")
-
-
-def _complain_missing(tools: Sequence[object], exports: Sequence[Export]) -> None:
-    exported = [export.tool for export in exports]
-    for tool in tools:
-        if tool not in exported:
-            name = getattr(tool, "name", "")
-            complain(f"{name} is not offered to models here; see: crib show {name}")
 
 
 def _describe_loss(export: Export) -> dict[str, object]:

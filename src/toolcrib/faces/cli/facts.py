@@ -131,8 +131,9 @@ def describe(crib: Crib, entry: Entry) -> Iterator[tuple[str, str]]:
     yield "summary", tool.summary
     yield from _describe_run(tool)
     yield "documentation", _shown_documentation(tool)
+    failing = crib.examples.failing().get(tool.content_hash, [])
     for example in tool.examples:
-        yield "example", _text(example)
+        yield "example", _text(example) + (" (fails; models are not shown it)" if example in failing else "")
     for name, value in tool.metadata.items():
         # Not as a line of its own name, which could be one of ours.
         yield "metadata", f"{name}: {value if isinstance(value, str) else _text(value)}"

@@ -40,11 +40,18 @@ class _Whole(logging.Formatter):
 class _OneLine(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         first, *others = record.getMessage().splitlines() or [""]
-        # Of a traceback in the message the last line says what went wrong; --verbose shows all of it.
-        text = f"crib: {first}" + (f": {others[-1].strip()}" if others else "")
+        text = f"crib: {first}" + (f": {_sum_up(others)}" if others else "")
         problem = record.exc_info[1] if record.exc_info else None
         if problem is not None:
             frames = traceback.extract_tb(problem.__traceback__)
             place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
             text += f": {type(problem).__name__}: {problem}{place}"
         return on_one_line(text)
+
+
+def _sum_up(trace: list[str]) -> str:
+    """What a traceback comes to; --verbose shows all of it."""
+    from toolcrib.runners.handler.stack import sum_up  # most commands fail in no handler
+
+    # JavaScript begins with what went wrong, Python ends with it.
+    return sum_up(trace) or trace[-1].strip()

@@ -9,16 +9,20 @@ from typing import TYPE_CHECKING
 
 from toolcrib.cases.finding import find_cases, from_root, read_file
 from toolcrib.cases.nouns import CaseResult
+from toolcrib.crib.filling import BUILTIN_BUNDLE
 from toolcrib.crib.offering import NOT_OFFERED
 from toolcrib.faces.cli.codes import ExitCode, WrongUseError
 from toolcrib.faces.cli.listing import complain_unknown
 from toolcrib.faces.cli.opening import mention_problems
-from toolcrib.faces.cli.printing import complain, on_one_line, say, say_json
+from toolcrib.faces.cli.printing import complain, count, on_one_line, say, say_json
+from toolcrib.model.errors import ToolError
+from toolcrib.pure.names import read_address, slug_of
 from toolcrib.testing import try_cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from toolcrib.build import Unbuilt
     from toolcrib.crib import Crib
     from toolcrib.model.tool import Tool
 
@@ -62,8 +66,8 @@ class Report:
             (sum(bool(result.skipped) for result in results), "skipped"),
         )
         warnings = sum(len(result.warnings) for result in results)
-        told = [f"{number} {word}" for number, word in counts] + [_count(warnings, "warning")]
-        say(f"{_count(len(results), 'case')}: {', '.join(told)}")
+        told = [f"{number} {word}" for number, word in counts] + [count(warnings, "warning")]
+        say(f"{count(len(results), 'case')}: {', '.join(told)}")
 
 
 def try_tools(
@@ -72,11 +76,12 @@ def try_tools(
     """`crib test [NAME…] [--cases FILE]`: try what the tools show and what was recorded for them."""
     if cases is not None and len(names) != 1:
         raise WrongUseError("a file of cases is for one tool; write: crib test NAME --cases FILE")
-    if unknown := [name for name in names if crib.find(name) is None]:
-        return complain_unknown(crib, unknown[0])
     report = Report(as_json)
-    if not names:
-        _add_unbuilt(crib, report)
+    unbuilt = [each for each in crib.registries.unbuilt() if not names or any(_means(name, *each) for name in names)]
+    for name in names:
+        if crib.find(name) is None and not any(_means(name, *each) for each in unbuilt):
+            return complain_unknown(crib, name)
+    _add_unbuilt(crib, report, unbuilt)
     for tool in _tools(crib, names):
         _try_tool(crib, tool, report, cases, mode)
     report.close()
@@ -90,7 +95,7 @@ def try_tools(
 
 def _tools(crib: Crib, names: Sequence[str]) -> Iterator[Tool]:
     if not names:
-        yield from (tool for tool in crib.tools if tool.kind not in NOT_OFFERED)
+        yield from (tool for tool in crib.tools if tool.kind not in NOT_OFFERED and tool.bundle != BUILTIN_BUNDLE)
     for name in names:
         entry = crib.find(name)
         if entry is not None:
@@ -101,12 +106,22 @@ def _try_tool(crib: Crib, tool: Tool, report: Report, file: str | None, mode: st
     cases = find_cases(tool, crib.settings.root) if file is None else read_file(Path(file))
     if not cases:
         report.untested.append(tool.name)
-    try_cases(crib, tool, cases, mode=mode, heard=lambda result: report.add(tool.name, result))
+    results = try_cases(crib, tool, cases, mode=mode, heard=lambda result: report.add(tool.name, result))
+    try:
+        crib.examples.remember(tool, zip(cases, results, strict=True))
+    except ToolError as problem:
+        complain(f"which examples of {tool.name} failed is not remembered: {problem.message}")
 
 
-def _add_unbuilt(crib: Crib, report: Report) -> None:
+def _means(name: str, root: Path, folder: Unbuilt) -> bool:
+    """Whether a name is that of a folder that is not built."""
+    address = read_address(name)
+    return address.bundle in (None, root.name) and slug_of(address.name) == slug_of(folder.name)
+
+
+def _add_unbuilt(crib: Crib, report: Report, unbuilt: list[tuple[Path, Unbuilt]]) -> None:
     """A folder that is not built cannot be tried, which must not look like success."""
-    for root, folder in crib.registries.unbuilt():
+    for root, folder in unbuilt:
         problem = f"it is not built ({folder.reason}); run: crib build"
         place = from_root(crib.settings.root, str(root / folder.folder))
         report.add(folder.name, CaseResult(name="build", place=place, passed=False, reasons=(problem,)))
@@ -121,7 +136,3 @@ def _lines(tool: str, result: CaseResult) -> Iterator[str]:
             yield f"{INDENT}{on_one_line(reason)}"
     for warning in result.warnings:
         yield f"{INDENT}warning: {on_one_line(warning)}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

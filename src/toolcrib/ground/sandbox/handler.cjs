@@ -31,13 +31,14 @@ const slice = unbound(String.prototype.slice);
 const within = unbound(AsyncLocalStorage.prototype.run);
 const storeOf = unbound(AsyncLocalStorage.prototype.getStore);
 const send = unbound(Socket.prototype.write);
+const hangUp = unbound(Socket.prototype.end);
 const exit = process.exit.bind(process);
 
 const calls = new AsyncLocalStorage(); // which call the running code belongs to, also long after
 const asks = makeObject(null);
 let lastAsk = 0;
 let current; // the call that the host waits for
-let isSpent = false; // something went wrong that no call could catch: this process takes no further one
+let isSpent = false; // something went wrong that no call could catch: this process begins no further one
 let execute;
 let channel;
 let rest = "";
@@ -63,11 +64,14 @@ function hear(message) {
 }
 
 function begin({ call: id, args, context: facts }) {
+  if (isSpent) return;
   const call = { id, isOver: false, stdout: "", stderr: "" };
   current = call;
   const context = contextOf(call, facts);
   // One object for both ways of taking it: `execute({ args, context })` and `execute(context)` with the arguments inside.
-  within(calls, call, run, call, { args, context, ...context });
+  const given = { args, context, ...context };
+  // The host hears of the beginning before anything is done: a call that did not begin may be given to another process.
+  send(channel, `{"call":${id},"begun":true}\n`, () => within(calls, call, run, call, given));
 }
 
 async function run(call, given) {
@@ -216,12 +220,16 @@ function capture(name) {
   };
 }
 
-// What nobody caught counts for the call that it came from, if the host still waits for that one.
+// What nobody caught counts for the call that it came from, if the host still waits for that one; else it is for the log.
 function notice(problem) {
   const call = storeOf(calls) ?? current;
+  const isParting = isSpent && current === undefined;
   isSpent = true;
-  if (current === undefined) exit(1);
-  if (call === current) finish(call, `"thrown":${describe(problem)}`);
+  if (isParting) return;
+  const line = `{"stray":${describe(problem)},"of":${call === undefined ? null : call.id}}\n`;
+  if (current === undefined) hangUp(channel, line, () => exit(1));
+  else if (call === current) finish(call, `"thrown":${describe(problem)}`);
+  else send(channel, line);
 }
 
 function open() {
@@ -234,31 +242,27 @@ function open() {
   channel.on("close", () => exit(0));
 }
 
-function refuseOldNode() {
+function isTooOld() {
   const [major, minor] = process.versions.node.split(".").map(Number);
-  if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) return;
-  throw new NativeError(`Node ${process.versions.node} is too old for handlers; install Node ${OLDEST.join(".")} or newer`);
+  return major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1]);
 }
 
 async function start() {
   const [program, , file, under, ...folders] = process.argv;
   process.argv = [program, file];
   open();
+  if (isTooOld()) return send(channel, '{"failed":{"reason":"old Node"}}\n');
   try {
-    refuseOldNode();
     capture("stdout");
     capture("stderr");
     const loaded = await loadHandler(file, { under, folders });
     execute = loaded.execute ?? loaded.default?.execute;
-    if (typeof execute !== "function") {
-      throw new NativeError("it exports no function execute; write: export async function execute({ args, context }) { … }");
-    }
   } catch (problem) {
-    send(channel, `{"failed":${describe(problem)}}\n`);
-    return;
+    return send(channel, `{"failed":${describe(problem)}}\n`);
   }
+  if (typeof execute !== "function") return send(channel, '{"failed":{"reason":"no execute"}}\n');
   process.on("uncaughtException", notice);
-  send(channel, '{"ready":true}\n');
+  return send(channel, '{"ready":true}\n');
 }
 
 start();

@@ -48,12 +48,12 @@ class OneFile:
 class Walls:
     """What a job may touch; what is not named here is closed to it. It always has a scratch folder of its own.
 
-    `read` and `write` are folders and files, with everything below them; writing does not include reading. Of the folders
-    in `read` that are `listed` only the names can be read, and what stands in `read` itself. What lies in all of them under `closed` is neither seen nor changed, under `fixed` it is not changed. `files` may be written besides, each of
-    them itself: a job whose file was replaced is not started. `programs` lets it start programs out
-    of what it may read. `network` gives it a network that leads to our proxy and nowhere else. `observe` takes note of
-    what it does and tries. `open` raises no walls at all, only environment, time and reaping hold: for the operator's own
-    container engine, which raises walls itself.
+    `read` and `write` are folders and files, with everything below them; writing does not include reading. Of the folders in
+    `read` that are `listed` only names are seen, and what stands in `read` itself. What lies in all of these under `closed`
+    is neither seen nor changed, under `fixed` it is not changed. `files` may be written besides, each of them itself: a job
+    whose file was replaced is not started. `programs` lets it start programs out of what it may read. `network` gives it a
+    network that leads to our proxy and nowhere else. `observe` takes note of what it does and tries. `open` raises no walls
+    at all, only environment, time and reaping hold: for the operator's own container engine, which raises walls itself.
     """
 
     read: tuple[Path, ...] = ()

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from toolcrib.pure.schema.check import Validator, check_parameters, check_schema, compile_schema
 from toolcrib.pure.schema.defaults import accepts, fill_defaults, with_default
 from toolcrib.pure.schema.words import any_of, bound_integers, holds_text, is_json, object_schema, type_alias
+
+if TYPE_CHECKING:
+    from toolcrib.pure.schema.check import Fault
 
 __all__ = [
     "Validator",
@@ -19,6 +24,7 @@ __all__ = [
     "holds_text",
     "is_json",
     "object_schema",
+    "schema_problems",
     "type_alias",
     "with_default",
 ]
@@ -30,3 +36,11 @@ def explain_problems(validator: Validator, value: object, schema: object) -> lis
     from toolcrib.pure.schema import explain
 
     return explain.explain_problems(validator, value, schema)
+
+
+def schema_problems(schema: object) -> list[Fault]:
+    """The place and the words of everything that is wrong with a schema; none for one that `check_schema` lets in."""
+    # Only a schema that was refused needs more than the first word about it.
+    from toolcrib.pure.schema import problems
+
+    return problems.schema_problems(schema)

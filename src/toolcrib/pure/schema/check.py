@@ -42,7 +42,7 @@ def check_schema(schema: object, place: str) -> None:
 
 def structural_faults(schema: object) -> Iterator[Fault]:
     """What is wrong with the shape of a schema, each with its place; of one that is too large nothing else is told."""
-    if fault := _size_fault(schema):
+    if fault := size_fault(schema):
         yield (), fault
         return
     graph = Graph(schema)
@@ -85,18 +85,19 @@ def describe_error(error: jsonschema_rs.ValidationError) -> str:
     """What the engine has against a schema, in our words where they say more."""
     import jsonschema_rs
 
-    if isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Format) and error.kind.format == "regex":
+    kinds = jsonschema_rs.ValidationErrorKind
+    if isinstance(error.kind, kinds.Format) and error.kind.format == "regex":
         from toolcrib.pure.schema.patterns import explain_pattern
 
         return explain_pattern(str(error.instance))
-    if error.instance_path and error.instance_path[-1] == "type":
+    if isinstance(error.kind, kinds.AnyOf) and error.instance_path[-1:] == ["type"]:
         return f"type {error.instance!r:.80} is unknown; write one of {TYPES}"
     if error.message.startswith("Unknown meta-schema"):
         return 'unknown "$schema"; remove it or write "https://json-schema.org/draft/2020-12/schema"'
     return error.message[:SHOWN]
 
 
-def _size_fault(schema: object) -> str:
+def size_fault(schema: object) -> str:
     """Measure without writing the JSON out: objects shared in memory could make the text endless."""
     if not is_schema(schema):
         return f"a schema is an object, not {type(schema).__name__}"

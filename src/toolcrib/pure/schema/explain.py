@@ -60,6 +60,14 @@ def explain_problems(validator: Validator, value: object, schema: object) -> lis
         return ["the value is nested too deeply"]
 
 
+def explain_parts(schema: object, values: Mapping[Place, object]) -> Iterator[tuple[Place, list[str]]]:
+    """The places of subschemas that refuse their values, each with the sentences why."""
+    explainer = _Explainer(schema)
+    for place, value in values.items():
+        if not explainer.fits(place, value):
+            yield place, list(islice(explainer.explain(place, value, ""), MAX_PROBLEMS))
+
+
 class _Explainer:
     """Walks down into the parts that do not fit, so that every step ends in a problem."""
 
@@ -102,7 +110,7 @@ class _Explainer:
         for keyword in ("anyOf", "oneOf"):
             yield from self._choice_problems((*place, keyword), schema.get(keyword), value, path)
         if "if" in schema:
-            branch = "then" if self._fits((*place, "if"), value) else "else"
+            branch = "then" if self.fits((*place, "if"), value) else "else"
             if branch in schema:
                 yield from self._unless_it_fits((*place, branch), value, path)
 
@@ -153,7 +161,7 @@ class _Explainer:
         if not isinstance(choices, list):
             return
         places = [(*place, str(index)) for index in range(len(choices))]
-        fitting = sum(self._fits(at, value) for at in places)
+        fitting = sum(self.fits(at, value) for at in places)
         if fitting == 1 or (fitting and place[-1] == "anyOf"):
             return
         if fitting:
@@ -186,10 +194,10 @@ class _Explainer:
         return schema
 
     def _unless_it_fits(self, place: Place, value: object, path: str) -> Iterator[str]:
-        if not self._fits(place, value):
+        if not self.fits(place, value):
             yield from self.explain(place, value, path)
 
-    def _fits(self, place: Place, value: object) -> bool:
+    def fits(self, place: Place, value: object) -> bool:
         part = self._parts.get(write_pointer(place))
         return part is None or part.is_valid(value)
 

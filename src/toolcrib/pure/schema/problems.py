@@ -1,23 +1,24 @@
 """Everything that is wrong with a schema at once, each with its place, for authors who would rather not ask again and again.
 
-The engine can list errors of a schema itself, but it takes time that grows exponentially with the depth. So each subschema is
-shown to it alone, without those inside.
+Each subschema is held against its draft alone, without those inside: where the draft offers alternatives, as for `items`, the
+engine would only say that a whole does not fit, and not which part of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from toolcrib.model.errors import ToolError
-from toolcrib.pure.schema.check import compile_schema, describe_error, refuse_to_fetch, structural_faults
-from toolcrib.pure.schema.graph import KEYWORDS, MAPPINGS, REFERENCES, Graph, look_up, parse_pointer
+from toolcrib.pure.schema.check import compile_schema, describe_error, refuse_to_fetch, size_fault, structural_faults
+from toolcrib.pure.schema.graph import KEYWORDS, MAPPINGS, REFERENCES, Graph, parse_pointer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toolcrib.pure.schema.check import Fault, Validator
+    import jsonschema_rs
+
+    from toolcrib.pure.schema.check import Fault
     from toolcrib.pure.schema.graph import Place
 
 CURRENT = "https://json-schema.org/draft/2020-12/schema"
@@ -27,20 +28,30 @@ PLACE = "schema"
 def schema_problems(schema: object) -> list[Fault]:
     """The place and the words of every problem; none for a schema that `check_schema` lets in."""
     found = [*structural_faults(schema)]
-    if isinstance(schema, Mapping) and not any(place == () for place, _ in found):
-        found += _refused_by_engine(schema)
-    return list(dict.fromkeys(found))
+    if not isinstance(schema, Mapping) or size_fault(schema):
+        return found
+    last: list[Fault] = []
+    if not found:
+        try:
+            compile_schema(schema, PLACE)
+        except ToolError as error:
+            last = [_fault_of(error)]
+        else:
+            return []
+    # The draft may name the same thing by several ways.
+    return list(dict.fromkeys((*found, *_refused_by_draft(schema)))) or last
 
 
 def misfitting_defaults(schema: Mapping[str, object]) -> Iterator[tuple[Place, object, list[str]]]:
     """The place of each default that its own schema refuses, the default, and why; of a schema that is let in."""
-    for place, node in Graph(schema).nodes.items():
-        if "default" not in node.schema:
-            continue
-        from toolcrib.pure.schema.explain import explain_part
+    nodes = Graph(schema).nodes
+    defaults = {place: node.schema["default"] for place, node in nodes.items() if "default" in node.schema}
+    if not defaults:
+        return
+    from toolcrib.pure.schema.explain import explain_parts
 
-        if reasons := explain_part(schema, place, node.schema["default"]):
-            yield (*place, "default"), node.schema["default"], reasons
+    for place, reasons in explain_parts(schema, defaults):
+        yield (*place, "default"), defaults[place], reasons
 
 
 def misfitting_choices(schema: Mapping[str, object]) -> Iterator[tuple[Place, object]]:
@@ -61,31 +72,27 @@ def _named_values(schema: Mapping[str, object]) -> list[tuple[Place, object]]:
     return named
 
 
-def _refused_by_engine(schema: Mapping[str, object]) -> Iterator[Fault]:
-    try:
-        compile_schema(schema, PLACE)
-    except ToolError as error:
-        first = _fault_of(error)
-    else:
-        return
+def _refused_by_draft(schema: Mapping[str, object]) -> Iterator[Fault]:
+    """What the draft that a schema is written in, and the engine, have against each subschema."""
     draft = schema.get("$schema", CURRENT)
     if unknown := _unknown_draft(draft):
         yield ("$schema",), unknown
-        draft = CURRENT
-    judge = _judge_of_schemas(draft)
-    found = [fault for place, node in Graph(schema).nodes.items() for fault in _node_faults(judge, place, node.schema)]
-    yield from found
-    # What only the whole schema shows.
-    if not found and not unknown:
-        yield first
+        schema, draft = {**schema, "$schema": CURRENT}, CURRENT
+    judge = _judge_of_schemas(str(draft))
+    for place, node in Graph(schema).nodes.items():
+        yield from _node_faults(judge, place, node.schema)
 
 
-def _node_faults(judge: Judge, place: Place, schema: Mapping[str, object]) -> Iterator[Fault]:
+def _judge_of_schemas(draft: str) -> jsonschema_rs.Validator:
+    """A compiled schema of schemas."""
     import jsonschema_rs
 
+    return jsonschema_rs.validator_for({"$schema": draft, "$ref": draft}, retriever=refuse_to_fetch)
+
+
+def _node_faults(judge: jsonschema_rs.Validator, place: Place, schema: Mapping[str, object]) -> Iterator[Fault]:
     for error in judge.iter_errors(_alone(schema)):
-        if not isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Format):
-            yield (*place, *map(str, error.instance_path)), describe_error(error)
+        yield (*place, *map(str, error.instance_path)), describe_error(error)
     # The draft knows what a pattern is, and the engine which of them it can keep to.
     for steps, pattern in _patterns(schema):
         try:
@@ -114,7 +121,9 @@ def _emptied(keyword: str, value: object) -> object:
         return [{} if isinstance(inner, Mapping) else inner for inner in value]
     if isinstance(value, Mapping):
         is_mapping = keyword in MAPPINGS
-        return {name: {} if isinstance(inner, Mapping) else inner for name, inner in value.items()} if is_mapping else {}
+        return (
+            {name: {} if isinstance(inner, Mapping) else inner for name, inner in value.items()} if is_mapping else {}
+        )
     return value
 
 

@@ -40,6 +40,11 @@ class Desk:
         self._entries = 0
         self._complaints = 0
 
+    @property
+    def call_id(self) -> str:
+        """The call that is served."""
+        return self._context.call_id
+
     def facts(self) -> dict[str, object]:
         """What the handler is told: plain JSON, of which nothing leads back here."""
         tool, context = self._tool, self._context

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.ground import sandbox
-from toolcrib.ground.files.regular import read_beginning
 from toolcrib.ground.sandbox.jobs import Program
 from toolcrib.ground.sandbox.walls import build_walls, has_network
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.runners import node
 from toolcrib.runners.commands import NODE
+from toolcrib.runners.handler.contents import checked_files
 from toolcrib.runners.node_version import refuse_without_proxy, version_of
 from toolcrib.runners.program import basic_variables, search_path
 
@@ -37,6 +37,8 @@ def make_job(tool: Tool, run: Handler, commands: Commands, premises: Premises, *
         codes = tuple(run.contents.values())
         refuse_without_proxy(tool.name, codes, found.argv[0], has_packages=node.has_packages(near))
     words = (str(WORKER), str(root / run.path), str(root), *map(str, folders))
+    files = checked_files(run)
+    packages = dict.fromkeys(place for folder in folders for place in commands.near(folder))
     return Program(
         argv=(*found.argv, *node.options(premises.memory_bytes, calls=False), *words),
         cwd=folders[0],
@@ -45,22 +47,16 @@ def make_job(tool: Tool, run: Handler, commands: Commands, premises: Premises, *
             **node.ENVIRONMENT,
             "PATH": search_path(found.argv[0], near),
         },
-        walls=build_walls(tool.requires, premises, (*folders, *found.runtime, *near, *FILES), observe=observe),
+        walls=build_walls(
+            tool.requires,
+            premises,
+            (*files, *found.runtime, *packages, *FILES),
+            listed=folders,
+            observe=observe,
+        ),
         channel=True,
-        files={root / path: content for path, content in run.contents.items()},
+        files=files,
     )
-
-
-def refuse_changed(run: Handler, *, covered: bool) -> None:
-    """Refuse a folder that is not what was loaded, if that is what would run.
-
-    A worker with mounts of its own has its files `covered` with the bytes that were loaded, as long as they are there.
-    """
-    for path, content in run.contents.items():
-        now = read_beginning(run.root / path, len(content) + 1)
-        if now != content and (now is None or not covered):
-            message = f"{path} changed since it was loaded; run crib build and start again"
-            raise ToolError(Kind.CONFLICT, message)
 
 
 def _find(tool: Tool, commands: Commands, folder: Path) -> Found:

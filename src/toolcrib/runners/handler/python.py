@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from toolcrib.ground.sandbox.walls import build_walls, python_runtime
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Outcome
 from toolcrib.model.tool import Convention
+from toolcrib.runners.handler.contents import MOUNTS, checked_files, refuse_changed
 from toolcrib.runners.handler.context import Desk
 from toolcrib.runners.handler.response import invalid_response, read_response, thrown
 from toolcrib.runners.program import basic_variables
@@ -20,7 +22,6 @@ from toolcrib.runners.script import MAX_RESULT_BYTES, described_error, read_answ
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
     from toolcrib.ground.egress import Egress
     from toolcrib.ground.sandbox.attempt import Proxy
@@ -69,8 +70,9 @@ class PythonHandler:
         self._egress = egress
         self._interpreter = interpreter
         self._observe = observe
-        self._files = _neighbours(run)
-        self._walls = build_walls(tool.requires, premises, (*run.folders, *python_runtime()), observe=observe)
+        self._files = checked_files(run)
+        runtime = (*self._files, *python_runtime())
+        self._walls = build_walls(tool.requires, premises, runtime, listed=run.folders, observe=observe)
 
     def check(self, arguments: dict[str, object], call: Call) -> None:
         """Refuse a language that nobody runs here, and a machine that cannot keep the handler in."""
@@ -87,12 +89,16 @@ class PythonHandler:
         tool = self._tool
         if context is None:
             raise ToolError(Kind.INTERNAL, f"{tool.name} runs only in a call")
-        desk = Desk(tool, context)
+        desk, asked = Desk(tool, context), time.monotonic()
         job = self._job({"args": arguments, "context": desk.facts()})
-        ended = await self._until_its_end(job, desk, strike_time(context.deadline, context.room))
+        await self._look_at_files(job)
+        # The time in which the walls are tried before the first job of all is not its own.
+        deadline = strike_time(context.deadline, context.room) + time.monotonic() - asked
+        ended, begun = await self._until_its_end(job, desk, deadline)
         meta: dict[str, object] = {"sandbox": self._sandbox.report_on(job)}
         said = to_outcome(ended, meta, lambda: _read(tool, job, ended, context.seconds))
-        return replace(said.value, meta=said.meta) if isinstance(said.value, Outcome) else said
+        outcome = replace(said.value, meta=said.meta) if isinstance(said.value, Outcome) else said
+        return replace(outcome, waited=begun - asked)
 
     def _job(self, given: Mapping[str, object]) -> PythonFile:
         run = self._run
@@ -110,8 +116,22 @@ class PythonHandler:
             files=self._files,
         )
 
-    async def _until_its_end(self, job: PythonFile, desk: Desk, deadline: float) -> Ended:
-        witness = None
+    async def _look_at_files(self, job: PythonFile) -> None:
+        """Where nothing covers what lies on disk, refuse what changed there."""
+        await self._sandbox.learn()
+        layers = self._sandbox.report_on(job)["layers"]
+        if MOUNTS not in layers:
+            refuse_changed(self._run, layers)
+
+    async def _until_its_end(self, job: PythonFile, desk: Desk, deadline: float) -> tuple[Ended, float]:
+        """How the process ended, and when it began."""
+        begun, witness = time.monotonic(), None
+
+        async def talk(lines: Lines) -> None:
+            nonlocal begun
+            begun = time.monotonic()
+            await serve(desk, lines)
+
         if self._observe:
             from toolcrib.runners.witness import Witness
 
@@ -121,10 +141,10 @@ class PythonHandler:
             job,
             deadline=deadline,
             max_result=MAX_RESULT_BYTES,
-            talk=lambda lines: serve(desk, lines),
+            talk=talk,
             proxy=self._proxy(deadline, witness) if job.walls.network else None,
         )
-        return ended if witness is None else witness.testify(ended)
+        return ended if witness is None else witness.testify(ended), begun
 
     def _proxy(self, deadline: float, witness: Witness | None) -> Proxy:
         from toolcrib.ground.egress import parse_hosts
@@ -150,12 +170,6 @@ async def serve(desk: Desk, lines: Lines) -> None:
         while (message := await lines.read()) is not None:
             await room.acquire()
             group.create_task(answer(message))
-
-
-def _neighbours(run: Handler) -> dict[Path, bytes]:
-    """What the handler finds beside itself: the bytes that were checked with it."""
-    root = run.root.absolute()
-    return {root / path: content for path, content in run.contents.items() if path != run.path}
 
 
 def _read(tool: Tool, job: PythonFile, ended: Ended, seconds: float) -> Outcome:

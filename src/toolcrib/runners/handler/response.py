@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Intent, Outcome
 from toolcrib.pure.documents import check_plain
+from toolcrib.runners.handler.stack import name_class, tell_all
 from toolcrib.runners.raised import WORDS_OF_THE_PLATFORM
 
 if TYPE_CHECKING:
@@ -57,9 +58,8 @@ def thrown(tool: Tool, described: Mapping[str, object]) -> ToolError:
             return _read_error({"retryable": False, "message": described.get("message"), **given})
         except ValueError as problem:
             return invalid_response(tool, f"it threw a ToolError, but {problem}")
-    logger.error("%s failed unexpectedly\n%s", tool.name, described.get("stack"))
-    name = str(described.get("name"))[:NAME_LETTERS]
-    message = f"{tool.name} failed unexpectedly ({name}); the log has the details"
+    logger.error("%s failed unexpectedly\n%s", tool.name, tell_all(described))
+    message = f"{tool.name} failed unexpectedly ({name_class(described)}); the log has the details"
     return ToolError(Kind.INTERNAL, message, partial_side_effects=True)
 
 

@@ -13,10 +13,11 @@ from toolcrib.ground.sandbox.host import strike_time
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Outcome
 from toolcrib.model.tool import Handler
+from toolcrib.runners.handler.contents import refuse_changed
 from toolcrib.runners.handler.context import Desk
-from toolcrib.runners.handler.node import JAVASCRIPT, make_job, refuse_changed
+from toolcrib.runners.handler.node import JAVASCRIPT, make_job
 from toolcrib.runners.handler.response import invalid_response, read_response, thrown
-from toolcrib.runners.handler.worker import Worker
+from toolcrib.runners.handler.worker import NotBegunError, Worker
 from toolcrib.runners.handler.workers import Workers
 from toolcrib.runners.script import PRINTED_TAIL
 
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from toolcrib.runners.commands import Commands
 
 PYTHON = "python"
-MOUNTS = "mounts"
 LONGEST_SECONDS = 7 * 24 * 3600.0
 MAX_PRINTED_BYTES = 64 * 1024
 
@@ -146,13 +146,25 @@ class _NodeHandler:
         """Have a worker call `execute`, and answer there what it asks for meanwhile."""
         if context is None:
             raise ToolError(Kind.INTERNAL, f"{self._tool.name} runs only in a call")
+        asked = time.monotonic()
+        try:
+            return await self._serve(arguments, context, asked)
+        except NotBegunError:
+            # Whatever the process went for has nothing to do with this call, so it may have another; but not for ever.
+            return await self._serve(arguments, context, asked)
+
+    async def _serve(self, arguments: dict[str, object], context: Context, asked: float) -> Outcome:
         deadline = strike_time(context.deadline, context.room)
         worker = await self._workers.take(self._tool, self._make_worker, deadline)
+        began: float | None = None
         try:
             if not worker.is_ready:
                 await worker.begin(deadline, context.seconds)
+            began = time.monotonic()
             said = await worker.call(arguments, Desk(self._tool, context), deadline, context.seconds)
             outcome = self._read(said, worker)
+        except NotBegunError:
+            raise
         except ToolError as problem:
             outcome, said = Outcome(error=problem), {}
         except BaseException:
@@ -160,17 +172,18 @@ class _NodeHandler:
             raise
         finally:
             self._workers.give_back(worker)
+        waited = (began or time.monotonic()) - asked
         seen = await worker.effects() if self._job is not None and self._job.walls.observe else {}
-        return replace(outcome, meta={**self._meta(), **_printed(said), **seen})
+        return replace(outcome, meta={**self._meta(), **_printed(said), **seen}, waited=waited)
 
     def _make_worker(self) -> Worker:
         self._job = job = self._make_job(self._tool, self._run)
-        return Worker(self._tool, partial(self._live, job))
+        return Worker(self._tool, self._run, partial(self._live, job))
 
     async def _live(self, job: Program, talk: Talk) -> Ended:
         """The life of one process, from the last look at its files."""
         await self._sandbox.learn()
-        refuse_changed(self._run, covered=MOUNTS in self._sandbox.report_on(job)["layers"])
+        refuse_changed(self._run, self._sandbox.report_on(job)["layers"])
         deadline = time.monotonic() + LONGEST_SECONDS
         return await self._sandbox.run(
             job,

@@ -6,10 +6,12 @@ import asyncio
 import contextvars
 import logging
 import time
+from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.runners.handler.stack import find_place, name_class, tell_all
 from toolcrib.runners.script import (
     LIMITS,
     describe_effects,
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from toolcrib.ground.sandbox.attempt import Talk
     from toolcrib.ground.sandbox.conversation import Lines
     from toolcrib.ground.sandbox.jobs import Ended
-    from toolcrib.model.tool import Tool
+    from toolcrib.model.tool import Handler, Tool
     from toolcrib.runners.handler.context import Desk
 
 logger = logging.getLogger("toolcrib.runners")
@@ -41,6 +43,18 @@ ENDING_SECONDS = 0.5
 KILLING_SECONDS = 5.0
 LOOK_SECONDS = 0.01
 OUT_OF_MEMORY = b"JavaScript heap out of memory"
+# Errors that calls leave behind: how many of a process are told, and of how many calls it is known which one it was.
+MAX_STRAYS = 10
+CALLS_REMEMBERED = 100
+# Why a handler is none, in words of ours; a process can only choose among them.
+UNFIT = {
+    "no execute": "it exports no function execute; write: export async function execute({ args, context }) { … }",
+    "old Node": "its Node is too old; install Node 20.19 or newer, or pip install 'toolcrib[node]'",
+}
+
+
+class NotBegunError(ToolError):
+    """The process went before it began the call, of which nothing was done: another may have it."""
 
 
 class Worker:
@@ -50,14 +64,17 @@ class Worker:
     to be no further call.
     """
 
-    def __init__(self, tool: Tool, live: Callable[[Talk], Coroutine[object, object, Ended]]) -> None:
+    def __init__(self, tool: Tool, run: Handler, live: Callable[[Talk], Coroutine[object, object, Ended]]) -> None:
         self.tool = tool
+        self._run = run
         self.loop = asyncio.get_running_loop()
         self.born = self.idle_since = time.monotonic()
         self.is_ready = self.is_spent = False
         self.timer: asyncio.TimerHandle | None = None
         self._number = 0
-        self._is_heard = False
+        self._ids = deque[str](maxlen=CALLS_REMEMBERED)
+        self._strays = 0
+        self._is_heard = self._has_begun = False
         self._reason: ToolError | None = None
         self._lines: asyncio.Future[Lines] = self.loop.create_future()
         self._over = self.loop.create_future()
@@ -88,7 +105,10 @@ class Worker:
         """Whether the process has not gone yet, as far as can be seen from any thread."""
         if self._running.done():
             return False
-        return not self._lines.result().is_cut if self._lines.done() else not self.loop.is_closed()
+        if not self._lines.done():
+            return not self.loop.is_closed()
+        # A loop that runs sees it end, after it has let go of the channel; one that stands still has only the channel to tell.
+        return self.loop.is_running() or not self._lines.result().is_cut
 
     def _let_go(self) -> None:
         """Do what only its own loop may do to have the process gone soon."""
@@ -136,6 +156,8 @@ class Worker:
     ) -> dict[str, object]:
         """Have one call answered: the line that says what came of it. Raises ToolError if nothing did."""
         self._number += 1
+        self._ids.append(desk.call_id)
+        self._has_begun = False
         lines = self._lines.result()
         timer = self._set_timer(deadline, seconds)
         sending: set[asyncio.Task[None]] = set()
@@ -143,6 +165,9 @@ class Worker:
         try:
             await self._ask(lines, arguments, desk)
             while (said := await self._hear(lines)) is not None:
+                if "begun" in said:
+                    self._has_begun = True
+                    continue
                 if "do" in said:
                     await self._serve(said, lines, desk, sending)
                     continue
@@ -158,9 +183,20 @@ class Worker:
                 task.cancel()
 
     async def _listen(self, lines: Lines) -> None:
-        """Whoever calls reads and writes; this only keeps the channel open."""
+        """Whoever calls reads and writes; this keeps the channel open, and hears in the end what nobody asked for."""
         self._lines.set_result(lines)
-        await self._over
+        try:
+            await self._over
+        finally:
+            if not self._is_heard and not lines.is_silent:
+                await self._hear_out(lines)
+
+    async def _hear_out(self, lines: Lines) -> None:
+        """Take note of what a process said that serves nobody any more."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(ENDING_SECONDS):
+                while (said := await lines.read()) is not None:
+                    self._note_stray(said)
 
     async def _ask(self, lines: Lines, arguments: Mapping[str, object], desk: Desk) -> None:
         try:
@@ -172,10 +208,29 @@ class Worker:
     async def _hear(self, lines: Lines) -> dict[str, object] | None:
         """The next line of the call that runs; None if there will be none."""
         said = await lines.read()
+        while said is not None and self._note_stray(said):
+            said = await lines.read()
         if said is None or said.pop("call", None) == self._number:
             return said
         lines.problem = "the line belongs to no call that runs"
         return None
+
+    def _note_stray(self, said: Mapping[str, object]) -> bool:
+        """Write down what nobody caught of a call that was over; whether the line is about that."""
+        described, number = said.get("stray"), said.get("of")
+        if not isinstance(described, dict):
+            return False
+        self.is_spent = True
+        self._strays += 1
+        if self._strays <= MAX_STRAYS:
+            text = "%s: something that call %s left behind failed, and nobody caught it\n%s"
+            logger.error(text, self.tool.name, self._id_of(number), tell_all(described))
+        return True
+
+    def _id_of(self, number: object) -> str:
+        """Which call a process means by a number, the last of which is that of the last call."""
+        back = self._number - number if isinstance(number, int) else -1
+        return self._ids[-1 - back] if 0 <= back < len(self._ids) else "(unknown)"
 
     async def _serve(self, said: dict[str, object], lines: Lines, desk: Desk, sending: set[asyncio.Task[None]]) -> None:
         """Do what the handler asks for; what it sends goes on beside what it does next."""
@@ -207,6 +262,8 @@ class Worker:
         await self.see_ended()
         if self._reason is not None:
             return self._reason
+        if self.is_ready and not self._has_begun and not problem:
+            return NotBegunError(Kind.INTERNAL, f"{self.tool.name}: its process ended before it began the call")
         if problem:
             message = f"{self.tool.name} gave an answer that cannot be read: {problem}; its process was killed"
             return ToolError(Kind.INTERNAL, message, partial_side_effects=True)
@@ -236,12 +293,17 @@ class Worker:
         return ToolError(Kind.INTERNAL, message, partial_side_effects=self.is_ready, details=exit_details(ended))
 
     def _not_loaded(self, described: object) -> ToolError:
-        """The handler failed before any call of it began."""
+        """The handler failed before any call of it began; its own words are for the log."""
         self.end()
-        described = described if isinstance(described, dict) else {}
-        logger.error("%s could not be loaded\n%s", self.tool.name, described.get("stack"))
-        reason = f"{described.get('name')}: {described.get('message')}"
-        return ToolError(Kind.INTERNAL, f"{self.tool.name}: its handler could not be loaded: {reason}")
+        name, described = self.tool.name, described if isinstance(described, dict) else {}
+        reason = UNFIT.get(str(described.get("reason")))
+        if reason is not None:
+            return ToolError(Kind.INTERNAL, f"{name}: its handler could not be loaded: {reason}")
+        logger.error("%s could not be loaded\n%s", name, tell_all(described))
+        place = find_place(described, self._run)
+        what = f"{name_class(described)} in {place}" if place else name_class(described)
+        message = f"{name}: its handler could not be loaded ({what}); the log has the details"
+        return ToolError(Kind.INTERNAL, message)
 
 
 def _take_note(running: asyncio.Task[Ended]) -> None:

@@ -1,0 +1,47 @@
+"""The log on standard error, as the command line shows it."""
+
+import logging
+
+import pytest
+
+from toolcrib.faces.cli.logs import log_on_stderr
+
+JAVASCRIPT = """TypeError: bad thing
+    at execute (file:///work/tools/sample/handler.js:28:9)
+    at Readable.push (node:internal/streams/readable:392:5)"""
+PYTHON = """Traceback (most recent call last):
+  File "/work/tools/sample/handler.py", line 3, in execute
+    raise ValueError("bad thing")
+ValueError: bad thing
+"""
+
+
+@pytest.fixture
+def shown(capsys):
+    """What the command line shows of a message."""
+
+    def shown(*words, verbose=False):
+        with log_on_stderr(verbose=verbose):
+            logging.getLogger("toolcrib.runners").error(*words)
+        return capsys.readouterr().err
+
+    return shown
+
+
+@pytest.mark.parametrize(
+    ("trace", "words"),
+    [
+        (JAVASCRIPT, "TypeError: bad thing (/work/tools/sample/handler.js:28)"),
+        (PYTHON, "ValueError: bad thing"),
+        ("string: boo", "string: boo"),
+        ("", ""),
+    ],
+)
+def test_an_error_is_shown_in_one_line_that_says_what_went_wrong(shown, trace, words):
+    line = shown("%s failed unexpectedly\n%s", "sample", trace)
+    assert line == f"crib: sample failed unexpectedly{f': {words}' if words else ''}\n"
+
+
+@pytest.mark.parametrize("trace", [JAVASCRIPT, PYTHON])
+def test_more_is_shown_on_request(shown, trace):
+    assert shown("sample failed unexpectedly\n%s", trace, verbose=True).count("\n") > 3
