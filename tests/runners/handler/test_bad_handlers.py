@@ -222,30 +222,34 @@ async def test_what_a_call_left_behind_does_not_fail_the_next_one(folders, any_n
 LEFT_BEHIND = {
     "Promise.reject(new RangeError('left behind'))": "RangeError: left behind",
     "setTimeout(() => { throw new RangeError('left behind'); }, 3)": "RangeError: left behind",
-    "setTimeout(() => { throw 'left behind'; })": "string: left behind",
     "setImmediate(() => process.exit(1))": "",
 }
 ROUNDS = 20
 
 
 @pytest.mark.parametrize("code", LEFT_BEHIND)
-async def test_what_fails_behind_a_call_fails_no_call_that_comes_at_once(folders, any_node, caplog, code):
+async def test_what_fails_behind_a_call_fails_no_call_that_comes_at_once_and_none_is_done_twice(folders, caplog, code):
     caplog.set_level(logging.ERROR, "toolcrib.runners")
     tool = folders.tool(
         "leaver",
         f"""
-        export function execute({{ args }}) {{
+        export function execute({{ args, context }}) {{
+          context.audit.log("done", {{ n: args.n }});
           if (args.leave) {{ {code}; }}
           return {{ ok: true, data: process.pid }};
         }}
         """,
     )
+    calls = 0
     for number in range(ROUNDS):
-        spoiled = await folders.data(tool, leave=True, call_id=f"leaving-{number}")
+        spoiled = await folders.data(tool, n=calls, leave=True, call_id=f"leaving-{number}")
+        calls += 1
         async with asyncio.timeout(10):
-            while await folders.data(tool) == spoiled:
-                pass
+            while await folders.data(tool, n=calls) == spoiled:
+                calls += 1
+        calls += 1
     await folders.runner.close()
+    assert folders.audits == [("done", {"n": number}) for number in range(calls)]
     if LEFT_BEHIND[code]:
         assert caplog.text.count(LEFT_BEHIND[code]) == ROUNDS
         for number in range(ROUNDS):

@@ -1,7 +1,6 @@
 """What was checked is what a handler finds in its folders, and nothing else there can be read."""
 
 import json
-import os
 import py_compile
 import shutil
 import subprocess
@@ -123,7 +122,7 @@ async def test_a_handler_reads_what_was_checked_of_its_folders_and_only_the_name
     expected = {**CHECKED[language], **dict.fromkeys(UNCHECKED, "EACCES")}
     assert told["read"] == {str(root / path): text for path, text in expected.items()}
     assert told["loaded"] == ["EACCES"] * len(MODULES[language])
-    assert told["names"] == sorted(os.listdir(root / "sample"))
+    assert told["names"] == sorted(path.name for path in (root / "sample").iterdir())
 
 
 @pytest.mark.parametrize("language", CHECKED)

@@ -46,8 +46,7 @@ SUMS = {
         "sample/handler.js:2",
     ),
     UNREADABLE: (
-        "SyntaxError: The requested module './lib/a.js' does not provide an export named 'nope' "
-        "(/work/my tools/sample/handler.js:2)",
+        "SyntaxError: The requested module './lib/a.js' does not provide an export named 'nope' (/work/my tools/sample/handler.js:2)",
         "sample/handler.js:2",
     ),
     PLACELESS: ("SyntaxError: Unexpected end of input", ""),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MEMORY, PROCESSES, DISK = "mem", "pids", "disk"
+WALLS = "walls"  # no limit, but ended for all the same: see mounts
 
 # The kernel counts threads where we count processes; theirs is the last line, behind the measuring.
 TASKS_PER_PROCESS = 8

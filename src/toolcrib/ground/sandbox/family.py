@@ -56,7 +56,9 @@ class Family:
         """Ask everyone to end, unless it has to be `at_once`, then make them; whether that was achieved."""
         if not system.HAS_SUBREAPER:
             return self._end_group(child)
-        if not at_once and self.press(signal.SIGTERM, GRACE_SECONDS):
+        if at_once:
+            self._strike(child)
+        elif self.press(signal.SIGTERM, GRACE_SECONDS):
             return True
         return self.press(signal.SIGKILL, KILL_SECONDS)
 
@@ -82,6 +84,15 @@ class Family:
         strays = [child for child in families.get(os.getpid(), []) if child not in supervisors]
         system.send_signal([*strays, *system.descendants_of(strays, families)], signal.SIGKILL)
         return bool(strays)
+
+    def _strike(self, child: int) -> None:
+        """Kill a child and its group, then its family, before looking through all processes of the machine for more."""
+        if child not in self.statuses:  # or its number may be another's by now
+            system.send_signal([child, -child], signal.SIGKILL)
+            self.signalled.add(child)
+        family = system.descendants()
+        system.send_signal(family, signal.SIGKILL)
+        self.signalled.update(family)
 
     def _end_group(self, child: int) -> bool:
         for number in (signal.SIGTERM, signal.SIGKILL):

@@ -38,7 +38,7 @@ const calls = new AsyncLocalStorage(); // which call the running code belongs to
 const asks = makeObject(null);
 let lastAsk = 0;
 let current; // the call that the host waits for
-let isSpent = false; // something went wrong that no call could catch: this process begins no further one
+let isSpent = false; // something went wrong that no call could catch: this process takes no further one
 let execute;
 let channel;
 let rest = "";
@@ -64,14 +64,15 @@ function hear(message) {
 }
 
 function begin({ call: id, args, context: facts }) {
-  if (isSpent) return;
   const call = { id, isOver: false, stdout: "", stderr: "" };
   current = call;
   const context = contextOf(call, facts);
   // One object for both ways of taking it: `execute({ args, context })` and `execute(context)` with the arguments inside.
   const given = { args, context, ...context };
   // The host hears of the beginning before anything is done: a call that did not begin may be given to another process.
-  send(channel, `{"call":${id},"begun":true}\n`, () => within(calls, call, run, call, given));
+  send(channel, `{"call":${id},"begun":true}\n`, (unheard) => {
+    if (!unheard) within(calls, call, run, call, given);
+  });
 }
 
 async function run(call, given) {

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-_MOMENT = 0  # a time that no file of this century was changed at tells ours from others that are empty
+_MOMENT = 0  # a time that no file of this century was changed at tells ours from others that hold nothing either
+_EMPTY_OBJECT = b"{}"
 _LOCK_SECONDS = 1.0
 _ROUND_SECONDS = 0.002
 
@@ -106,13 +107,30 @@ def _first_missing(path: str) -> str:
 def _make(path: str, *, is_file: bool) -> None:
     try:
         if is_file:
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+            _make_file(path)
         else:
             # Whoever is kept from it is kept by walls; the host may make use of it meanwhile, and then it stays.
             os.mkdir(path, 0o700)
+            os.utime(path, (_MOMENT, _MOMENT))
     except OSError:
         return  # it is there by now, or nobody can make it, the job neither
-    os.utime(path, (_MOMENT, _MOMENT))
+
+
+def _make_file(path: str) -> None:
+    file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(file, _content_for(path))
+        os.utime(file, (_MOMENT, _MOMENT))
+    except OSError:
+        os.unlink(path)
+        raise
+    finally:
+        os.close(file)
+
+
+def _content_for(path: str) -> bytes:
+    """Nothing, and where that could not be read, what says nothing: Node reads every package.json on its way."""
+    return _EMPTY_OBJECT if path.endswith(".json") else b""
 
 
 def _is_placeholder(path: str) -> bool:
@@ -122,7 +140,21 @@ def _is_placeholder(path: str) -> bool:
         return False
     if facts.st_mtime != _MOMENT or facts.st_uid != os.geteuid():
         return False
-    return not os.listdir(path) if stat.S_ISDIR(facts.st_mode) else stat.S_ISREG(facts.st_mode) and facts.st_size == 0
+    if stat.S_ISDIR(facts.st_mode):
+        return not os.listdir(path)
+    return stat.S_ISREG(facts.st_mode) and _holds(path, _content_for(path))
+
+
+def _holds(path: str, content: bytes) -> bool:
+    """Whether a file holds this and nothing more."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.read(file, len(content) + 1) == content
+    finally:
+        os.close(file)
 
 
 def _remove(path: str) -> None:

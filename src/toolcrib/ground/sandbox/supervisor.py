@@ -10,6 +10,7 @@ import time
 from toolcrib.ground.channel import Frames, frame
 from toolcrib.ground.sandbox import bounds, scratch, system
 from toolcrib.ground.sandbox.family import Family
+from toolcrib.ground.sandbox.mounts import Mounts
 from toolcrib.ground.sandbox.placeholders import Placeholders
 from toolcrib.ground.sandbox.system import Events
 
@@ -122,6 +123,7 @@ def _start(descriptors: Descriptors, launcher: int, host: int | None, ahead: Ahe
     job, content = read_job(descriptors.socket)
     placeholders = Placeholders(job["walls"])
     task = Task(job, content, descriptors, folder=scratch.name())
+    mounts = Mounts(job)
     tell(descriptors.socket, {"started": os.getpid()})
     worker = ahead.process if ahead is not None and ahead.give(task) else system.fork()
     if worker != 0:
@@ -129,7 +131,8 @@ def _start(descriptors: Descriptors, launcher: int, host: int | None, ahead: Ahe
         if task.observer is not None:
             task.observer.oversight.begin()
         watched = [descriptors.socket] if host is None else [descriptors.socket, host]
-        _watch(worker, events, watched, task, placeholders)
+        mounts.watch(worker)
+        _watch(worker, events, watched, task, placeholders, mounts)
     events.close()
     return task
 
@@ -146,7 +149,9 @@ def read_job(socket: int) -> tuple[dict[str, Any], bytes]:
     return json.loads(parts[0]), parts[1]
 
 
-def _watch(worker: int, events: Events, watched: list[int], task: Task, placeholders: Placeholders) -> NoReturn:
+def _watch(
+    worker: int, events: Events, watched: list[int], task: Task, placeholders: Placeholders, mounts: Mounts
+) -> NoReturn:
     """Wait for the worker, a limit or the host, end whatever is left, and report."""
     family = Family(events)
     meter = bounds.Meter(task.job["walls"], task.folder)
@@ -156,7 +161,11 @@ def _watch(worker: int, events: Events, watched: list[int], task: Task, placehol
         timed_out = seconds <= 0
         if timed_out or exceeded:
             break
-        ready, signals = events.wait([*watched, *_observed(task)], min(seconds, meter.seconds_left()))
+        wanted = [*watched, *_observed(task), *mounts.descriptors()]
+        pause = min(seconds, meter.seconds_left(), mounts.seconds_left())
+        ready, signals = events.wait(wanted, pause, urgent=mounts.urgent())
+        if mounts.have_fallen(ready):
+            break
         if task.observer is not None and ready.intersection(_observed(task)):
             task.observer.oversight.serve()
         # The host says nothing after the job: what can be read is the end of its interest.
@@ -164,7 +173,10 @@ def _watch(worker: int, events: Events, watched: list[int], task: Task, placehol
             break
         if meter.is_due():
             exceeded = meter.exceeded()
+    if mounts.have_fallen():  # perhaps just before the end
+        exceeded = bounds.WALLS
     gone = family.end(worker, at_once=bool(exceeded))
+    mounts.leave()
     placeholders.remove()
     scratch.remove(task.folder)
     report = _report(family, worker, timed_out=timed_out, gone=gone)
