@@ -193,7 +193,10 @@ async def test_what_nobody_caught_counts_for_the_call_that_it_came_from(folders,
     tool = bad(*UNCAUGHT)
     for number, name in enumerate(UNCAUGHT.values(), 1):
         error = await folders.error(tool, bad=number)
-        assert error.message == f"bad failed unexpectedly ({name}); the log has the details"
+        # Node 20 forgets whose a bare text was that nobody caught.
+        assert error.message in {
+            f"bad failed unexpectedly ({known}); the log has the details" for known in (name, "Error")
+        }
         assert await folders.data(tool) == "fine"
 
 
@@ -523,7 +526,7 @@ async def test_a_module_that_ends_the_process_says_so(folders):
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=20),
+    st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1) | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=12,
 )

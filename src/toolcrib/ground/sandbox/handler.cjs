@@ -13,6 +13,7 @@ const MAX_PRINTED = 65_536;
 const MAX_PRINTED_BYTES = 131_072;
 const MAX_TEXT = 4_000;
 const MAX_DETAILS_BYTES = 65_536;
+const HALF = "a text that holds half a character";
 const OLDEST = [20, 19];
 
 const { parse, stringify } = JSON;
@@ -28,6 +29,8 @@ const unbound = Function.prototype.call.bind.bind(Function.prototype.call);
 const indexOf = unbound(String.prototype.indexOf);
 const startsWith = unbound(String.prototype.startsWith);
 const slice = unbound(String.prototype.slice);
+const isWellFormed = unbound(String.prototype.isWellFormed);
+const toWellFormed = unbound(String.prototype.toWellFormed);
 const within = unbound(AsyncLocalStorage.prototype.run);
 const storeOf = unbound(AsyncLocalStorage.prototype.getStore);
 const send = unbound(Socket.prototype.write);
@@ -104,7 +107,7 @@ function contextOf(call, { clientId, tool, session, voice }) {
 
 async function ask(call, message) {
   refuseIfOver(call, "messaging.send");
-  const json = stringify(message);
+  const json = toJson(message);
   if (json === undefined) throw new NativeTypeError(`messaging.send: ${nameOf(message)} cannot be sent; send an object`);
   if (byteLength(json) > MAX_VALUE_BYTES) throw new NativeTypeError("messaging.send: the message has more than 8 MB");
   lastAsk += 1;
@@ -118,10 +121,10 @@ async function ask(call, message) {
 function audit(call, event, data = {}) {
   refuseIfOver(call, "audit.log");
   if (typeof event !== "string") throw new NativeTypeError("audit.log(event, data): the event is a text");
-  const json = stringify(data);
+  const json = toJson(data);
   if (json === undefined || json[0] !== "{") throw new NativeTypeError("audit.log(event, data): the data is an object");
   if (byteLength(json) > MAX_VALUE_BYTES) throw new NativeTypeError("audit.log: the data has more than 8 MB");
-  send(channel, `{"call":${call.id},"do":"audit","event":${stringify(event)},"data":${json}}\n`);
+  send(channel, `{"call":${call.id},"do":"audit","event":${toJson(event)},"data":${json}}\n`);
 }
 
 function refuseIfOver(call, what) {
@@ -131,7 +134,7 @@ function refuseIfOver(call, what) {
 function valueOf(value) {
   let json;
   try {
-    json = stringify(value);
+    json = toJson(value);
   } catch (problem) {
     return whyUnsendable(textOf(() => problem.message));
   }
@@ -139,7 +142,20 @@ function valueOf(value) {
   return byteLength(json) > MAX_VALUE_BYTES ? '"tooLong":true' : `"value":${json}`;
 }
 
+// JSON that every reader takes: half a character has a spelling in it, and no meaning.
+function toJson(value) {
+  const json = stringify(value);
+  if (json !== undefined && indexOf(json, "\\ud") >= 0) stringify(value, refuseHalves);
+  return json;
+}
+
+function refuseHalves(key, value) {
+  if (!isWellFormed(key) || (typeof value === "string" && !isWellFormed(value))) throw new NativeTypeError(HALF);
+  return value;
+}
+
 function whyUnsendable(reason) {
+  if (reason === HALF) return `"unsendable":${stringify(`an object with ${HALF}`)}`;
   if (reason === "Invalid string length") return '"tooLong":true';
   if (startsWith(reason, "Converting circular")) return '"unsendable":"an object that holds itself"';
   if (indexOf(reason, "BigInt") >= 0) return '"unsendable":"a BigInt"';
@@ -172,7 +188,7 @@ function describe(problem) {
 function textOf(read) {
   try {
     const text = read();
-    return text === undefined ? "" : slice(makeString(text), 0, MAX_TEXT);
+    return text === undefined ? "" : toWellFormed(slice(makeString(text), 0, MAX_TEXT));
   } catch {
     return "";
   }
@@ -189,7 +205,7 @@ function isTrue(read) {
 function detailsOf(read) {
   try {
     const details = read();
-    const json = isArray(details) ? undefined : stringify(details);
+    const json = isArray(details) ? undefined : toJson(details);
     return json !== undefined && json[0] === "{" && byteLength(json) <= MAX_DETAILS_BYTES ? json : "{}";
   } catch {
     return "{}";
@@ -198,10 +214,10 @@ function detailsOf(read) {
 
 // A text as JSON of a bounded length: a letter may take up to six bytes.
 function bounded(text) {
-  let json = stringify(text);
+  let json = stringify(toWellFormed(text));
   while (byteLength(json) > MAX_PRINTED_BYTES) {
     text = slice(text, 0, text.length / 2);
-    json = stringify(text);
+    json = stringify(toWellFormed(text));
   }
   return json;
 }
@@ -222,15 +238,17 @@ function capture(name) {
 }
 
 // What nobody caught counts for the call that it came from, if the host still waits for that one; else it is for the log.
+// Where nobody knows whose it is, it may be another client's: the call that runs fails without hearing its words.
 function notice(problem) {
-  const call = storeOf(calls) ?? current;
+  const call = storeOf(calls);
   const isParting = isSpent && current === undefined;
   isSpent = true;
   if (isParting) return;
+  if (current !== undefined && call === current) return finish(call, `"thrown":${describe(problem)}`);
   const line = `{"stray":${describe(problem)},"of":${call === undefined ? null : call.id}}\n`;
-  if (current === undefined) hangUp(channel, line, () => exit(1));
-  else if (call === current) finish(call, `"thrown":${describe(problem)}`);
-  else send(channel, line);
+  if (current === undefined) return hangUp(channel, line, () => exit(1));
+  send(channel, line);
+  if (call === undefined) finish(current, '"thrown":{"name":"Error","message":"","stack":""}');
 }
 
 function open() {

@@ -21,6 +21,7 @@ MAX_EVENT_LETTERS = 200
 MAX_AUDIT_BYTES = 100_000
 # Each is a line of the journal, which a handler in a loop would fill.
 MAX_AUDIT_ENTRIES = 1_000
+MAX_BYTES_OF_A_CALL = 1_000_000
 # Beyond these a handler would only fill the log.
 MAX_COMPLAINTS = 10
 LARGEST_NUMBER = 2**53
@@ -37,7 +38,7 @@ class Desk:
         self._tool = tool
         self._context = context
         self._sending = asyncio.Lock()
-        self._entries = 0
+        self._entries = self._bytes = 0
         self._complaints = 0
 
     @property
@@ -97,11 +98,14 @@ class Desk:
             raise _refusal(f"the event of an audit entry is a text of 1 to {MAX_EVENT_LETTERS} letters")
         if not isinstance(data, dict):
             raise _refusal(f"the data of the audit entry {event!r} is no object; write {{…}}")
-        if len(json.dumps(data)) > MAX_AUDIT_BYTES:
+        length = len(json.dumps(data))
+        if length > MAX_AUDIT_BYTES:
             raise _refusal(f"the data of the audit entry {event!r} is longer than {MAX_AUDIT_BYTES} bytes")
-        if self._entries >= MAX_AUDIT_ENTRIES:
-            raise _refusal(f"a call writes at most {MAX_AUDIT_ENTRIES} audit entries")
+        if self._entries >= MAX_AUDIT_ENTRIES or self._bytes + length > MAX_BYTES_OF_A_CALL:
+            message = f"a call writes at most {MAX_AUDIT_ENTRIES} audit entries with {MAX_BYTES_OF_A_CALL} bytes in all"
+            raise _refusal(message)
         self._entries += 1
+        self._bytes += length
         self._context.audit(event, data)
 
     def _refuse(self, message: Mapping[str, object], reason: str) -> dict[str, object] | None:

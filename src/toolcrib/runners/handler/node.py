@@ -31,7 +31,7 @@ def make_job(tool: Tool, run: Handler, commands: Commands, premises: Premises, *
     """The process that loads a handler; raises ToolError where there is no Node for it."""
     root = run.root.absolute()
     folders = run.folders
-    found = _find(tool, commands, folders[0])
+    found = _find(tool, commands)
     near = commands.near(folders[0])
     if has_network(tool.requires):
         codes = tuple(run.contents.values())
@@ -59,11 +59,11 @@ def make_job(tool: Tool, run: Handler, commands: Commands, premises: Premises, *
     )
 
 
-def _find(tool: Tool, commands: Commands, folder: Path) -> Found:
-    try:
-        found = commands.find(NODE, folder)
-    except ToolError as problem:
-        raise ToolError(problem.kind, f"{tool.name} needs Node, which was not found; {CURE}") from problem
+def _find(tool: Tool, commands: Commands) -> Found:
+    # The operator's and nobody else's: what a project has installed runs in it, and is not what it runs on.
+    found = commands.installed(NODE)
+    if found is None:
+        raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name} needs Node, which was not found; {CURE}")
     program = found.argv[0]
     if not node.is_node(found):
         message = f"{tool.name} needs Node, and {found.argv[-1]} is a script of {program}; {CURE}"

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ SET_PENDING_MESSAGE = "SET_PENDING_MESSAGE"
 IMMEDIATE = "immediate"
 MOMENTS = ("current_turn", "farewell_spoken", IMMEDIATE)
 MAX_INTENTS = 100
+MAX_INTENT_BYTES = 64_000
 MAX_MESSAGE_LETTERS = 2_000
 NAME_LETTERS = 100
 
@@ -112,6 +114,9 @@ def _read_intents(intents: object) -> tuple[Intent, ...]:
     if len(intents) > MAX_INTENTS:
         raise ValueError(f"there are {len(intents)} intents, more than {MAX_INTENTS}")
     _check(intents, "intents")
+    # They become part of the session's state, which every handler of the conversation is handed.
+    if len(json.dumps(intents)) > MAX_INTENT_BYTES:
+        raise ValueError(f"the intents are longer than {MAX_INTENT_BYTES} bytes")
     return tuple(_read_intent(intent, f"intents[{number}]") for number, intent in enumerate(intents))
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.ground.sandbox.host import strike_time
+from toolcrib.ground.sandbox.walls import READ, WRITE
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Outcome
 from toolcrib.model.tool import Handler
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 PYTHON = "python"
 LONGEST_SECONDS = 7 * 24 * 3600.0
+LARGEST_OF_NODE = 2**53 - 1
 MAX_PRINTED_BYTES = 64 * 1024
 
 
@@ -139,6 +141,7 @@ class _NodeHandler:
 
     def check(self, arguments: dict[str, object], call: Call) -> None:
         """Refuse where there is no Node, and a machine that cannot keep the handler in; who is ready was checked."""
+        _refuse_beyond_node(self._tool, arguments)
         if not self._workers.has_ready(self._tool):
             self._sandbox.check_for(self._make_job(self._tool, self._run))
 
@@ -178,7 +181,11 @@ class _NodeHandler:
 
     def _make_worker(self) -> Worker:
         self._job = job = self._make_job(self._tool, self._run)
-        return Worker(self._tool, self._run, partial(self._live, job))
+        worker = Worker(self._tool, self._run, partial(self._live, job))
+        # The walls around the workspace are mounts, which the kernel takes away when what they stand on is replaced; a
+        # process that may use the workspace is not kept until that happens.
+        worker.is_spent = not self._tool.requires.isdisjoint({READ, WRITE})
+        return worker
 
     async def _live(self, job: Program, talk: Talk) -> Ended:
         """The life of one process, from the last look at its files."""
@@ -219,6 +226,19 @@ class _NodeHandler:
 
     def _meta(self) -> dict[str, object]:
         return {} if self._job is None else {"sandbox": self._sandbox.report_on(self._job)}
+
+
+def _refuse_beyond_node(tool: Tool, value: object) -> None:
+    """Refuse whole numbers that Node would round: whoever acts on another number than was given acts on the wrong thing."""
+    if isinstance(value, dict):
+        for inner in value.values():
+            _refuse_beyond_node(tool, inner)
+    elif isinstance(value, list):
+        for inner in value:
+            _refuse_beyond_node(tool, inner)
+    elif type(value) is int and abs(value) > LARGEST_OF_NODE:
+        message = f"{tool.name} is written in JavaScript, which would round {value}; give whole numbers up to 2^53 as such, larger ones as text"
+        raise ToolError(Kind.VALIDATION, message)
 
 
 def _printed(said: Mapping[str, object]) -> dict[str, object]:

@@ -41,6 +41,8 @@ PARTING_SECONDS = 0.2
 # How long a process that closed its channel may take to end by itself; it tells by what.
 ENDING_SECONDS = 0.5
 KILLING_SECONDS = 5.0
+# How long a process that has served before may take to begin a call.
+BEGINNING_SECONDS = 1.0
 LOOK_SECONDS = 0.01
 OUT_OF_MEMORY = b"JavaScript heap out of memory"
 # Errors that calls leave behind: how many of a process are told, and of how many calls it is known which one it was.
@@ -160,6 +162,8 @@ class Worker:
         self._has_begun = False
         lines = self._lines.result()
         timer = self._set_timer(deadline, seconds)
+        # Whoever does not even begin is busy with what an earlier call left behind.
+        patience = self.loop.call_later(BEGINNING_SECONDS, self._give_up) if self._number > 1 else None
         sending: set[asyncio.Task[None]] = set()
         self._is_heard = True
         try:
@@ -167,6 +171,8 @@ class Worker:
             while (said := await self._hear(lines)) is not None:
                 if "begun" in said:
                     self._has_begun = True
+                    if patience is not None:
+                        patience.cancel()
                     continue
                 if "do" in said:
                     await self._serve(said, lines, desk, sending)
@@ -178,6 +184,8 @@ class Worker:
             raise await self._early_end(seconds)
         finally:
             timer.cancel()
+            if patience is not None:
+                patience.cancel()
             self._is_heard = False
             for task in sending:
                 task.cancel()
@@ -245,6 +253,10 @@ class Worker:
 
     def _set_timer(self, deadline: float, seconds: float) -> asyncio.TimerHandle:
         return self.loop.call_later(max(0.0, deadline - time.monotonic()), self._lose_patience, seconds)
+
+    def _give_up(self) -> None:
+        if not self._has_begun:
+            self.end()
 
     def _lose_patience(self, seconds: float) -> None:
         what = "ran" if self.is_ready else "took to load"

@@ -1,0 +1,123 @@
+"""What a handler cannot do to others: to the next caller, to the session, to numbers, to the journal."""
+
+import stat
+
+import pytest
+
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.runners.handler.response import MAX_INTENT_BYTES
+
+PID = "export const execute = () => ({ ok: true, data: process.pid });"
+
+
+@pytest.mark.parametrize("requires", [{"fs.read"}, {"fs.write"}])
+async def test_a_handler_that_may_use_the_workspace_is_never_kept(folders, requires):
+    tool = folders.tool("writer", PID, requires=requires)
+    assert await folders.data(tool) != await folders.data(tool)
+    plain = folders.tool("plain", PID)
+    assert await folders.data(plain) == await folders.data(plain)
+
+
+async def test_a_busy_loop_that_a_call_left_behind_costs_the_next_one_no_answer(folders):
+    code = """
+    export const execute = ({ args }) => {
+      if (args.leave) setTimeout(() => { for (;;); }, 0);
+      return { ok: true, data: process.pid };
+    };
+    """
+    tool = folders.tool("spinner", code)
+    first = await folders.data(tool, leave=True)
+    assert await folders.data(tool) != first
+
+
+async def test_an_error_that_belongs_to_no_call_fails_the_one_that_runs_without_its_words(folders, caplog):
+    code = """
+    let fail;
+    const never = new Promise((_, reject) => { fail = reject; });
+    setInterval(() => { if (globalThis.now) throw Object.assign(new Error("secret of alice"), { name: "ToolError", type: "CONFLICT" }); }, 5);
+    export const execute = async ({ args }) => {
+      if (args.wait) { globalThis.now = true; await never; }
+      return { ok: true, data: 1 };
+    };
+    """
+    tool = folders.tool("leaky", code)
+    error = await folders.error(tool, wait=True)
+    assert error.kind is Kind.INTERNAL
+    assert "secret" not in error.message
+    assert "secret of alice" in caplog.text
+    assert await folders.data(tool) == 1
+
+
+@pytest.mark.parametrize("value", [2**53, -(2**53), {"a": [{"b": 2**60}]}])
+async def test_a_whole_number_that_node_would_round_is_refused_before_anything_runs(folders, value):
+    tool = folders.tool("exact", "export const execute = ({ args }) => ({ ok: true, data: args.value });")
+    with pytest.raises(ToolError, match="which would round") as refusal:
+        await folders.call(tool, value=value)
+    assert refusal.value.kind is Kind.VALIDATION
+    assert await folders.data(tool, value=2**53 - 1) == 2**53 - 1
+
+
+HALVES = {
+    "in what is printed": "console.log('a' + '😀'.repeat(40000)); return { ok: true, data: 1 };",
+    "in an error": "throw new Error('a' + '😀'.repeat(4000));",
+    "in the data": "return { ok: true, data: '😀'.slice(0, 1) };",
+    "in a key": "return { ok: true, data: { ['😀'.slice(1)]: 1 } };",
+    "in an entry": "context.audit.log('😀'.slice(0, 1), {}); return { ok: true };",
+    "in a message": "await context.messaging.send('😀'.slice(0, 1)); return { ok: true };",
+}
+
+
+@pytest.mark.parametrize("where", HALVES)
+async def test_half_a_character_costs_no_process(folders, any_node, where):
+    code = f"""
+    export async function execute({{ args, context }}) {{
+      if (args.half) {{ {HALVES[where]} }}
+      return {{ ok: true, data: process.pid }};
+    }}
+    """
+    tool = folders.tool("halves", code)
+    before = await folders.data(tool)
+    outcome = await folders.call(tool, half=True)
+    assert (outcome.error is None) == (where == "in what is printed")
+    if where == "in the data":
+        assert "a text that holds half a character" in outcome.error.message
+        return  # an answer that is none ends its process, whatever is wrong with it
+    if where != "in a key":
+        assert await folders.data(tool) == before
+
+
+async def test_a_text_that_only_looks_like_half_a_character_is_sent(folders):
+    tool = folders.tool("looks", r"export const execute = () => ({ ok: true, data: '\\ud800 and 😀' });")
+    assert await folders.data(tool) == "\\ud800 and 😀"
+
+
+async def test_intents_that_would_fill_the_session_are_an_invalid_response(folders):
+    code = """
+    export const execute = ({ args }) => ({
+      ok: true, intents: [{ type: 'SET_PENDING_MESSAGE', message: 'x'.repeat(args.letters) }],
+    });
+    """
+    tool = folders.tool("filler", code)
+    assert (await folders.call(tool, letters=MAX_INTENT_BYTES // 2)).error is None
+    error = await folders.error(tool, letters=MAX_INTENT_BYTES)
+    assert "the intents are longer than 64000 bytes" in error.message
+
+
+async def test_the_entries_of_one_call_are_bounded_in_bytes_too(folders):
+    code = """
+    export const execute = ({ context }) => {
+      for (let n = 0; n < 50; n++) context.audit.log('e', { text: 'x'.repeat(90000) });
+      return { ok: true };
+    };
+    """
+    await folders.data(folders.tool("talker", code))
+    assert len(folders.audits) == 11
+
+
+async def test_a_node_that_a_project_brings_along_is_not_what_runs_it(folders):
+    planted = folders.root / "tool" / "node_modules" / ".bin" / "node"
+    planted.parent.mkdir(parents=True)
+    planted.write_text("#!/bin/sh\necho planted >&2\nexit 3\n")
+    planted.chmod(planted.stat().st_mode | stat.S_IXUSR)
+    tool = folders.tool("tool", "export const execute = () => ({ ok: true, data: process.version });")
+    assert (await folders.data(tool)).startswith("v")
