@@ -48,6 +48,13 @@ def main() -> int:
         tour.tell("Nothing is granted that nobody granted, and every gate says why.")
         tour.crib("explain shell 'command=ls'", ends=3, shows="grant it with --grant shell.execute")
 
+        tour.tell("A tool folder: four files, checked before they ship. The examples in its document are tests.")
+        tour.crib("new count-words --python", shows="tools/count-words/schema.json")
+        tour.crib("build", shows="1 tool, 0 warnings")
+        tour.crib("test count_words", shows="0 failed")
+        tour.tell("Any model is shown it in its own form, and what the form cannot say is told.")
+        tour.crib("export count_words --for anthropic", shows="input_schema")
+
         tour.tell("The same from Python: any function with hints is a tool.")
         tour.python("area.py", PROGRAM, shows="12\n")
         return tour.end()
