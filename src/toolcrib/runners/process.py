@@ -17,6 +17,7 @@ from toolcrib.model.tool import Convention
 from toolcrib.pure.words import check_words, spell
 from toolcrib.runners.chain import chained
 from toolcrib.runners.container import Containers
+from toolcrib.runners.leading import lead_out
 from toolcrib.runners.masking import Masking
 from toolcrib.runners.node import NAMES
 from toolcrib.runners.printed import MAX_PRINTED_BYTES, answered_value, printed_value
@@ -186,11 +187,8 @@ class ProcessDriver:
 
     def _proxy(self, order: Order, deadline: float, witness: Witness | None) -> Proxy:
         """What answers where the job knocks for a network: the hosts of the first in the chain that narrows them."""
-        from toolcrib.ground.egress import parse_hosts
-
         hosts = next((run.hosts for run in map(chained, order.chain.elements) if run.hosts is not None), None)
-        proxy = self._egress().proxy(None if hosts is None else parse_hosts(hosts), deadline=deadline)
-        return proxy if witness is None else witness.follow(proxy)
+        return lead_out(self._egress, hosts, deadline, witness)
 
     async def _remove(self, removal: Program) -> None:
         """Remove a container, and go on doing so if nobody waits for it any more."""

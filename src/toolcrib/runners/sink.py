@@ -17,6 +17,7 @@ from toolcrib.ground.sandbox.walls import WRITE, build_walls, python_runtime
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained, Convention
 from toolcrib.pure.schema import compile_schema, explain_problems, fill_defaults
+from toolcrib.runners.leading import lead_out
 from toolcrib.runners.program import basic_variables
 from toolcrib.runners.script import returned_value, show_seconds
 
@@ -68,11 +69,7 @@ async def open_sink(
     with _hold(jail.root, place) as file:
         job = _job(tool, run, script, given, premises, file)
         deadline = time.monotonic() + LONGEST_SECONDS
-        proxy = None
-        if job.walls.network:
-            from toolcrib.ground.egress import parse_hosts
-
-            proxy = egress().proxy(None if run.hosts is None else parse_hosts(run.hosts), deadline=deadline)
+        proxy = lead_out(egress, run.hosts, deadline) if job.walls.network else None
         sink = Sink(tool, job, seconds)
         # Beside the places for jobs: a few sinks that stay open would keep every other job waiting.
         running = asyncio.ensure_future(sandbox.run(job, deadline=deadline, talk=sink.listen, proxy=proxy, nested=True))

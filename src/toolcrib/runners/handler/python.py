@@ -16,6 +16,7 @@ from toolcrib.model.tool import Convention
 from toolcrib.runners.handler.contents import MOUNTS, checked_files, refuse_changed
 from toolcrib.runners.handler.context import Desk
 from toolcrib.runners.handler.response import invalid_response, read_response, thrown
+from toolcrib.runners.leading import lead_out
 from toolcrib.runners.program import basic_variables
 from toolcrib.runners.raised import to_error
 from toolcrib.runners.script import MAX_RESULT_BYTES, described_error, read_answer, run_in_place, to_outcome
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from toolcrib.ground.egress import Egress
-    from toolcrib.ground.sandbox.attempt import Proxy
     from toolcrib.ground.sandbox.conversation import Lines
     from toolcrib.ground.sandbox.host import Sandbox
     from toolcrib.ground.sandbox.interpreters import Interpreter
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from toolcrib.ground.sandbox.walls import Premises
     from toolcrib.model.call import Call, Context
     from toolcrib.model.tool import Handler, Tool
-    from toolcrib.runners.witness import Witness
 
 PYTHON = "python"
 ENTRY = "execute"
@@ -142,16 +141,9 @@ class PythonHandler:
             deadline=deadline,
             max_result=MAX_RESULT_BYTES,
             talk=talk,
-            proxy=self._proxy(deadline, witness) if job.walls.network else None,
+            proxy=lead_out(self._egress, self._run.hosts, deadline, witness) if job.walls.network else None,
         )
         return ended if witness is None else witness.testify(ended), begun
-
-    def _proxy(self, deadline: float, witness: Witness | None) -> Proxy:
-        from toolcrib.ground.egress import parse_hosts
-
-        hosts = self._run.hosts
-        proxy = self._egress().proxy(None if hosts is None else parse_hosts(hosts), deadline=deadline)
-        return proxy if witness is None else witness.follow(proxy)
 
 
 async def serve(desk: Desk, lines: Lines) -> None:

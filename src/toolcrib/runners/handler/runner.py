@@ -20,13 +20,14 @@ from toolcrib.runners.handler.node import JAVASCRIPT, make_job
 from toolcrib.runners.handler.response import invalid_response, read_response, thrown
 from toolcrib.runners.handler.worker import NotBegunError, Worker
 from toolcrib.runners.handler.workers import Workers
+from toolcrib.runners.leading import lead_out
 from toolcrib.runners.script import PRINTED_TAIL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from toolcrib.ground.egress import Egress
-    from toolcrib.ground.sandbox.attempt import Proxy, Talk
+    from toolcrib.ground.sandbox.attempt import Talk
     from toolcrib.ground.sandbox.host import Sandbox
     from toolcrib.ground.sandbox.interpreters import Interpreter
     from toolcrib.ground.sandbox.jobs import Ended, Program
@@ -198,15 +199,9 @@ class _NodeHandler:
             max_stdout=MAX_PRINTED_BYTES,
             max_stderr=MAX_PRINTED_BYTES,
             talk=talk,
-            proxy=self._proxy(deadline) if job.walls.network else None,
+            proxy=lead_out(self._egress, self._run.hosts, deadline) if job.walls.network else None,
             nested=True,  # beside the places for jobs: it stays when its call is over
         )
-
-    def _proxy(self, deadline: float) -> Proxy:
-        from toolcrib.ground.egress import parse_hosts
-
-        hosts = self._run.hosts
-        return self._egress().proxy(None if hosts is None else parse_hosts(hosts), deadline=deadline)
 
     def _read(self, said: Mapping[str, object], worker: Worker) -> Outcome:
         """What came of the call, as the worker says it."""
