@@ -48,7 +48,6 @@ PLANTED = [
     ".venv/pyvenv.cfg",
     "venv/pyvenv.cfg",
     "tools/evil.py",
-    "tests/cases/refund.json",
     ".toolcrib/key",
 ]
 

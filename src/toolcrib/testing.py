@@ -111,9 +111,14 @@ def try_cases(
     *,
     mode: str | None = None,
     heard: Callable[[CaseResult], None] | None = None,
+    agreed: bool = True,
 ) -> list[CaseResult]:
-    """Try cases and report how each went, from code that is not async; `heard` is told of each as it ends."""
-    return run_alone(run_cases(_bench(crib, _called_at_once(crib)), tool, cases, mode=mode, heard=heard))
+    """Try cases and report how each went, from code that is not async; `heard` is told of each as it ends.
+
+    Unless somebody `agreed`, a recorded case confirms nothing.
+    """
+    bench = _bench(crib, _called_at_once(crib))
+    return run_alone(run_cases(bench, tool, cases, mode=mode, heard=heard, agreed=agreed))
 
 
 async def _call(

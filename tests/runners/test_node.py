@@ -102,8 +102,9 @@ async def test_a_failing_file_is_told_with_its_stack(bench):
 
 
 async def test_node_is_told_how_much_memory_there_is(bench):
+    # The limit is that of old objects; young ones have room beside them, in newer versions more.
     bench.limit(memory_bytes=400_000_000)
-    code = "console.log(require('node:v8').getHeapStatistics().heap_size_limit < 400e6)"
+    code = "console.log(require('node:v8').getHeapStatistics().heap_size_limit < 800e6)"
     assert await bench.value(hello(bench, code)) == "true"
 
 

@@ -44,11 +44,15 @@ async def run_cases(
     *,
     mode: str | None = None,
     heard: Callable[[CaseResult], None] | None = None,
+    agreed: bool = True,
 ) -> list[CaseResult]:
-    """Try the cases one after the other, in this mode where a case names none; `heard` is told of each as it ends."""
+    """Try the cases one after the other, in this mode where a case names none; `heard` is told of each as it ends.
+
+    Unless somebody `agreed`, a recorded case confirms nothing: a tool may have written it.
+    """
     results = []
     for case in cases:
-        results.append(await _try(bench, tool, case, mode))
+        results.append(await _try(bench, tool, case, mode, agreed=agreed or case.is_documented))
         if heard is not None:
             heard(results[-1])
     return results
@@ -74,12 +78,16 @@ def take_down_audit(bench: Bench, performance: Performance) -> None:
             performance.context.audited.append({"event": line.get("event"), "data": line.get("data", {})})
 
 
-async def _try(bench: Bench, tool: Tool, case: Case, mode: str | None) -> CaseResult:
+async def _try(bench: Bench, tool: Tool, case: Case, mode: str | None, *, agreed: bool) -> CaseResult:
     if case.problem:
         return CaseResult(name=case.name, place=case.place, passed=False, reasons=(case.problem,))
     call = Call(name=tool.name, bundle=tool.bundle, version=tool.version, arguments=dict(case.arguments))
     context = case.context.afresh(mode)
-    if skipped := _why_skipped(bench.refusal(_as_client(bench, call, context, tool)), case):
+    verdict = bench.refusal(_as_client(bench, call, context, tool))
+    skipped = _why_skipped(verdict, case)
+    if not agreed and context.confirm and _is_kind(verdict, Kind.CONFIRMATION_REQUIRED):
+        skipped = skipped or "the call asks to be confirmed; if the case is yours, run the test with --yes"
+    if skipped:
         return CaseResult(name=case.name, place=case.place, passed=False, skipped=skipped)
     first = await perform(bench, call, context, tool)
     if "audit" in case.expect:

@@ -40,8 +40,6 @@ EXECUTED_KINDS = (
 )
 # What Node and Python find from a project's scripts upwards, and run for them.
 INSTALLED = ("node_modules", "package.json", ".venv", "venv")
-# The calls that `crib test` makes, and confirms.
-RECORDED_CASES = "tests/cases"
 # A module that is imported here may import any neighbour, also one that is not there yet.
 CODE_ENDINGS = (".py", ".pyc", ".pyd", ".so", ".pth")
 
@@ -258,9 +256,9 @@ class Parts:
         return bool(self.settings.modules or self.settings.rule_modules)
 
     def _obeyed(self) -> list[Path]:
-        """What will be obeyed, or run, at the next start: settings, tools, what they run with, and the calls that tests make."""
+        """What will be obeyed, or run, at the next start: settings, tools, and what they run with."""
         root = self.settings.root
-        ours = [] if root is None else [root / name for name in (FILE_NAME, RECORDED_CASES, *self.settings.tools)]
+        ours = [] if root is None else [root / name for name in (FILE_NAME, *self.settings.tools)]
         program = [Path(sys.prefix)] if sys.prefix != sys.base_prefix else []
         environments = [] if self.environments is None else [self.environments]
         return [*ours, *self._scripts_and_what_they_use(), *environments, *program]

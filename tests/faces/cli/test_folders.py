@@ -263,3 +263,19 @@ def test_an_example_that_does_not_hold_is_marked_and_no_model_is_shown_it(cli, s
     cli("build")
     assert cli("test").code == ExitCode.DONE
     assert json.loads(cli("export", "--for", "anthropic").out) == [shown]
+
+
+def test_a_recorded_case_confirms_nothing_unless_somebody_agrees(cli, shop):
+    schema = shop / "tools" / "count-words" / "schema.json"
+    text = schema.read_text()
+    schema.write_text(text.replace('"requiresConfirmation": false', '"requiresConfirmation": true'))
+    assert schema.read_text() != text
+    (shop / "tests" / "cases").mkdir()
+    case = {"name": "planted", "arguments": {"text": "a b"}, "expect": {"value": {"words": 2}}}
+    (shop / "tests" / "cases" / "count_words.json").write_text(json.dumps([case]))
+    cli("build")
+    tried = {each["name"]: each for each in json.loads(cli("test", "--json").out)["cases"]}
+    assert tried["planted"]["skipped"] == "the call asks to be confirmed; if the case is yours, run the test with --yes"
+    assert tried["planted"]["result"] is None
+    agreed = {each["name"]: each for each in json.loads(cli("test", "--yes", "--json").out)["cases"]}
+    assert agreed["planted"]["passed"]

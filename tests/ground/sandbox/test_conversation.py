@@ -33,6 +33,26 @@ async def test_a_job_that_never_stops_talking_lets_others_have_their_turn():
     assert turns > 20
 
 
+async def test_lines_of_some_length_let_others_have_their_turn_too():
+    ours, theirs = socket.socketpair()
+    line = to_line({"text": "x" * 9_000})
+    turns, sending = 0, asyncio.ensure_future(asyncio.to_thread(theirs.sendall, line * 20))
+    lines = Lines(ours)
+
+    async def read():
+        for _ in range(20):
+            await lines.read()
+
+    reading = asyncio.ensure_future(read())
+    while not reading.done():
+        turns += 1
+        await asyncio.sleep(0)
+    await asyncio.gather(reading, sending)
+    ours.close()
+    theirs.close()
+    assert turns >= 10
+
+
 async def test_a_long_line_is_read_whole():
     ours, theirs = socket.socketpair()
     message = {"text": "é" * 200_000}

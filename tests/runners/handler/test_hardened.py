@@ -1,11 +1,15 @@
 """What a handler cannot do to others: to the next caller, to the session, to numbers, to the journal."""
 
+import asyncio
 import stat
+import time
 
 import pytest
 
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.session import Session
 from toolcrib.runners.handler.response import MAX_INTENT_BYTES
+from toolcrib.runners.handler.worker import BEGINNING_SECONDS
 
 PID = "export const execute = () => ({ ok: true, data: process.pid });"
 
@@ -27,7 +31,78 @@ async def test_a_busy_loop_that_a_call_left_behind_costs_the_next_one_no_answer(
     """
     tool = folders.tool("spinner", code)
     first = await folders.data(tool, leave=True)
-    assert await folders.data(tool) != first
+    # A call or two may get through before the loop begins.
+    pids = [await folders.data(tool) for _ in range(5)]
+    assert pids[-1] != first
+
+
+async def test_several_busy_loops_cost_the_next_one_no_answer_either(folders):
+    code = """
+    export async function execute({ args, context }) {
+      if (args.leave) {
+        await context.messaging.send(1);
+        setTimeout(() => { for (;;); }, 0);
+      }
+      return { ok: true, data: process.pid };
+    };
+    """
+    tool = folders.tool("spinners", code)
+    both, waiting = asyncio.Event(), []
+
+    async def send(_message):
+        waiting.append(1)
+        if len(waiting) == 2:
+            both.set()
+        await both.wait()
+
+    session = Session(id="s", send=send)
+    await asyncio.gather(*(folders.data(tool, leave=True, session=session) for _ in range(2)))
+    for _ in range(4):
+        await folders.data(tool)
+
+
+async def test_a_host_that_stood_still_does_not_end_a_call_that_has_begun(folders):
+    code = """
+    export async function execute({ args, context }) {
+      if (args.pay) context.audit.log('paid', {});
+      return { ok: true, data: process.pid };
+    }
+    """
+    tool = folders.tool("payer", code)
+    first = await folders.data(tool)
+    calling = asyncio.ensure_future(folders.data(tool, pay=True))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    time.sleep(BEGINNING_SECONDS + 0.1)  # noqa: ASYNC251 - the loop has to stand still
+    assert await calling == first
+    assert [event for event, _ in folders.audits] == ["paid"]
+
+
+async def test_a_file_that_became_a_link_is_not_followed(folders):
+    tool = folders.tool(
+        "linked",
+        "import { a } from './a.js'; export const execute = () => ({ ok: true, data: a });",
+        files={"a.js": "export const a = 1;", "b.js": "export const a = 2;"},
+    )
+    (folders.root / "linked" / "a.js").unlink()
+    (folders.root / "linked" / "a.js").symlink_to("b.js")
+    assert (await folders.error(tool)).kind is Kind.CONFLICT
+
+
+@pytest.mark.parametrize("added", ["lib", "lib/index.js", "more.js"])
+async def test_what_was_put_beside_the_files_of_a_handler_that_reads_the_workspace_does_not_run(folders, added):
+    code = "const lib = require('./lib'); exports.execute = () => ({ ok: true, data: lib.word });"
+    tool = folders.tool("reader", code, files={"lib.js": "exports.word = 'checked';"}, requires={"fs.read"})
+    assert await folders.data(tool) == "checked"
+    folders._write(f"reader/{added}", "exports.word = 'planted';")
+    assert (await folders.error(tool)).kind is Kind.CONFLICT
+
+
+async def test_numbers_of_the_state_that_node_would_round_are_left_out(folders, caplog):
+    tool = folders.tool("state", "export const execute = ({ context }) => ({ ok: true, data: context.session.state });")
+    session = Session(id="s", state={"account": 2**53 + 1, "small": 2**53 - 1})
+    assert await folders.data(tool, session=session) == {"small": 2**53 - 1}
+    assert "account" in caplog.text
 
 
 async def test_an_error_that_belongs_to_no_call_fails_the_one_that_runs_without_its_words(folders, caplog):

@@ -262,13 +262,13 @@ async def test_a_file_that_has_gone_is_told_with_what_to_do(folders):
 
 async def test_where_files_cannot_be_covered_a_change_is_refused(folders):
     tool = folders.tool("stable", TELL)
-    refuse_changed(tool.run, [])
+    refuse_changed(tool, tool.run, [])
     (folders.root / "stable" / "handler.js").write_text(TELL + "// changed")
-    refuse_changed(tool.run, ["mounts"])
+    refuse_changed(tool, tool.run, ["mounts"])
     with pytest.raises(
         ToolError, match="stable/handler.js changed since it was loaded; run crib build and start again"
     ):
-        refuse_changed(tool.run, [])
+        refuse_changed(tool, tool.run, [])
 
 
 async def test_without_a_node_the_call_is_refused_with_what_to_install(folders, monkeypatch):

@@ -1,7 +1,9 @@
 """Handlers in Python, from the call through the sandbox and back."""
 
 import asyncio
+import importlib.util
 import json
+import py_compile
 import time
 
 import pytest
@@ -299,6 +301,7 @@ async def execute(args, context):
 async def test_messages_arrive_in_their_order_and_beside_each_other_whoever_waits_for_them(bench, session, heard):
     code = """
 import asyncio
+import importlib.util
 async def execute(args, context):
     tasks = [asyncio.create_task(context.messaging.send(number)) for number in range(50)]
     await asyncio.gather(*tasks, context.messaging.send(50))
@@ -328,6 +331,7 @@ async def test_a_handler_that_gives_up_on_a_client_goes_on_and_what_it_audits_is
 
     code = """
 import asyncio
+import importlib.util
 from toolcrib.handler import ErrorType
 async def execute(args, context):
     try:
@@ -545,7 +549,7 @@ async def test_a_handler_that_never_ends_is_ended(bench):
 @pytest.mark.parametrize(
     "garbage", [b"nonsense\n", b"\xff\xfe\n", b"[]\n", b'{"do": NaN}\n', b'"' + b"x" * 100_000 + b"\n"]
 )
-async def test_garbage_on_the_channel_ends_the_conversation_and_not_the_call(bench, session, garbage, heard):
+async def test_garbage_on_the_channel_fails_the_call_as_what_follows_would_go_unheard(bench, session, garbage, heard):
     code = f"""
 import os
 async def execute(args, context):
@@ -556,8 +560,37 @@ async def execute(args, context):
     except ConnectionError as problem:
         return {{"ok": True, "data": str(problem)}}
 """
-    assert (await bench.run(code, session=session)).value == "the crib does not answer any more"
+    error = (await bench.run(code, session=session)).error
+    assert (error.kind, error.partial_side_effects) == (Kind.INTERNAL, True)
+    assert error.message.startswith("a handler said something that cannot be read: ")
     assert heard == ["before"]
+
+
+async def test_arguments_as_deep_as_they_may_be_can_be_put_on_record(bench):
+    deep = {"a": 1}
+    for _ in range(60):
+        deep = {"a": deep}
+    code = "def execute(args, context):\n    context.audit.log('asked', {'args': args})\n    return {'ok': True}"
+    result = await bench.run(code, arguments={"deep": deep})
+    assert result.ok, result.error
+    assert [line["event"] for line in bench.crib.journal.read()] == ["asked", "call"]
+
+
+@pytest.mark.parametrize(
+    "said", ["context.audit.log('x', {'a': '\\ud800'})", "await context.messaging.send('\\ud800')"]
+)
+async def test_half_a_character_is_refused_inside_the_handler(bench, session, heard, said):
+    code = f"""
+async def execute(args, context):
+    try:
+        {said}
+    except ValueError:
+        await context.messaging.send("refused")
+    return {{"ok": True}}
+"""
+    result = await bench.run(code, session=session)
+    assert result.ok, result.error
+    assert heard == ["refused"]
 
 
 async def test_a_line_that_the_handler_forges_is_answered_as_what_it_says(bench, session, heard):
@@ -706,3 +739,21 @@ async def execute(args, context):
     results = await asyncio.gather(*(bench.call(session=session_of(number), number=number) for number in heard))
     assert [result.value for result in results] == list(heard)
     assert heard == {number: [[number, number]] for number in range(6)}
+
+
+async def test_bytecode_beside_a_module_does_not_count_even_where_the_workspace_may_be_read(bench):
+    code = "import helper\ndef execute(args, context):\n    return {'ok': True, 'data': helper.word}"
+    bench.add(code, files={"helper.py": "word = 'checked'"}, requires=frozenset({"fs.read"}))
+    planted = bench.root / "planted.py"
+    planted.write_text("word = 'planted'")
+    target = importlib.util.cache_from_source(str(bench.root / "sample" / "helper.py"))
+    py_compile.compile(str(planted), target, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+    assert (await bench.call()).value == "checked"
+
+
+async def test_a_module_put_beside_a_handler_that_reads_the_workspace_does_not_run(bench):
+    code = "import colorsys\ndef execute(args, context):\n    return {'ok': True, 'data': hasattr(colorsys, 'planted')}"
+    bench.add(code, requires=frozenset({"fs.read"}))
+    assert (await bench.call()).value is False
+    (bench.root / "sample" / "colorsys.py").write_text("planted = True")
+    assert (await bench.call()).error.kind is Kind.CONFLICT

@@ -66,6 +66,7 @@ def registry(project: str | None, name: str | None, *, as_json: bool) -> int:
 @click.option("--cases", metavar="FILE", help="Only the cases of this file, for the one tool that is named.")
 @click.option("--mode", type=click.Choice(sorted(MODES)), help="In this mode, where a case does not say one.")
 @click.option("--grant", "grants", multiple=True, metavar="CAPABILITY", help="Grant it for the test; repeatable.")
+@click.option("--yes", "agreed", is_flag=True, help="Confirm what recorded cases call; they may not all be yours.")
 @project_option
 @json_option
 @click.pass_obj
@@ -76,6 +77,7 @@ def test(
     cases: str | None,
     mode: str | None,
     grants: tuple[str, ...],
+    agreed: bool,
     as_json: bool,
 ) -> int:
     """Run what tools show as examples, and their recorded cases.
@@ -88,7 +90,7 @@ def test(
 
     # What is only tried is no part of what happened.
     with open_crib(project, grants=grants, journal=MemoryJournal()) as crib:
-        return try_tools(crib, names, cases=cases, mode=mode, as_json=as_json)
+        return try_tools(crib, names, cases=cases, mode=mode, agreed=agreed, as_json=as_json)
 
 
 @click.command("doc")

@@ -71,7 +71,13 @@ class Report:
 
 
 def try_tools(
-    crib: Crib, names: Sequence[str], *, cases: str | None = None, mode: str | None = None, as_json: bool = False
+    crib: Crib,
+    names: Sequence[str],
+    *,
+    cases: str | None = None,
+    mode: str | None = None,
+    agreed: bool = False,
+    as_json: bool = False,
 ) -> ExitCode:
     """`crib test [NAME…] [--cases FILE]`: try what the tools show and what was recorded for them."""
     if cases is not None and len(names) != 1:
@@ -83,7 +89,7 @@ def try_tools(
             return complain_unknown(crib, name)
     _add_unbuilt(crib, report, unbuilt)
     for tool in _tools(crib, names):
-        _try_tool(crib, tool, report, cases, mode)
+        _try_tool(crib, tool, report, cases, mode, agreed=agreed)
     report.close()
     if not names:
         mention_problems(crib)
@@ -102,11 +108,11 @@ def _tools(crib: Crib, names: Sequence[str]) -> Iterator[Tool]:
             yield entry.tool
 
 
-def _try_tool(crib: Crib, tool: Tool, report: Report, file: str | None, mode: str | None) -> None:
+def _try_tool(crib: Crib, tool: Tool, report: Report, file: str | None, mode: str | None, *, agreed: bool) -> None:
     cases = find_cases(tool, crib.settings.root) if file is None else read_file(Path(file))
     if not cases:
         report.untested.append(tool.name)
-    results = try_cases(crib, tool, cases, mode=mode, heard=lambda result: report.add(tool.name, result))
+    results = try_cases(crib, tool, cases, mode=mode, heard=lambda result: report.add(tool.name, result), agreed=agreed)
     try:
         crib.examples.remember(tool, zip(cases, results, strict=True))
     except ToolError as problem:

@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING
 
 from toolcrib.ground.channel import MAX_LINE_BYTES, LineCutter, to_line
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.pure.documents import read_json
+from toolcrib.pure.documents import MAX_DEPTH, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _READ_BYTES = 65536
-# So many messages are read in a row before everybody else has a turn; a longer line is read beside the event loop.
+# So many messages, or bytes of them, are read in a row before everybody else has a turn; a longer line is read beside the
+# event loop.
 _IN_A_ROW = 32
-_LONG_BYTES = 100_000
+_LONG_BYTES = 16_000
+# What a script sends on as its own argument may be as deep as any, within the object of the message.
+_MAX_DEPTH = MAX_DEPTH + 8
 _CUT = select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
@@ -41,7 +44,7 @@ class Lines:
         self._cutter = LineCutter(max_bytes)
         self._writing = asyncio.Lock()
         self._over = False
-        self._in_a_row = 0
+        self._in_a_row = self._bytes_in_a_row = 0
 
     @property
     def is_silent(self) -> bool:
@@ -71,7 +74,7 @@ class Lines:
             try:
                 line = self._cutter.next()
                 if line is not None:
-                    await self._let_others_go_on()
+                    await self._let_others_go_on(len(line))
                     return self._parse(line) if len(line) < _LONG_BYTES else await asyncio.to_thread(self._parse, line)
             except (ToolError, ValueError) as problem:
                 await self._refuse(str(problem))
@@ -101,15 +104,16 @@ class Lines:
         except OSError:
             return b""
 
-    async def _let_others_go_on(self) -> None:
+    async def _let_others_go_on(self, length: int) -> None:
         """A job that never stops talking would hold everything up, its own time limit too: reading what is there never waits."""
         self._in_a_row += 1
-        if self._in_a_row >= _IN_A_ROW:
-            self._in_a_row = 0
+        self._bytes_in_a_row += length
+        if self._in_a_row >= _IN_A_ROW or self._bytes_in_a_row >= _LONG_BYTES:
+            self._in_a_row = self._bytes_in_a_row = 0
             await asyncio.sleep(0)
 
     def _parse(self, line: bytes) -> dict[str, object]:
-        message = read_json(line, place="the line", max_bytes=self._max_bytes)
+        message = read_json(line, place="the line", max_bytes=self._max_bytes, max_depth=_MAX_DEPTH)
         if not isinstance(message, dict):
             raise ValueError('the line is not a JSON object; write {"id": 1, "tool": "name", "arguments": {}}')
         return message

@@ -8,7 +8,11 @@ import os
 import socket
 import sys
 import threading
-from importlib.machinery import ModuleSpec  # not where it is used: whatever is imported there is looked for there
+from importlib.machinery import (  # not where they are used: whatever is imported there is looked for there
+    FileFinder,
+    ModuleSpec,
+    SourceFileLoader,
+)
 from types import MappingProxyType
 
 from toolcrib import handler
@@ -16,7 +20,7 @@ from toolcrib.ground.channel import LineCutter, to_line
 
 TYPE_CHECKING = False  # see system
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine, Mapping
     from concurrent.futures import Future
     from types import ModuleType, TracebackType
     from typing import Any
@@ -220,6 +224,28 @@ def offer_imports(folder: str) -> None:
     package.__path__ = []
     sys.meta_path.insert(0, _Offer(handler))
     sys.meta_path += [_Offer(package), _Shared(os.path.dirname(folder))]  # noqa: PTH120 - see system
+    sys.path_hooks.insert(0, _finder_in(folder))
+    sys.path_importer_cache.clear()
+
+
+def _finder_in(folder: str) -> Callable[[str], FileFinder]:
+    """What finds modules in the folder of a handler and in those that it shares, and nowhere else."""
+    beginnings = (f"{folder}/", f"{os.path.dirname(folder)}/_")  # noqa: PTH120 - see system
+
+    def find(path: str) -> FileFinder:
+        if not f"{path}/".startswith(beginnings):
+            raise ImportError(path)
+        return FileFinder(path, (_Source, [".py"]))
+
+    return find
+
+
+class _Source(SourceFileLoader):
+    """Loads a file from its text: bytecode that lies beside it was never checked."""
+
+    def path_stats(self, path: object) -> Mapping[str, object]:
+        """Say nothing of the file's age, without which no bytecode counts."""
+        raise OSError(path)
 
 
 class _Offer:
@@ -255,7 +281,7 @@ class _Shared:
 
         start = os.path.join(place, "__init__.py")  # noqa: PTH118 - see system
         if os.path.isfile(start):  # noqa: PTH113 - see system
-            return spec_from_file_location(name, start, submodule_search_locations=[place])
+            return spec_from_file_location(name, start, loader=_Source(name, start), submodule_search_locations=[place])
         spec = ModuleSpec(name, None, is_package=True)
         spec.submodule_search_locations = [place]
         return spec

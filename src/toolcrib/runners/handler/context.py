@@ -131,12 +131,21 @@ class Desk:
             "state": self._copy(session.state),
         }
 
+    def _read_number(self, digits: str) -> int:
+        """A whole number that the handler gets as it is; one that Node would round it does not get."""
+        number, run = int(digits), self._tool.run
+        if abs(number) >= LARGEST_NUMBER and isinstance(run, Handler) and run.language == "javascript":
+            raise ValueError(f"{digits[:40]} is beyond the whole numbers of JavaScript")
+        return number
+
     def _copy(self, state: Mapping[str, object]) -> dict[str, object]:
         """The state as plain JSON; what the host keeps there that has no such form is none of a handler's business."""
         copied: dict[str, object] = {}
         for name, value in state.items():
             try:
-                copied[name] = json.loads(json.dumps(value, default=_plain, allow_nan=False))
+                copied[name] = json.loads(
+                    json.dumps(value, default=_plain, allow_nan=False), parse_int=self._read_number
+                )
             except (TypeError, ValueError, RecursionError) as problem:
                 logger.warning("%s is not told of %r in the session's state: %s", self._tool.name, name, problem)
         return copied

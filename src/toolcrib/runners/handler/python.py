@@ -13,7 +13,7 @@ from toolcrib.ground.sandbox.walls import build_walls, python_runtime
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Outcome
 from toolcrib.model.tool import Convention
-from toolcrib.runners.handler.contents import MOUNTS, checked_files, refuse_changed
+from toolcrib.runners.handler.contents import checked_files, refuse_changed
 from toolcrib.runners.handler.context import Desk
 from toolcrib.runners.handler.response import invalid_response, read_response, thrown
 from toolcrib.runners.leading import lead_out
@@ -116,11 +116,9 @@ class PythonHandler:
         )
 
     async def _look_at_files(self, job: PythonFile) -> None:
-        """Where nothing covers what lies on disk, refuse what changed there."""
+        """Refuse what changed on disk, as far as that would run."""
         await self._sandbox.learn()
-        layers = self._sandbox.report_on(job)["layers"]
-        if MOUNTS not in layers:
-            refuse_changed(self._run, layers)
+        refuse_changed(self._tool, self._run, self._sandbox.report_on(job)["layers"])
 
     async def _until_its_end(self, job: PythonFile, desk: Desk, deadline: float) -> tuple[Ended, float]:
         """How the process ended, and when it began."""
@@ -162,6 +160,10 @@ async def serve(desk: Desk, lines: Lines) -> None:
         while (message := await lines.read()) is not None:
             await room.acquire()
             group.create_task(answer(message))
+    if lines.problem:
+        # What it said last was not heard, and what it says from now on will not be: that must not look like success.
+        reason = f"a handler said something that cannot be read: {lines.problem}; its process was killed"
+        raise ToolError(Kind.INTERNAL, reason, partial_side_effects=True)
 
 
 def _read(tool: Tool, job: PythonFile, ended: Ended, seconds: float) -> Outcome:

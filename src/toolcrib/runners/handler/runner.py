@@ -154,7 +154,9 @@ class _NodeHandler:
         try:
             return await self._serve(arguments, context, asked)
         except NotBegunError:
-            # Whatever the process went for has nothing to do with this call, so it may have another; but not for ever.
+            # Whatever the process went for has nothing to do with this call, so it may have another, a new one; but not for
+            # ever. What holds one up may hold up all that an earlier caller used.
+            self._workers.dismiss(self._tool)
             return await self._serve(arguments, context, asked)
 
     async def _serve(self, arguments: dict[str, object], context: Context, asked: float) -> Outcome:
@@ -191,7 +193,7 @@ class _NodeHandler:
     async def _live(self, job: Program, talk: Talk) -> Ended:
         """The life of one process, from the last look at its files."""
         await self._sandbox.learn()
-        refuse_changed(self._run, self._sandbox.report_on(job)["layers"])
+        refuse_changed(self._tool, self._run, self._sandbox.report_on(job)["layers"])
         deadline = time.monotonic() + LONGEST_SECONDS
         return await self._sandbox.run(
             job,

@@ -74,6 +74,7 @@ class Worker:
         self.is_ready = self.is_spent = False
         self.timer: asyncio.TimerHandle | None = None
         self._number = 0
+        self._patience: asyncio.TimerHandle | None = None
         self._ids = deque[str](maxlen=CALLS_REMEMBERED)
         self._strays = 0
         self._is_heard = self._has_begun = False
@@ -163,16 +164,17 @@ class Worker:
         lines = self._lines.result()
         timer = self._set_timer(deadline, seconds)
         # Whoever does not even begin is busy with what an earlier call left behind.
-        patience = self.loop.call_later(BEGINNING_SECONDS, self._give_up) if self._number > 1 else None
+        if self._number > 1:
+            self._patience = self.loop.call_later(BEGINNING_SECONDS, self._give_up)
         sending: set[asyncio.Task[None]] = set()
         self._is_heard = True
         try:
             await self._ask(lines, arguments, desk)
             while (said := await self._hear(lines)) is not None:
+                # Whatever it says about the call, it has begun it: only what did nothing is ever given to another process.
+                self._has_begun = True
                 if "begun" in said:
-                    self._has_begun = True
-                    if patience is not None:
-                        patience.cancel()
+                    self._stop_patience()
                     continue
                 if "do" in said:
                     await self._serve(said, lines, desk, sending)
@@ -184,8 +186,7 @@ class Worker:
             raise await self._early_end(seconds)
         finally:
             timer.cancel()
-            if patience is not None:
-                patience.cancel()
+            self._stop_patience()
             self._is_heard = False
             for task in sending:
                 task.cancel()
@@ -255,8 +256,18 @@ class Worker:
         return self.loop.call_later(max(0.0, deadline - time.monotonic()), self._lose_patience, seconds)
 
     def _give_up(self) -> None:
-        if not self._has_begun:
+        """End a process that has said nothing; what it did say may lie there unread, if it was this loop that stood still."""
+        if self._has_begun:
+            return
+        if self._lines.result().is_silent:
             self.end()
+        else:
+            self._patience = self.loop.call_later(LOOK_SECONDS, self._give_up)
+
+    def _stop_patience(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
 
     def _lose_patience(self, seconds: float) -> None:
         what = "ran" if self.is_ready else "took to load"

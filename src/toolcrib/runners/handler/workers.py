@@ -84,6 +84,13 @@ class Workers:
                 if worker.timer is None:
                     self._watch(worker, IDLE_SECONDS)
 
+    def dismiss(self, tool: Tool) -> None:
+        """End the workers of a tool that wait for a call."""
+        with self._lock:
+            for worker in [worker for worker in self._idle if worker.tool is tool]:
+                self._idle.remove(worker)
+                worker.end()
+
     async def close(self) -> None:
         """End every process, and turn away who waits."""
         with self._lock:
