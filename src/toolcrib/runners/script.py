@@ -27,6 +27,8 @@ PYTHON = "python"
 SECONDS_WITHOUT_CONTEXT = 30.0
 MAX_RESULT_BYTES = 8 * 1024 * 1024
 PRINTED_TAIL = 2_000
+# Walls that are mounts fall when the host replaces what they stand on, as an editor does that saves the settings.
+WALLS = "walls"
 LIMITS = {
     "mem": "more memory than it may (setting sandbox_memory_mb)",
     "pids": "more processes than it may (setting sandbox_processes)",
@@ -145,6 +147,9 @@ def refuse_early_end(name: str, ended: Ended, seconds: float) -> None:
     if ended.timed_out:
         message = f"{name} ran longer than {show_seconds(seconds)}; its processes were killed"
         raise ToolError(Kind.TIMEOUT, message, partial_side_effects=True)
+    if ended.exceeded == WALLS:
+        message = f"something that {name} is kept from was replaced while it ran; its processes were killed, call again"
+        raise ToolError(Kind.TRANSIENT, message, retryable=True, partial_side_effects=True, details={"limit": WALLS})
     if ended.exceeded:
         message = f"{name} used {LIMITS.get(ended.exceeded, ended.exceeded)}; its processes were killed"
         raise ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=True, details={"limit": ended.exceeded})
