@@ -148,7 +148,7 @@ def refuse_early_end(name: str, ended: Ended, seconds: float) -> None:
         message = f"{name} ran longer than {show_seconds(seconds)}; its processes were killed"
         raise ToolError(Kind.TIMEOUT, message, partial_side_effects=True)
     if ended.exceeded == WALLS:
-        message = f"something that {name} is kept from was replaced while it ran; its processes were killed, call again"
+        message = f"something that {name} is kept from was replaced while it ran; its processes were killed; look at what stands there now, and call again"
         raise ToolError(Kind.TRANSIENT, message, retryable=True, partial_side_effects=True, details={"limit": WALLS})
     if ended.exceeded:
         message = f"{name} used {LIMITS.get(ended.exceeded, ended.exceeded)}; its processes were killed"

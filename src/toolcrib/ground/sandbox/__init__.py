@@ -8,7 +8,7 @@ In the host: `host` and what stands behind it (`slots`, `launchers`, `starting`,
 `environments`, `requirements`).
 
 In the children, which start without the rest of Toolcrib and therefore import the standard library and each other alone:
-`launcher` and `preload`; `supervisor` with `family`, `bounds`, `cgroup`, `scratch` and `placeholders`; `worker` with the walls
+`launcher` and `preload`; `supervisor` with `family`, `bounds`, `mounts`, `cgroup`, `scratch` and `placeholders`; `worker` with the walls
 (`enclosure` over `namespaces`, `landlock` and `seccomp`, `starts`) and what it becomes (`python`, `handler`, `rye`, `sink`); for observed
 jobs `observer` over `notify`, `calls` and `sight`; `attempts`, which the probe has tried; and `system`.
 """
