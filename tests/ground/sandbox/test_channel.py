@@ -327,8 +327,9 @@ async def test_a_shell_script_calls_a_tool_with_echo_and_read(run_program):
 
 
 async def test_a_program_without_the_channel_finds_none(run_program):
-    ended = await run_program("/bin/bash", "-c", "echo ${TOOLCRIB_CHANNEL-none}; ls /proc/$$/fd | tr '\\n' ' '")
-    assert ended.stdout in {b"none\n0 1 2 255 ", b"none\n0 1 2 "}
+    # No pipe, of which the shell itself would hold an end for a moment, and not as its last command, which it would become.
+    ended = await run_program("/bin/bash", "-c", "echo ${TOOLCRIB_CHANNEL-none}; ls /proc/$$/fd; :")
+    assert ended.stdout.split() in ([b"none", b"0", b"1", b"2", b"255"], [b"none", b"0", b"1", b"2"])
 
 
 @pytest.fixture
