@@ -221,7 +221,7 @@ def test_code_beside_an_error_shows_the_error_and_no_data():
         ("{\n  'a': 1}", "line 4 is no JSON: expecting property name enclosed in double quotes; correct the JSON there"),
         ("[1]", 'the arguments are no JSON object; write {"name": value}'),
         ('{"a": 1,\n"a": 2}', "line 2 is no JSON: the key 'a' stands twice in one object; remove one"),
-        ("[" * 100 + "]" * 100, "line 2 is no JSON: nested deeper than 64 levels; make it flatter"),
+        ("[" * 100 + "]" * 100, f"line 2 is no JSON: {'[0]' * 8}…: nested deeper than 64 levels; make it flatter"),
         ('{"a": NaN}', "line 2 is no JSON: NaN is not a JSON value; write a finite number or null"),
         ('{"a": 18446744073709551616}', "line 2 is no JSON: a: an integer beyond 64 bit does not arrive unchanged; write it as text"),
     ],
