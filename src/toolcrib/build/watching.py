@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from toolcrib.build.building import build
 from toolcrib.model.errors import ToolError
+from toolcrib.pure.names import is_foreign
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -70,13 +71,13 @@ def _look(root: Path) -> dict[str, Stamp]:
 
 
 def _paths(root: Path) -> Iterator[str]:
-    from toolcrib.dialects.folder.files import FOREIGN, tool_folders
+    from toolcrib.dialects.folder.files import tool_folders
 
     with os.scandir(root) as entries:
         shared = [entry.name for entry in entries if entry.name.startswith("_")]
     for name in (*tool_folders(root), *shared):
         for folder, folders, files in os.walk(root / name):
-            folders[:] = [each for each in folders if not each.startswith(".") and each not in FOREIGN]
+            folders[:] = [each for each in folders if not is_foreign(each)]
             yield folder
             yield from (f"{folder}/{file}" for file in files)
 

@@ -18,6 +18,15 @@ HASH_LETTERS = 8
 COMPARED_NAMES = 1_000
 
 
+# What editors, Python and npm leave in the folder of a tool.
+FOREIGN = frozenset({"node_modules", "__pycache__"})
+
+
+def is_foreign(name: str) -> bool:
+    """Whether a file or folder of this name is no part of a tool folder, wherever in it it lies."""
+    return name.startswith(".") or name in FOREIGN
+
+
 class Address(NamedTuple):
     """A name taken apart: `bundle/name@version`, where bundle and version may be absent."""
 

@@ -7,10 +7,10 @@ import pytest
 from toolcrib.faces.cli.logs import log_on_stderr
 
 JAVASCRIPT = """TypeError: bad thing
-    at execute (file:///work/tools/sample/handler.js:28:9)
+    at execute (file:///srv/tools/sample/handler.js:28:9)
     at Readable.push (node:internal/streams/readable:392:5)"""
 PYTHON = """Traceback (most recent call last):
-  File "/work/tools/sample/handler.py", line 3, in execute
+  File "/srv/tools/sample/handler.py", line 3, in execute
     raise ValueError("bad thing")
 ValueError: bad thing
 """
@@ -31,7 +31,7 @@ def shown(capsys):
 @pytest.mark.parametrize(
     ("trace", "words"),
     [
-        (JAVASCRIPT, "TypeError: bad thing (/work/tools/sample/handler.js:28)"),
+        (JAVASCRIPT, "TypeError: bad thing (/srv/tools/sample/handler.js:28)"),
         (PYTHON, "ValueError: bad thing"),
         ("string: boo", "string: boo"),
         ("", ""),

@@ -14,6 +14,7 @@ from toolcrib.ground.files.atomic import read_at_most
 from toolcrib.ground.files.beneath import choose_opener
 from toolcrib.ground.files.folders import OPEN_FOLDER
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.pure.names import is_foreign
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +34,6 @@ MAX_NAMES = 50_000
 SHOWN = 80
 
 # What package managers and interpreters fill.
-FOREIGN = frozenset({"node_modules", "__pycache__"})
 LED_ASTRAY = frozenset({errno.EXDEV, errno.ELOOP})
 
 READ_AT_ONCE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
@@ -105,11 +105,6 @@ def _folders(root: Path) -> list[str]:
     if len(found) > MAX_NAMES:
         raise _beyond(str(root), f"holds more than {MAX_NAMES:,} files; move away what is no tool")
     return sorted(name for name, is_folder in found if is_folder and not is_foreign(name))
-
-
-def is_foreign(name: str) -> bool:
-    """Whether a file or folder of this name is no part of a tool, wherever it lies."""
-    return name.startswith(".") or name in FOREIGN
 
 
 def _leads_to_folder(entry: os.DirEntry[str]) -> bool:

@@ -6,8 +6,8 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from toolcrib.dialects.folder.files import is_foreign
 from toolcrib.dialects.folder.report import show
+from toolcrib.pure.names import is_foreign
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

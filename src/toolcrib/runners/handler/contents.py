@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from toolcrib.ground.files.regular import read_beginning
 from toolcrib.ground.sandbox.walls import READ
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.pure.names import is_foreign
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Handler, Tool
 
 MOUNTS = "mounts"
-FOREIGN = frozenset({"node_modules", "__pycache__"})
 
 
 def checked_files(run: Handler) -> dict[Path, bytes]:
@@ -44,16 +44,11 @@ def refuse_changed(tool: Tool, run: Handler, layers: Iterable[str]) -> None:
 def _refuse_added(run: Handler, folder: Path) -> None:
     root = run.root.absolute()
     for place, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not _is_foreign(name)]
+        folders[:] = [name for name in folders if not is_foreign(name)]
         for name in names:
             path = Path(place, name).relative_to(root).as_posix()
-            if not _is_foreign(name) and path not in run.contents:
+            if not is_foreign(name) and path not in run.contents:
                 raise _changed(path)
-
-
-def _is_foreign(name: str) -> bool:
-    """Whether it is no part of a tool; see the dialect of folders."""
-    return name.startswith(".") or name in FOREIGN
 
 
 def _changed(path: str) -> ToolError:

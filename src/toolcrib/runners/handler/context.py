@@ -24,7 +24,8 @@ MAX_AUDIT_ENTRIES = 1_000
 MAX_BYTES_OF_A_CALL = 1_000_000
 # Beyond these a handler would only fill the log.
 MAX_COMPLAINTS = 10
-LARGEST_NUMBER = 2**53
+# Beyond it JavaScript rounds whole numbers.
+LARGEST_OF_NODE = 2**53 - 1
 
 _SHAPES = '{"ask": 1, "do": "send", "message": …} or {"do": "audit", "event": "…", "data": {…}}'
 
@@ -134,7 +135,7 @@ class Desk:
     def _read_number(self, digits: str) -> int:
         """A whole number that the handler gets as it is; one that Node would round it does not get."""
         number, run = int(digits), self._tool.run
-        if abs(number) >= LARGEST_NUMBER and isinstance(run, Handler) and run.language == "javascript":
+        if abs(number) > LARGEST_OF_NODE and isinstance(run, Handler) and run.language == "javascript":
             raise ValueError(f"{digits[:40]} is beyond the whole numbers of JavaScript")
         return number
 
@@ -156,7 +157,7 @@ def _number_of(message: Mapping[str, object]) -> int | None:
     number = message.get("ask")
     if not isinstance(number, int) or isinstance(number, bool):
         return None
-    return number if 0 <= number <= LARGEST_NUMBER else None
+    return number if 0 <= number <= LARGEST_OF_NODE else None
 
 
 def _refusal(reason: str) -> ToolError:

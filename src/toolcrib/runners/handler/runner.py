@@ -15,7 +15,7 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Outcome
 from toolcrib.model.tool import Handler
 from toolcrib.runners.handler.contents import refuse_changed
-from toolcrib.runners.handler.context import Desk
+from toolcrib.runners.handler.context import LARGEST_OF_NODE, Desk
 from toolcrib.runners.handler.node import JAVASCRIPT, make_job
 from toolcrib.runners.handler.response import invalid_response, read_response, thrown
 from toolcrib.runners.handler.worker import NotBegunError, Worker
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 PYTHON = "python"
 LONGEST_SECONDS = 7 * 24 * 3600.0
-LARGEST_OF_NODE = 2**53 - 1
 MAX_PRINTED_BYTES = 64 * 1024
 
 
