@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from toolcrib import Crib, SettingsError
-from toolcrib.ground.settings import COMMAND_LINE, CustomRule, Settings, load_settings
+from toolcrib.ground.settings import COMMAND_LINE, Settings, load_settings
+from toolcrib.ground.settings.readers import CustomRule
+
+HTTP_NUMBERS = [
+    *("calls_per_minute", "concurrency", "queue", "connections", "address_connections"),
+    *("header_seconds", "body_seconds", "total_seconds", "body_bytes", "drain_seconds"),
+]
 
 # Each setting as it is written in the file, in the environment and as an argument, and what becomes of it.
 WRITTEN = {
@@ -38,11 +44,28 @@ WRITTEN = {
     "watch": ("watch = true", "true", True, True),
     "handler_workers": ("[handler]\nworkers = 2", "2", 2, 2),
     "handler_fresh": ("[handler]\nfresh = true", "true", True, True),
+    "allowed_hosts": ('allowed_hosts = ["*.example.com"]', "*.example.com", ["*.example.com"], ("*.example.com",)),
+    "application_version": ('application_version = "7"', "7", "7", "7"),
+    "models": ('models = ["small"]', "small", ["small"], ("small",)),
+    "max_tools": ("max_tools = 2", "2", 2, 2),
+    "max_retries": ("max_retries = 3", "3", 3, 3),
+    "max_sent_bytes": ("max_sent_bytes = 5", "5", 5, 5),
+    "max_response_bytes": ("max_response_bytes = 6", "6", 6, 6),
+    "secrets_environment": ('[secrets]\nenvironment = ["KEY"]', "KEY", ["KEY"], ("KEY",)),
+    "secrets_file": ('[secrets]\nfile = "s.env"', "s.env", "s.env", Path("s.env")),
+    "secrets_keyring": ('[secrets]\nkeyring = "crib"', "crib", "crib", "crib"),
+    "search_index": ("[search]\nindex = false", "false", False, False),
+    "http_host": ('[http]\nhost = "::1"', "::1", "::1", "::1"),
+    "http_port": ("[http]\nport = 9", "9", 9, 9),
+    "http_hosts": ('[http]\nhosts = ["a.example"]', "a.example", ["a.example"], ("a.example",)),
+    "http_origins": ('[http]\norigins = ["https://a"]', "https://a", ["https://a"], ("https://a",)),
+    **{f"http_{name}": (f"[http]\n{name} = 7", "7", 7, 7) for name in HTTP_NUMBERS},
 }
 NUMBERS = [
     *("timeout_ms", "shell_timeout_ms", "result_bytes", "confirmation_seconds", "max_steps"),
     *("sandbox_jobs", "sandbox_queue", "sandbox_memory_mb", "sandbox_processes", "sandbox_disk_mb"),
-    "handler_workers",
+    *("handler_workers", "max_tools", "max_retries", "max_sent_bytes", "max_response_bytes", "http_port"),
+    *(f"http_{name}" for name in HTTP_NUMBERS),
 ]
 
 
@@ -181,7 +204,7 @@ def test_a_value_of_the_wrong_kind_is_named_by_file_and_key(root, text, told):
         ("[egres]", "unknown setting 'egres'"),
         ("root = '/'", "unknown setting 'root'"),
         ("places = 1", "unknown setting 'places'"),
-        ("zzzzzzzz = 1", "unknown setting 'zzzzzzzz'; known are builtins, confirmation_seconds, depot_keys, "),
+        ("zzzzzzzz = 1", "unknown setting 'zzzzzzzz'; known are allowed_hosts, application_version, builtins, "),
     ],
 )
 def test_an_unknown_setting_is_refused_with_the_nearest_one(root, text, told):

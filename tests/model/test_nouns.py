@@ -9,11 +9,12 @@ import sys
 
 import pytest
 
+from toolcrib.model.bundle import Bundle
 from toolcrib.model.call import Call, wish
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.limits import Backoff, Cost, Limits, RetryPolicy
 from toolcrib.model.result import Intent, Result, succeed
-from toolcrib.model.tool import Bundle, Function, Script, Tool
+from toolcrib.model.tool import Function, Script, Tool
 
 
 def nothing() -> None:
@@ -35,7 +36,7 @@ def a_tool(**changes) -> Tool:
     ("fact", "field"),
     [
         (a_tool(), "name"),
-        (Bundle(slug="b"), "slug"),
+        (Bundle(id="", slug="b"), "slug"),
         (Call(name="x"), "name"),
         (wish("x", {}, "me"), "name"),
         (Result(value=1), "value"),
@@ -188,6 +189,10 @@ def test_two_closures_of_one_text_are_two_tools():
 )
 def test_waits_grow_as_the_policy_says(policy, delays):
     assert [policy.delay_after(attempt) for attempt in (1, 2, 3)] == delays
+
+
+def test_a_pause_that_would_be_longer_than_numbers_go_is_the_longest_one():
+    assert RetryPolicy(max_attempts=9, multiplier=1e300, max_delay=7).delay_after(8) == 7
 
 
 def test_limits_that_cannot_be_kept_are_refused():

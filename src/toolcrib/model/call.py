@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Tool
 
 MAX_DEPTH = 10
+PLAIN = (None, None, None, None, None, None)
 
 
 class _Draft:
@@ -67,6 +68,12 @@ class Call(_Draft):
     grants: frozenset[str] | None = None
     parent: Call | None = None
     id: str = ""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it says nothing but which tool, with what, and for whom."""
+        said = (self.session, self.mode, self.confirmation, self.deadline, self.grants, self.parent)
+        return said == PLAIN
 
     @property
     def depth(self) -> int:

@@ -36,7 +36,10 @@ class RetryPolicy:
             return min(self.initial_delay, self.max_delay)
         if self.backoff is Backoff.LINEAR:
             return min(self.initial_delay * attempt, self.max_delay)
-        return min(self.initial_delay * self.multiplier ** min(attempt - 1, 64), self.max_delay)
+        try:
+            return min(self.initial_delay * self.multiplier ** min(attempt - 1, 64), self.max_delay)
+        except OverflowError:
+            return self.max_delay
 
 
 ONCE = RetryPolicy()

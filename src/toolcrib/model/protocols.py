@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from toolcrib.model.call import Call, Context
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from toolcrib.model.verdict import Verdict
 
 ENTRY_POINT_GROUP = "toolcrib.plugins"
+LOCK_SECONDS = 10.0
 
 
 class Dialect(Protocol):
@@ -81,9 +83,9 @@ class Runner(Protocol):
         """End whatever was started."""
 
 
-# A line of the journal: event, time.monotonic, call id, tool, caller, seconds, kind of error, further facts. A bare tuple,
-# because every call waits for one to be made; it becomes JSON when it is written.
-Line = tuple[str, float, str, str, str, float, "str | None", "Mapping[str, object] | None"]
+# A line of the journal: event, time.monotonic, call id, tool, caller, seconds, kind of error, further facts, the tool's id
+# where it is kept under one. A bare tuple, because every call waits for one to be made; it becomes JSON when it is written.
+Line = tuple[str, float, str, str, str, float, "str | None", "Mapping[str, object] | None", str]
 
 
 class Journal(Protocol):
@@ -100,19 +102,49 @@ class Journal(Protocol):
 
 
 class Store(Protocol):
-    """Keeps documents by key, each with its own flags and times beside it."""
+    """Keeps documents by key; many processes may share one. The first word of a key is its space: `bundles/…`."""
 
     def get(self, key: str) -> bytes | None:
         """The document, or None."""
 
     def create(self, key: str, document: bytes) -> bool:
-        """Keep a new document; False if the key is taken."""
+        """Keep a new document; False if the key is taken. Of many creators, in whichever process, one wins."""
+
+    def replace(self, key: str, document: bytes) -> None:
+        """Keep a document in place of the one that may be there; whoever reads sees the old one or the new one."""
 
     def remove(self, key: str) -> bool:
         """Forget a document; False if there is none."""
 
     def keys(self, prefix: str = "") -> list[str]:
         """The keys that begin so, sorted."""
+
+    def stamp(self, key: str) -> str | None:
+        """What changes whenever the document does, whoever changed it; None if there is none. Quick: nothing is read."""
+
+    def changed_at(self, key: str) -> float | None:
+        """When the document last changed, whoever changed it, in seconds since 1970; None if there is none."""
+
+    def stamps(self, prefix: str) -> dict[str, str]:
+        """The stamps of all documents whose keys begin so, in one pass."""
+
+    def folders(self, prefix: str) -> dict[str, str]:
+        """The words that follow `prefix/` in longer keys, each with a stamp of its own.
+
+        It changes when a document below it comes, goes or is replaced as a whole; edits within one may go unnoticed.
+        """
+
+    def strangers(self, prefix: str) -> list[str]:
+        """What lies directly in a folder and is neither a document nor the store's own, by name."""
+
+    def discard(self, prefix: str) -> None:
+        """Forget everything below a folder at once: others see all of it or nothing."""
+
+    def generation(self, space: str) -> str:
+        """What changes with every document of the space that is created, replaced or removed through a store."""
+
+    def lock(self, name: str, seconds: float = LOCK_SECONDS) -> AbstractContextManager[None]:
+        """Be the only one, of all processes and threads, to hold the name; raises TRANSIENT at the deadline."""
 
 
 @dataclass(slots=True)
@@ -123,5 +155,6 @@ class Plugins:
     rules: list[Rule] = field(default_factory=list)
     runners: dict[str, Runner] = field(default_factory=dict)
     tools: list[Tool] = field(default_factory=list)
+    functions: dict[str, Callable[..., object]] = field(default_factory=dict)
     problems: list[ToolError] = field(default_factory=list)
     on_close: list[Callable[[], None]] = field(default_factory=list)

@@ -27,7 +27,8 @@ class Intent:
 class Outcome:
     """What a runner hands back when a bare value does not say it all.
 
-    `waited` are the seconds that passed before the tool itself began: for a place, for a process, for what it loads.
+    `waited` are the seconds that passed before the tool itself began: for a place, for a process, for what it loads. A value
+    that `stands_in` for one that could not be had is not held to the output schema.
     """
 
     value: object = None
@@ -35,27 +36,30 @@ class Outcome:
     meta: Mapping[str, object] = field(default_factory=dict)
     error: ToolError | None = None
     waited: float = 0.0
+    stands_in: bool = False
 
 
 class _Draft:
     """The fields of a Result before it is frozen; see `succeed`."""
 
-    __slots__ = ("error", "intents", "meta", "value")
+    __slots__ = ("error", "intents", "meta", "refused", "value")
 
     value: object
     error: ToolError | None
     intents: tuple[Intent, ...]
     meta: dict[str, object]
+    refused: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Result(_Draft):
-    """Success with a value, or an error that may stand beside a partial value."""
+    """Success with a value, or an error that may stand beside a partial value; `refused` means that nothing ran."""
 
     value: object = None
     error: ToolError | None = None
     intents: tuple[Intent, ...] = ()
     meta: dict[str, object] = field(default_factory=dict)
+    refused: bool = False
 
     @property
     def ok(self) -> bool:
@@ -84,5 +88,6 @@ def succeed(value: object, intents: tuple[Intent, ...], meta: dict[str, object])
     draft.error = None
     draft.intents = intents
     draft.meta = meta
+    draft.refused = False
     draft.__class__ = Result  # same slots, so CPython allows it
     return cast("Result", draft)

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.limits import Cost, Limits
+from toolcrib.model.limits import Cost, Limits, RetryPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -50,7 +50,8 @@ class Function:
 
     `revive` turns checked JSON arguments into the objects that the signature asks for, `flatten` turns what the function
     returned into JSON or into an `Outcome`, `check` raises ToolError for what can be seen to fail before it runs; None
-    means there is nothing to do. `context_parameter` names the parameter that takes the Context.
+    means there is nothing to do. `context_parameter` names the parameter that takes the Context. One that `takes_whole` is
+    called as `call(context, arguments)`, as functions are that are registered under a key.
     """
 
     kind = "function"
@@ -62,6 +63,7 @@ class Function:
     revive: Callable[[dict[str, object]], dict[str, object]] | None = None
     flatten: Callable[[object], object] | None = None
     check: Callable[[dict[str, object]], None] | None = None
+    takes_whole: bool = False
 
     def identity(self) -> dict[str, object]:
         """What makes this another function: where it is defined, and its text where that can be read."""
@@ -201,7 +203,83 @@ class Handler:
         }
 
 
-Run = Function | Script | Chained | Handler
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Registered:
+    """A function that the host program may or may not have registered under this key; what runs is the one it has.
+
+    `model` names a model that the tool cannot do without.
+    """
+
+    kind = "function"
+
+    key: str
+    model: str = ""
+
+    def identity(self) -> dict[str, object]:
+        """What makes this another tool."""
+        return {"kind": self.kind, "key": self.key, "model": self.model}
+
+
+class Encoding(StrEnum):
+    """How the body of an answer is read."""
+
+    JSON = "json"
+    TEXT = "text"
+
+
+class ErrorMode(StrEnum):
+    """What a request comes to that failed."""
+
+    FAIL = "fail"
+    EMPTY = "empty"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HttpCall:
+    """One request of a tool, with slots written as `${name}` in url, query, headers and body.
+
+    `name` is how later requests speak of its answer. `success` are the statuses that count as success, none of them named
+    means any from 200 to 299. `extract` takes the value out of the answer; empty takes all of it.
+    """
+
+    url: str
+    name: str = ""
+    method: str = "GET"
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: str = ""
+    success: frozenset[int] = frozenset()
+    timeout_ms: int = 10_000
+    encoding: Encoding = Encoding.JSON
+    extract: str = ""
+    error_mode: ErrorMode = ErrorMode.FAIL
+    retry: RetryPolicy | None = None
+
+    def identity(self) -> dict[str, object]:
+        """What makes this another request."""
+        facts = {name: getattr(self, name) for name in self.__slots__}
+        return {**facts, "success": sorted(self.success), "retry": repr(self.retry)}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Http:
+    """Requests to the outside, one after the other; the answer of the last is the value.
+
+    `bundle` is the id of the bundle that keeps it, which a request may name.
+    """
+
+    kind = "http"
+
+    calls: tuple[HttpCall, ...]
+    model: str = ""
+    bundle: str = field(default="", compare=False)
+
+    def identity(self) -> dict[str, object]:
+        """What makes this another tool."""
+        return {"kind": self.kind, "calls": [call.identity() for call in self.calls], "model": self.model}
+
+
+Run = Function | Script | Chained | Handler | Registered | Http
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -210,6 +288,7 @@ class Tool:
 
     `summary` is what a system prompt says of it, `documentation` all there is to read. `examples` are arguments that its
     author showed. `metadata` is what else the author said, for people to read.
+    `id` is how a keeper of tools names it, whatever it is called; empty where nobody keeps it.
     Two tools are the same only if they are one object: closures of one text are different tools, and `content_hash`
     says whether two definitions read alike.
     """
@@ -218,6 +297,7 @@ class Tool:
     description: str
     parameters: dict[str, object]
     run: Run
+    id: str = ""
     version: str = "1.0.0"
     display_name: str = ""
     output_schema: dict[str, object] | None = None
@@ -296,17 +376,6 @@ class Tool:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Bundle:
-    """Tools under one switch."""
-
-    slug: str
-    display_name: str = ""
-    description: str = ""
-    enabled: bool = True
-    built_in: bool = False
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
     """A tool as the catalogue hands it out: switched on, or off for a reason."""
 
@@ -318,15 +387,40 @@ class Entry:
 
 def check_slug(slug: str, name: str) -> None:
     """Refuse what is not 1 to 64 Unicode letters, digits and dashes."""
-    if 0 < len(slug) <= MAX_NAME and all(letter == "-" or letter.isalnum() for letter in slug):
-        return
-    message = f"name {name[:80]!r}: use 1 to {MAX_NAME} letters, digits, '-' or '_'"
-    raise ToolError(Kind.VALIDATION, message)
+    if problem := _problem_of(slug, "-", "letters, digits, '-' or '_'"):
+        raise ToolError(Kind.VALIDATION, f"name {name[:80]!r}: {problem}")
 
 
 def check_version(version: str) -> None:
     """Refuse what is not 1 to 64 Unicode letters, digits, dashes and dots."""
-    if 0 < len(version) <= MAX_NAME and all(letter in "-." or letter.isalnum() for letter in version):
-        return
-    message = f"version {version[:80]!r}: use 1 to {MAX_NAME} letters, digits, '-' or '.'"
-    raise ToolError(Kind.VALIDATION, message)
+    if problem := version_problem(version):
+        raise ToolError(Kind.VALIDATION, f"version {version[:80]!r}: {problem}")
+
+
+def slug_problem(slug: str) -> str:
+    """Why it cannot be a slug; empty if it can."""
+    return _problem_of(slug, "-", "letters, digits or '-'")
+
+
+def version_problem(version: str) -> str:
+    """Why it cannot be a version; empty if it can."""
+    return _problem_of(version, "-.", "letters, digits, '-' or '.'")
+
+
+def _problem_of(text: str, signs: str, rule: str) -> str:
+    if not 0 < len(text) <= MAX_NAME or not all(letter in signs or _is_letter_or_digit(letter) for letter in text):
+        return f"use 1 to {MAX_NAME} {rule}"
+    if text.isascii():
+        return ""
+    import unicodedata
+
+    # Two spellings that look alike and mean the same would be two tools.
+    composed = unicodedata.normalize("NFC", text)
+    return "" if composed == text else f"its letters have a shorter or more usual spelling; write {composed!r} (NFC)"
+
+
+def _is_letter_or_digit(letter: str) -> bool:
+    """Whether Unicode calls it a letter or a decimal digit; numbers such as a half are neither."""
+    if letter.isascii():
+        return letter.isalnum()
+    return letter.isalpha() or letter.isdecimal()

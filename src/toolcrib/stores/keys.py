@@ -6,19 +6,56 @@ import re
 
 from toolcrib.model.errors import Kind, ToolError
 
-MAX_KEY = 200
-KEY = re.compile(r"[a-z0-9]+(?:/[a-z0-9][a-z0-9.-]*)+")
-PREFIX = re.compile(r"(?:[a-z0-9]+(?:/[a-z0-9][a-z0-9.-]*)*/?)?")
+# A space, an id, the names of a tool and of its version, each as long as `pure.filenames` spells them, and an ending.
+MAX_KEY = 250
+
+_SPACE = "[a-z0-9]+"
+_WORD = "[a-z0-9_][a-z0-9._@-]*"
+_KEY = re.compile(f"{_SPACE}(?:/{_WORD})+")
+_FOLDER = re.compile(f"{_SPACE}(?:/{_WORD})*")
+_PREFIX = re.compile(f"(?:{_FOLDER.pattern}/?)?")
+
+
+def is_key(text: str) -> bool:
+    """Whether it is a path of at least two plain words."""
+    return len(text) <= MAX_KEY and _KEY.fullmatch(text) is not None
 
 
 def check_key(key: str) -> None:
-    """Refuse what is not a path of at least two plain words."""
-    if len(key) > MAX_KEY or not KEY.fullmatch(key):
-        message = f"{key[:80]!r} cannot be a key of a store; write words of a-z, 0-9, '.' and '-', as in results/1"
+    """Refuse what is no key."""
+    if not is_key(key):
+        words = "words of a-z, 0-9, '.', '_', '@' and '-'"
+        message = f"{key[:80]!r} cannot be a key of a store; write {words}, as in results/1"
         raise ToolError(Kind.VALIDATION, message)
+
+
+def is_prefix(text: str) -> bool:
+    """Whether a key can begin so."""
+    return len(text) <= MAX_KEY and _PREFIX.fullmatch(text) is not None
 
 
 def check_prefix(prefix: str) -> None:
     """Refuse what no key can begin with."""
-    if len(prefix) > MAX_KEY or not PREFIX.fullmatch(prefix):
+    if not is_prefix(prefix):
         raise ToolError(Kind.VALIDATION, f"{prefix[:80]!r} cannot be the beginning of a key of a store")
+
+
+def read_folder(prefix: str) -> tuple[str, ...]:
+    """The words of a folder of keys, with or without a slash at the end."""
+    check_prefix(prefix)
+    words = tuple(prefix.rstrip("/").split("/"))
+    if words == ("",):
+        raise ToolError(Kind.VALIDATION, "the whole store is no folder of keys; name a space, as in results")
+    return words
+
+
+def check_space(space: str) -> None:
+    """Refuse what cannot be the first word of a key."""
+    if len(space) > MAX_KEY or not re.fullmatch(_SPACE, space):
+        raise ToolError(Kind.VALIDATION, f"{space[:80]!r} cannot be a space of a store; write one word of a-z and 0-9")
+
+
+def check_lock(name: str) -> None:
+    """Refuse what cannot be the name of a lock."""
+    if len(name) > MAX_KEY or not _FOLDER.fullmatch(name):
+        raise ToolError(Kind.VALIDATION, f"{name[:80]!r} cannot be a lock of a store; write words, as in bundle/1")

@@ -8,45 +8,79 @@ import re
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from toolcrib.ground.files.disk import DISK, Disk
 from toolcrib.ground.files.faults import UnsyncedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _TEMPORARY = re.compile(r"\.crib-[0-9a-f]{16}\.part")
+_TRASH = re.compile(r"\.crib-[0-9a-f]{16}\.trash")
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def create_in(folder: int, name: str, data: bytes, *, mode: int) -> bool:
+def create_in(folder: int, name: str, data: bytes, *, mode: int, disk: Disk = DISK) -> bool:
     """Add a file to the folder; False, and nothing changes, if the name is taken."""
-    with _written(folder, data, mode=mode) as temporary:
+    with _written(folder, data, mode=mode, disk=disk) as temporary:
         try:
-            os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+            disk.link(temporary, name, folder=folder)
         except FileExistsError:
             return False
         try:
-            os.fsync(folder)
-        except OSError:
-            # Who is told that it failed will try again, and must not find the name taken by their own attempt.
-            with suppress(OSError):
-                os.unlink(name, dir_fd=folder)
+            disk.sync(folder)
+        except OSError as error:
+            _take_back(folder, name, error, disk)
             raise
     return True
 
 
-def replace_in(folder: int, name: str, data: bytes, *, mode: int, old: os.stat_result | None = None) -> None:
+def replace_in(
+    folder: int, name: str, data: bytes, *, mode: int, old: os.stat_result | None = None, disk: Disk = DISK
+) -> None:
     """Put a new file in place of whatever has the name, with the owner and permissions of the old one if it is given."""
-    with _written(folder, data, mode=mode, old=old) as temporary:
-        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-        try:
-            os.fsync(folder)
-        except OSError as error:
-            raise UnsyncedError(error.errno, error.strerror) from None
+    with _written(folder, data, mode=mode, old=old, disk=disk) as temporary:
+        disk.rename(temporary, name, folder=folder)
+        _sync_change(folder, disk)
 
 
-def sweep_in(folder: int) -> int:
+def remove_in(folder: int, name: str, *, disk: Disk = DISK) -> None:
+    """Take a file out of the folder."""
+    disk.unlink(name, folder=folder)
+    _sync_change(folder, disk)
+
+
+def discard_in(folder: int, name: str, *, disk: Disk = DISK) -> None:
+    """Take a folder with all that is in it out of the folder, in one step."""
+    trash = f".crib-{os.urandom(8).hex()}.trash"
+    disk.rename(name, trash, folder=folder)
+    _sync_change(folder, disk)
+    _delete(folder, trash)
+
+
+def sweep_in(folder: int, *, disk: Disk = DISK) -> int:
     """Remove the temporary files of writers that were killed; the number of them."""
-    return sum(_remove_abandoned(folder, name) for name in os.listdir(folder) if _TEMPORARY.fullmatch(name))
+    return sum(_remove_abandoned(folder, name, disk) for name in os.listdir(folder) if is_temporary(name))
+
+
+def sweep_trash_in(folder: int, *, disk: Disk = DISK) -> None:
+    """Delete what was discarded and is still there."""
+    found = [name for name in os.listdir(folder) if is_trash(name)]
+    if not found:
+        return
+    # Its new name must be there to stay before anything in it goes: half a folder must not come back under the old one.
+    disk.sync(folder)
+    for name in found:
+        _delete(folder, name)
+
+
+def is_temporary(name: str) -> bool:
+    """Whether it is the name of a file that somebody is writing, or was."""
+    return _TEMPORARY.fullmatch(name) is not None
+
+
+def is_trash(name: str) -> bool:
+    """Whether it is the name of a folder that was discarded."""
+    return _TRASH.fullmatch(name) is not None
 
 
 def read_at_most(descriptor: int, limit: int) -> bytes:
@@ -60,29 +94,30 @@ def read_at_most(descriptor: int, limit: int) -> bytes:
 
 
 @contextmanager
-def _written(folder: int, data: bytes, *, mode: int, old: os.stat_result | None = None) -> Iterator[str]:
+def _written(folder: int, data: bytes, *, mode: int, disk: Disk, old: os.stat_result | None = None) -> Iterator[str]:
     """The name of a temporary file that holds the data on disk; it is gone afterwards, whatever happens."""
-    name, descriptor = _open_temporary(folder, mode if old is None else 0o600)
+    name, descriptor = _open_temporary(folder, mode if old is None else 0o600, disk)
     try:
         try:
-            _write_all(descriptor, data)
+            _write_all(descriptor, data, disk)
             if old is not None:
                 _take_after(descriptor, old)
-            os.fsync(descriptor)
+            disk.touch(descriptor)
+            disk.sync(descriptor)
             yield name
         finally:
             # A name that was renamed into place, or that cannot be removed now, is no reason to fail: `sweep_in` finds it.
             with suppress(OSError):
-                os.unlink(name, dir_fd=folder)
+                disk.unlink(name, folder=folder)
     finally:
         os.close(descriptor)
 
 
-def _open_temporary(folder: int, mode: int) -> tuple[str, int]:
+def _open_temporary(folder: int, mode: int, disk: Disk) -> tuple[str, int]:
     """A new file that is locked for as long as its writer lives, which tells `sweep_in` not to touch it."""
     while True:
         name = f".crib-{os.urandom(8).hex()}.part"
-        descriptor = os.open(name, _NEW, mode, dir_fd=folder)
+        descriptor = disk.open(name, _NEW, mode, folder=folder)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.fstat(descriptor).st_nlink:
@@ -92,15 +127,15 @@ def _open_temporary(folder: int, mode: int) -> tuple[str, int]:
         except BaseException:
             os.close(descriptor)
             with suppress(OSError):
-                os.unlink(name, dir_fd=folder)
+                disk.unlink(name, folder=folder)
             raise
         os.close(descriptor)
 
 
-def _write_all(descriptor: int, data: bytes) -> None:
+def _write_all(descriptor: int, data: bytes, disk: Disk) -> None:
     rest = memoryview(data)
     while rest:
-        rest = rest[os.write(descriptor, rest) :]
+        rest = rest[disk.write(descriptor, rest) :]
 
 
 def _take_after(descriptor: int, old: os.stat_result) -> None:
@@ -109,7 +144,29 @@ def _take_after(descriptor: int, old: os.stat_result) -> None:
     os.fchmod(descriptor, old.st_mode & 0o777)
 
 
-def _remove_abandoned(folder: int, name: str) -> bool:
+def _take_back(folder: int, name: str, error: OSError, disk: Disk) -> None:
+    """Who is told that it failed will try again, and must not find the name taken by their own attempt."""
+    try:
+        disk.unlink(name, folder=folder)
+    except OSError:
+        raise UnsyncedError(error.errno, error.strerror) from None
+
+
+def _sync_change(folder: int, disk: Disk) -> None:
+    try:
+        disk.sync(folder)
+    except OSError as error:
+        raise UnsyncedError(error.errno, error.strerror) from None
+
+
+def _delete(folder: int, name: str) -> None:
+    import shutil
+
+    # What stays behind, for whatever reason, is out of everybody's sight; `sweep_trash_in` finds it.
+    shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
+
+
+def _remove_abandoned(folder: int, name: str, disk: Disk) -> bool:
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except OSError:
@@ -117,7 +174,7 @@ def _remove_abandoned(folder: int, name: str) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # Still under the lock, so that no writer can lock the file after it was judged and before it is gone.
-        os.unlink(name, dir_fd=folder)
+        disk.unlink(name, folder=folder)
     except OSError:  # its writer lives, or just finished, or it is nothing of ours
         return False
     finally:

@@ -8,13 +8,13 @@ import time
 # File systems tell times apart only by their tick: a file this young may be changed again without a new time.
 RACY_NANOSECONDS = 50_000_000
 
-Stamp = tuple[int, int, int, int]
-ABSENT: Stamp = (0, 0, 0, 0)
+Stamp = tuple[int, ...]
+ABSENT: Stamp = ()
 
 
 def stamp_of(status: os.stat_result) -> Stamp:
     """What changes when the file or folder does."""
-    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_mode, status.st_dev
 
 
 def settled_stamp(status: os.stat_result) -> Stamp | None:

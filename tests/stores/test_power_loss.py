@@ -1,0 +1,255 @@
+"""The power fails after every single call: what is found then is the old state or the new one, and what was acknowledged."""
+
+import itertools
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolcrib.ground.files.disk import Disk
+from toolcrib.stores.files import FileStore
+
+MOST_PENDING = 8
+NOTHING, HALF, ALL = 0, 1, 2
+
+
+class RecordingDisk(Disk):
+    """Writes as it is told, and notes down what a power loss could undo.
+
+    A change of a folder stays pending until the folder is synced, the data of a file until the file is; the disk may have
+    done any of what is pending, in any choice, and of data also the first half. Marks of generations are left out: they are
+    never synced, and nobody believes them after a boot.
+    """
+
+    def __init__(self, root):
+        self.known = {}
+        self.numbers = itertools.count()
+        self.state = {}
+        self.pending = []
+        self.cuts = []
+        self.acknowledged = self.coming = {}
+        self.root = self.number_of(root.stat().st_ino)
+        self.state[self.root] = {}
+
+    def number_of(self, inode, *, new=False):
+        if new or inode not in self.known:
+            self.known[inode] = next(self.numbers)
+        return self.known[inode]
+
+    def of(self, descriptor):
+        return self.number_of(os.fstat(descriptor).st_ino)
+
+    def named(self, name, folder):
+        return self.number_of(os.stat(name, dir_fd=folder, follow_symlinks=False).st_ino)
+
+    def note(self, *change):
+        self.pending.append(change)
+        self.cut()
+
+    def cut(self):
+        self.cuts.append((dict(self.state), tuple(self.pending), self.acknowledged, self.coming))
+
+    def open(self, path, flags, mode=0o600, *, folder=None):
+        descriptor = super().open(path, flags, mode, folder=folder)
+        if flags & os.O_EXCL:
+            number = self.number_of(os.fstat(descriptor).st_ino, new=True)
+            self.state[number] = b""
+            self.note("entry", self.of(folder), ((path, number),))
+        return descriptor
+
+    def write(self, descriptor, data):
+        self.note("data", self.of(descriptor), bytes(data))
+        return super().write(descriptor, data)
+
+    def sync(self, descriptor):
+        number = self.of(descriptor)
+        done = [change for change in self.pending if change[1] == number]
+        self.pending = [change for change in self.pending if change[1] != number]
+        self.state = after(self.state, [(change, ALL) for change in done])
+        self.cut()
+
+    def link(self, name, new, *, folder):
+        super().link(name, new, folder=folder)
+        self.note("entry", self.of(folder), ((new, self.named(new, folder)),))
+
+    def rename(self, name, new, *, folder):
+        super().rename(name, new, folder=folder)
+        self.note("entry", self.of(folder), ((new, self.named(new, folder)), (name, None)))
+
+    def unlink(self, name, *, folder):
+        super().unlink(name, folder=folder)
+        self.note("entry", self.of(folder), ((name, None),))
+
+    def make_folder(self, name, mode, *, folder):
+        super().make_folder(name, mode, folder=folder)
+        number = self.number_of(os.stat(name, dir_fd=folder).st_ino, new=True)
+        self.state[number] = {}
+        self.note("entry", self.of(folder), ((name, number),))
+
+
+class IdleDisk(Disk):
+    """The disk after the power loss, of which nothing is asked any more."""
+
+    def sync(self, descriptor):
+        pass
+
+
+def after(state, choices):
+    """The state when of each change so much was done."""
+    state = dict(state)
+    for (kind, number, what), much in choices:
+        if kind == "data":
+            state[number] = state[number] + what[: len(what) * much // ALL]
+        elif much:
+            entries = dict(state[number])
+            for name, target in what:
+                entries.pop(name, None) if target is None else entries.__setitem__(name, target)
+            state[number] = entries
+    return state
+
+
+def states(cut):
+    """Every state that the disk may be in at this cut."""
+    state, pending, _, _ = cut
+    assert len(pending) <= MOST_PENDING
+    options = [(NOTHING, HALF, ALL) if change[0] == "data" else (NOTHING, ALL) for change in pending]
+    for much in itertools.product(*options):
+        yield after(state, list(zip(pending, much, strict=True)))
+
+
+def lay_out(state, number, folder):
+    for name, target in state[number].items():
+        if isinstance(state[target], dict):
+            (folder / name).mkdir()
+            lay_out(state, target, folder / name)
+        else:
+            (folder / name).write_bytes(state[target])
+
+
+def documents_of(store):
+    keys = store.keys()
+    return dict(zip(keys, map(store.get, keys), strict=True))
+
+
+def found_after(state, root, folder):
+    """What a store finds that starts after the power loss; nothing half done may be left."""
+    lay_out(state, root, folder)
+    store = FileStore(folder, disk=IdleDisk())
+    documents = documents_of(store)
+    left = [path for path in folder.rglob(".crib-*") if stat.S_ISREG(path.lstat().st_mode) or path.suffix == ".trash"]
+    assert left == []
+    return documents
+
+
+def perform(documents, step):
+    """The documents after the step."""
+    verb, key, *content = step
+    if verb == "discard":
+        return {name: document for name, document in documents.items() if not name.startswith(f"{key}/")}
+    if verb == "remove":
+        return {name: document for name, document in documents.items() if name != key}
+    return documents if verb == "create" and key in documents else {**documents, key: content[0]}
+
+
+def check(tmp_path, steps, before=lambda disk, root: None):
+    """Perform the steps and look at every state that a power loss could leave; the number of those states."""
+    root = tmp_path / "store"
+    root.mkdir()
+    disk = RecordingDisk(root)
+    before(disk, root)
+    store = FileStore(root, disk=disk)
+    for step in steps:
+        verb, *arguments = step
+        disk.coming = perform(disk.acknowledged, step)
+        getattr(store, verb)(*arguments)
+        disk.acknowledged = disk.coming
+        disk.cut()
+    assert documents_of(store) == disk.acknowledged
+    seen = set()
+    for cut in disk.cuts:
+        for state in states(cut):
+            picture = repr((state, cut[2], cut[3]))
+            if picture in seen:
+                continue
+            seen.add(picture)
+            with tempfile.TemporaryDirectory(dir=tmp_path) as place:
+                assert found_after(state, disk.root, Path(place)) in (cut[2], cut[3])
+    return len(seen)
+
+
+@pytest.mark.spec("S1-82")
+def test_documents_are_the_old_or_the_new_whenever_the_power_fails(tmp_path):
+    steps = [
+        ("create", "a/x/1", b"first of one"),
+        ("create", "a/x/2", b"first of two"),
+        ("replace", "a/x/1", b"second of one, longer"),
+        ("create", "a/x/1", b"refused"),
+        ("replace", "a/y/1", b"in another folder"),
+        ("remove", "a/x/2"),
+        ("replace", "a/x/2", b"two again"),
+    ]
+    assert check(tmp_path, steps) > 50
+
+
+@pytest.mark.spec("S1-82")
+def test_a_discarded_folder_is_there_as_a_whole_or_gone_whenever_the_power_fails(tmp_path):
+    steps = [
+        ("create", "a/x/1", b"one"),
+        ("create", "a/x/2", b"two"),
+        ("create", "a/y/1", b"stays"),
+        ("discard", "a/x"),
+        ("create", "a/x/1", b"new"),
+        ("discard", "a/x"),
+        ("discard", "a/y"),
+    ]
+    assert check(tmp_path, steps) > 50
+
+
+def test_a_folder_that_somebody_else_made_and_did_not_live_to_sync_is_synced_by_whoever_writes_there(tmp_path):
+    def make_and_die(disk, root):
+        for name in ("a", "x"):
+            root, parent = root / name, os.open(root, os.O_RDONLY)
+            disk.make_folder(name, 0o700, folder=parent)
+            os.close(parent)
+
+    check(tmp_path, [("create", "a/x/1", b"one"), ("create", "a/2", b"two")], before=make_and_die)
+
+
+KEYS = st.sampled_from(["a/x/1", "a/x/2", "a/y/1", "b/1"])
+STEPS = st.one_of(
+    st.tuples(st.sampled_from(["create", "replace"]), KEYS, st.binary(min_size=2, max_size=9)),
+    st.tuples(st.just("remove"), KEYS),
+    st.tuples(st.just("discard"), st.sampled_from(["a/x", "a/y"])),
+)
+
+
+@given(st.lists(STEPS, max_size=5))
+@settings(max_examples=10, deadline=None)
+def test_whatever_is_done_is_done_or_not_when_the_power_fails(tmp_path_factory, steps):
+    check(tmp_path_factory.mktemp("power"), steps)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@given(st.lists(STEPS, max_size=12))
+@settings(max_examples=300, deadline=None)
+def test_whatever_long_story_is_told_the_power_may_fail(tmp_path_factory, steps):
+    check(tmp_path_factory.mktemp("power"), steps)
+
+
+@pytest.mark.parametrize("forgotten", ["file", "folder"])
+def test_a_disk_that_is_not_synced_is_found_out(tmp_path, monkeypatch, forgotten):
+    real = RecordingDisk.sync
+
+    def sync(self, descriptor):
+        is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+        if is_folder is (forgotten == "file"):
+            real(self, descriptor)
+
+    monkeypatch.setattr(RecordingDisk, "sync", sync)
+    with pytest.raises(AssertionError):
+        check(tmp_path, [("create", "a/1", b"one"), ("replace", "a/1", b"two")])
