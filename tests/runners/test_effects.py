@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.ground.egress.proxy import ProxyLog
-from toolcrib.ground.egress.url import parse_url
 from toolcrib.ground.sandbox import notify
 from toolcrib.ground.sandbox.host import Sandbox
 from toolcrib.ground.sandbox.jobs import PROXY_HOST, PROXY_PORT, Effect, Ended, Program, PythonFile
@@ -19,6 +18,7 @@ from toolcrib.ground.sandbox.walls import Premises, build_walls, python_runtime
 from toolcrib.model.call import Context
 from toolcrib.model.result import Result
 from toolcrib.model.tool import Chained, Script, Tool
+from toolcrib.pure.url import parse_url
 from toolcrib.runners.effects import Comparison, Deed, find_deeds, read_effects
 from toolcrib.runners.witness import Witness
 

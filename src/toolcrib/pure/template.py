@@ -102,20 +102,33 @@ def read_braces(string: str) -> str | Text:
 
 def as_text(value: object, _before: str = "") -> str:
     """A string as it is, anything else as JSON."""
-    return value if isinstance(value, str) else _as_json(value)
+    return value if isinstance(value, str) else as_json(value)
 
 
 def as_url_part(value: object, _before: str = "") -> str:
     """Percent-encoded, so that no value adds a segment to a path or a field to a query."""
+    text = as_text(value)
+    if text.isalnum() and text.isascii():
+        return text
     from urllib.parse import quote
 
-    return quote(as_text(value).encode("utf-8", "surrogatepass"), safe="")
+    return quote(text.encode("utf-8", "surrogatepass"), safe="")
 
 
 def as_json_part(value: object, before: str) -> str:
     """Inside quotes the escaped letters of the text, elsewhere the whole value as JSON."""
     quotes = sum(found[1] is not None for found in _QUOTES.finditer(before))
-    return _as_json(as_text(value))[1:-1] if quotes % 2 else _as_json(value)
+    return as_json_letters(value) if quotes % 2 else as_json(value)
+
+
+def as_json_letters(value: object) -> str:
+    """The letters of the text, as they stand between the quotes of JSON."""
+    return as_json(as_text(value))[1:-1]
+
+
+def as_json(value: object) -> str:
+    """The value as JSON."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -245,7 +258,3 @@ def _missing(template: object) -> ToolError:
     slot = template.sole if isinstance(template, Text) else template
     name = slot.name if isinstance(slot, Name) else ""
     return ToolError(Kind.VALIDATION, f"{{{name}}} has no value; give {name}, or give the parameter a default")
-
-
-def _as_json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

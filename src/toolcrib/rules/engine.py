@@ -7,7 +7,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.model.tool import Chained
+from toolcrib.model.tool import Chained, Http
 from toolcrib.model.verdict import Verdict, deny
 from toolcrib.pure.schema.words import holds_text
 from toolcrib.rules.verdicts import strictest_of
@@ -47,6 +47,8 @@ class _Later:
 
     def concerns(self, tool: Tool) -> bool:
         """Whether the tool is a command itself, or a call of it can hold a command or a path."""
+        if isinstance(tool.run, Http):
+            return False  # what it is given leaves this machine, and its commands and files are not ours
         return holds_text(tool.parameters) or (isinstance(tool.run, Chained) and tool.run.is_command_line)
 
     def __call__(self, tool: Tool | None, call: Call) -> Verdict:

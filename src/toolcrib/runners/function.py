@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import threading
 import types
+from functools import partial
 from typing import TYPE_CHECKING
 
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import Function
+from toolcrib.model.tool import Function, Registered
 
 if TYPE_CHECKING:
     import asyncio
@@ -29,7 +30,7 @@ class BoundFunction:
 
     def __init__(self, function: Function, run: Run) -> None:
         self.is_async = function.is_async or function.thread
-        self.wants_context = function.context_parameter is not None
+        self.wants_context = function.takes_whole or function.context_parameter is not None
         self.checks = function.check is not None
         self._check = function.check
         is_bare = not (function.thread or self.wants_context or function.revive or function.flatten)
@@ -53,6 +54,8 @@ class FunctionRunner:
 
     def bind(self, tool: Tool) -> BoundFunction:
         """Choose the shortest way to call this function."""
+        if isinstance(tool.run, Registered):
+            return BoundFunction(_MISSING, partial(_refuse_missing, tool.run.key))
         if not isinstance(tool.run, Function):
             raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name} is not a function")
         function = tool.run
@@ -94,6 +97,13 @@ class FunctionRunner:
         return run_in_thread
 
 
+def _refuse_missing(key: str, _arguments: dict[str, object], _context: Context | None) -> object:
+    raise ToolError(Kind.DISABLED, f"no function is registered under {key!r}; register it in the host program")
+
+
+_MISSING = Function(call=_refuse_missing, is_async=False, takes_whole=True)
+
+
 def _settle(done: asyncio.Future[object], answer: object, failure: BaseException | None) -> None:
     if done.done():
         return
@@ -108,6 +118,8 @@ def _settle(done: asyncio.Future[object], answer: object, failure: BaseException
 def _caller(function: Function) -> Run:
     """The function behind `run(arguments, context)`, with only the steps that it needs."""
     call, revive, flatten, parameter = function.call, function.revive, function.flatten, function.context_parameter
+    if function.takes_whole:
+        return lambda arguments, context: call(context, arguments)
     if revive is None and flatten is None and parameter is None:
         return lambda arguments, _: call(**arguments)
 

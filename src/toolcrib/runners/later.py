@@ -1,4 +1,4 @@
-"""A runner that is made when the first tool needs it."""
+"""Runners that stand for others: made when the first tool needs them, or chosen by what a tool runs."""
 
 from __future__ import annotations
 
@@ -29,3 +29,22 @@ class Later:
         """End what was started, if anything was."""
         if self._runner is not None:
             await self._runner.close()
+
+
+class Either:
+    """Leaves tools that run one thing to one runner, and all others of the kind to another."""
+
+    def __init__(self, run: type, first: Runner, second: Runner) -> None:
+        self.kind = first.kind
+        self._run = run
+        self._first = first
+        self._second = second
+
+    def bind(self, tool: Tool) -> Bound:
+        """As the one does that is meant."""
+        return (self._first if isinstance(tool.run, self._run) else self._second).bind(tool)
+
+    async def close(self) -> None:
+        """End what either started."""
+        await self._first.close()
+        await self._second.close()

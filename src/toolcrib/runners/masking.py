@@ -1,47 +1,40 @@
-"""Variables of the host on their way into a request, and out of every message about it."""
+"""Variables of the host and secrets on their way into a request, and out of every message about it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from toolcrib.ground.secrets.hiding import Masking as Hiding
+from toolcrib.ground.secrets.secret import MASK
 from toolcrib.model.errors import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MASK = "***"
-SHORTEST = 4  # hiding every "1" and "eu" would make messages unreadable and keep nothing secret
 
-
-class Masking:
+class Masking(Hiding):
     """Hands variables out, remembers what it gave, and hides that in whatever is told afterwards."""
 
-    def __init__(self, variable: Callable[[str], str | None]) -> None:
+    def __init__(self, variable: Callable[[str], str | None] = lambda _: None) -> None:
+        super().__init__()
         self._variable = variable
-        self._given: set[str] = set()
 
     def variable(self, name: str) -> str | None:
         """The variable of the host."""
         value = self._variable(name)
-        if value is not None and len(value) >= SHORTEST:
-            self._given.update(_spellings(value))
+        if value is not None:
+            self.add(value)
         return value
 
-    def hide(self, text: str) -> str:
-        """The text without any variable that was handed out, in whichever of the usual spellings."""
-        for spelling in sorted(self._given, key=len, reverse=True):
-            text = text.replace(spelling, MASK)
-        return text
+    def is_in(self, text: str) -> bool:
+        """Whether there is anything in the text that has to be hidden."""
+        return any(spelling in text for spelling in self._spelled)
 
     def hide_in(self, value: object) -> object:
-        """A JSON value in which every text is hidden so."""
-        if isinstance(value, str):
-            return self.hide(value)
-        if isinstance(value, dict):
-            return {key: self.hide_in(member) for key, member in value.items()}
-        if isinstance(value, list | tuple):
-            return [self.hide_in(item) for item in value]
-        return value
+        """A JSON value in which every text is hidden so, and every number whose digits would tell."""
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return MASK if self.hide(repr(value)) != repr(value) else value
+        return super().hide_in(value)
 
     def hide_error(self, error: ToolError) -> ToolError:
         """The same error, fit to be shown."""
@@ -53,21 +46,3 @@ class Masking:
             details={name: self.hide_in(detail) for name, detail in error.details.items()},
             value=self.hide_in(error.value),
         )
-
-
-def _spellings(value: str) -> set[str]:
-    """The value as it is, and as it looks in a URL, in JSON and in base64."""
-    import base64
-    import json
-    from urllib.parse import quote, quote_plus
-
-    raw = value.encode("utf-8", "surrogatepass")
-    return {
-        value,
-        quote(raw),
-        quote_plus(raw),
-        quote(raw, safe=""),
-        json.dumps(value)[1:-1],
-        base64.b64encode(raw).decode().rstrip("="),
-        base64.urlsafe_b64encode(raw).decode().rstrip("="),
-    }

@@ -5,8 +5,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolcrib.ground.egress import Url, parse_url
-from toolcrib.ground.egress.url import MAX_URL, follow_reference
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.pure.url import MAX_URL, follow_reference
 
 HOSTILE = [
     # other schemes and shapes

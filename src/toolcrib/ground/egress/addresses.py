@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING
 
-from toolcrib.ground.egress.url import split_authority
 from toolcrib.model.errors import Kind, SettingsError, ToolError
+from toolcrib.pure.url import split_authority
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from toolcrib.ground.egress.addresses import AddressPolicy, parse_private
 from toolcrib.ground.egress.dialling import Dialler, resolve_name
 from toolcrib.ground.egress.messages import redirect
-from toolcrib.ground.egress.url import follow_reference
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.pure.url import follow_reference
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import AsyncGenerator, Callable, Iterable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
     from contextlib import AbstractAsyncContextManager
 
     from aiohttp import ClientSession
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from toolcrib.ground.egress.hosts import HostList
     from toolcrib.ground.egress.messages import Request, Response
     from toolcrib.ground.egress.proxy import ProxyLimits, ProxyLog
-    from toolcrib.ground.egress.url import Url
+    from toolcrib.pure.url import Url
+
+    Exchange = Callable[[Request, int], Awaitable[Response]]
 
 MAX_REDIRECTS = 5
 MAX_SENT_BYTES = 1_000_000
@@ -38,14 +41,15 @@ class Egress:
     def __init__(self, *, private: Iterable[str] = (), resolve: Resolve | None = None) -> None:
         self._policy = AddressPolicy(private=parse_private(private))
         self._dialler = Dialler(policy=self._policy, resolve=resolve or resolve_name)
-        self._sessions: dict[asyncio.AbstractEventLoop, tuple[ClientSession, AsyncGenerator[None, None]]] = {}
+        self._ways: dict[asyncio.AbstractEventLoop, tuple[Exchange, AsyncGenerator[None, None]]] = {}
 
     def check(self, url: Url, hosts: HostList | None) -> None:
         """Refuse what can be seen to be refused without a connection; `hosts` None means every public host."""
         if hosts is not None:
             hosts.check(url)
-        if url.address is not None:
-            self._policy.check(url.host, url.address, url.port)
+        address = url.address
+        if address is not None:
+            self._policy.check(url.host, address, url.port)
 
     async def fetch(
         self,
@@ -62,7 +66,10 @@ class Egress:
             raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"size": request.size, "limit": max_sent_bytes})
         try:
             async with asyncio.timeout(timeout):
-                return await self._follow(request, hosts, max_bytes)
+                response = await self._hop(request, hosts, max_bytes)
+                return (
+                    response if response.location is None else await self._follow(request, response, hosts, max_bytes)
+                )
         except TimeoutError:
             raise ToolError(
                 Kind.TIMEOUT,
@@ -89,13 +96,12 @@ class Egress:
 
     async def close(self) -> None:
         """Close the connections of the running loop; those of another loop close when that loop shuts down."""
-        _, keeper = self._sessions.pop(asyncio.get_running_loop(), (None, None))
+        _, keeper = self._ways.pop(asyncio.get_running_loop(), (None, None))
         if keeper is not None:
             await keeper.aclose()
 
-    async def _follow(self, request: Request, hosts: HostList | None, max_bytes: int) -> Response:
+    async def _follow(self, request: Request, response: Response, hosts: HostList | None, max_bytes: int) -> Response:
         has_effects = request.has_effects
-        response = await self._hop(request, hosts, max_bytes)
         hops = 0
         while (location := response.location) is not None:
             hops += 1
@@ -107,23 +113,21 @@ class Egress:
         return replace(response, hops=hops)
 
     async def _hop(self, request: Request, hosts: HostList | None, max_bytes: int) -> Response:
-        from toolcrib.ground.egress.transport import exchange
-
         # A pooled connection asks no resolver, so the host is judged here, every time.
         self.check(request.url, hosts)
-        return await exchange(await self._session(), request, max_bytes)
+        exchange, _ = self._ways.get(asyncio.get_running_loop()) or await self._open()
+        return await exchange(request, max_bytes)
 
-    async def _session(self) -> ClientSession:
-        from toolcrib.ground.egress.transport import open_session
+    async def _open(self) -> tuple[Exchange, AsyncGenerator[None, None]]:
+        """Open connections for the running loop."""
+        from toolcrib.ground.egress.transport import exchange, open_session
 
-        loop = asyncio.get_running_loop()
-        if loop not in self._sessions:
-            session = open_session(self._dialler)
-            keeper = _close_with_loop(session)
-            await anext(keeper)
-            self._sessions = {known: pair for known, pair in self._sessions.items() if not known.is_closed()}
-            self._sessions[loop] = (session, keeper)
-        return self._sessions[loop][0]
+        session = open_session(self._dialler)
+        keeper = _close_with_loop(session)
+        await anext(keeper)
+        self._ways = {known: way for known, way in self._ways.items() if not known.is_closed()}
+        way = self._ways[asyncio.get_running_loop()] = (partial(exchange, session), keeper)
+        return way
 
 
 async def _close_with_loop(session: ClientSession) -> AsyncGenerator[None, None]:

@@ -52,7 +52,18 @@ def is_json(media_type: str) -> bool:
 def text_of(response: Response) -> str | None:
     """The text of the body, or None for one that is not declared to be text or does not decode as such."""
     declared = response.headers.get("content-type", "").lower()
-    return _decode(response.body, declared) if _is_text(read_media_type(declared)) else None
+    return decode_text(response.body, declared) if _is_text(read_media_type(declared)) else None
+
+
+def decode_text(body: bytes, content_type: str) -> str | None:
+    """The text in the character set that the type declares, UTF-8 without one, or None if it is none in that."""
+    charset = _CHARSET.search(content_type.lower())
+    try:
+        name = codecs.lookup(charset[1] if charset else "utf-8").name
+        # A byte order mark belongs to the encoding and not to the text.
+        return body.decode("utf-8-sig" if name == "utf-8" else name) if name in CHARSETS else None
+    except (LookupError, UnicodeDecodeError):
+        return None
 
 
 def describe_binary(response: Response) -> str:
@@ -63,14 +74,3 @@ def describe_binary(response: Response) -> str:
 
 def _is_text(media_type: str) -> bool:
     return media_type.startswith("text/") or media_type in TEXT_TYPES or media_type.endswith(("+json", "+xml", "+yaml"))
-
-
-def _decode(body: bytes, declared: str) -> str | None:
-    """The text in its declared character set, UTF-8 without one, or None."""
-    charset = _CHARSET.search(declared)
-    try:
-        name = codecs.lookup(charset[1] if charset else "utf-8").name
-        # A byte order mark belongs to the encoding and not to the text.
-        return body.decode("utf-8-sig" if name == "utf-8" else name) if name in CHARSETS else None
-    except (LookupError, UnicodeDecodeError):
-        return None

@@ -14,7 +14,7 @@ from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
     from toolcrib.ground.egress.addresses import Address, AddressPolicy
-    from toolcrib.ground.egress.url import Url
+    from toolcrib.pure.url import Url
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolcrib.ground.egress.url import ends_in_number, parse_host, split_authority
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.pure.url import ends_in_number, parse_host, split_authority
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from toolcrib.ground.egress.url import Url
+    from toolcrib.pure.url import Url
+
+OF_THE_TOOL = "the hosts of the tool"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,16 +37,17 @@ class HostPattern:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HostList:
-    """The hosts that are allowed; an empty list allows none."""
+    """The hosts that are allowed; an empty list allows none. `where` says who may add one."""
 
     patterns: tuple[HostPattern, ...] = ()
+    where: str = OF_THE_TOOL
 
     def check(self, url: Url) -> None:
         """Refuse a URL that no pattern matches."""
         if any(pattern.matches(url) for pattern in self.patterns):
             return
         allowed = [str(pattern) for pattern in self.patterns]
-        cure = f'add "{url.authority}" to the hosts of the tool'
+        cure = f'add "{url.authority}" to {self.where}'
         raise ToolError(
             Kind.HOST_NOT_ALLOWED,
             f"{url.authority} is not among the allowed hosts ({', '.join(allowed) or 'none'}); {cure}",
@@ -52,9 +55,9 @@ class HostList:
         )
 
 
-def parse_hosts(patterns: Iterable[str]) -> HostList:
+def parse_hosts(patterns: Iterable[str], where: str = OF_THE_TOOL) -> HostList:
     """Read patterns such as `api.example.com`, `*.example.com` and `example.com:8443`."""
-    return HostList(patterns=tuple(_parse_pattern(text) for text in patterns))
+    return HostList(patterns=tuple(_parse_pattern(text) for text in patterns), where=where)
 
 
 def _parse_pattern(text: str) -> HostPattern:

@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.pure.headers import SAFE_METHODS, check_header, check_method
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from toolcrib.ground.egress.url import Url
+    from toolcrib.pure.url import Url
 
-METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 MOVED = frozenset({301, 302})
 SEE_OTHER = 303
 REDIRECTS = MOVED | {SEE_OTHER, 307, 308}
 CREDENTIALS = frozenset({"authorization", "cookie"})
-RESERVED = frozenset(
-    {
-        "accept-encoding",
-        "connection",
-        "content-length",
-        "expect",
-        "host",
-        "keep-alive",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    }
-)
-
-_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,10 +32,9 @@ class Request:
     secret_headers: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise ToolError(Kind.VALIDATION, f"method {self.method[:20]!r} is refused; use one of {', '.join(METHODS)}")
+        check_method(self.method)
         for name, value in self.headers.items():
-            _check_header(name, value)
+            check_header(name, value)
 
     @property
     def size(self) -> int:
@@ -102,14 +82,3 @@ def redirect(request: Request, status: int, url: Url) -> Request:
         headers=headers,
         body=None if bare else request.body,
     )
-
-
-def _check_header(name: str, value: str) -> None:
-    """Refuse what could end a header early or change how the message is framed; the value is never repeated."""
-    shown = repr(name[:40])
-    if _NAME.fullmatch(name) is None:
-        raise ToolError(Kind.VALIDATION, f"header {shown}: the name may hold letters, digits and '-' only")
-    if name.lower() in RESERVED or name.lower().startswith("proxy-"):
-        raise ToolError(Kind.VALIDATION, f"header {shown} is set by Toolcrib or refused; leave it out")
-    if not value.replace("\t", "").isprintable():
-        raise ToolError(Kind.VALIDATION, f"header {shown}: the value holds a line break or another control character")

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from toolcrib.ground.egress import wire
 from toolcrib.ground.egress.dialling import unreachable
-from toolcrib.ground.egress.url import Url, parse_authority, parse_url
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.pure.url import Url, parse_authority, parse_url
 
 if TYPE_CHECKING:
     import socket

@@ -13,15 +13,17 @@ import yarl
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from toolcrib.ground.egress.body import ACCEPTED_ENCODINGS, Reading, read_body
-from toolcrib.ground.egress.messages import Response
+from toolcrib.ground.egress.messages import REDIRECTS, Response
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from aiohappyeyeballs import AddrInfoType
 
     from toolcrib.ground.egress.dialling import Dialler
     from toolcrib.ground.egress.messages import Request
-    from toolcrib.ground.egress.url import Url
+    from toolcrib.pure.url import Url
 
 USER_AGENT = "toolcrib"
 
@@ -82,10 +84,10 @@ async def exchange(session: aiohttp.ClientSession, request: Request, max_bytes: 
         async with session.request(
             request.method, to_yarl(request.url), headers=request.headers, data=request.body, allow_redirects=False
         ) as answer:
-            response = Response(url=request.url, status=answer.status, headers=_join_headers(answer), body=b"")
-            if response.location is not None or request.method == "HEAD":
-                return response
-            return await _read(reading, response, answer)
+            status, headers = answer.status, _join_headers(answer)
+            is_bare = request.method == "HEAD" or (status in REDIRECTS and "location" in headers)
+            body = b"" if is_bare else await _read(reading, headers, answer)
+            return Response(url=request.url, status=status, headers=headers, body=body)
     except aiohttp.ClientError as error:
         # Not chained: the texts of aiohttp quote the whole URL, and its query may hold a secret.
         raise _explain(error, reading) from None
@@ -96,12 +98,14 @@ def to_yarl(url: Url) -> yarl.URL:
     return yarl.URL.build(scheme=url.scheme, authority=url.authority, path=url.target, encoded=True)
 
 
-async def _read(reading: Reading, response: Response, answer: aiohttp.ClientResponse) -> Response:
-    declared = response.headers.get("content-length", "")
-    if "content-encoding" not in response.headers and declared.isdecimal() and int(declared) > reading.max_bytes:
+async def _read(reading: Reading, headers: Mapping[str, str], answer: aiohttp.ClientResponse) -> bytes:
+    declared = headers.get("content-length", "")
+    if "content-encoding" in headers or "transfer-encoding" in headers or not declared.isdecimal():
+        return await read_body(reading, headers, answer.content.iter_any())
+    if int(declared) > reading.max_bytes:
         raise reading.too_large(str(int(declared)))
-    body = await read_body(reading, response.headers, answer.content.iter_any())
-    return Response(url=response.url, status=response.status, headers=response.headers, body=body)
+    # Nobody hands over more than was declared, so there is nothing to count.
+    return await answer.read()
 
 
 def _join_headers(answer: aiohttp.ClientResponse) -> dict[str, str]:

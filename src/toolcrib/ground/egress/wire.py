@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolcrib.ground.egress.messages import METHODS
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.pure.headers import METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable

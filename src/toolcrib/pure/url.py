@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import string
 from dataclasses import dataclass, field
+from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from urllib.parse import quote
 
@@ -38,9 +39,7 @@ class Url:
     @property
     def address(self) -> IPv4Address | IPv6Address | None:
         """The address, where the host is one and no name."""
-        if ":" in self.host:
-            return IPv6Address(self.host)
-        return IPv4Address(self.host) if ends_in_number(self.host) else None
+        return _address_of(self.host)
 
     @property
     def authority(self) -> str:
@@ -136,6 +135,13 @@ def parse_authority(text: str) -> tuple[str, int | None]:
 def ends_in_number(host: str) -> bool:
     """Whether some resolver could read the host as an IPv4 address in any spelling."""
     return _NUMBER.fullmatch(host.rpartition(".")[2]) is not None
+
+
+@lru_cache(maxsize=1_024)  # every hop asks, and reading an address costs more than all else that is asked
+def _address_of(host: str) -> IPv4Address | IPv6Address | None:
+    if ":" in host:
+        return IPv6Address(host)
+    return IPv4Address(host) if ends_in_number(host) else None
 
 
 def _check_characters(text: str) -> None:

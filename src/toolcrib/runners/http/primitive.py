@@ -22,6 +22,7 @@ from toolcrib.pure.template import (
     compile_template,
     look_up_in,
 )
+from toolcrib.runners.http.statuses import explain_status
 from toolcrib.runners.masking import Masking
 
 if TYPE_CHECKING:
@@ -33,14 +34,9 @@ if TYPE_CHECKING:
     from toolcrib.runners.driver import Order
 
 MAX_BYTES = 5_000_000
-HEAD_LETTERS = 500
 KEYS = ("method", "url", "headers", "body")
 CAPABILITY = "net."
 SUCCESS = range(200, 400)
-SERVER_ERRORS = range(500, 600)
-REQUEST_TIMEOUT = 408
-TOO_MANY_REQUESTS = 429
-UNAUTHORISED = frozenset({401, 403})
 JSON_TYPE = "application/json"
 TEXT_TYPE = "text/plain; charset=utf-8"
 FORM_TYPE = "application/x-www-form-urlencoded"
@@ -48,7 +44,6 @@ FORM_TYPE = "application/x-www-form-urlencoded"
 # Scheme, host and port written out by the author, and closed by what follows them.
 _AUTHORITY = re.compile(r"https?://[^/?#]+[/?#]", re.IGNORECASE)
 _PATH_END = re.compile(r"[?#]")
-_SECONDS = re.compile(r"[0-9]{1,9}")
 
 
 class HttpDriver:
@@ -72,7 +67,8 @@ class HttpDriver:
             response = await self._egress.fetch(
                 request, hosts=hosts, max_bytes=self._max_bytes, timeout=max(0.0, context.deadline - time.monotonic())
             )
-            _check_status(request, response, masking)
+            if response.status not in SUCCESS:
+                raise explain_status(request, response, masking.hide)
             value = self._read(request, response)
         except ToolError as error:
             raise masking.hide_error(error) from None
@@ -253,49 +249,3 @@ def _encode(text: str) -> bytes:
     except UnicodeEncodeError as error:
         message = f"body: holds half of a surrogate pair (character {error.start}); write the whole character"
         raise ToolError(Kind.VALIDATION, message) from None
-
-
-def _check_status(request: Request, response: Response, masking: Masking) -> None:
-    status, origin = response.status, response.url.origin
-    if status in SUCCESS:
-        return
-    again = status in {REQUEST_TIMEOUT, TOO_MANY_REQUESTS} or status in SERVER_ERRORS
-    details: dict[str, object] = {"origin": origin, "status": status}
-    if head := _head(response, masking):
-        details["body"] = head
-    wait = _retry_after(response.headers.get("retry-after", ""))
-    if wait is not None:
-        details["retryAfter"] = wait
-    raise ToolError(
-        _kind_of(status, again=again),
-        f"{origin}: the server answered {request.method} with status {status}",
-        retryable=again,
-        partial_side_effects=request.has_effects,
-        details=details,
-    )
-
-
-def _kind_of(status: int, *, again: bool) -> Kind:
-    if status == TOO_MANY_REQUESTS:
-        return Kind.RATE_LIMIT
-    if status in UNAUTHORISED:
-        return Kind.AUTH
-    return Kind.TRANSIENT if again else Kind.PERMANENT
-
-
-def _head(response: Response, masking: Masking) -> str:
-    """The beginning of what the server said; hidden before it is cut, so that no half of a variable is left."""
-    text = (text_of(response) if response.body else "") or ""
-    return masking.hide(text)[:HEAD_LETTERS]
-
-
-def _retry_after(header: str) -> float | None:
-    """Seconds to wait as the server asks for, as a number or a date."""
-    if _SECONDS.fullmatch(header):
-        return float(header)
-    from email.utils import parsedate_to_datetime
-
-    try:
-        return max(0.0, round(parsedate_to_datetime(header).timestamp() - time.time(), 3))
-    except (ValueError, TypeError, OverflowError, IndexError):
-        return None

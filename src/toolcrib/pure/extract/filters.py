@@ -1,0 +1,175 @@
+"""The filters of a JSONPath: what they compare, what they ask functions for, and what counts as true."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Final
+
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.pure.extract.patterns import compile_pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jsonpath_rfc9535.filter_expressions import Expression, FunctionExtension
+    from jsonpath_rfc9535.query import JSONPathQuery
+
+    from toolcrib.pure.extract.json_path import Select, Walk
+    from toolcrib.pure.extract.patterns import Pattern
+
+    CompileQuery = Callable[[JSONPathQuery], Select]
+    Test = Callable[[object, Walk], bool]
+    Give = Callable[[object, Walk], object]
+
+
+class _Nothing:
+    """The only one of its kind."""
+
+
+# What a query gives that selects no value, and a function that has none to give.
+NOTHING: Final = _Nothing()
+
+_ORDERS: dict[str, Callable[..., bool]] = {"<": operator.lt, ">": operator.gt, "<=": operator.lt, ">=": operator.gt}
+
+
+def compile_filter(expression: Expression, query: CompileQuery) -> Test:
+    """A test of the values that a filter is asked about; `query` reads the queries in it."""
+    from jsonpath_rfc9535 import filter_expressions as kinds
+
+    if isinstance(expression, kinds.LogicalExpression):
+        left, right = compile_filter(expression.left, query), compile_filter(expression.right, query)
+        if expression.operator == "&&":
+            return lambda value, walk: left(value, walk) and right(value, walk)
+        return lambda value, walk: left(value, walk) or right(value, walk)
+    if isinstance(expression, kinds.PrefixExpression):
+        denied = compile_filter(expression.right, query)
+        return lambda value, walk: not denied(value, walk)
+    if isinstance(expression, kinds.ComparisonExpression):
+        return _comparison(expression.operator, _give(expression.left, query), _give(expression.right, query))
+    if isinstance(expression, kinds.FunctionExtension):
+        return _matching(expression, query)
+    nodes = _nodes(expression, query)
+    return lambda value, walk: bool(nodes(value, walk))
+
+
+def _nodes(expression: Expression, query: CompileQuery) -> Select:
+    """The values that a query in a filter selects."""
+    from jsonpath_rfc9535.filter_expressions import FilterQuery, RootFilterQuery
+
+    if not isinstance(expression, FilterQuery):
+        raise ToolError(Kind.VALIDATION, f"is no JSONPath: a filter cannot ask for {expression}; correct it")
+    select = query(expression.query)
+    if isinstance(expression, RootFilterQuery):
+        return lambda _, walk: select(walk.root, walk)
+    return select
+
+
+def _give(expression: Expression, query: CompileQuery) -> Give:
+    """The one value that something in a filter stands for, or NOTHING."""
+    from jsonpath_rfc9535 import filter_expressions as kinds
+
+    if isinstance(expression, kinds.FilterExpressionLiteral):
+        literal: object = expression.value
+        return lambda *_: literal
+    if isinstance(expression, kinds.FunctionExtension):
+        return _function(expression, query)
+    return _single(_nodes(expression, query))
+
+
+def _single(nodes: Select) -> Give:
+    def give(value: object, walk: Walk) -> object:
+        found = nodes(value, walk)
+        return found[0] if len(found) == 1 else NOTHING
+
+    return give
+
+
+def _function(expression: FunctionExtension, query: CompileQuery) -> Give:
+    """One of the functions that give a value: length, count, value."""
+    (argument,) = expression.args
+    if expression.name == "length":
+        given = _give(argument, query)
+        return lambda value, walk: _length(given(value, walk))
+    nodes = _nodes(argument, query)
+    if expression.name == "count":
+        return lambda value, walk: len(nodes(value, walk))
+    return _single(nodes)
+
+
+def _length(value: object) -> object:
+    return len(value) if isinstance(value, str | list | dict) else NOTHING
+
+
+def _matching(expression: FunctionExtension, query: CompileQuery) -> Test:
+    """One of the functions that give a truth: match and search."""
+    from jsonpath_rfc9535.filter_expressions import StringLiteral
+
+    text, pattern = expression.args
+    method = "fullmatch" if expression.name == "match" else "search"
+    given = _give(text, query)
+    if isinstance(pattern, StringLiteral):
+        known = _compile_regular(pattern.value)
+        return lambda value, walk: _fits(known, method, given(value, walk), walk)
+    other = _give(pattern, query)
+    return lambda value, walk: _fits(_compile_given(other(value, walk)), method, given(value, walk), walk)
+
+
+def _fits(pattern: Pattern | None, method: str, text: object, walk: Walk) -> bool:
+    if pattern is None or not isinstance(text, str):
+        return False
+    walk.spend(1)
+    return getattr(pattern, method)(text) is not None
+
+
+def _compile_given(pattern: object) -> Pattern | None:
+    """A pattern out of the document itself; one that is none fits nothing."""
+    try:
+        return _compile_regular(pattern) if isinstance(pattern, str) else None
+    except ToolError:
+        return None
+
+
+def _compile_regular(pattern: str) -> Pattern:
+    """A pattern as RFC 9485 writes them, whose dot stands for neither of the two line ends."""
+    written: list[str] = []
+    is_escaped = is_class = False
+    for letter in pattern:
+        written.append("[^\\n\\r]" if letter == "." and not (is_escaped or is_class) else letter)
+        is_class = letter == "[" or (is_class and letter != "]") if not is_escaped else is_class
+        is_escaped = letter == "\\" and not is_escaped
+    return compile_pattern("".join(written))
+
+
+def _comparison(sign: str, left: Give, right: Give) -> Test:
+    if sign in {"==", "!="}:
+        wanted = sign == "=="
+        return lambda value, walk: _equal(left(value, walk), right(value, walk), walk) is wanted
+    order, or_equal = _ORDERS[sign], sign.endswith("=")
+
+    def test(value: object, walk: Walk) -> bool:
+        one, other = left(value, walk), right(value, walk)
+        return (_comparable(one, other) and order(one, other)) or (or_equal and _equal(one, other, walk))
+
+    return test
+
+
+def _comparable(one: object, other: object) -> bool:
+    """Whether one can be less than the other: two numbers or two texts."""
+    return (isinstance(one, str) and isinstance(other, str)) or (_is_number(one) and _is_number(other))
+
+
+def _equal(one: object, other: object, walk: Walk) -> bool:
+    """Whether two JSON values are the same; true and 1 are not."""
+    if isinstance(one, list) and isinstance(other, list):
+        walk.spend(len(one))
+        return len(one) == len(other) and all(_equal(*pair, walk) for pair in zip(one, other, strict=True))
+    if isinstance(one, dict) and isinstance(other, dict):
+        walk.spend(len(one))
+        return one.keys() == other.keys() and all(_equal(member, other[name], walk) for name, member in one.items())
+    if _is_number(one) and _is_number(other):
+        return one == other
+    return type(one) is type(other) and one == other
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,119 @@
+"""The body of a request, by what its author says it is: JSON, a form, or text."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.pure.http_template.slots import Fill, Slot, put_in_place, read_slots, slots_in, write
+from toolcrib.pure.template import as_json, as_json_letters, as_text, as_url_part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toolcrib.pure.http_template.slots import Fills, Lookup, Pieces
+
+JSON_TYPE = "application/json"
+TEXT_TYPE = "text/plain; charset=utf-8"
+FORM_TYPE = "application/x-www-form-urlencoded"
+
+_QUOTES = re.compile(r'\\.|(")', re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Body:
+    """What is sent, and the type it is sent as where its author named none."""
+
+    fills: Fills
+    content_type: str
+    slots: tuple[Slot, ...]
+
+    def write(self, lookup: Lookup) -> bytes:
+        """The body with every slot filled."""
+        try:
+            return write(self.fills, lookup).encode()
+        except UnicodeEncodeError as error:
+            message = f"holds half of a surrogate pair (character {error.start}); give the whole character"
+            raise ToolError(Kind.VALIDATION, message) from None
+
+
+def compile_body(text: str, content_type: str | None) -> Body | None:
+    """Read the slots of a body; without a type of its author's, what reads as JSON is JSON and the rest is text."""
+    if not text:
+        return None
+    pieces = read_slots(text)
+    if content_type is None:
+        try:
+            fills, content_type = _in_json(pieces), JSON_TYPE
+        except ToolError:
+            fills, content_type = put_in_place(pieces, as_text), TEXT_TYPE
+    elif _is_json(content_type):
+        fills = _in_json(pieces)
+    else:
+        is_form = _media_type(content_type) == FORM_TYPE
+        fills = put_in_place(pieces, as_url_part if is_form else as_text)
+    return Body(fills=fills, content_type=content_type, slots=slots_in(pieces))
+
+
+def _media_type(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()
+
+
+def _is_json(content_type: str) -> bool:
+    media_type = _media_type(content_type)
+    return media_type in {JSON_TYPE, "text/json"} or media_type.endswith("+json")
+
+
+def _in_json(pieces: Pieces) -> Fills:
+    """Each slot in its place: the whole value where JSON expects one or a string is nothing else, letters inside a string.
+
+    Whatever the values are, what comes out is JSON with the members that its author wrote.
+    """
+    fills = tuple(piece for piece in _place(pieces) if piece)
+    _check_json(pieces, fills)
+    return fills
+
+
+def _place(pieces: Pieces) -> Iterator[str | Fill]:
+    is_inside = is_alone = False
+    for index, piece in enumerate(pieces):
+        if isinstance(piece, Slot):
+            yield Fill(piece, as_json if is_alone or not is_inside else as_json_letters)
+            continue
+        # The quotes around a slot that is alone go: its value brings its own, or needs none.
+        literal = piece[1:] if is_alone else piece
+        quotes = [found for found in _QUOTES.finditer(piece) if found[1]]
+        is_inside = is_inside != (len(quotes) % 2 == 1)
+        opens = is_inside and bool(quotes) and quotes[-1].end() == len(piece)
+        is_alone = opens and _closes_at_once(pieces[index + 1 :])
+        yield literal[:-1] if is_alone else literal
+
+
+def _closes_at_once(rest: Pieces) -> bool:
+    """Whether a slot comes next, and right behind it the quote that ends the string."""
+    return len(rest) > 1 and isinstance(rest[0], Slot) and isinstance(rest[1], str) and rest[1].startswith('"')
+
+
+def _check_json(pieces: Pieces, fills: Fills) -> None:
+    """Refuse a body that no values make JSON, and one whose values would choose the names of members."""
+    marker = "slot"
+    while any(marker in piece for piece in pieces if isinstance(piece, str)):
+        marker += "-"
+
+    def refuse_slots_in_names(pairs: list[tuple[str, object]]) -> None:
+        if any(marker in name for name, _ in pairs):
+            raise ToolError(Kind.VALIDATION, "a slot cannot be the name of a member; write the names out")
+
+    sample = "".join(piece if isinstance(piece, str) else piece.place(marker) for piece in fills)
+    try:
+        json.loads(sample, object_pairs_hook=refuse_slots_in_names, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        cure = "correct it, or name another Content-Type in headers"
+        raise ToolError(Kind.VALIDATION, f"can never be JSON, whatever stands in its slots; {cure}") from None
+
+
+def _refuse_constant(word: str) -> object:
+    raise ValueError(word)

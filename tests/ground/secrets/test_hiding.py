@@ -1,0 +1,152 @@
+"""Secrets that were handed out are found in whatever is told afterwards, in every usual spelling."""
+
+import base64
+import html
+import io
+import json
+import logging
+import re
+import urllib.parse
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolcrib.ground.secrets import MASK, HideSecrets, Masking
+from toolcrib.ground.secrets import hiding as module
+
+VALUE = "s3cr€t/+key?&=\"ü'<>\\ %end"
+
+
+def masking_of(*values):
+    masking = Masking()
+    for value in values:
+        masking.add(value)
+    return masking
+
+
+def spelled(value):
+    """The spellings, worked out by others than ours."""
+    raw = value.encode()
+    yield value
+    yield urllib.parse.quote(value)
+    yield urllib.parse.quote(value, safe="")
+    yield urllib.parse.quote_plus(value)
+    yield urllib.parse.urlencode({"k": value})[2:]
+    yield re.sub("%..", lambda found: found[0].lower(), urllib.parse.quote(value, safe=""))
+    yield json.dumps(value)[1:-1]
+    yield json.dumps(value, ensure_ascii=False)[1:-1]
+    yield json.dumps(json.dumps(value))[3:-3]
+    yield urllib.parse.quote(urllib.parse.quote(value, safe=""), safe="")
+    yield html.escape(value)
+    yield base64.b64encode(raw).decode()
+    yield base64.urlsafe_b64encode(raw).decode()
+    yield raw.hex()
+    yield raw.hex().upper()
+
+
+@pytest.mark.parametrize("spelling", list(spelled(VALUE)))
+def test_every_usual_spelling_is_hidden(spelling):
+    masking = masking_of(VALUE)
+    shown = masking.hide(f"before {spelling} after")
+    assert shown.rstrip("=").startswith(f"before {MASK}")
+    assert spelling.rstrip("=") not in shown
+
+
+@pytest.mark.parametrize("name", ["", "a", "ab", "abc", "user", "someone-else"])
+def test_a_password_is_hidden_in_basic_credentials_whatever_name_stands_before_it(name):
+    coded = base64.b64encode(f"{name}:{VALUE}".encode()).decode()
+    shown = masking_of(VALUE).hide(f"Basic {coded}")
+    assert MASK in shown
+    left = shown.removeprefix("Basic ").replace(MASK, "")
+    assert len(left) <= len(base64.b64encode(f"{name}::".encode())) + 4
+
+
+@given(st.text(st.characters(codec="utf-8"), min_size=4, max_size=40))
+def test_no_spelling_of_any_value_gets_through(value):
+    masking = masking_of(value)
+    for spelling in spelled(value):
+        if len(spelling) >= 8:
+            assert spelling.rstrip("=") not in masking.hide(f"<{spelling}>").replace(MASK, "")
+
+
+def test_a_secret_of_several_lines_is_hidden_line_by_line_and_on_one_line():
+    value = "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\nAQEFAASCBKcwggSjAgEAAoIB\n-----END KEY-----\n"
+    masking = masking_of(value)
+    assert masking.hide("at MIIEvQIBADANBgkqhkiG9w0B:") == f"at {MASK}:"
+    assert masking.hide(" ".join(value.split())) == MASK
+    assert masking.hide(value.strip()) == MASK
+
+
+def test_one_that_begins_like_another_leaves_no_end_behind():
+    masking = masking_of("abcdef", "abcdefghij")
+    assert masking.hide("abcdefghij abcdef") == f"{MASK} {MASK}"
+
+
+def test_what_is_too_short_to_be_secret_is_left_alone():
+    masking = masking_of("eu", "1")
+    assert not masking
+    assert masking.hide("1 in eu") == "1 in eu"
+
+
+def test_members_of_json_are_hidden_with_their_names():
+    hidden = masking_of("sesame-9f1c").hide_in({"sesame-9f1c": ["x sesame-9f1c", 5, None, ("sesame-9f1c",)]})
+    assert hidden == {MASK: [f"x {MASK}", 5, None, [MASK]]}
+
+
+def test_values_that_come_and_go_do_not_fill_the_memory(monkeypatch):
+    monkeypatch.setattr(module, "MAX_VALUES", 10)
+    masking = masking_of(*(f"value-{number:04}" for number in range(100)))
+    assert masking.hide("value-0099 value-0090 value-0089") == f"{MASK} {MASK} value-0089"
+
+
+class Told(logging.Formatter):
+    """Looks at what was raised by itself, as some formatters do."""
+
+    def format(self, record):
+        raised = record.exc_info[1] if record.exc_info else None
+        return f"{super().format(record)} | {type(raised).__name__}: {raised} {raised.__cause__ if raised else ''}"
+
+
+@pytest.fixture
+def log():
+    stream, logger = io.StringIO(), logging.getLogger("toolcrib.told")
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(Told("%(message)s %(field)s", defaults={"field": "-"}))
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    yield logger, handler, stream
+    logger.removeHandler(handler)
+
+
+def test_a_log_shows_no_secret_in_message_arguments_fields_or_what_was_raised(log):
+    logger, handler, stream = log
+    handler.addFilter(HideSecrets(masking_of("sesame-9f1c")))
+    logger.info("a sesame-9f1c b %s c %r", "sesame-9f1c", {"k": "sesame-9f1c"}, extra={"field": ["sesame-9f1c"]})
+    try:
+        try:
+            raise KeyError("inner sesame-9f1c")
+        except KeyError as inner:
+            raise ValueError("outer sesame-9f1c") from inner
+    except ValueError:
+        logger.exception("it failed", stack_info=True)
+    logger.info("%d sesame-9f1c", "does not fit")
+    shown = stream.getvalue()
+    assert "sesame-9f1c" not in shown
+    assert f"a {MASK} b {MASK}" in shown
+    assert f"ValueError: outer {MASK}" in shown
+    assert "(its arguments do not fit)" in shown
+
+
+def test_a_log_without_secrets_stays_as_it_is(log):
+    logger, handler, stream = log
+    handler.addFilter(HideSecrets(masking_of("sesame-9f1c")))
+    problem = ValueError("as it was")
+    logger.warning("%s and %d", "text", 5, exc_info=problem)
+    assert stream.getvalue() == "text and 5 -\nValueError: as it was | ValueError: as it was None\n"
+
+
+def test_before_any_secret_was_handed_out_records_are_not_even_looked_at():
+    record = logging.LogRecord("x", 20, "", 1, "%s", ("a",), None)
+    assert HideSecrets(Masking()).filter(record)
+    assert record.args == ("a",)

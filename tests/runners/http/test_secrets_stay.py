@@ -1,0 +1,133 @@
+"""Secrets go into requests and come out nowhere: not in values, errors, meta or logs, whoever repeats them how."""
+
+import base64
+import html
+import json
+import logging
+from urllib.parse import quote, quote_plus
+
+import pytest
+
+from toolcrib.model.errors import ToolError
+from toolcrib.model.tool import Encoding, ErrorMode, HttpCall
+
+KEY = 'sk-"9a/+ %üz&<x>'
+SPELLINGS = {
+    "plain": KEY,
+    "json": json.dumps(KEY)[1:-1],
+    "url": quote(KEY, safe=""),
+    "path": quote(KEY),
+    "form": quote_plus(KEY),
+    "small digits": quote(KEY, safe="").lower(),
+    "html": html.escape(KEY),
+    "base64": base64.b64encode(KEY.encode()).decode(),
+    "basic": base64.b64encode(f"user:{KEY}".encode()).decode(),
+    "hex": KEY.encode().hex(),
+}
+
+
+def told(outcome):
+    """Everything that a runner gives out, as text in which nothing is escaped."""
+    error = None if outcome.error is None else outcome.error.to_json()
+    return json.dumps([outcome.value, error, dict(outcome.meta)], ensure_ascii=False)
+
+
+def assert_hidden(text):
+    for name, spelling in SPELLINGS.items():
+        shown = base64.b64encode(KEY.encode()).decode()[4:16] if name == "basic" else spelling
+        assert shown not in text, name
+        assert json.dumps(shown, ensure_ascii=False)[1:-1] not in text, name
+
+
+@pytest.mark.spec("S1-39")
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("status", ["200 OK", "400 Bad"])
+@pytest.mark.parametrize("encoding", list(Encoding))
+async def test_a_server_that_repeats_a_secret_is_not_quoted(
+    bench, serve, answer, secrets_of, spelling, status, encoding
+):
+    echo = {"args": {"key": SPELLINGS[spelling]}, SPELLINGS[spelling]: [SPELLINGS[spelling]]}
+    site = await serve(answer(echo, status))
+    bench.secrets = secrets_of(KEY=KEY)
+    outcome = await bench.run(bench.tool(HttpCall(url=site.url("/?key=${KEY}"), encoding=encoding)))
+    assert quote(KEY, safe="") in site.targets[0]
+    assert_hidden(told(outcome))
+    assert "***" in told(outcome)
+
+
+@pytest.mark.spec("S1-39")
+async def test_escapes_do_not_smuggle_a_secret_out(bench, serve, answer, secrets_of):
+    escaped = "".join(f"\\u{ord(letter):04x}" for letter in "abcd-efgh")
+    site = await serve(answer(f'{{"a": "{escaped}"}}'.encode()))
+    bench.secrets = secrets_of(KEY="abcd-efgh")
+    assert await bench.value(site.url("/?key=${KEY}")) == {"a": "***"}
+
+
+@pytest.mark.spec("S1-39")
+async def test_another_character_set_does_not_smuggle_a_secret_out(bench, serve, answer, secrets_of):
+    site = await serve(answer("the key is abcd-efgh".encode("utf-16-le"), content_type="text/plain; charset=utf-16le"))
+    bench.secrets = secrets_of(KEY="abcd-efgh")
+    assert await bench.value(HttpCall(url=site.url("/?key=${KEY}"), encoding=Encoding.TEXT)) == "the key is ***"
+
+
+async def test_a_secret_of_digits_does_not_come_back_as_a_number(bench, serve, answer, secrets_of):
+    site = await serve(answer({"pin": 48151623, "x": 42}))
+    bench.secrets = secrets_of(PIN="48151623")
+    assert await bench.value(site.url("/?pin=${PIN}")) == {"pin": "***", "x": 42}
+
+
+@pytest.mark.spec("S1-39")
+@pytest.mark.parametrize("error_mode", list(ErrorMode))
+async def test_a_content_type_a_redirect_and_a_pattern_tell_nothing(bench, serve, answer, secrets_of, error_mode):
+    site = await serve(
+        [answer(b"x", content_type="a/abcd-efgh"), answer(b"", "302 Found", Location="http://abcd-efgh.example/")]
+    )
+    bench.secrets = secrets_of(KEY="abcd-efgh")
+    call = HttpCall(url=site.url("/?key=${KEY}"), error_mode=error_mode)
+    for _ in range(2):
+        outcome = await bench.run(bench.tool(call))
+        assert "abcd-efgh" not in told(outcome)
+    assert len(site.requests) == 2
+
+
+@pytest.mark.spec("S1-39")
+async def test_a_refusal_tells_nothing(bench, serve, answer, secrets_of):
+    site = await serve(answer(b"1"))
+    bench.secrets = secrets_of(KEY="../abcd-efgh")
+    with pytest.raises(ToolError) as refusal:
+        bench.check(bench.tool(site.url("/${KEY}/${nope}")))
+    assert "abcd" not in str(refusal.value.to_json())
+
+
+@pytest.mark.spec("S1-39")
+async def test_logs_tell_nothing(bench, serve, answer, secrets_of, caplog):
+    caplog.set_level(logging.DEBUG)
+    site = await serve([answer(b"abcd-efgh", "500 Oops", content_type="text/plain"), answer(b"<abcd-efgh>")])
+    bench.secrets = secrets_of(KEY="abcd-efgh")
+    outcome = await bench.run(bench.tool(HttpCall(url=site.url("/?key=${KEY}"), headers={"X-Key": "${KEY}"})))
+    assert outcome.error is not None
+    assert "abcd-efgh" not in caplog.text
+    assert "abcd-efgh" not in told(outcome)
+
+
+@pytest.mark.spec("S1-39")
+async def test_what_later_requests_get_is_not_hidden_from_them(bench, serve, answer, secrets_of):
+    """A server may hand back the very key that it was sent; the next request needs it as it is."""
+    site = await serve([answer({"key": "abcd-efgh"}), answer({"ok": True})])
+    bench.secrets = secrets_of(KEY="abcd-efgh")
+    calls = (HttpCall(name="first", url=site.url("/?key=${KEY}")), HttpCall(url=site.url("/${first.key}")))
+    outcome = await bench.run(bench.tool(*calls))
+    assert site.targets[1] == "GET /abcd-efgh"
+    assert "abcd-efgh" not in told(outcome)
+
+
+async def test_a_secret_that_was_changed_counts_at_once_and_both_stay_hidden(bench, serve, answer, secrets_of):
+    site = await serve(answer({"old": "abcd-efgh", "new": "ijkl-mnop"}))
+    bench.secrets = secrets_of(KEY="abcd-efgh")
+    bound = bench.runner().bind(bench.tool(site.url("/?key=${KEY}")))
+    from toolcrib.model.call import Call
+
+    bound.check({}, Call(name="sample"))
+    bench.secrets.values["KEY"] = "ijkl-mnop"
+    bound.check({}, Call(name="sample"))
+    assert bound._masking.hide("abcd-efgh ijkl-mnop") == "*** ***"

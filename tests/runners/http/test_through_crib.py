@@ -1,0 +1,175 @@
+"""HTTP tools behind the one door: checked before anything leaves, held to their schema, and told without secrets."""
+
+import asyncio
+import json
+
+import pytest
+
+from toolcrib.model.call import Call
+from toolcrib.model.errors import Kind
+from toolcrib.model.limits import Limits
+from toolcrib.model.tool import Encoding, ErrorMode, Http, HttpCall, Tool
+
+PARAMETERS = {
+    "type": "object",
+    "properties": {"city": {"type": "string", "minLength": 1}, "days": {"type": "integer"}},
+    "required": ["city"],
+    "additionalProperties": False,
+}
+KEY = "sk-9a8b7c6d"
+
+
+@pytest.fixture
+def crib_over(crib_of, bench):
+    """A crib with one HTTP tool that may reach the sites of the test."""
+
+    def make(*calls, output_schema=None, limits=None, hosts=None, **settings):
+        tool = Tool(
+            name="weather",
+            description="The weather of a city.",
+            parameters=PARAMETERS,
+            output_schema=output_schema,
+            run=Http(calls=tuple(calls)),
+            requires=frozenset({"net.http"}),
+            limits=limits or Limits(),
+        )
+        endpoints = [site.endpoint for site in bench.sites]
+        environment = {"WEATHER_API_KEY": KEY}
+        return crib_of(
+            tool,
+            allowed_hosts=endpoints if hosts is None else hosts,
+            egress_private=endpoints,
+            secrets_environment=["WEATHER_API_KEY"],
+            environment=environment,
+            **settings,
+        )
+
+    return make
+
+
+@pytest.mark.spec("S1-41")
+async def test_a_call_of_a_person_becomes_a_request_and_its_answer_a_value(crib_over, serve, answer):
+    site = await serve(answer({"current": {"condition": {"text": "Sunny"}}}))
+    call = HttpCall(
+        url=site.url("/v1/current.json?q=${city}&key=${WEATHER_API_KEY}"),
+        headers={"User-Agent": "MyApp/${version}"},
+        success=frozenset({200}),
+        extract="$.current.condition.text",
+    )
+    crib = crib_over(call, output_schema={"type": "string"}, application_version="3.1")
+    result = await crib.call("weather", city="Lisbon")
+    assert (result.ok, result.value) == (True, "Sunny")
+    assert site.targets == [f"GET /v1/current.json?q=Lisbon&key={KEY}"]
+    assert site.header("User-Agent") == "MyApp/3.1"
+    assert {"status", "attempts", "origin", "contentType", "durationMs"} <= set(result.meta)
+    assert KEY not in json.dumps(result.to_json())
+
+
+@pytest.mark.spec("S1-79", "S1-101")
+async def test_the_value_that_was_taken_out_is_held_to_the_output_schema(crib_over, serve, answer):
+    site = await serve([answer({"t": 21}), answer({"t": "warm"})])
+    crib = crib_over(HttpCall(url=site.url(), extract="$.t"), output_schema={"type": "integer"})
+    good, bad = [await crib.call("weather", city="Oslo") for _ in range(2)]
+    assert (good.ok, good.value) == (True, 21)
+    assert (bad.ok, bad.error.kind) == (False, Kind.OUTPUT_INVALID)
+    assert not bad.refused
+
+
+@pytest.mark.spec("S1-36")
+@pytest.mark.parametrize(("encoding", "expected"), [(Encoding.JSON, None), (Encoding.TEXT, "")])
+async def test_an_empty_answer_is_not_held_to_the_output_schema(crib_over, serve, answer, encoding, expected):
+    site = await serve(answer(b"", "404 Not"))
+    call = HttpCall(url=site.url(), error_mode=ErrorMode.EMPTY, encoding=encoding)
+    result = await crib_over(call, output_schema={"type": "integer"}).call("weather", city="Oslo")
+    assert (result.ok, result.value) == (True, expected)
+
+
+@pytest.mark.spec("S1-40")
+async def test_a_host_that_is_not_allowed_is_refused_at_the_door_and_seen_by_explain(crib_over, serve, answer):
+    site = await serve(answer(b"1"))
+    crib = crib_over(HttpCall(url=site.url()), hosts=["api.example.com"], grants=["net.http"])
+    result = await crib.call("weather", city="Oslo")
+    assert (result.error.kind, result.refused) == (Kind.HOST_NOT_ALLOWED, True)
+    assert result.error.details["host"] == "127.0.0.1"
+    explanation = crib.explain("weather", city="Oslo")
+    assert explanation.findings[-1].verdict.kind is Kind.HOST_NOT_ALLOWED
+    assert site.connections == 0
+
+
+@pytest.mark.spec("S1-29", "S1-38", "S1-88")
+@pytest.mark.parametrize(
+    ("parts", "city", "kind"),
+    [
+        ({"headers": {"X-City": "${city}"}}, "a\r\nEvil: 1", Kind.VALIDATION),
+        ({"query": {"x": "${nobody}"}}, "Oslo", Kind.VALIDATION),
+        ({"method": "POST", "body": '"${city}"'}, "x" * 2_000, Kind.LIMIT_EXCEEDED),
+    ],
+)
+async def test_what_is_wrong_is_refused_before_dispatch(crib_over, serve, answer, parts, city, kind):
+    site = await serve(answer(b"1"))
+    crib = crib_over(HttpCall(url=site.url(), **parts), max_sent_bytes=1_000)
+    result = await crib.call("weather", city=city)
+    assert (result.error.kind, result.refused) == (kind, True)
+    assert crib.explain("weather", city=city).findings[-1].verdict.kind is kind
+    assert site.connections == 0
+
+
+@pytest.mark.spec("S1-40")
+async def test_a_redirect_that_is_refused_happened_after_dispatch(crib_over, serve, answer):
+    other = await serve(answer(b"1"))
+    site = await serve(answer(b"", "302 Found", Location=other.url()))
+    result = await crib_over(HttpCall(url=site.url()), hosts=[site.endpoint]).call("weather", city="Oslo")
+    assert (result.ok, result.error.kind, result.refused) == (False, Kind.HOST_NOT_ALLOWED, False)
+    assert other.connections == 0
+
+
+@pytest.mark.spec("S1-32")
+async def test_the_time_limit_is_the_tools_own(crib_over, serve):
+    async def never(reader, writer):
+        await reader.read()
+
+    site = await serve(lambda _: never)
+    crib = crib_over(HttpCall(url=site.url(), timeout_ms=100), limits=Limits(timeout_ms=100))
+    async with asyncio.timeout(5):
+        result = await crib.call("weather", city="Oslo")
+        await site.gone.wait()
+    assert result.error.kind is Kind.TIMEOUT
+    assert "no complete response within 100 ms" in result.error.message
+    assert result.meta["attempts"] == 1
+
+
+@pytest.mark.spec("S1-90")
+async def test_the_operators_bound_on_repeats_holds(crib_over, serve, answer):
+    site = await serve(answer(b"", "503 Later", Retry_After="0"))
+    result = await crib_over(HttpCall(url=site.url()), max_retries=1).call("weather", city="Oslo")
+    assert (result.error.kind, result.meta["attempts"]) == (Kind.TRANSIENT, 2)
+    assert len(site.requests) == 2
+
+
+@pytest.mark.spec("S1-89")
+async def test_the_operators_bound_on_answers_holds(crib_over, serve, answer):
+    site = await serve(answer([0] * 1_000))
+    result = await crib_over(HttpCall(url=site.url()), max_response_bytes=500).call("weather", city="Oslo")
+    assert result.error.kind is Kind.LIMIT_EXCEEDED
+
+
+async def test_calls_in_voice_mode_are_not_repeated(crib_over, serve, answer):
+    site = await serve(answer(b"", "503 Later"))
+    crib = crib_over(HttpCall(url=site.url()))
+    result = await crib.call(Call(name="weather", arguments={"city": "Oslo"}, mode="voice"))
+    assert (result.error.kind, len(site.requests)) == (Kind.TRANSIENT, 1)
+
+
+async def test_many_calls_at_once_are_not_mixed_up(crib_over, serve, answer):
+    site = await serve(lambda request: answer({"city": request.split(b"?q=")[1].split(b" ")[0].decode()}))
+    crib = crib_over(HttpCall(url=site.url("/?q=${city}"), extract="$.city"))
+    cities = [f"city{number}" for number in range(200)]
+    results = await asyncio.gather(*(crib.call("weather", city=city) for city in cities))
+    assert [result.value for result in results] == cities
+
+
+async def test_a_tool_with_a_wrong_template_says_so_when_it_is_called(crib_over, serve, answer):
+    await serve(answer(b"1"))
+    result = await crib_over(HttpCall(url="https://${host}/")).call("weather", city="Oslo")
+    assert result.error.kind is Kind.VALIDATION
+    assert "scheme, host and port take no slots" in result.error.message
