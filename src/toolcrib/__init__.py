@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from toolcrib.crib import Crib
     from toolcrib.dialects.function import tool, tool_of
+    from toolcrib.dialects.registered import registered
+    from toolcrib.model.bundle import Bundle
     from toolcrib.model.call import Call, Context
     from toolcrib.model.errors import Kind, SettingsError, ToolError
     from toolcrib.model.limits import Cost, Limits, RetryPolicy
     from toolcrib.model.protocols import Rule
     from toolcrib.model.result import Intent, Result
     from toolcrib.model.session import Session
-    from toolcrib.model.tool import Bundle, Tool
+    from toolcrib.model.tool import Tool
     from toolcrib.model.verdict import ALLOW, Verdict, confirm, deny
     from toolcrib.rules.auth import AuthRule
     from toolcrib.rules.engine import RuleEngine
@@ -44,6 +46,7 @@ __all__ = [
     "Verdict",
     "confirm",
     "deny",
+    "registered",
     "tool",
     "tool_of",
 ]
@@ -52,7 +55,7 @@ __all__ = [
 _HOMES = {
     "ALLOW": "toolcrib.model.verdict",
     "AuthRule": "toolcrib.rules.auth",
-    "Bundle": "toolcrib.model.tool",
+    "Bundle": "toolcrib.model.bundle",
     "Call": "toolcrib.model.call",
     "Context": "toolcrib.model.call",
     "Cost": "toolcrib.model.limits",
@@ -72,6 +75,7 @@ _HOMES = {
     "Verdict": "toolcrib.model.verdict",
     "confirm": "toolcrib.model.verdict",
     "deny": "toolcrib.model.verdict",
+    "registered": "toolcrib.dialects.registered",
     "tool": "toolcrib.dialects.function",
     "tool_of": "toolcrib.dialects.function",
 }

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from toolcrib.catalog import Folder
-from toolcrib.catalog.stamps import RACY_NANOSECONDS
 from toolcrib.dialects.plain import PlainFile
+from toolcrib.ground.files.stamps import RACY_NANOSECONDS
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained, Function, Origin, Tool
 

@@ -8,8 +8,9 @@ import threading
 import pytest
 
 from toolcrib import Crib
-from toolcrib.catalog import Catalog, Folder, stamps
+from toolcrib.catalog import Catalog, Folder
 from toolcrib.catalog.folder import MAX_FILE_BYTES
+from toolcrib.ground.files import stamps
 from toolcrib.model.errors import Kind, ToolError
 
 

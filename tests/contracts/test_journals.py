@@ -17,8 +17,8 @@ def journal(request, tmp_path):
     journal.close()
 
 
-def a_line(event="call", name="tools/x@1.0.0", error=None, facts=None, call_id="1"):
-    return (event, time.monotonic(), call_id, name, "ann", 0.25, error, facts)
+def a_line(event="call", name="tools/x@1.0.0", error=None, facts=None, call_id="1", tool_id=""):
+    return (event, time.monotonic(), call_id, name, "ann", 0.25, error, facts, tool_id)
 
 
 def test_a_line_says_what_happened_to_whom_and_when(journal):

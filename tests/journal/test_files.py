@@ -17,7 +17,7 @@ from toolcrib.journal.memory import MemoryJournal
 
 
 def a_line(call_id="1"):
-    return ("call", time.monotonic(), call_id, "tools/x@1.0.0", "ann", 0.25, None, None)
+    return ("call", time.monotonic(), call_id, "tools/x@1.0.0", "ann", 0.25, None, None, "")
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def test_processes_that_share_a_folder_mix_and_lose_no_line(folder):
         "journal = FileJournal(pathlib.Path(sys.argv[1]))\nprint('ready', flush=True)\nsys.stdin.readline()\n"
         "for turn in range(400):\n"
         "    name = 'x' * (turn % 150)\n"
-        "    journal.record(('call', time.monotonic(), f'{sys.argv[2]}-{turn}', name, 'ann', 0.1, None, None))\n"
+        "    journal.record(('call', time.monotonic(), f'{sys.argv[2]}-{turn}', name, 'ann', 0.1, None, None, ''))\n"
         "    if turn % 7 == 0: journal.flush()\n"
         "journal.close()"
     )

@@ -825,7 +825,7 @@ async def test_a_result_that_cannot_be_kept_is_told_and_never_raised(crib_of, pr
     crib = crib_of(much, fails, project=project, result_bytes=10_000)
     result = await crib.call("much", n=20_000)
     assert result.value == "x" * 2_000
-    assert result.meta["warnings"] == ["the rest of 20000 letters could not be kept"]
+    assert "the rest of 20000 letters could not be kept" in result.meta["warnings"]
     assert "kept" not in result.meta
     partial = await crib.call("fails", n=20_000)
     assert partial.error.kind is Kind.PERMANENT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from toolcrib.catalog.built import Built, is_built
 from toolcrib.catalog.index import Index, build_index
@@ -22,6 +22,29 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Entry, Tool
 
 NAMED_ACTIONS = 10
+ID_LETTERS = 36
+
+
+class Shelf(Protocol):
+    """Where the tools of bundles are kept that are written through the platform, and the switches of all the others."""
+
+    def find(self, name: str, bundle: str | None, version: str | None) -> Entry | None:
+        """The tool that is meant among those kept here."""
+
+    def entry(self, bundle_id: str, slug: str, version: str) -> Entry | None:
+        """The tool of that bundle, whoever owns it."""
+
+    def entries(self) -> Iterator[Entry]:
+        """Every tool that is kept here."""
+
+    def problems(self) -> list[ToolError]:
+        """What is kept here and broken."""
+
+    def switched_off(self, tool: Tool) -> str:
+        """Why a tool that is not kept here was switched off; empty if it was not."""
+
+    def changed(self) -> bool:
+        """Whether a switch of those was moved since this was last asked; quick, because every call asks."""
 
 
 class Catalog:
@@ -39,6 +62,8 @@ class Catalog:
         self._built = Built()
         self._clashes: list[ToolError] = []
         self._why_unbuilt: Callable[[str], str] = lambda _: ""
+        self._shelf: Shelf | None = None
+        self._behind: frozenset[str] = frozenset()
         self._index = Index()
         self._stale = False
         self._lock = threading.RLock()
@@ -73,6 +98,13 @@ class Catalog:
             self._later.append((bundle, load))
             self._stale = True
 
+    def add_shelf(self, shelf: Shelf, behind: frozenset[str]) -> None:
+        """Keep what is on a shelf; of equal names it is meant before the bundles `behind` it, and after all others."""
+        with self._lock:
+            self._shelf, self._behind = shelf, behind
+            self._switches.moved = shelf.switched_off
+            self._stale = True
+
     def set_built(self, version: str, tools: Iterable[Tool], why_unbuilt: Callable[[str], str]) -> None:
         """Have these tools of registries in place of those that were there; `why_unbuilt` says of a slug why it is none of them."""
         with self._lock:
@@ -96,13 +128,18 @@ class Catalog:
         self, name: str, bundle: str | None = None, version: str | None = None, tools_version: str = ""
     ) -> Entry | None:
         """The tool that is meant, as its file is now; of a registry, as it was in the version that a session is bound to."""
+        if self._shelf is not None:
+            if bundle is not None and version is not None and len(bundle) == ID_LETTERS:
+                return self._shelf.entry(bundle, slug_of(name), version)
+            if self._shelf.changed():
+                self._stale = True
         if tools_version and tools_version != self._built.version:
             return self._find_bound(read_wanted(name, bundle, version), tools_version)
         if bundle is None and version is None and not self._stale:
             place = self._index.names.get(name)
             if place is not None and place.settled:
                 return place.entry
-        return self._find_now(read_wanted(name, bundle, version))
+        return self._find_anywhere(read_wanted(name, bundle, version))
 
     def find_below(self, name: str, bundle: str) -> Entry | None:
         """The tool that is meant where only this bundle and those behind it count, as its file is now."""
@@ -111,10 +148,15 @@ class Catalog:
     def entries(self, tools_version: str = "") -> Iterator[Entry]:
         """Every tool, bundle by bundle; of registries those of the version that a session is bound to."""
         entries = self._refresh().addresses.values()
+        kept = iter(()) if self._shelf is None else self._shelf.entries()
         if not tools_version or tools_version == self._built.version:
-            return iter(entries)
+            return chain(entries, kept)
         bound = map(self._switches.entry, reversed(self._built.tools_of(tools_version)))
-        return chain((entry for entry in entries if not is_built(entry)), bound)
+        return chain((entry for entry in entries if not is_built(entry)), kept, bound)
+
+    def own_entries(self) -> list[Entry]:
+        """Every tool that is not on the shelf."""
+        return list(self._refresh().addresses.values())
 
     def problems(self) -> list[ToolError]:
         """What keeps files from being tools, tools from being found, and switches from switching, one by one."""
@@ -125,6 +167,7 @@ class Catalog:
             *(each for folder in self._folders for problem in folder.problems for each in _one_by_one(problem)),
             *self._clashes,
             *index.problems,
+            *(() if self._shelf is None else self._shelf.problems()),
             *self._switches.idle((entry.tool for entry in index.addresses.values()), names),
         ]
 
@@ -154,11 +197,18 @@ class Catalog:
 
     def _find_bound(self, wanted: Wanted, tools_version: str) -> Entry | None:
         """What a session finds that began with an earlier registry: its own tools, and those that no registry names."""
-        entry = self._find_now(wanted)
+        entry = self._find_anywhere(wanted)
         if entry is not None and not is_built(entry):
             return entry
         tool = self._built.find(wanted, tools_version)
         return None if tool is None else self._switches.entry(tool)
+
+    def _find_anywhere(self, wanted: Wanted) -> Entry | None:
+        """A tool of any source, in their order."""
+        entry = self._find_now(wanted)
+        if self._shelf is None or (entry is not None and entry.tool.bundle not in self._behind):
+            return entry
+        return self._shelf.find(wanted.name, wanted.bundle, wanted.version) or entry
 
     def _find_now(self, wanted: Wanted) -> Entry | None:
         """A tool whose file may have changed since it was read, or may have come since."""
@@ -200,6 +250,7 @@ class Catalog:
 
     def _refresh(self) -> Index:
         with self._lock:
+            self._stale = self._stale or (self._shelf is not None and self._shelf.changed())
             self._load_later()
             changed = [folder.refresh() for folder in self._folders]
             self._stale = self._stale or any(changed)
@@ -211,7 +262,7 @@ class Catalog:
         with self._lock:
             newest_first = {bundle: [*reversed(tools.values())] for bundle, tools in self._bundles.items()}
             # Whole before it is in place: another thread finds everything by the old index or by the new one.
-            self._index = build_index(newest_first, self._folders, self._switches)
+            self._index = build_index(newest_first, self._folders, self._switches, self._behind)
             self._stale = False
             return self._index
 

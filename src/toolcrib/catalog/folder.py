@@ -8,15 +8,15 @@ import stat
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from toolcrib.catalog.stamps import is_as_it_was, settled_stamp
 from toolcrib.catalog.tree import Listing, check_letters, list_files, refused
+from toolcrib.ground.files.stamps import is_as_it_was, settled_stamp
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from toolcrib.catalog.stamps import Stamp
+    from toolcrib.ground.files.stamps import Stamp
     from toolcrib.model.protocols import Dialect
     from toolcrib.model.tool import Tool
 

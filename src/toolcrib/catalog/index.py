@@ -10,7 +10,7 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.pure.names import action_of, function_name, slug_of, version_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping
 
     from toolcrib.catalog.folder import Folder
     from toolcrib.catalog.switches import Switches
@@ -59,12 +59,18 @@ class Index:
         return self.names.get(name) or self.names.get(self.slug_of(name))
 
 
-def build_index(bundles: Mapping[str, Iterable[Tool]], folders: Iterable[Folder], switches: Switches) -> Index:
-    """Go through bundles and files in their order; the first of a name is the one that is meant."""
+def build_index(
+    bundles: Mapping[str, Iterable[Tool]], folders: Iterable[Folder], switches: Switches, unsettled: Container[str] = ()
+) -> Index:
+    """Go through bundles and files in their order; the first of a name is the one that is meant.
+
+    Before an `unsettled` bundle stands something that the index does not know of.
+    """
     index = Index()
     settled = True
     for rank, (bundle, tools) in enumerate(bundles.items()):
         index.ranks[bundle] = rank
+        settled = settled and bundle not in unsettled
         for tool in tools:
             _add(index, Place(slug=tool.slug, rank=rank, entry=switches.entry(tool), settled=settled))
         for folder in folders:

@@ -10,9 +10,13 @@ from toolcrib.model.tool import Entry
 from toolcrib.pure.names import action_of, did_you_mean, slug_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from toolcrib.model.tool import Tool
+
+
+# What the bundle of the host program's own tools is called.
+HOST = "host"
 
 
 class Switches:
@@ -24,16 +28,22 @@ class Switches:
     def __init__(self, disabled: frozenset[str], where: str) -> None:
         self._words = {slug_of(word): word for word in sorted(disabled)}
         self._where = where
+        # Why a tool was switched off through the catalogue; empty if it was not.
+        self.moved: Callable[[Tool], str] = lambda _: ""
 
     def entry(self, tool: Tool) -> Entry:
         """The tool with its switch."""
-        if not self._words:
-            return Entry(tool=tool)
-        hit = next((self._words[spelling] for spelling in _spellings(tool) if spelling in self._words), None)
-        if hit is None:
-            return Entry(tool=tool)
-        reason = f"{hit!r} stands in {self._where}"
-        return Entry(tool=tool, enabled=False, reason=reason, cure=f"take {hit!r} out of {self._where}")
+        hit = self._word_for(tool) if self._words else None
+        if hit is not None:
+            reason = f"{hit!r} stands in {self._where}"
+            return Entry(tool=tool, enabled=False, reason=reason, cure=f"take {hit!r} out of {self._where}")
+        if reason := self.moved(tool):
+            whole = f"'{tool.bundle or HOST}/*'" if "bundle" in reason else tool.name
+            return Entry(tool=tool, enabled=False, reason=reason, cure=f"switch it on with: crib enable {whole}")
+        return Entry(tool=tool)
+
+    def _word_for(self, tool: Tool) -> str | None:
+        return next((self._words[spelling] for spelling in _spellings(tool) if spelling in self._words), None)
 
     def idle(self, tools: Iterable[Tool], others: Iterable[str]) -> Iterator[ToolError]:
         """The words that switch nothing off: none of the tools, and none of the other names."""

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from toolcrib.catalog.stamps import ABSENT, settled_stamp
+from toolcrib.ground.files.stamps import ABSENT, settled_stamp
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from toolcrib.catalog.stamps import Stamp
+    from toolcrib.ground.files.stamps import Stamp
 
 MAX_DEPTH = 12
 MAX_FOLDERS = 1_000

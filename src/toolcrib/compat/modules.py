@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 
 from toolcrib.compat.paths import document_imports
 from toolcrib.dialects.function import is_tool, tool_of
+from toolcrib.dialects.registered import functions_among
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.protocols import Rule
 from toolcrib.model.tool import Tool
 from toolcrib.rules.engine import RuleEngine
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import ModuleType
 
 AGENT_SIDE = "toolcrib.compat.agent"
@@ -72,6 +73,11 @@ def tools_in(module: ModuleType) -> tuple[list[Tool], list[ToolError]]:
             place = f"module {module.__name__!r}: {_name_of(value)}"
             problems.append(_report(place, problem, Path(module.__file__ or "").parent))
     return tools, problems
+
+
+def functions_in(module: ModuleType) -> dict[str, Callable[..., object]]:
+    """The functions of a module that tools of bundles name, by their keys."""
+    return functions_among(_values(module))
 
 
 def rules_in(module: ModuleType) -> list[Rule]:

@@ -68,4 +68,4 @@ def _cache(parts: Parts, root: Path) -> Path | None:
     import hashlib
 
     name = hashlib.sha256(str(root).encode()).hexdigest()[:16]
-    return None if parts.settings.root is None else parts.data_folder() / f"build-{name}.json"
+    return None if parts.settings.root is None else parts.data.folder() / f"build-{name}.json"

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.catalog import Catalog
-from toolcrib.crib.filling import SYSTEM_BUNDLE, as_tool, fill_catalog
+from toolcrib.crib.filling import BUILTIN_BUNDLE, SYSTEM_BUNDLE, as_tool, fill_catalog
+from toolcrib.crib.keeping import Keeping
 from toolcrib.crib.parts import Parts
 from toolcrib.crib.registries import Registries
 from toolcrib.ground.settings import HOST_PROGRAM, Settings, load_settings
@@ -32,10 +33,14 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self, TypeVar
 
+    from toolcrib.catalog.bundles import Bundles
     from toolcrib.compat.agent import BaseTool
     from toolcrib.crib.examples import Examples
     from toolcrib.crib.sharing import Published, Pulled
+    from toolcrib.crib.tokens import Tokens
+    from toolcrib.ground.secrets import Secrets
     from toolcrib.journal.latency import Latency
+    from toolcrib.journal.metrics import Metrics
     from toolcrib.journal.sums import CostSum
     from toolcrib.model.protocols import Journal, Rule, Store
     from toolcrib.model.result import Intent, Result
@@ -54,7 +59,8 @@ class Crib:
     """A room of tools: `async with Crib("path") as crib: result = await crib.call("name", city="Oslo")`.
 
     `project` is a folder with a `toolcrib.toml` or at least tools in it; without one the crib keeps nothing on disk.
-    `tools` are functions of the host program, agent-side tools, or Tools; `settings` are written as in `toolcrib.toml` and win over it,
+    `tools` are functions of the host program, agent-side tools, or Tools; `functions` are those that tools of bundles name, by
+    their keys, and each is called with a Context and the arguments. `settings` are written as in `toolcrib.toml` and win over it,
     and `given_by` says who gave them. `store` and `journal` replace those of the project. `observe` has files of code
     watched: what they did and tried is in `meta` of their results.
     """
@@ -64,6 +70,7 @@ class Crib:
         project: Path | str | None = None,
         *,
         tools: Iterable[Callable[..., object] | BaseTool | Tool] = (),
+        functions: Mapping[str, Callable[..., object]] | None = None,
         rules: Iterable[Rule] = (),
         caller: str = "local",
         environment: Mapping[str, str] | None = None,
@@ -84,21 +91,26 @@ class Crib:
         self._catalog = Catalog(self.settings.disabled, self.settings.where("disabled"))
         self._parts = parts = Parts(self.settings, variables, self._catalog.find_below, observe=observe)
         self._rules = RuleEngine(rules=[*parts.plugins.rules, *parts.rules_of_modules(), *rules])
+        parts.functions |= functions or {}
         fill_catalog(self._catalog, tools, parts)
         self._registries = Registries(parts, self._catalog)
         self._registries.load()
+        self._keeping = Keeping(parts, self._catalog)
+        self._catalog.add_shelf(self._keeping, behind=frozenset({BUILTIN_BUNDLE, SYSTEM_BUNDLE}))
         if store is not None:
-            parts.store = store
+            parts.data.store = store
         if journal is not None:
-            parts.journal = journal
-        self._kept = KeptResults(lambda: parts.store)
+            parts.data.journal = journal
+        self._kept = KeptResults(lambda: parts.data.store)
         self._pipeline = Pipeline(
             find=self._find_now if self.settings.watch else self._catalog.find,
             suggest=self._catalog.suggest,
             rules=self._rules,
             runners=parts.plugins.runners,
-            journal=parts.journal,
-            confirmations=Confirmations(parts.key, lambda: parts.store, seconds=self.settings.confirmation_seconds),
+            journal=parts.data.journal,
+            confirmations=Confirmations(
+                lambda: parts.data.key, lambda: parts.data.store, seconds=self.settings.confirmation_seconds
+            ),
             kept=self._kept,
             policy=Policy(
                 grants=self.settings.grants,
@@ -172,7 +184,12 @@ class Crib:
     @property
     def problems(self) -> list[ToolError]:
         """What could not be loaded, and why."""
-        return [*self._parts.plugins.problems, *self._registries.problems, *self._catalog.problems()]
+        return [
+            *self._parts.plugins.problems,
+            *self._parts.data.problems(),
+            *self._registries.problems,
+            *self._catalog.problems(),
+        ]
 
     def check(self, tool: Tool) -> None:
         """Raise ToolError if the tool could never run."""
@@ -250,7 +267,7 @@ class Crib:
     @property
     def examples(self) -> Examples:
         """What is known of the examples that tools carry."""
-        return self._parts.examples
+        return self._parts.data.examples
 
     def prompt(self, mode: str, *, max_characters: int | None = None, max_tokens: int | None = None) -> Prompt:
         """What a system prompt says of the tools of a mode, within a budget."""
@@ -315,9 +332,34 @@ class Crib:
         return await pull(name, place, self._parts, version=version, replace=replace)
 
     @property
+    def bundles(self) -> Bundles:
+        """Bundles and the tools in them: put, switch, delete, list and search, whoever owns them."""
+        return self._keeping.bundles
+
+    def find_tools(self, question: str, *, limit: int = 10) -> list[Tool]:
+        """The tools that fit a question in plain words, the most fitting first."""
+        page = self.bundles.ask(question, page_size=limit)
+        return [found.kept.tool for found in page.items if found.kept.tool is not None]
+
+    @property
+    def secrets(self) -> Secrets:
+        """The secrets that HTTP tools may use, by name."""
+        return self._parts.data.secrets
+
+    @property
+    def tokens(self) -> Tokens:
+        """Who may use the server of this project."""
+        return self._parts.data.tokens
+
+    @property
+    def metrics(self) -> Metrics:
+        """How often each tool was called, and when last."""
+        return self._parts.data.metrics
+
+    @property
     def journal(self) -> Journal:
         """What happened."""
-        return self._parts.journal
+        return self._parts.data.journal
 
     def latencies(self) -> list[Latency]:
         """How long the calls in the journal took, by tool."""
@@ -340,7 +382,8 @@ class Crib:
     async def close(self) -> None:
         """End what was started and write down what is owed."""
         await self._parts.close()
-        self.journal.close()
+        self._parts.data.close()
+        self._keeping.close()
 
     async def __aenter__(self) -> Self:
         return self

@@ -1,48 +1,32 @@
-"""Everything that is known about a tool: in lines for people, and as JSON."""
+"""Everything that is known about tools, as JSON: what every face shows of them, on this machine and from another."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toolcrib.crib.offering import NOT_OFFERED
-from toolcrib.faces.cli.hiding import hide_secrets
-from toolcrib.faces.cli.printing import on_one_line
-from toolcrib.faces.cli.properties import describe_type
 from toolcrib.model.session import MODES
 from toolcrib.model.tool import Chained, Handler
-from toolcrib.pure.names import function_name
+from toolcrib.pure.export import to_openai
+from toolcrib.pure.hiding import hide_secrets
+from toolcrib.pure.names import function_name, slug_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from toolcrib.crib import Crib
-    from toolcrib.model.limits import Cost, RetryPolicy
+    from toolcrib.model.bundle import Found
+    from toolcrib.model.limits import RetryPolicy
     from toolcrib.model.tool import Entry, Tool
+
+Facts = dict[str, Any]  # JSON, of whichever shape the key has
 
 EXPERIMENTAL = "experimental"
 BROKEN_FILE = "a broken file"
-SHORT_LINES = 5
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Offer:
-    """Whether and how models see a tool; without modes it is not offered, for the reason given."""
-
-    name: str
-    modes: tuple[str, ...] = ()
-    reason: str = ""
-
-    def __str__(self) -> str:
-        if self.reason:
-            return f"no: {self.reason}"
-        return f"yes, as {self.name}, in {' and '.join(self.modes)} mode"
-
-    def to_json(self) -> dict[str, object]:
-        """The offer as JSON."""
-        return {"offered": not self.reason, "as": self.name, "modes": list(self.modes), "reason": self.reason}
+NOT_BUILT = "not built"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,11 +41,6 @@ class Shadow:
         """The tools that only their address can call."""
         return () if self.by else self.others
 
-    def __str__(self) -> str:
-        if self.by:
-            return f"shadowed by {self.by}"
-        return f"shadows {', '.join(self.over)}" if self.over else ""
-
 
 def shadow_of(crib: Crib, tool: Tool) -> Shadow:
     """How the tool stands among those of its name."""
@@ -72,21 +51,19 @@ def shadow_of(crib: Crib, tool: Tool) -> Shadow:
     return Shadow(others=others, by="" if first.tool.address == tool.address else first.tool.address)
 
 
-def offer_of(crib: Crib, entry: Entry) -> Offer:
-    """How models see the tool."""
-    return _offer(entry, shadow_of(crib, entry.tool))
+def _offer(entry: Entry, shadow: Shadow) -> Facts:
+    """Whether and how models see the tool; without modes it is not offered, for the reason given."""
+    tool, reason = entry.tool, _why_not_offered(entry, shadow)
+    modes = [] if reason else sorted(MODES if tool.modes is None else tool.modes)
+    return {"offered": not reason, "as": function_name(tool.name), "modes": modes, "reason": reason}
 
 
-def _offer(entry: Entry, shadow: Shadow) -> Offer:
-    tool = entry.tool
-    name = function_name(tool.name)
+def _why_not_offered(entry: Entry, shadow: Shadow) -> str:
     if not entry.enabled:
-        return Offer(name=name, reason=f"it is switched off, {entry.reason}; {entry.cure}")
+        return f"it is switched off, {entry.reason}; {entry.cure}"
     if shadow.by:
-        return Offer(name=name, reason=f"{shadow.by} comes first by this name; rename one of them")
-    if tool.kind in NOT_OFFERED:
-        return Offer(name=name, reason=NOT_OFFERED[tool.kind])
-    return Offer(name=name, modes=tuple(sorted(MODES if tool.modes is None else tool.modes)))
+        return f"{shadow.by} comes first by this name; rename one of them"
+    return NOT_OFFERED.get(entry.tool.kind, "")
 
 
 def marks_of(tool: Tool) -> list[str]:
@@ -104,53 +81,75 @@ def place_of(crib: Crib, tool: Tool) -> str:
     """Where a tool is written down, relative to the project if it lies in it."""
     if tool.origin is None:
         return ""
-    path, root = Path(tool.origin.place), crib.settings.root
-    inside = root is not None and path.is_absolute() and path.is_relative_to(root)
-    return f"{path.relative_to(root) if inside and root else path}:{tool.origin.line}"
+    return f"{_from_root(Path(tool.origin.place), crib.settings.root)}:{tool.origin.line}"
 
 
-def describe(crib: Crib, entry: Entry) -> Iterator[tuple[str, str]]:
-    """What is known, besides name, description, state and parameters; what says nothing is empty."""
-    tool = entry.tool
-    output = tool.output_schema
-    shadow = shadow_of(crib, tool)
-    yield "returns", "anything" if output is None else describe_type(output, output)
-    yield "requires", ", ".join(sorted(tool.requires)) or "nothing"
-    yield "behaviour", "" if tool.behaviour is None else str(tool.behaviour)
-    yield "side effects", "not declared" if tool.side_effects is None else str(tool.side_effects)
-    yield "asks first", "yes" if tool.requires_confirmation else "no"
-    yield "limits", ", ".join(_limits(crib, tool))
-    yield "costs", "" if tool.cost is None else _price(tool.cost)
-    yield "offered to models", str(_offer(entry, shadow))
-    yield "address", tool.address
-    yield "shadows", ", ".join(shadow.over)
-    yield "shadowed by", shadow.by
-    yield "category", tool.category
-    yield "tags", ", ".join(tool.tags)
-    yield "runs as", tool.kind
-    yield "summary", tool.summary
-    yield from _describe_run(tool)
-    yield "documentation", _shown_documentation(tool)
-    failing = crib.examples.failing().get(tool.content_hash, [])
-    for example in tool.examples:
-        yield "example", _text(example) + (" (fails; models are not shown it)" if example in failing else "")
-    for name, value in tool.metadata.items():
-        # Not as a line of its own name, which could be one of ours.
-        yield "metadata", f"{name}: {value if isinstance(value, str) else _text(value)}"
-    yield "written in", place_of(crib, tool)
-    yield "content", tool.content_hash
-    for warning in tool.warnings:
-        yield "warning", warning
+def _from_root(path: Path, root: Path | None) -> str:
+    return str(path.relative_to(root) if root is not None and path.is_relative_to(root) else path)
 
 
-def _shown_documentation(tool: Tool) -> str:
-    """The text, or for one that has structure where to read it."""
-    lines = tool.documentation.strip().count("\n") + 1
-    return tool.documentation if lines <= SHORT_LINES else f"{lines} lines; read it with: crib doc {tool.name}"
+def listed(crib: Crib, *, tags: Iterable[str] = (), executors: bool = False) -> list[tuple[str, Callable[[], Facts]]]:
+    """What a list of tools shows, each by its address and described when that is asked for.
+
+    These are all tools, or those with every one of the tags, and behind them the folders that are not built; or what
+    executes tools.
+    """
+    wanted = {tag.casefold() for tag in tags}
+    entries = [
+        entry
+        for entry in (crib.executors if executors else crib.entries)
+        if wanted <= {tag.casefold() for tag in entry.tool.tags}
+    ]
+    unbuilt = [] if executors or wanted else unbuilt_facts(crib)
+    return [
+        *((entry.tool.address, partial(facts_of, crib, entry)) for entry in entries),
+        *((facts["address"], partial(dict, facts)) for facts in unbuilt),
+    ]
 
 
-def facts_of(crib: Crib, entry: Entry) -> dict[str, object]:
-    """What is known, as JSON."""
+def unbuilt_facts(crib: Crib) -> list[Facts]:
+    """The tool folders that are not in force as they lie there."""
+    root = crib.settings.root
+    return [
+        {
+            "name": folder.name,
+            "address": f"{place.name}/{slug_of(folder.name)}",
+            "bundle": place.name,
+            "kind": Handler.kind,
+            "built": False,
+            "enabled": False,
+            "reason": f"{NOT_BUILT}: {folder.reason}",
+            "cure": "run: crib build",
+            "tags": [],
+            "origin": _from_root(place / folder.folder, root),
+        }
+        for place, folder in crib.registries.unbuilt()
+    ]
+
+
+def found_facts(found: Found) -> Facts:
+    """What a search shows of a tool."""
+    kept, tool = found.kept, found.kept.tool
+    return {
+        "name": kept.slug if tool is None else tool.name,
+        "address": f"{kept.bundle.slug}/{kept.slug}@{kept.version}",
+        "bundle": kept.bundle.slug,
+        "version": kept.version,
+        "foundBy": found.tier,
+        "score": found.score,
+        "enabled": kept.usable,
+        "description": "" if tool is None else tool.description,
+    }
+
+
+def all_facts_of(crib: Crib, entry: Entry) -> Facts:
+    """What is known of one tool, with what a model is told of it and the examples that it is not shown."""
+    failing = crib.examples.failing().get(entry.tool.content_hash, [])
+    return {**facts_of(crib, entry), "failingExamples": failing, "definition": to_openai(entry.tool)}
+
+
+def facts_of(crib: Crib, entry: Entry) -> Facts:
+    """What is known of a tool."""
     tool = entry.tool
     shadow = shadow_of(crib, tool)
     return {
@@ -163,8 +162,9 @@ def facts_of(crib: Crib, entry: Entry) -> dict[str, object]:
         "tags": list(tool.tags),
         "enabled": entry.enabled,
         "reason": entry.reason,
+        "cure": entry.cure,
         "marks": marks_of(tool),
-        "models": _offer(entry, shadow).to_json(),
+        "models": _offer(entry, shadow),
         "sameName": list(shadow.others),
         "shadows": list(shadow.over),
         "shadowedBy": shadow.by or None,
@@ -174,7 +174,7 @@ def facts_of(crib: Crib, entry: Entry) -> dict[str, object]:
         "behaviour": tool.behaviour,
         "sideEffects": tool.side_effects,
         "requiresConfirmation": tool.requires_confirmation,
-        "limits": on_one_line(", ".join(_limits(crib, tool))),
+        "limits": " ".join(", ".join(_limits(crib, tool)).split()),
         "timeoutMs": tool.limits.timeout_ms or crib.settings.timeout_ms,
         "retry": None if tool.limits.retry is None else asdict(tool.limits.retry),
         "cost": None if tool.cost is None else {**asdict(tool.cost), "estimate": tool.cost.estimate()},
@@ -188,21 +188,6 @@ def facts_of(crib: Crib, entry: Entry) -> dict[str, object]:
         "contentHash": tool.content_hash,
         "warnings": list(tool.warnings),
     }
-
-
-def _describe_run(tool: Tool) -> Iterator[tuple[str, str]]:
-    run = tool.run
-    if isinstance(run, Handler):
-        yield "handler", f"{run.path} ({run.language})"
-        yield "reaches", "" if run.hosts is None else ", ".join(run.hosts) or "no host"
-        yield "registry", run.registry
-    if not isinstance(run, Chained):
-        return
-    yield "type", run.tool_type
-    yield "executor", run.executor or "none"
-    yield "action", run.action
-    yield "reaches", "" if run.hosts is None else ", ".join(run.hosts) or "no host"
-    yield "config", _text(hide_secrets(run.config)) if run.config else ""
 
 
 def _facts_of_run(tool: Tool) -> Mapping[str, object]:
@@ -238,18 +223,3 @@ def _waits(retry: RetryPolicy) -> str:
     pauses = [f"{retry.delay_after(attempt):g} s" for attempt in range(1, min(retry.max_attempts, 5))]
     more = ", …" if retry.max_attempts > len(pauses) + 1 else ""
     return f" ({retry.backoff}: {', '.join(pauses)}{more})" if pauses else ""
-
-
-def _price(cost: Cost) -> str:
-    """The price in words; the estimate is for a call that takes as long as the author expects."""
-    parts = [
-        f"{amount:g} {cost.currency} a {unit}"
-        for amount, unit in ((cost.per_invocation, "call"), (cost.per_minute, "minute"))
-        if amount
-    ]
-    estimate = f"about {cost.estimate():g} {cost.currency} for a call of {cost.estimated_duration:g} s"
-    return "; ".join([" and ".join(parts) or "nothing", estimate] if cost.estimated_duration else parts or ["nothing"])
-
-
-def _text(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)

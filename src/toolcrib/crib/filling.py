@@ -82,7 +82,7 @@ def _system_tools() -> list[Tool]:
 
 def _add_module(catalog: Catalog, name: str, parts: Parts) -> None:
     """Register what a module of the host program holds; what cannot be loaded is reported and the rest goes on."""
-    from toolcrib.compat.modules import load_module, rules_in, tools_in
+    from toolcrib.compat.modules import functions_in, load_module, rules_in, tools_in
 
     settings, problems = parts.settings, parts.plugins.problems
     try:
@@ -92,6 +92,7 @@ def _add_module(catalog: Catalog, name: str, parts: Parts) -> None:
         problems.append(problem)
         return
     problems += found
+    parts.functions |= functions_in(module)
     if rules_in(module) and name not in settings.rule_modules:
         message = f"module {name!r} holds rules that nobody obeys; name it in rule_modules too"
         problems.append(ToolError(Kind.VALIDATION, message))

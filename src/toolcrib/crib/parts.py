@@ -8,29 +8,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.compat.plugins import find_plugins
+from toolcrib.crib.data import Data
 from toolcrib.crib.registries import REGISTRY
 from toolcrib.dialects.plain import PlainFile
 from toolcrib.ground.settings import FILE_NAME
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.protocols import ENTRY_POINT_GROUP, Plugins
-from toolcrib.model.tool import Function, Handler, Script
+from toolcrib.model.tool import Function, Handler, Http, Script
 from toolcrib.rules.engine import default_rules
 from toolcrib.runners.function import FunctionRunner
-from toolcrib.runners.later import Later
+from toolcrib.runners.later import Either, Later
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from toolcrib.crib.examples import Examples
     from toolcrib.ground.egress import Egress
     from toolcrib.ground.files.jail import Jail
     from toolcrib.ground.sandbox.host import Sandbox
     from toolcrib.ground.sandbox.walls import Premises
-    from toolcrib.ground.settings import CustomRule, Settings
-    from toolcrib.model.protocols import Journal, Rule, Runner, Store
+    from toolcrib.ground.settings import Settings
+    from toolcrib.ground.settings.readers import CustomRule
+    from toolcrib.model.protocols import Rule, Runner
     from toolcrib.model.tool import Entry, Tool
 
-DATA_FOLDER = ".toolcrib"
 PROJECT_SCRIPTS = ".ai/tools"
 USER_SCRIPTS = "~/.ai/tools"
 # What runs tools of these kinds is found along their chain of executors.
@@ -57,6 +57,8 @@ class Parts:
     ) -> None:
         self.settings = settings
         self.environment = environment
+        self.data = Data(settings, environment)
+        self.functions: dict[str, Callable[..., object]] = {}
         self._find_below = find_below
         self._observe = observe
 
@@ -68,6 +70,7 @@ class Parts:
         plugins.runners[Function.kind] = FunctionRunner()
         executor = Later(Script.kind, self._executor_runner)
         plugins.runners |= dict.fromkeys(EXECUTED_KINDS, executor)
+        plugins.runners[Http.kind] = Either(Http, Later(Http.kind, self._http_runner), executor)
         plugins.runners[Handler.kind] = Later(Handler.kind, self._handler_runner)
         plugins.rules += [
             rule for rule in default_rules(self.settings.workspace) if rule.name not in self.settings.rules_off
@@ -78,6 +81,7 @@ class Parts:
                 load()(plugins)
             except Exception as problem:  # noqa: BLE001 - the border to foreign code
                 plugins.problems.append(ToolError(Kind.INTERNAL, f"a plug-in could not be loaded: {problem!r}"))
+        self.functions |= plugins.functions
         return plugins
 
     @cached_property
@@ -90,7 +94,7 @@ class Parts:
             require=settings.sandbox_require,
             jobs=settings.sandbox_jobs,
             queue=settings.sandbox_queue,
-            cache=None if self._data_folder is None else self._data_folder / "sandbox.json",
+            cache=self.data.file("sandbox.json"),
             workspace=settings.workspace,
         )
 
@@ -103,7 +107,7 @@ class Parts:
         settings = self.settings
         return Premises(
             workspace=settings.workspace,
-            closed=() if self._data_folder is None else (self._data_folder,),
+            closed=() if self.data.path is None else (self.data.path,),
             fixed=tuple(self._obeyed()),
             unwritable=self._why_unwritable(),
             memory_bytes=settings.sandbox_memory_mb * MEGABYTE,
@@ -125,7 +129,7 @@ class Parts:
         from toolcrib.rules.paths import is_sensitive
 
         workspace = self.settings.workspace
-        data = [] if self._data_folder is None else [self._data_folder]
+        data = [] if self.data.path is None else [self.data.path]
         jail = Jail(
             workspace,
             is_sensitive=partial(is_sensitive, root=str(workspace)),
@@ -136,36 +140,6 @@ class Parts:
         )
         self.plugins.on_close.append(jail.close)
         return jail
-
-    @cached_property
-    def store(self) -> Store:
-        """Where documents are kept."""
-        if self._data_folder is None:
-            from toolcrib.stores.memory import MemoryStore
-
-            return MemoryStore()
-        from toolcrib.stores.files import FileStore
-
-        return FileStore(self._data_folder)
-
-    @cached_property
-    def journal(self) -> Journal:
-        """Where calls are written down."""
-        if self._data_folder is None:
-            from toolcrib.journal.memory import MemoryJournal
-
-            return MemoryJournal()
-        from toolcrib.journal.files import FileJournal
-
-        return FileJournal(self._data_folder / "journal")
-
-    def key(self) -> bytes:
-        """The key that signs confirmations."""
-        from toolcrib.ground import secrets
-
-        if self._data_folder is None:
-            return secrets.new_key()
-        return secrets.load_key(self._data_folder / "key")
 
     def builtins(self) -> list[Tool]:
         """The tools for files, shell and web."""
@@ -184,23 +158,6 @@ class Parts:
         """The folders of plain tools, in their order."""
         root = self.settings.root
         return [] if root is None else [root / folder for folder in self.settings.tools]
-
-    def data_folder(self) -> Path:
-        """The folder for data of our own, made if it is not there."""
-        from toolcrib.ground.files.folders import make_folder
-
-        folder = self._data_folder
-        if folder is None:
-            raise ToolError(Kind.VALIDATION, "there is no project to keep anything in; make one with: crib init")
-        make_folder(folder)
-        return folder
-
-    @cached_property
-    def examples(self) -> Examples:
-        """What is known of the examples that tools carry."""
-        from toolcrib.crib.examples import Examples
-
-        return Examples(None if self._data_folder is None else self._data_folder / "examples.json")
 
     @property
     def environments(self) -> Path | None:
@@ -228,9 +185,14 @@ class Parts:
         return trees
 
     def variable(self, tool: Tool, name: str) -> str | None:
-        """A variable of the host, if the operator lets the tool see it; empty if it is not set."""
+        """A variable of the host or a secret, if the operator lets the tool see it; empty if it is not set."""
         granted = {f"{tool.name}:{name}", f"{tool.slug}:{name}", f"*:{name}"} & self.settings.variables
-        return self.environment.get(name, "") if granted else None
+        if not granted:
+            return None
+        if name in self.environment:
+            return self.environment[name]
+        secret = self.data.secrets.get(name)
+        return "" if secret is None else secret.reveal()
 
     async def close(self) -> None:
         """End what was started."""
@@ -245,11 +207,6 @@ class Parts:
             await asyncio.to_thread(self.sandbox.close)
         for end in self.plugins.on_close:
             end()
-
-    @property
-    def _data_folder(self) -> Path | None:
-        root = self.settings.root
-        return None if root is None else root / DATA_FOLDER
 
     @property
     def _runs_code_here(self) -> bool:
@@ -317,6 +274,21 @@ class Parts:
             environments=self.environments,
             version=__version__,
             observe=self._observe,
+        )
+
+    def _http_runner(self) -> Runner:
+        from toolcrib import __version__
+        from toolcrib.runners.http import HttpRunner
+
+        settings = self.settings
+        return HttpRunner(
+            lambda: self.egress,
+            hosts=settings.allowed_hosts,
+            secrets=self.data.secrets,
+            version=settings.application_version or __version__,
+            max_retries=settings.max_retries,
+            max_sent_bytes=settings.max_sent_bytes,
+            max_response_bytes=settings.max_response_bytes,
         )
 
     def _handler_runner(self) -> Runner:

@@ -85,7 +85,7 @@ async def pull(name: str, place: str, parts: Parts, *, version: str | None = Non
     root = _target(manifest.tree, parts, settings.root)
     if not root.resolve().is_relative_to(settings.root.resolve()):
         raise ToolError(Kind.BLOCKED, f"{root} leads out of the project; nothing was installed. Replace the link")
-    written = install(package, root, staging=parts.data_folder(), check=_check_tool, replace=replace)
+    written = install(package, root, staging=parts.data.folder(), check=_check_tool, replace=replace)
     return Pulled(manifest=manifest, written=tuple(written), signed=signed)
 
 

@@ -67,7 +67,6 @@ def _untrusted(message: str) -> ToolError:
 
 
 def _holds(manifest: Manifest, mark: Signature) -> bool:
-    _require_library()
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -89,7 +88,6 @@ def _spell(key: Ed25519PublicKey) -> str:
 
 
 def _load(path: Path) -> Ed25519PrivateKey:
-    _require_library()
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     data = durable.read(path, KEY_BYTES)
@@ -102,12 +100,3 @@ def _load(path: Path) -> Ed25519PrivateKey:
     if len(data) != KEY_BYTES:
         raise SettingsError(f"{path} is no key of ours; make one with: crib depot key FILE")
     return Ed25519PrivateKey.from_private_bytes(data)
-
-
-def _require_library() -> None:
-    import importlib.util
-
-    if importlib.util.find_spec("cryptography") is None:
-        raise SettingsError(
-            "signatures need the package cryptography; install it with: pip install 'toolcrib[signing]'"
-        )

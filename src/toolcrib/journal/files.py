@@ -18,7 +18,7 @@ from toolcrib.ground.files.folders import make_folder
 from toolcrib.journal.lines import to_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from toolcrib.model.protocols import Line
@@ -31,11 +31,21 @@ PENDING_LINES = 1_000_000
 
 
 class FileJournal:
-    """Appends lines as JSON to `<folder>/<day>.jsonl`; processes may share the folder, because each write is one append."""
+    """Appends lines as JSON to `<folder>/<day>.jsonl`; processes may share the folder, because each write is one append.
 
-    def __init__(self, folder: Path, *, clock: Callable[[], float] = time.time) -> None:
+    `on_lines` is handed the lines behind their writing, whatever the disk made of them.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        clock: Callable[[], float] = time.time,
+        on_lines: Callable[[Sequence[Line]], None] | None = None,
+    ) -> None:
         self._folder = folder
         self._clock = clock
+        self._on_lines = on_lines
         self._pending: deque[Line] = deque(maxlen=PENDING_LINES)
         self._disk = threading.Lock()
         # A call hands its line over and waits for nothing; a thread of the journal's own writes behind it.
@@ -72,6 +82,8 @@ class FileJournal:
                 self._append(to_bytes(lines))
             except OSError as problem:
                 logger.warning("journal: up to %d lines were not written: %s", len(lines), problem)
+            if self._on_lines is not None:
+                self._on_lines(lines)
 
     def close(self) -> None:
         """Write down what is still in memory, and let the writer go."""

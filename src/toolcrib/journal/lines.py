@@ -21,7 +21,7 @@ def to_json(line: Line, ahead: float | None = None) -> dict[str, object]:
 
     Calls read the monotonic clock alone; `ahead` is how far the clock on the wall is ahead of it.
     """
-    event, moment, call_id, tool, caller, seconds, error, facts = line
+    event, moment, call_id, tool, caller, seconds, error, facts, tool_id = line
     if ahead is None:
         ahead = time.time() - time.monotonic()
     named: dict[str, object] = {"event": event, "time": moment + ahead, "id": call_id, "tool": tool, "caller": caller}
@@ -32,6 +32,8 @@ def to_json(line: Line, ahead: float | None = None) -> dict[str, object]:
         named |= {"event": _short(event), "id": _short(call_id), "tool": _short(tool), "caller": _short(caller)}
     if error is not None:
         named["error"] = str(error)
+    if tool_id:
+        named["toolId"] = tool_id
     return named if facts is None else {**facts, **named}
 
 
@@ -44,7 +46,7 @@ def to_bytes(lines: Iterable[Line]) -> bytearray:
         try:
             text += orjson.dumps(named, default=str, option=orjson.OPT_APPEND_NEWLINE)
         except TypeError as problem:
-            rest = to_json((*line[:-1], None), ahead)
+            rest = to_json((*line[:-2], None, line[-1]), ahead)
             text += orjson.dumps({**rest, "left_out": _short(str(problem))}, option=orjson.OPT_APPEND_NEWLINE)
     return text
 

@@ -18,7 +18,13 @@ T = TypeVar("T")
 def never_waits(tool: Tool) -> bool:
     """Whether the tool is a plain function that is called once: it runs here and now, and waits for nothing."""
     run = tool.run
-    if not isinstance(run, Function) or run.is_async or run.thread or run.context_parameter is not None:
+    if (
+        not isinstance(run, Function)
+        or run.is_async
+        or run.thread
+        or run.takes_whole
+        or run.context_parameter is not None
+    ):
         return False
     return tool.limits.retry is None and not tool.idempotent
 

@@ -52,6 +52,8 @@ class Answers:
                 case.began += answer.waited  # a budget is about the tool's own time
                 if answer.error is not None:
                     raise copy_error(answer.error, value=answer.value)
+                if answer.stands_in:
+                    return self.succeed(case, plan, answer.value)
                 answer = answer.value
             value = settle(plan, answer, self._result_bytes)
         except ToolError as problem:
@@ -79,7 +81,9 @@ class Answers:
         intents = case.outcome.intents if case.outcome else ()
         if intents:
             _warn(deliver(intents, call.session, case.id), case, meta)
-        self._record((CALL, case.started, case.id, plan.address, call.caller, seconds, None, facts or None))
+        self._record(
+            (CALL, case.started, case.id, plan.address, call.caller, seconds, None, facts or None, plan.tool_id)
+        )
         logger.info("call %s: %s succeeded after %.1f ms", case.id, plan.name, seconds * 1000)
         return succeed(value, intents, meta)
 
@@ -106,7 +110,7 @@ class Answers:
     def answer(self, error: ToolError, case: Case) -> Result:
         """A failure, written down."""
         seconds, plan, call = monotonic() - case.started, case.plan, case.call
-        name = call.name if plan is None else plan.address
+        name, tool_id = (call.name, "") if plan is None else (plan.address, plan.tool_id)
         meta: dict[str, object] = {"callId": case.id, "tool": call.name, "durationMs": seconds * 1000}
         if plan is not None:
             meta |= {"tool": plan.name, "version": plan.version}
@@ -116,9 +120,10 @@ class Answers:
         facts = _facts_of(case, seconds)
         if plan is not None and case.ran:
             _tell(case, plan, meta, facts)
-        self._record((CALL, case.started, case.id, name, call.caller, seconds, error.kind, facts or None))
+        self._record((CALL, case.started, case.id, name, call.caller, seconds, error.kind, facts or None, tool_id))
         logger.info("call %s: %s came to nothing after %.1f ms: %s", case.id, name, seconds * 1000, error.kind)
-        return Result(value=value, error=error, intents=case.outcome.intents if case.outcome else (), meta=meta)
+        intents = case.outcome.intents if case.outcome else ()
+        return Result(value=value, error=error, intents=intents, meta=meta, refused=plan is None or not case.ran)
 
     def _with_token(self, error: ToolError, case: Case, plan: Plan) -> ToolError:
         """A refusal that says how to confirm the call; without a key it can only say what is wrong with the key."""

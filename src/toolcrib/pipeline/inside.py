@@ -67,4 +67,4 @@ def _audit(record: Record, case: Case, plan: Plan, event: str, data: Mapping[str
     facts = {"data": dict(data or {})}
     # The word for a call is the pipeline's own: a tool cannot write one down that never was.
     event = f"audit:{event}" if event == CALL else event
-    record((event, monotonic(), case.id, plan.address, case.call.caller, 0.0, None, facts))
+    record((event, monotonic(), case.id, plan.address, case.call.caller, 0.0, None, facts, plan.tool_id))

@@ -105,6 +105,12 @@ class Pipeline:
         )
 
     async def call(self, call: Call) -> Result:
+        """Run a tool under guard; a call that says nothing but which tool and with what takes the short way."""
+        if call.is_plain:
+            return await self.call_simply(call.name, call.arguments, call.caller, call)
+        return await self._call_fully(call)
+
+    async def _call_fully(self, call: Call) -> Result:
         """Run a tool under guard: screen, find, allow, check, confirm, run, check again, record.
 
         The order of the steps is a safety property, so they stand here one after the other.
@@ -127,9 +133,9 @@ class Pipeline:
         return self._answers.finish(case, plan, answer)
 
     async def call_simply(  # noqa: C901 - one short way, told flat, because each step less is part of the promise
-        self, name: str, arguments: dict[str, object], caller: str
+        self, name: str, arguments: dict[str, object], caller: str, call: Call | None = None
     ) -> Result:
-        """Run a tool with nothing but arguments; the short way of `call`.
+        """Run a tool with nothing but arguments; the short way of `call`, whose wish may be at hand.
 
         Where no gate could say anything but that the arguments are right, nobody else is asked. Whatever is out of the
         ordinary takes the long way.
@@ -139,7 +145,7 @@ class Pipeline:
         filled = arguments
         plan: Plan | None = None
         try:
-            entry = self._find(name)
+            entry = self._find(name) if call is None else self._find(name, call.bundle, call.version)
             if entry is not None and entry.enabled:
                 plan = self._plans.get(entry.tool)
             if plan is not None and plan.simple is not None and not logger.isEnabledFor(logging.INFO):
@@ -148,7 +154,7 @@ class Pipeline:
         except Exception:  # noqa: BLE001 - whatever it is, the long way says it
             fits = False
         if not fits or plan is None or plan.simple is None:
-            return await self.call(wish(name, arguments, caller))
+            return await self._call_fully(call or wish(name, arguments, caller))
 
         watch: Watch | None = None
         try:
@@ -168,15 +174,19 @@ class Pipeline:
                     if watch.struck:
                         raise stop(watch, name, started)
             if type(answer) is Outcome:
-                return self._answers.finish(self._case(name, arguments, caller, plan, started, watch), plan, answer)
+                return self._answers.finish(
+                    self._case(call or wish(name, arguments, caller), plan, started, watch), plan, answer
+                )
             value = settle(plan, answer, self._result_bytes)
         except BaseException as problem:  # noqa: BLE001 - the border to foreign code; Answers.fail lets through what must pass
-            return self._answers.fail(problem, self._case(name, arguments, caller, plan, started, watch))
+            return self._answers.fail(problem, self._case(call or wish(name, arguments, caller), plan, started, watch))
         seconds = monotonic() - started
         if seconds > plan.attention or type(value) is Whole:
-            return self._answers.succeed(self._case(name, arguments, caller, plan, started, watch), plan, value)
-        call_id = f"{self._id_prefix}-{next(self._id_numbers)}"
-        self._record((CALL, started, call_id, plan.address, caller, seconds, None, None))
+            return self._answers.succeed(
+                self._case(call or wish(name, arguments, caller), plan, started, watch), plan, value
+            )
+        call_id = (call is not None and call.id) or f"{self._id_prefix}-{next(self._id_numbers)}"
+        self._record((CALL, started, call_id, plan.address, caller, seconds, None, None, plan.tool_id))
         meta = {"callId": call_id, "tool": plan.name, "version": plan.version, "durationMs": seconds * 1000}
         return succeed(value, (), meta)
 
@@ -348,17 +358,9 @@ class Pipeline:
         # A counter and not uuid4, which alone costs more than both schema checks of a call.
         return f"{self._id_prefix}-{next(self._id_numbers)}"
 
-    def _case(
-        self,
-        name: str,
-        arguments: dict[str, object],
-        caller: str,
-        plan: Plan,
-        started: float,
-        watch: Watch | None,
-    ) -> Case:
+    def _case(self, call: Call, plan: Plan, started: float, watch: Watch | None) -> Case:
         """The case of a call that took the short way."""
-        case = Case(wish(name, arguments, caller), self._new_id(), started)
+        case = Case(call, call.id or self._new_id(), started)
         case.plan, case.watch, case.ran = plan, watch, True
         return case
 

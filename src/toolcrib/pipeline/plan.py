@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.limits import ONCE, REPEAT_IDEMPOTENT
-from toolcrib.model.tool import Function
+from toolcrib.model.tool import Function, Http
 from toolcrib.pure import schema
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ CALL_SECONDS = 30.0
 RESULT_BYTES = 256_000
 # What runs in processes of its own may use its whole limit; ending them and telling about it takes a moment more.
 ROOM_SECONDS = 0.5
+NET_HTTP = frozenset({"net.http"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,6 +62,7 @@ class Plan:
     name: str
     version: str
     address: str
+    tool_id: str
     attention: float
 
     def is_over_budget(self, seconds: float) -> bool:
@@ -111,7 +113,7 @@ def prepare(
         holds_text=holds_text,
         fill=schema.fill_defaults(parameters),
         output=None if tool.output_schema is None else schema.compile_schema(tool.output_schema),
-        missing=missing_grants(tool.requires, policy.grants),
+        missing=missing_grants(tool.requires, _grants_for(tool, policy)),
         seconds=_seconds(tool, policy),
         room=0.0 if isinstance(tool.run, Function) else ROOM_SECONDS,
         retry=retry,
@@ -121,10 +123,16 @@ def prepare(
         name=tool.name,
         version=tool.version,
         address=tool.address,
+        tool_id=tool.id,
         attention=_attention(tool, is_inline=is_inline),
     )
     is_simple = retry.max_attempts == 1 and not any(gate.concerns(plan) for gate in gates)
     return replace(plan, simple=bound.function if is_simple else None)
+
+
+def _grants_for(tool: Tool, policy: Policy) -> frozenset[str]:
+    """What the operator granted; a tool of requests may make them, because the list of allowed hosts is its wall."""
+    return policy.grants | NET_HTTP if isinstance(tool.run, Http) else policy.grants
 
 
 def missing_grants(required: frozenset[str], grants: frozenset[str]) -> frozenset[str]:

@@ -1,0 +1,211 @@
+"""Pages of bundles and tools: every one that stays comes exactly once, whatever comes and goes meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
+
+from toolcrib.catalog.cursors import MAX_TOKEN
+from toolcrib.catalog.slots import check_bundle_id
+from toolcrib.model.bundle import Found, Page
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.search.nouns import Hit, Tier
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+    from toolcrib.catalog.cursors import Cursors
+    from toolcrib.catalog.lookup import Lookup
+    from toolcrib.catalog.sources import Sources
+    from toolcrib.catalog.syncing import Syncing
+    from toolcrib.journal.tallies import Count
+    from toolcrib.model.bundle import Bundle, Kept
+    from toolcrib.search.nouns import Index, Row
+
+T = TypeVar("T")
+
+PAGE_SIZE = 25
+MAX_PAGE_SIZE = 256
+MAX_TEXT = 1_000
+MAX_ANSWERS = 100
+# What else a token holds is short.
+ROOM_FOR_ANSWERS = MAX_TOKEN - 2_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Listing:
+    """Lists and searches bundles and tools of every owner."""
+
+    index: Index
+    lookup: Lookup
+    syncing: Syncing
+    sources: Sources
+    cursors: Cursors
+    metrics: Callable[[], Mapping[str, Count]]
+
+    def bundles(
+        self, ids: Collection[str] | None, *, include_disabled: bool, page_size: int | None, page_token: str
+    ) -> Page[Bundle]:
+        """Bundles in the order of their ids; those that are being deleted are not shown."""
+        size = check_page_size(page_size)
+        wanted = None if ids is None else sorted({check_bundle_id(id_) for id_ in ids})
+        query = ["bundles", wanted, include_disabled]
+        after = self._after(query, page_token)
+        self.lookup.look()
+        everything = {**self.syncing.roster.bundles, **self.sources.snapshot.bundles}
+        found = (
+            bundle
+            for id_, bundle in sorted(everything.items())
+            if id_ > after
+            and (wanted is None or id_ in wanted)
+            and (include_disabled or bundle.enabled)
+            and not bundle.soft_deleted_at
+        )
+        return self._page(query, found, size, lambda bundle: bundle.id)
+
+    def tools(
+        self,
+        *,
+        tags: Collection[str],
+        bundle_ids: Collection[str] | None,
+        include_disabled: bool,
+        page_size: int | None,
+        page_token: str,
+    ) -> Page[Kept]:
+        """Tools, bundle by bundle; those with all of the tags, of any of the bundles."""
+        wanted = None if bundle_ids is None else sorted({check_bundle_id(id_) for id_ in bundle_ids})
+        query = ["tools", sorted(set(tags)), wanted, include_disabled]
+        size = recommended_size(page_size)
+        after = self._after(query, page_token)
+        self.lookup.look()
+        counts = self.metrics()
+
+        def rows_behind(last: Row | None) -> list[Row]:
+            return self.index.page(
+                after=after if last is None else last.id,
+                limit=size + 1,
+                bundles=wanted,
+                tags=tags,
+                include_disabled=include_disabled,
+            )
+
+        found = (
+            (row.id, kept)
+            for row in _batches(rows_behind, size + 1)
+            if (kept := self._usable(row.id, counts, include_disabled=include_disabled)) is not None
+        )
+        page = self._page(query, found, size, lambda pair: pair[0])
+        return Page(items=tuple(kept for _, kept in page.items), next_token=page.next_token)
+
+    def search(self, text: str, *, include_disabled: bool, page_size: int | None, page_token: str) -> Page[Found]:
+        """What fits what was typed, the best first."""
+        text = check_text(text)
+        query = ["search", text, include_disabled]
+        size = check_page_size(page_size)
+        position = self.cursors.read(query, page_token) if page_token else None
+        after = _read_hit(position) if isinstance(position, list) else None
+        self.lookup.look()
+        counts = self.metrics()
+
+        def hits_behind(last: Hit | None) -> list[Hit]:
+            return self.index.search(text, after=last or after, limit=size + 1, include_disabled=include_disabled)
+
+        found = (
+            (hit, Found(kept=kept, tier=hit.tier, score=hit.score))
+            for hit in _batches(hits_behind, size + 1)
+            if (kept := self._usable(hit.id, counts, include_disabled=include_disabled)) is not None
+        )
+        page = self._page(query, found, size, lambda pair: _write_hit(pair[0]))
+        return Page(items=tuple(item for _, item in page.items), next_token=page.next_token)
+
+    def ask(self, question: str, *, include_disabled: bool, page_size: int | None, page_token: str) -> Page[Found]:
+        """What answers a question, the most relevant first; the token holds the rest of the answer as it was."""
+        question = check_text(question)
+        query = ["ask", question, include_disabled]
+        size = check_page_size(page_size)
+        self.lookup.look()
+        hits = (
+            self._rest(query, page_token) if page_token else self._answer(question, include_disabled=include_disabled)
+        )
+        counts = self.metrics()
+        items: list[Found] = []
+        for number, hit in enumerate(hits):
+            kept = self._usable(hit.id, counts, include_disabled=include_disabled)
+            if kept is None:
+                continue
+            if len(items) == size:
+                return Page(items=tuple(items), next_token=self._rest_token(query, hits[number:]))
+            items.append(Found(kept=kept, tier=hit.tier, score=hit.score))
+        return Page(items=tuple(items))
+
+    def _answer(self, question: str, *, include_disabled: bool) -> list[Hit]:
+        return self.index.ask(question, limit=MAX_ANSWERS, include_disabled=include_disabled)
+
+    def _rest(self, query: object, page_token: str) -> list[Hit]:
+        position = self.cursors.read(query, page_token)
+        pairs = position if isinstance(position, list) else []
+        return [Hit(id=str(id_), tier=Tier.RELEVANCE, score=float(score)) for id_, score in pairs]
+
+    def _rest_token(self, query: object, hits: list[Hit]) -> str:
+        """The token that holds these hits, or as many of the best of them as a token has room for."""
+        token = self.cursors.write(query, [[hit.id, round(hit.score, 4)] for hit in hits])
+        return token if len(token) <= MAX_TOKEN else self._rest_token(query, hits[: len(hits) * 3 // 4])
+
+    def _after(self, query: object, page_token: str) -> str:
+        return str(self.cursors.read(query, page_token)) if page_token else ""
+
+    def _usable(self, slot: str, counts: Mapping[str, Count], *, include_disabled: bool) -> Kept | None:
+        """The tool of a row; None if it is gone, or cannot be used in this process and only usable ones are asked for."""
+        kept = self.lookup.listed(slot, counts)
+        return kept if kept is not None and (include_disabled or kept.usable) else None
+
+    def _page(self, query: object, found: Iterable[T], size: int, position: Callable[[T], object]) -> Page[T]:
+        """The first of them, with a token if there is at least one more."""
+        items = [*islice(found, size + 1)]
+        if len(items) <= size:
+            return Page(items=tuple(items))
+        return Page(items=tuple(items[:size]), next_token=self.cursors.write(query, position(items[size - 1])))
+
+
+def _batches(behind: Callable[[T | None], list[T]], limit: int) -> Iterator[T]:
+    """Everything, batch by batch, each as large as the limit but the last."""
+    batch = behind(None)
+    while True:
+        yield from batch
+        if len(batch) < limit:
+            return
+        batch = behind(batch[-1])
+
+
+def check_page_size(size: int | None) -> int:
+    """How many items a page has; refuses what is out of range."""
+    if size is None:
+        return PAGE_SIZE
+    if not 1 <= size <= MAX_PAGE_SIZE:
+        raise ToolError(Kind.VALIDATION, f"the size of a page is a number from 1 to {MAX_PAGE_SIZE}, not {size!r:.40}")
+    return size
+
+
+def recommended_size(size: int | None) -> int:
+    """Likewise for a size that is only a recommendation: what is out of range becomes the nearest that is not."""
+    return PAGE_SIZE if size is None else min(max(1, size), MAX_PAGE_SIZE)
+
+
+def check_text(text: str) -> str:
+    """What is searched for; refuses nothing at all, and more than anybody types."""
+    text = text.strip().removeprefix("+").strip()
+    if not text:
+        raise ToolError(Kind.VALIDATION, "say what to search for")
+    if len(text) > MAX_TEXT:
+        raise ToolError(Kind.VALIDATION, f"what to search for has {len(text)} letters, the limit is {MAX_TEXT}")
+    return text
+
+
+def _write_hit(hit: Hit) -> list[object]:
+    return [str(hit.tier), hit.modified_at, hit.id]
+
+
+def _read_hit(position: list[object]) -> Hit:
+    tier, modified_at, id_ = (str(part) for part in position)
+    return Hit(id=id_, tier=Tier(tier), modified_at=modified_at)

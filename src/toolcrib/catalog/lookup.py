@@ -1,0 +1,288 @@
+"""Finding one bundle or one tool, whoever owns it: as its document is now, or quickly for a call."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from toolcrib.catalog.overlay import ALL_ON
+from toolcrib.catalog.reasons import why_off
+from toolcrib.catalog.roster import is_on
+from toolcrib.catalog.slots import check_slot, read_slot, slot_of
+from toolcrib.catalog.sources import kept_of
+from toolcrib.model.bundle import Kept
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.tool import Entry, Function, Registered, slug_problem, version_problem
+from toolcrib.pure.names import FUNCTION_NAME, function_name, slug_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from toolcrib.catalog.documents import Documents, Shelved
+    from toolcrib.catalog.overlay import Overlay
+    from toolcrib.catalog.reasons import Reason
+    from toolcrib.catalog.sources import Sources
+    from toolcrib.catalog.syncing import Syncing
+    from toolcrib.journal.tallies import Count
+    from toolcrib.model.bundle import Bundle
+    from toolcrib.model.tool import Tool
+    from toolcrib.search.nouns import Index, Row
+
+KNOWN_SECONDS = 0.1
+MAX_KNOWN = 10_000
+PAGE = 1_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Known:
+    """Where a look-up led. That counts for a moment, while nothing is written and no function changes."""
+
+    entry: Entry
+    until: float
+    epoch: int
+    key: str = ""
+    function: Callable[..., object] | None = None
+
+
+class Lookup:
+    """Looks tools up in the store and among those of other sources. Threads may share it."""
+
+    def __init__(
+        self,
+        *,
+        documents: Documents,
+        syncing: Syncing,
+        index: Index,
+        sources: Sources,
+        overlay: Overlay,
+        functions: Mapping[str, Callable[..., object]],
+        models: frozenset[str] | None,
+    ) -> None:
+        self._documents = documents
+        self._syncing = syncing
+        self._index = index
+        self._sources = sources
+        self._overlay = overlay
+        self._functions = functions
+        self._models = models
+        self._known: dict[tuple[object, ...], _Known] = {}
+        self._bound: dict[str, tuple[Tool, Callable[..., object], Tool]] = {}
+        self._shown_names: tuple[int, dict[str, str]] = (-1, {})
+
+    def look(self) -> None:
+        """Bring up to date what listing and searching go by."""
+        names = self._sources.look().names
+        self._syncing.look()
+        self._syncing.take_names(names)
+
+    def other(self, bundle_id: str) -> Bundle | None:
+        """The bundle of another source that has the id, with its switch as it is now; None if it is none of theirs."""
+        bundle = self._sources.look().bundles.get(bundle_id)
+        if bundle is None:
+            return None
+        board = self._overlay.board(bundle_id)
+        return replace(bundle, enabled=not board.why_off(), toggled_at=board.bundle.toggled_at)
+
+    def stored(self, bundle_id: str) -> Bundle:
+        """The bundle of the store as its document is now."""
+        try:
+            bundle = self._documents.bundle(bundle_id)
+        except ToolError as problem:
+            raise ToolError(Kind.CONFLICT, f"the bundle is broken: {problem.message}") from None
+        if bundle is None:
+            raise ToolError(Kind.NOT_FOUND, f"there is no bundle {bundle_id}")
+        return bundle
+
+    def tool(self, bundle_id: str, slug: str, version: str, counts: Mapping[str, Count]) -> Kept:
+        """The tool as its document is now."""
+        self.look()
+        slot = check_slot(bundle_id, slug, version)
+        other = self.other(bundle_id)
+        if other is not None:
+            kept = self._other_kept(slot, other)
+        else:
+            bundle = self.stored(bundle_id)
+            shelved = self._documents.tool(slot, bundle, self.name_of(bundle))
+            kept = None if shelved is None else self.kept(shelved, bundle)
+        if kept is None:
+            raise ToolError(Kind.NOT_FOUND, f"there is no tool {slug}@{version} in the bundle {bundle_id}")
+        return counted(kept, counts)
+
+    def listed(self, slot: str, counts: Mapping[str, Count]) -> Kept | None:
+        """The tool of a row, read again only if it has another stamp; None if it is gone."""
+        bundle_id = slot.partition("/")[0]
+        snapshot = self._sources.snapshot
+        if bundle_id in snapshot.bundles:
+            kept = self._other_kept(slot, snapshot.bundles[bundle_id])
+        else:
+            shelved = self._quick(slot)
+            kept = None if shelved is None else self.kept(shelved, self._syncing.roster.bundles[bundle_id])
+        return None if kept is None else counted(kept, counts)
+
+    def kept(self, shelved: Shelved, bundle: Bundle) -> Kept:
+        """A tool of the store as it is shown."""
+        return Kept(
+            id=shelved.id,
+            bundle=bundle,
+            slug=shelved.slug,
+            version=shelved.version,
+            tool=None if shelved.tool is None else self._bind(shelved.slot, shelved.tool),
+            document=shelved.document,
+            enabled=shelved.enabled,
+            reason=self._why_off(shelved, bundle).text,
+            created_at=shelved.created_at,
+            modified_at=shelved.modified_at,
+            toggled_at=shelved.toggled_at,
+            stamp=shelved.content,
+            warnings=shelved.warnings,
+        )
+
+    def name_of(self, bundle: Bundle) -> str:
+        """What the bundle is called in addresses."""
+        return self._syncing.roster.names.get(bundle.id, bundle.slug)
+
+    def entry(self, bundle_id: str, slug: str, version: str) -> Entry | None:
+        """The tool for a call, of any owner; at most 100 ms behind."""
+        wanted = (bundle_id, slug, version)
+        known = self._known.get(wanted)
+        if known is not None and self._counts(known):
+            return known.entry
+        if slug_problem(slug_of(slug)) or version_problem(version):
+            return None
+        self.look()
+        slot = slot_of(bundle_id.lower(), slug_of(slug), version)
+        other = self._sources.snapshot.entries.get(slot)
+        return self._note(wanted, other) if other is not None else self._stored_entry(wanted, slot)
+
+    def find(self, name: str, bundle: str | None, version: str | None) -> Entry | None:
+        """The tool of the store that is meant for a call; at most 100 ms behind.
+
+        Of several bundles the first by its slug is meant, one that is switched off after all others; of several versions the
+        newest. A broken document keeps its name: nothing else is called in its stead.
+        """
+        wanted = (name, bundle, version)
+        known = self._known.get(wanted)
+        if known is not None and self._counts(known):
+            return known.entry
+        if self._sources.were_asked:
+            self._syncing.look()
+        else:
+            # Once, because their names are not for bundles of the store.
+            self.look()
+        for row in self._candidates(name, bundle, version):
+            entry = self._stored_entry(wanted, row.id)
+            if entry is not None:
+                return entry
+        return None
+
+    def _candidates(self, name: str, bundle: str | None, version: str | None) -> list[Row]:
+        roster = self._syncing.roster
+        only = None if bundle is None else roster.find(bundle)
+        if bundle is not None and only is None:
+            return []
+        rows = self._index.named(slug_of(name)) or self._index.named(self._slug_shown_as(name))
+        rows = [row for row in rows if row.key and only in (None, row.bundle) and version in (None, row.version)]
+        there = [row for row in rows if row.bundle in roster.bundles and not roster.bundles[row.bundle].soft_deleted_at]
+        # Rows come newest first, and stay so within a bundle.
+        return sorted(there, key=lambda row: (*_rank(roster.bundles[row.bundle]), not row.problem))
+
+    def _slug_shown_as(self, name: str) -> str:
+        """The slug of the tool that models are shown under this name, because its own they would not take."""
+        if not name.startswith("_") or not FUNCTION_NAME.fullmatch(name):
+            return ""
+        epoch, shown = self._shown_names
+        if epoch != self._syncing.epoch:
+            epoch, shown = self._syncing.epoch, {}
+            for row in self.rows():
+                if not FUNCTION_NAME.fullmatch(row.name or row.slug):
+                    shown[function_name(row.name or row.slug)] = row.slug
+            self._shown_names = (epoch, shown)
+        return shown.get(name, "")
+
+    def rows(self) -> Iterable[Row]:
+        """Every row of the index."""
+        after = ""
+        while rows := self._index.page(after=after, limit=PAGE, include_disabled=True):
+            yield from rows
+            after = rows[-1].id
+
+    def _stored_entry(self, wanted: tuple[object, ...], slot: str) -> Entry | None:
+        shelved = self._quick(slot)
+        if shelved is None:
+            return None
+        reason = self._why_off(shelved, self._syncing.roster.bundles[slot.partition("/")[0]])
+        if shelved.tool is None:
+            raise ToolError(Kind.DISABLED, f"{shelved.slug}@{shelved.version} cannot be used: {reason.text}")
+        tool = self._bind(slot, shelved.tool)
+        entry = Entry(tool=tool, enabled=not reason.text, reason=reason.text, cure=reason.cure)
+        return self._note(wanted, entry, shelved.tool)
+
+    def _quick(self, slot: str) -> Shelved | None:
+        roster = self._syncing.roster
+        bundle = roster.bundles.get(read_slot(slot).bundle)
+        return None if bundle is None else self._documents.quick_tool(slot, bundle, roster.names[bundle.id])
+
+    def _note(self, wanted: tuple[object, ...], entry: Entry, tool: Tool | None = None) -> Entry:
+        key = tool.run.key if tool is not None and isinstance(tool.run, Registered) else ""
+        if len(self._known) >= MAX_KNOWN:
+            self._known.clear()
+        self._known[wanted] = _Known(
+            entry=entry,
+            until=monotonic() + KNOWN_SECONDS,
+            epoch=self._syncing.epoch,
+            key=key,
+            function=self._functions.get(key) if key else None,
+        )
+        return entry
+
+    def _counts(self, known: _Known) -> bool:
+        """Whether what was found a moment ago is still what would be found."""
+        if monotonic() >= known.until or known.epoch != self._syncing.epoch:
+            return False
+        return not known.key or self._functions.get(known.key) is known.function
+
+    def forget(self) -> None:
+        """Look everything up anew."""
+        self._known.clear()
+
+    def _bind(self, slot: str, tool: Tool) -> Tool:
+        """The tool with the function that is registered under its key; the same object as long as both are the same."""
+        if not isinstance(tool.run, Registered):
+            return tool
+        function = self._functions.get(tool.run.key)
+        if function is None:
+            return tool
+        known = self._bound.get(slot)
+        if known is not None and known[0] is tool and known[1] is function:
+            return known[2]
+        if len(self._bound) >= MAX_KNOWN:
+            self._bound.clear()
+        run = Function(call=function, is_async=_is_async(function), takes_whole=True)
+        self._bound[slot] = (tool, function, replace(tool, run=run))
+        return self._bound[slot][2]
+
+    def _why_off(self, shelved: Shelved, bundle: Bundle) -> Reason:
+        problem = self._syncing.roster.problems.get(bundle.id, "")
+        return why_off(shelved, bundle, problem, self._functions, self._models)
+
+    def _other_kept(self, slot: str, bundle: Bundle) -> Kept | None:
+        snapshot = self._sources.snapshot
+        entry = snapshot.entries.get(slot)
+        return None if entry is None else kept_of(entry, bundle, snapshot.boards.get(bundle.id, ALL_ON))
+
+
+def counted(kept: Kept, counts: Mapping[str, Count]) -> Kept:
+    """The tool with how often it was called."""
+    count = counts.get(kept.id)
+    return kept if count is None else replace(kept, calls=count.calls, last_called_at=count.last_called_at)
+
+
+def _rank(bundle: Bundle) -> tuple[object, ...]:
+    """The order of bundles that hold tools of one name."""
+    return (not is_on(bundle), bundle.slug, bundle.created_at, bundle.id)
+
+
+def _is_async(function: Callable[..., object]) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - asked for what it is, not whether it is there

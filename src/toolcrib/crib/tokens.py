@@ -1,0 +1,206 @@
+"""Who may use the server: tokens that are shown once, and of which only a hash is kept."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+import os
+import re
+import secrets
+import time
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import orjson
+
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from toolcrib.model.protocols import Store
+
+logger = logging.getLogger("toolcrib.tokens")
+
+SPACE = "tokens"
+MAX_NAME = 64
+MAX_SECONDS = 10 * 365 * 86_400
+SECRET_BYTES = 32
+# How long a token that another process has revoked may still be taken.
+LOOK_SECONDS = 0.05
+
+_TOKEN = re.compile(r"crib_([0-9a-f]{16})_([A-Za-z0-9_-]{43})")
+_LENGTH = len("crib_") + 16 + len("_") + 43
+_ID = re.compile(r"[0-9a-f]{16}")
+
+
+class Scope(StrEnum):
+    """What a token is good for."""
+
+    READ = "read"
+    INVOKE = "invoke"
+    MANAGE = "manage"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Token:
+    """A permission to use the server; times are seconds since 1970, and without `expires_at` it holds until it is revoked."""
+
+    id: str
+    name: str
+    scopes: frozenset[Scope]
+    created_at: float
+    expires_at: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Known:
+    """A token as it was read, the stamp that tells whether it is still the same, and when to look at that again."""
+
+    token: Token
+    digest: bytes
+    stamp: str
+    look_at: float
+
+
+class Tokens:
+    """The tokens in a store; many processes may share it."""
+
+    def __init__(self, store: Store, *, clock: Callable[[], float] = time.time) -> None:
+        self._store = store
+        self._clock = clock
+        self._known: dict[str, _Known] = {}
+        # Nobody who is looking at a token while it is revoked may remember it afterwards.
+        self._revoked: set[str] = set()
+
+    def create(self, name: str, scopes: Iterable[str], *, seconds: float | None = None) -> tuple[Token, str]:
+        """A new token, and the text that proves it, which nobody can ever show again."""
+        now = self._clock()
+        token = Token(
+            id=os.urandom(8).hex(),
+            name=_checked_name(name),
+            scopes=_checked_scopes(scopes),
+            created_at=now,
+            expires_at=None if seconds is None else now + _checked_seconds(seconds),
+        )
+        secret = secrets.token_urlsafe(SECRET_BYTES)
+        if not self._store.create(_key(token.id), _write(token, _digest(secret))):
+            raise ToolError(Kind.CONFLICT, f"there is a token {token.id} already; create one again", retryable=True)
+        return token, f"crib_{token.id}_{secret}"
+
+    def check(self, text: object) -> Token | None:
+        """The token that the text proves, if it is one, holds and was not revoked."""
+        # Every request comes this way: what cannot be a token is not even looked at.
+        if not isinstance(text, str) or len(text) != _LENGTH or not (found := _TOKEN.fullmatch(text)):
+            return None
+        known = self._look_up(found[1])
+        if known is None or not hmac.compare_digest(known.digest, _digest(found[2])):
+            return None
+        expires_at = known.token.expires_at
+        return None if expires_at is not None and self._clock() >= expires_at else known.token
+
+    def list(self) -> list[Token]:
+        """Every token there is, the oldest first, also those that have expired."""
+        ids = [key.removeprefix(f"{SPACE}/").removesuffix(".json") for key in self._store.keys(f"{SPACE}/")]
+        found = [known.token for token_id in ids if _ID.fullmatch(token_id) and (known := self._read(token_id))]
+        return sorted(found, key=lambda token: (token.created_at, token.id))
+
+    def revoke(self, token_id: str) -> bool:
+        """Take a token back, here at once and elsewhere within a moment; False if there is none."""
+        if not _ID.fullmatch(token_id) or self._store.stamp(_key(token_id)) is None:
+            return False
+        self._revoked.add(token_id)
+        self._known.pop(token_id, None)
+        return self._store.remove(_key(token_id))
+
+    def _look_up(self, token_id: str) -> _Known | None:
+        if token_id in self._revoked:
+            return None
+        known, now = self._known.get(token_id), time.monotonic()
+        if known is not None and now < known.look_at:
+            return known
+        stamp = self._store.stamp(_key(token_id))
+        if known is not None and stamp == known.stamp:
+            known = replace(known, look_at=now + LOOK_SECONDS)
+        else:
+            known = None if stamp is None else self._read(token_id, stamp, now + LOOK_SECONDS)
+        if known is None:
+            self._known.pop(token_id, None)
+        else:
+            self._known[token_id] = known
+        return known
+
+    def _read(self, token_id: str, stamp: str = "", look_at: float = 0.0) -> _Known | None:
+        """The token as it lies in the store; one that cannot be read is none."""
+        document = self._store.get(_key(token_id))
+        if document is None:
+            return None
+        try:
+            token, digest = _parse(token_id, document)
+        except (ToolError, ValueError, KeyError, TypeError, AttributeError):
+            logger.warning("token %s cannot be read and counts as revoked; revoke it, and create another", token_id)
+            return None
+        return _Known(token=token, digest=digest, stamp=stamp, look_at=look_at)
+
+
+def _key(token_id: str) -> str:
+    return f"{SPACE}/{token_id}.json"
+
+
+def _digest(secret: str) -> bytes:
+    # No slow hash: nobody guesses 32 random bytes.
+    return hashlib.sha256(secret.encode()).digest()
+
+
+def _write(token: Token, digest: bytes) -> bytes:
+    document = {
+        "id": token.id,
+        "name": token.name,
+        "scopes": sorted(token.scopes),
+        "createdAt": token.created_at,
+        "expiresAt": token.expires_at,
+        "sha256": digest.hex(),
+    }
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def _parse(token_id: str, document: bytes) -> tuple[Token, bytes]:
+    """The token and its hash; raises ValueError and the like for what we did not write."""
+    found = orjson.loads(document)
+    expires_at = found["expiresAt"]
+    digest = bytes.fromhex(found["sha256"])
+    if found["id"] != token_id or len(digest) != hashlib.sha256().digest_size:
+        raise ValueError
+    token = Token(
+        id=token_id,
+        name=_checked_name(found["name"]),
+        scopes=_checked_scopes(found["scopes"]),
+        created_at=float(found["createdAt"]),
+        expires_at=None if expires_at is None else float(expires_at),
+    )
+    return token, digest
+
+
+def _checked_name(name: object) -> str:
+    if not isinstance(name, str) or not 0 < len(name.strip()) <= len(name) <= MAX_NAME or not name.isprintable():
+        raise _refusal(f"the name of a token is a text of 1 to {MAX_NAME} letters, which says who has it")
+    return name
+
+
+def _checked_scopes(scopes: Iterable[object]) -> frozenset[Scope]:
+    words = frozenset(map(str, scopes))
+    if not words or not words <= set(Scope):
+        raise _refusal(f"a token is good for some of {', '.join(Scope)}; name at least one, and no other")
+    return frozenset(map(Scope, words))
+
+
+def _checked_seconds(seconds: float) -> float:
+    if not 0 < seconds <= MAX_SECONDS:
+        raise _refusal("a token holds for more than 0 seconds and at most 10 years; leave the time out for no end")
+    return seconds
+
+
+def _refusal(message: str) -> ToolError:
+    return ToolError(Kind.VALIDATION, message)
