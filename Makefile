@@ -1,10 +1,16 @@
-# `make demo` shows the product, `make test` proves it; both set everything up on a machine with Python 3.11+, git and make.
+# `make serve` runs the product, `make test` proves it; both set everything up on a machine with Python 3.11+, git and make.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint bench bench-peers docs clean
+.PHONY: serve demo test lint bench bench-peers docs clean
+
+# A server with sample tools; what it keeps lies in a copy of the example, so that the checkout stays as it is.
+serve: $(READY)
+	@mkdir -p .serve && cp -R examples/server/. .serve/
+	@$(BIN)/crib bundle load -C .serve .serve/samples
+	@$(BIN)/crib serve -C .serve
 
 demo: $(READY)
 	@$(BIN)/python examples/demo.py
@@ -24,7 +30,7 @@ bench: $(READY)
 # The frameworks that we compare ourselves with, in an environment of their own beside ours.
 bench-peers: $(READY)
 	@test -x benchmarks/.envs/peers/bin/python || $(PYTHON) -m venv benchmarks/.envs/peers
-	@benchmarks/.envs/peers/bin/python -m pip install -q --disable-pip-version-check openai-agents pydantic-ai-slim fastmcp langchain-core -e .
+	@benchmarks/.envs/peers/bin/python -m pip install -q --disable-pip-version-check openai-agents pydantic-ai-slim fastmcp fastapi httptools uvloop langchain-core -e .
 	@$(BIN)/python benchmarks/run.py peers
 
 docs: $(READY)

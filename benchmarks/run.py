@@ -1,4 +1,4 @@
-"""Measures what Toolcrib promises about speed: `make bench [ARGS="call cold peers load scripts folders"]`.
+"""Measures what Toolcrib promises about speed: `make bench [ARGS="call cold peers load scripts folders store search http_tool http"]`.
 
 Every figure is a ratio against a reference measured in the same run: rounds of both are interleaved, each round takes the
 best of its kind away from noise by its length, and the median over rounds counts.
@@ -59,9 +59,13 @@ def main(wanted: list[str]) -> int:
     import bench_call
     import bench_cold
     import bench_folders
+    import bench_http
+    import bench_http_tool
     import bench_load
     import bench_peers
     import bench_scripts
+    import bench_search
+    import bench_store
 
     known = {
         "call": bench_call,
@@ -69,6 +73,10 @@ def main(wanted: list[str]) -> int:
         "cold": bench_cold,
         "scripts": bench_scripts,
         "folders": bench_folders,
+        "store": bench_store,
+        "search": bench_search,
+        "http_tool": bench_http_tool,
+        "http": bench_http,
         "peers": bench_peers,
     }
     missed = [name for name in wanted or known if not asyncio.run(known[name].run())]

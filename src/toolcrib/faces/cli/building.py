@@ -14,8 +14,6 @@ from toolcrib.faces.cli.starting import write_files
 from toolcrib.pure.names import slug_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from toolcrib.build import Built, Registry
     from toolcrib.crib import Crib
 
@@ -87,12 +85,6 @@ def show_registry(crib: Crib, name: str | None, *, as_json: bool) -> ExitCode:
     if name is not None:
         say(on_one_line(f"{name}: {'it holds this tool' if holds else 'it does not hold this tool'}"))
     return ExitCode.DONE if is_right else ExitCode.FAILED
-
-
-def unbuilt_rows(crib: Crib) -> Iterator[tuple[str, str, str, str]]:
-    """The tool folders that are not in force as they lie there: name, folder of tools, folder and reason."""
-    for root, folder in crib.registries.unbuilt():
-        yield folder.name, root.name, _place(crib, root / folder.folder), folder.reason
 
 
 def _report(crib: Crib, built: Built) -> None:

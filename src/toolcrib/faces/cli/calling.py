@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 from toolcrib.faces.cli.asking import agrees
 from toolcrib.faces.cli.codes import ExitCode, WrongUseError, code_of_error
 from toolcrib.faces.cli.logs import log_on_stderr
-from toolcrib.faces.cli.opening import mention_problems, name_caller, open_crib
+from toolcrib.faces.cli.opening import mention_problems, name_caller, open_any
 from toolcrib.faces.cli.printing import complain, complain_about, say, say_json, say_text
-from toolcrib.faces.cli.reading import CALL_OPTIONS, CONFIRM, GRANT, PROJECT, read_arguments, read_line
+from toolcrib.faces.cli.reading import CALL_OPTIONS, CONFIRM, GRANT, PROJECT, URL, read_arguments, read_line
 from toolcrib.model.call import Call
 from toolcrib.model.errors import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from toolcrib.crib import Crib
+    from toolcrib.crib.anywhere import AnyCrib
     from toolcrib.faces.cli.reading import Line
     from toolcrib.model.result import Result
     from toolcrib.model.verdict import Verdict
@@ -29,10 +29,10 @@ def call_command(words: Sequence[str], project: str | None = None) -> ExitCode:
     """`crib call NAME key=value …`."""
     line = read_line(words, CALL_OPTIONS)
     folder = line.last(PROJECT.name) or project
-    return call_tool(line, line.words, lambda grants: open_crib(folder, grants=grants))
+    return call_tool(line, line.words, lambda grants: open_any(folder, line.last(URL.name), grants=grants))
 
 
-def call_tool(line: Line, words: Sequence[str], opened: Callable[[frozenset[str]], Crib]) -> ExitCode:
+def call_tool(line: Line, words: Sequence[str], opened: Callable[[frozenset[str]], AnyCrib]) -> ExitCode:
     """Call the tool that the words name, in a crib opened with the grants it needs, and print the result."""
     if not words:
         raise WrongUseError("name a tool: crib call NAME key=value …; list the tools with: crib list")
@@ -42,13 +42,12 @@ def call_tool(line: Line, words: Sequence[str], opened: Callable[[frozenset[str]
     return ExitCode.DONE if result.error is None else code_of_error(result.error)
 
 
-def make_call(crib: Crib, line: Line, words: Sequence[str]) -> Call:
+def make_call(crib: AnyCrib, line: Line, words: Sequence[str]) -> Call:
     """The call that was typed; its arguments are read by the schema of the tool it names."""
     name, *pairs = words
-    entry = crib.find(name)
     return Call(
         name=name,
-        arguments=read_arguments(line, pairs, {} if entry is None else entry.tool.parameters),
+        arguments=read_arguments(line, pairs, crib.parameters_of(name) if pairs else {}),
         caller=name_caller(),
         mode=line.mode,
         confirmation=line.last(CONFIRM.name),
@@ -56,7 +55,7 @@ def make_call(crib: Crib, line: Line, words: Sequence[str]) -> Call:
     )
 
 
-def perform(line: Line, words: Sequence[str], opened: Callable[[frozenset[str]], Crib]) -> Result:
+def perform(line: Line, words: Sequence[str], opened: Callable[[frozenset[str]], AnyCrib]) -> Result:
     """Call; where a capability is missing and a person grants it, call once more with it."""
     grants = line.all(GRANT.name)
     with opened(grants) as crib:
@@ -70,7 +69,7 @@ def perform(line: Line, words: Sequence[str], opened: Callable[[frozenset[str]],
         return _attempt(crib, line, replace(call, deadline=_deadline(line)))
 
 
-def _attempt(crib: Crib, line: Line, call: Call) -> Result:
+def _attempt(crib: AnyCrib, line: Line, call: Call) -> Result:
     """Call; where the call waits for confirmation and gets it, call again with the token of the first answer."""
     result = crib.call_sync(call)
     if result.error is not None and code_of_error(result.error) is ExitCode.UNKNOWN_TOOL:
@@ -85,13 +84,15 @@ def _attempt(crib: Crib, line: Line, call: Call) -> Result:
     return crib.call_sync(replace(call, confirmation=token, deadline=_deadline(line)))
 
 
-def _missing_capabilities(crib: Crib, call: Call, result: Result) -> list[str]:
+def _missing_capabilities(crib: AnyCrib, call: Call, result: Result) -> list[str]:
+    if crib.url:
+        return []  # what tools may use there is not for us to grant
     verdict = _refusal(crib, call, result, Kind.CAPABILITY_MISSING)
     missing = None if verdict is None else verdict.details.get("missing")
     return [str(name) for name in missing] if isinstance(missing, list) else []
 
 
-def _refusal(crib: Crib, call: Call, result: Result, kind: Kind) -> Verdict | None:
+def _refusal(crib: AnyCrib, call: Call, result: Result, kind: Kind) -> Verdict | None:
     """The verdict that refused the call for this reason. The gates are asked, because a tool can say anything in its error."""
     if result.error is None or result.error.kind is not kind:
         return None
@@ -107,7 +108,7 @@ def _print(line: Line, result: Result) -> None:
         return
     if result.value is not None:
         _say_value(result.value, raw=line.has("--raw"))
-    _say_beside(result)
+    _say_beside(result, line.last(URL.name))
     if result.error is not None:
         complain_about(result.error)
         if token := result.error.details.get("confirmation"):
@@ -123,7 +124,7 @@ def _say_value(value: object, *, raw: bool) -> None:
         say_text(value)
 
 
-def _say_beside(result: Result) -> None:
+def _say_beside(result: Result, url: str | None) -> None:
     """What a result says beside its value."""
     stderr, warnings, kept = (result.meta.get(name) for name in ("stderr", "warnings", "kept"))
     if isinstance(stderr, str) and stderr:
@@ -133,7 +134,8 @@ def _say_beside(result: Result) -> None:
     for intent in result.intents:
         complain(f"the tool asks the host: {_show(intent.to_json())}")
     if isinstance(kept, dict):
-        shown, rest = kept.get("shown"), f"crib result {kept.get('handle')} --offset {kept.get('shown')}"
+        shown = kept.get("shown")
+        rest = f"crib result {kept.get('handle')} --offset {shown}" + (f" --url {url}" if url else "")
         complain(f"the result has {kept.get('bytes')} bytes, {shown} letters are shown; the rest: {rest}")
 
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from toolcrib import __version__
 from toolcrib.crib import DATA_FOLDER
-from toolcrib.faces.cli.building import unbuilt_rows
+from toolcrib.crib.facts import NOT_BUILT, place_of, shadow_of, unbuilt_facts
 from toolcrib.faces.cli.codes import ExitCode
-from toolcrib.faces.cli.facts import place_of, shadow_of
 from toolcrib.faces.cli.listing import complain_unknown
 from toolcrib.faces.cli.printing import count, on_one_line, say, say_facts, say_json, say_table
-from toolcrib.ground.settings import BY_DEFAULT, FILE_NAME, CustomRule
+from toolcrib.ground.settings import BY_DEFAULT, FILE_NAME
+from toolcrib.ground.settings.readers import CustomRule
 from toolcrib.model.errors import ToolError
 from toolcrib.pure.names import read_address
 
@@ -97,9 +97,10 @@ def _problem_with(crib: Crib, tool: Tool) -> str:
 
 def _unbuilt(crib: Crib, problems: Sequence[str]) -> Iterator[str]:
     """The folders that only need to be built; what is wrong with the others is told already."""
-    for _, _, folder, reason in unbuilt_rows(crib):
+    for facts in unbuilt_facts(crib):
+        folder, reason = facts["origin"], facts["reason"].removeprefix(f"{NOT_BUILT}: ")
         if not any(problem.startswith(folder) for problem in problems):
-            yield f"{folder} is not built ({reason}); run: crib build"
+            yield f"{folder} is {NOT_BUILT} ({reason}); {facts['cure']}"
 
 
 def _hidden_by(crib: Crib, tool: Tool) -> Iterator[str]:

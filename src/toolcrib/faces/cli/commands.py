@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from toolcrib import __version__
+from toolcrib.faces.cli.bundle_commands import bundle, disable, enable, search, serve
 from toolcrib.faces.cli.calling import call_command
 from toolcrib.faces.cli.checking import check_tools, report_health
 from toolcrib.faces.cli.codes import MEANINGS, ExitCode, WrongUseError
@@ -18,19 +19,24 @@ from toolcrib.faces.cli.group import (
     CallCommand,
     Commands,
     ExplainCommand,
+    RunCommand,
     SinkCommand,
     WordsCommand,
     complete_tool,
     json_option,
     project_option,
+    url_option,
 )
 from toolcrib.faces.cli.listing import list_tools, show_tool
 from toolcrib.faces.cli.logs import log_on_stderr
-from toolcrib.faces.cli.opening import open_crib
+from toolcrib.faces.cli.opening import open_any, open_crib
 from toolcrib.faces.cli.printing import complain, say, say_json, say_text
+from toolcrib.faces.cli.reading import URL, is_local
 from toolcrib.faces.cli.running import run_command
+from toolcrib.faces.cli.secret_commands import secret
 from toolcrib.faces.cli.sharing_commands import depot, publish, pull
 from toolcrib.faces.cli.starting import start_project
+from toolcrib.faces.cli.token_commands import token
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,9 +72,27 @@ def run(words: Sequence[str]) -> int:
     except click.exceptions.NoArgsIsHelpError as help_wanted:
         say(help_wanted.format_message())
         return ExitCode.WRONG_USE
+    except click.NoSuchOption as problem:
+        raise _explain_option(problem) from problem
     except click.UsageError as problem:
-        place = problem.ctx.command_path if problem.ctx is not None else PROGRAM
-        raise WrongUseError(f"{problem.format_message()} See: {place} --help") from problem
+        raise _explain(problem) from problem
+
+
+def _explain(problem: click.UsageError) -> WrongUseError:
+    return WrongUseError(f"{problem.format_message()} See: {_place(problem)} --help")
+
+
+def _explain_option(problem: click.NoSuchOption) -> WrongUseError:
+    """What is said of an option that a command does not have; that of servers may only be in the wrong place."""
+    if problem.option_name != URL.name:
+        return _explain(problem)
+    if problem.ctx is not None and isinstance(problem.ctx.command, click.Group):
+        return WrongUseError(f"{URL.name} belongs to a command; write: {PROGRAM} list {URL.name} {URL.value}")
+    return is_local(_place(problem))
+
+
+def _place(problem: click.UsageError) -> str:
+    return problem.ctx.command_path if problem.ctx is not None else PROGRAM
 
 
 @click.group(cls=Commands, epilog=EXIT_CODES, no_args_is_help=True)
@@ -96,22 +120,24 @@ def init(folder: str) -> int:
     "--executors", is_flag=True, help="The platform's own primitives and runtimes instead, which execute tools."
 )
 @project_option
+@url_option
 @json_option
 @click.pass_obj
-def list_(project: str | None, tags: tuple[str, ...], *, executors: bool, as_json: bool) -> int:
+def list_(project: str | None, tags: tuple[str, ...], *, url: str | None, executors: bool, as_json: bool) -> int:
     """List the tools."""
-    with open_crib(project) as crib:
+    with open_any(project, url) as crib:
         return list_tools(crib, as_json=as_json, tags=tags, executors=executors)
 
 
 @cli.command("show")
 @click.argument("name", shell_complete=complete_tool)
 @project_option
+@url_option
 @json_option
 @click.pass_obj
-def show(project: str | None, name: str, *, as_json: bool) -> int:
+def show(project: str | None, name: str, *, url: str | None, as_json: bool) -> int:
     """Show everything about a tool."""
-    with open_crib(project) as crib:
+    with open_any(project, url) as crib:
         return show_tool(crib, name, as_json=as_json)
 
 
@@ -134,7 +160,7 @@ def explain(project: str | None, words: tuple[str, ...]) -> int:
     return explain_command(words, project)
 
 
-@cli.command("run", cls=CallCommand, context_settings=READS_ITS_OWN_WORDS)
+@cli.command("run", cls=RunCommand, context_settings=READS_ITS_OWN_WORDS)
 @click.argument("words", nargs=-1, metavar=f"FILE [{CALL_WORDS}]", type=click.UNPROCESSED)
 @click.pass_obj
 def run_file(project: str | None, words: tuple[str, ...]) -> int:
@@ -150,10 +176,11 @@ def run_file(project: str | None, words: tuple[str, ...]) -> int:
 @click.option("--offset", type=click.IntRange(min=0), default=0, show_default=True, help="The first letter to print.")
 @click.option("--length", type=click.IntRange(min=1), default=None, help="How many letters; without it all of them.")
 @project_option
+@url_option
 @click.pass_obj
-def result(project: str | None, handle: str, *, offset: int, length: int | None) -> int:
+def result(project: str | None, handle: str, *, url: str | None, offset: int, length: int | None) -> int:
     """Print the rest of a large result."""
-    with open_crib(project) as crib:
+    with open_any(project, url) as crib:
         piece = crib.read_result(handle, offset=offset, length=length or sys.maxsize)
     say_text(piece.text)
     if piece.next is not None:
@@ -278,5 +305,8 @@ def version(*, as_json: bool) -> int:
     return ExitCode.DONE
 
 
-for command in (new, build, registry, test, doc, prompt, export, latency, publish, pull, depot):
+for command in (
+    *(serve, search, enable, disable, bundle, secret, token),
+    *(new, build, registry, test, doc, prompt, export, latency, publish, pull, depot),
+):
     cli.add_command(command)

@@ -8,7 +8,7 @@ import click
 
 from toolcrib.faces.cli.opening import open_crib
 from toolcrib.faces.cli.printing import say
-from toolcrib.faces.cli.reading import CALL_OPTIONS, EXPLAIN_OPTIONS, PROJECT, wants_help
+from toolcrib.faces.cli.reading import CALL_OPTIONS, EXPLAIN_OPTIONS, PROJECT, RUN_OPTIONS, URL, wants_help
 from toolcrib.faces.cli.sinking import SINK_OPTIONS
 from toolcrib.model.errors import ToolError
 from toolcrib.pure.names import did_you_mean
@@ -55,6 +55,12 @@ class CallCommand(WordsCommand):
     options = CALL_OPTIONS
 
 
+class RunCommand(WordsCommand):
+    """One that makes calls of a file's tools."""
+
+    options = RUN_OPTIONS
+
+
 class SinkCommand(WordsCommand):
     """One that feeds a sink."""
 
@@ -78,7 +84,7 @@ def _remember_project(ctx: click.Context, _: click.Parameter, value: str | None)
 
 def complete_tool(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """The names of tools; only the first word of a command that reads its own words is one."""
-    if ctx.params.get("words"):
+    if ctx.params.get("words") or ctx.params.get("url"):
         return []
     try:
         with open_crib(ctx.obj) as crib:
@@ -95,4 +101,5 @@ project_option = click.option(
     callback=_remember_project,
     expose_value=False,
 )
+url_option = click.option(URL.name, "url", metavar=URL.value, help=URL.help)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from toolcrib.faces.cli.calling import perform
 from toolcrib.faces.cli.codes import ExitCode, WrongUseError, code_of_error
 from toolcrib.faces.cli.listing import complain_unknown
-from toolcrib.faces.cli.opening import open_crib
+from toolcrib.faces.cli.opening import LocalCrib, open_crib
 from toolcrib.faces.cli.printing import complain_about, on_one_line, say, say_json, say_table
 from toolcrib.faces.cli.reading import ARGUMENTS, GRANT, Line
 from toolcrib.ground.sandbox.jobs import Effect
@@ -91,7 +91,7 @@ def observe_tool(
             return complain_unknown(crib, words[0])
     options = {GRANT.name: sorted(grants), **({"--yes": [""]} if agreed else {})}
     lines = _lines(entry.tool, words, options)
-    results = tuple(perform(line, line.words, opened) for line in lines)
+    results = tuple(perform(line, line.words, lambda granted: LocalCrib(opened(granted))) for line in lines)
     deeds = [deed for result in results for deed in find_deeds(entry.tool, _effects(result), workspace)]
     with opened(frozenset(grants)) as crib:
         observation = _look_at(crib, entry.tool, results, deeds)

@@ -1,4 +1,4 @@
-"""Which project is meant, who calls, and the Crib over both."""
+"""Which crib is meant, that of a project or one behind a URL, and who calls."""
 
 from __future__ import annotations
 
@@ -8,15 +8,126 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.crib import DATA_FOLDER, PROJECT_SCRIPTS, USER_SCRIPTS, Crib
+from toolcrib.faces.cli.codes import WrongUseError
 from toolcrib.faces.cli.printing import complain
 from toolcrib.ground.settings import COMMAND_LINE, FILE_NAME, opening_settings
-from toolcrib.model.errors import SettingsError
+from toolcrib.model.errors import Kind, SettingsError, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from types import TracebackType
+    from typing import Self
 
+    from toolcrib.catalog.bundles import Bundles
+    from toolcrib.crib.anywhere import AnyCrib, Suggesting
+    from toolcrib.crib.facts import Facts
+    from toolcrib.model.bundle import Bundle
+    from toolcrib.model.call import Call
     from toolcrib.model.protocols import Journal
+    from toolcrib.model.result import Result
     from toolcrib.model.tool import Tool
+    from toolcrib.pipeline.explanation import Explanation
+    from toolcrib.pipeline.kept import Piece
+
+PAGE = 256
+
+
+class LocalCrib:
+    """A crib of this machine, as the commands use any."""
+
+    url = ""
+
+    def __init__(self, crib: Crib) -> None:
+        self._crib = crib
+        self.suggest = crib.suggest
+        self.get_ready = crib.get_ready
+        self.explain: Callable[[Call], Explanation] = crib.explain
+        self.call_sync: Callable[[Call], Result] = crib.call_sync
+
+    @property
+    def problems(self) -> Sequence[ToolError]:
+        """What could not be loaded, and why."""
+        return self._crib.problems
+
+    @property
+    def bundles(self) -> Bundles:
+        """The bundles and the tools in them."""
+        return self._crib.bundles
+
+    def list_tools(self, *, tags: Sequence[str] = (), executors: bool = False) -> list[Facts]:
+        """The tools, or those with every one of the tags; or what executes them."""
+        from toolcrib.crib.facts import listed
+
+        return [describe() for _, describe in listed(self._crib, tags=tags, executors=executors)]
+
+    def show_tool(self, name: str) -> Facts | None:
+        """All that is known of the tool that a name means."""
+        from toolcrib.crib.facts import all_facts_of
+
+        entry = self._crib.find(name)
+        return None if entry is None else all_facts_of(self._crib, entry)
+
+    def parameters_of(self, name: str) -> Mapping[str, object]:
+        """The schema of what a tool takes; empty if there is no such tool."""
+        entry = self._crib.find(name)
+        return {} if entry is None else entry.tool.parameters
+
+    def search_tools(self, text: str, *, is_question: bool, everything: bool, limit: int) -> tuple[list[Facts], bool]:
+        """The tools that fit what was typed, or a question; and whether there are more."""
+        from toolcrib.crib.facts import found_facts
+
+        look = self.bundles.ask if is_question else self.bundles.search
+        page = look(text, include_disabled=everything, page_size=limit)
+        return [found_facts(found) for found in page.items], bool(page.next_token)
+
+    def list_bundles(self) -> list[Bundle]:
+        """Every bundle, also those that are switched off."""
+        found: list[Bundle] = []
+        token: str | None = ""
+        while token is not None:
+            page = self.bundles.list_bundles(include_disabled=True, page_size=PAGE, page_token=token)
+            found += page.items
+            token = page.next_token or None
+        return found
+
+    def switch_tool(self, name: str, *, on: bool) -> tuple[str, str] | None:
+        """Switch a tool; its address, and why it still cannot be called. None if there is no such tool."""
+        entry = self._crib.find(name)
+        if entry is None:
+            return None
+        tool = entry.tool
+        kept = self.bundles.switch_tool(self.bundles.bundle_id_of(tool), tool.slug, tool.version, on)
+        return tool.address, kept.reason
+
+    def read_result(self, handle: str, *, offset: int, length: int) -> Piece:
+        """A piece of a value that was too large to be handed over at once."""
+        return self._crib.read_result(handle, offset=offset, length=length)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._crib.__exit__(kind, problem, trace)
+
+
+def open_any(project: str | None, url: str | None, *, grants: Iterable[str] = ()) -> AnyCrib:
+    """The crib behind the URL if there is one, else that of the project."""
+    if url is None:
+        return LocalCrib(open_crib(project, grants=grants))
+    if project is not None:
+        raise WrongUseError("--url names a server, and --project a folder of this machine; leave one of them out")
+    if frozenset(grants):
+        raise WrongUseError("--grant: what tools may use is set on the server of --url, in grants; leave --grant out")
+    from toolcrib.remote import TOKEN_VARIABLE, RemoteCrib
+
+    try:
+        return RemoteCrib(url, token=os.environ.get(TOKEN_VARIABLE))
+    except ToolError as problem:
+        if problem.kind is Kind.VALIDATION:
+            raise WrongUseError(f"--url: {problem.message}") from problem
+        raise
 
 
 def open_crib(
@@ -82,7 +193,7 @@ def name_caller() -> str:
         return f"uid-{os.getuid()}"
 
 
-def mention_problems(crib: Crib) -> None:
+def mention_problems(crib: Suggesting) -> None:
     """Say that something could not be loaded, if so."""
     if problems := crib.problems:
         complain(f"not every tool could be loaded (problems: {len(problems)}); see: crib check")

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from toolcrib.faces.cli.codes import WrongUseError
-from toolcrib.faces.cli.properties import properties_of, types_of
 from toolcrib.model.errors import ToolError
 from toolcrib.model.session import MODES
 from toolcrib.pure.names import did_you_mean
+from toolcrib.pure.properties import properties_of, types_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,13 +35,14 @@ class Option:
 
 
 PROJECT = Option(("--project", "-C"), "DIR", "The project folder; by default the nearest one with a toolcrib.toml.")
+URL = Option(("--url",), "URL", "Ask the server there; its token stands in the variable CRIB_TOKEN.")
 GRANT = Option(("--grant",), "CAPABILITY", "Grant a capability for this call; may be given several times.")
 MODE = Option(("--mode",), "MODE", "The mode of the call: text or voice.")
 CONFIRM = Option(("--confirm",), "TOKEN", "Confirm the call with the token of an earlier answer.")
 ARGUMENTS = Option(("--args",), "JSON", "Arguments as a JSON object, @FILE that holds one, or - for standard input.")
 HELP = Option(("--help",), "", "Show this message and exit.")
 
-CALL_OPTIONS = (
+RUN_OPTIONS = (
     Option(("--args", "--json"), ARGUMENTS.value, ARGUMENTS.help),
     GRANT,
     Option(("--yes", "-y"), "", "Confirm the call if it asks for that."),
@@ -54,6 +55,7 @@ CALL_OPTIONS = (
     PROJECT,
     HELP,
 )
+CALL_OPTIONS = (*RUN_OPTIONS[:-1], URL, HELP)
 EXPLAIN_OPTIONS = (
     ARGUMENTS,
     GRANT,
@@ -61,6 +63,7 @@ EXPLAIN_OPTIONS = (
     MODE,
     Option(("--json",), "", "Print JSON."),
     PROJECT,
+    URL,
     HELP,
 )
 
@@ -131,6 +134,18 @@ def wants_help(words: Sequence[str]) -> bool:
     """Whether help is asked for, before the words that are no options."""
     end = words.index("--") if "--" in words else len(words)
     return HELP.name in words[:end]
+
+
+def refuse_url(words: Sequence[str], command: str) -> None:
+    """Say of a command that it knows no servers, where it is given one."""
+    end = words.index("--") if "--" in words else len(words)
+    if any(word.partition("=")[0] == URL.name for word in words[:end]):
+        raise is_local(command)
+
+
+def is_local(command: str) -> WrongUseError:
+    """What a command says that is given a URL and has no use for it."""
+    return WrongUseError(f"{command} works on files of this machine; leave {URL.name} out")
 
 
 def read_arguments(line: Line, pairs: Iterable[str], parameters: Mapping[str, object]) -> dict[str, object]:

@@ -10,7 +10,7 @@ from toolcrib.faces.cli.codes import ExitCode, WrongUseError, code_of_error
 from toolcrib.faces.cli.logs import log_on_stderr
 from toolcrib.faces.cli.opening import mention_problems, open_crib
 from toolcrib.faces.cli.printing import complain, complain_about
-from toolcrib.faces.cli.reading import ARGUMENTS, GRANT, HELP, PROJECT, Option, read_arguments, read_line
+from toolcrib.faces.cli.reading import ARGUMENTS, GRANT, HELP, PROJECT, Option, read_arguments, read_line, refuse_url
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def sink_command(words: Sequence[str], project: str | None = None) -> ExitCode:
     """`crib sink NAME key=value …`."""
     import asyncio
 
+    refuse_url(words, "crib sink")
     line = read_line(words, SINK_OPTIONS)
     if not line.words:
         raise WrongUseError("name a sink: crib sink NAME key=value …; list the tools with: crib list")

@@ -15,7 +15,7 @@ from toolcrib.ground.sandbox.jobs import Program, PythonFile, encode
 from toolcrib.ground.sandbox.launchers import Launchers
 from toolcrib.ground.sandbox.preload import to_order
 from toolcrib.ground.sandbox.slots import JOBS, QUEUE, Slots
-from toolcrib.ground.settings import GUARANTEES
+from toolcrib.ground.settings.readers import GUARANTEES
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:

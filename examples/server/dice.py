@@ -1,0 +1,10 @@
+"""A function of the host program, which a tool of a bundle names by its key."""
+
+import random
+
+from toolcrib import registered
+
+
+@registered("samples.roll")
+def roll(context, arguments):
+    return [random.randint(1, arguments["sides"]) for _ in range(arguments["count"])]

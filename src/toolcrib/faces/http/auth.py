@@ -1,0 +1,96 @@
+"""Who a request comes from, and whether that caller may do what it asks."""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+import time
+from typing import TYPE_CHECKING
+
+from toolcrib.crib.tokens import Scope
+from toolcrib.faces.http.problems import Refusal
+from toolcrib.model.errors import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from toolcrib.crib.tokens import Tokens
+    from toolcrib.faces.http.wire import Request
+
+LOCAL = "local"
+EVERY_SCOPE = frozenset(Scope)
+CALLERS_KEPT = 10_000
+MAX_TOKEN = 512
+# A request that somebody passed on does not come from where its connection does.
+PASSED_ON = frozenset({b"forwarded", b"x-forwarded-for", b"x-real-ip"})
+
+
+class Callers:
+    """Finds the caller of a request by its token, or takes it for the user of this machine where that is allowed."""
+
+    def __init__(self, tokens: Tokens, *, open_to_loopback: bool) -> None:
+        self._tokens = tokens
+        self._is_open = open_to_loopback
+
+    def identify(self, request: Request, needed: Scope) -> str:
+        """The caller; raises where there is none, or one that may not do this."""
+        caller, scopes = self._find(request)
+        if needed in scopes:
+            return caller
+        message = f"the token may not {needed}; make one that may: crib token create NAME --scope {needed}"
+        challenge = b'Bearer error="insufficient_scope", scope="%b"' % str(needed).encode()
+        raise Refusal(403, Kind.AUTH, message, headers=((b"www-authenticate", challenge),))
+
+    def _find(self, request: Request) -> tuple[str, frozenset[Scope]]:
+        if b"authorization" not in request.headers:
+            if self._is_open and _is_from_here(request):
+                return LOCAL, EVERY_SCOPE
+            raise _unknown("send a token as Authorization: Bearer …; make one with: crib token create", b"Bearer")
+        scheme, _, text = request.header(b"authorization").partition(" ")
+        token = None
+        if scheme.lower() == "bearer" and 0 < len(text) <= MAX_TOKEN and text.isascii():
+            token = self._tokens.check(text)
+        if token is None:
+            raise _unknown("the token is unknown, revoked or expired", b'Bearer error="invalid_token"')
+        return token.id, token.scopes
+
+
+class Rates:
+    """Counts the requests of each caller: a full minute's worth at once, and then as many as time allows."""
+
+    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most = float(per_minute)
+        self._per_second = per_minute / 60
+        self._clock = clock
+        self._left: dict[str, tuple[float, float]] = {}
+
+    def admit(self, caller: str) -> None:
+        """Count a request; raises where the caller has none left."""
+        now = self._clock()
+        left, then = self._left.get(caller, (self._most, now))
+        left = min(self._most, left + (now - then) * self._per_second)
+        if left < 1:
+            wait = math.ceil((1 - left) / self._per_second)
+            message = f"more than {self._most:g} requests in a minute; come again in {wait} s"
+            raise Refusal(429, Kind.RATE_LIMIT, message, headers=((b"retry-after", b"%d" % wait),))
+        if len(self._left) >= CALLERS_KEPT:
+            self._left.clear()
+        self._left[caller] = (left - 1, now)
+
+
+def _is_from_here(request: Request) -> bool:
+    client = request.scope.get("client")
+    if not isinstance(client, (tuple, list)) or not PASSED_ON.isdisjoint(request.headers):
+        return False
+    address = str(client[0])
+    # Nearly everybody, and reading an address takes longer than all the rest.
+    if address == "127.0.0.1":
+        return True
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False
+
+
+def _unknown(message: str, challenge: bytes) -> Refusal:
+    return Refusal(401, Kind.AUTH, message, headers=((b"www-authenticate", challenge),))

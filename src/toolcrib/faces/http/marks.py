@@ -1,0 +1,71 @@
+"""Entity tags: whether what a client knows is still so."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from toolcrib.faces.http.problems import Refusal
+from toolcrib.faces.http.wire import Answer
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from toolcrib.faces.http.wire import Header, Request
+
+# At least one quoted text, weak or not, with commas between them.
+_TAGS = re.compile(r'\s*(?:W/)?"[\x21\x23-\x7e]*"\s*(?:,\s*(?:W/)?"[\x21\x23-\x7e]*"\s*)*')
+_TAG = re.compile(r'(W/)?("[\x21\x23-\x7e]*")')
+ANY = "*"
+
+
+def etag_header(etag: str) -> Header:
+    """The header that names what is answered."""
+    return (b"etag", etag.encode())
+
+
+def wanted_mark(request: Request, current: Callable[[], str]) -> str:
+    """The tag that must still hold for a change to be made; empty where the client demands nothing.
+
+    `current` reads the tag of now, where the client names several or any; it raises where there is nothing to change.
+    """
+    if request.has(b"if-none-match"):
+        raise Refusal(400, Kind.VALIDATION, "If-None-Match is for reading; to change only what you know, send If-Match")
+    if not request.has(b"if-match"):
+        return ""
+    given = request.header(b"if-match").strip()
+    tags = [] if given == ANY else _read(given, "If-Match")
+    strong = [tag for is_weak, tag in tags if not is_weak]
+    if len(strong) == 1 == len(tags):
+        return strong[0]
+    now = _now(request, current)
+    if given == ANY or now in strong:
+        return now
+    raise Refusal(412, Kind.CONFLICT, "it has changed since; read it again", details={"etag": now})
+
+
+def unchanged(request: Request, etag: str) -> Answer | None:
+    """The answer to a client that knows it already; None for one that does not."""
+    if not request.has(b"if-none-match"):
+        return None
+    given = request.header(b"if-none-match").strip()
+    if given == ANY or any(tag == etag for _, tag in _read(given, "If-None-Match")):
+        return Answer(status=304, headers=(etag_header(etag),))
+    return None
+
+
+def _now(request: Request, current: Callable[[], str]) -> str:
+    try:
+        return current()
+    except ToolError as problem:
+        if problem.kind is not Kind.NOT_FOUND or request.method != "PUT":
+            raise
+        raise Refusal(412, Kind.CONFLICT, f"If-Match: {problem.message}", details={"etag": ""}) from problem
+
+
+def _read(given: str, name: str) -> list[tuple[bool, str]]:
+    if not _TAGS.fullmatch(given):
+        message = f'{name}: write tags as answers give them, such as "…", or *'
+        raise Refusal(400, Kind.VALIDATION, message)
+    return [(bool(weak), tag) for weak, tag in _TAG.findall(given)]

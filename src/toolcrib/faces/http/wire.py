@@ -1,0 +1,151 @@
+"""A request as it came in, and the answer as it goes out."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+import orjson
+
+from toolcrib.faces.http.problems import Refusal
+from toolcrib.model.errors import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, MutableMapping
+
+    Scope = MutableMapping[str, object]
+    Message = MutableMapping[str, object]
+    Receive = Callable[[], Awaitable[Message]]
+    Send = Callable[[Message], Awaitable[None]]
+    Header = tuple[bytes, bytes]
+
+JSON = b"application/json"
+PROBLEM = b"application/problem+json"
+NOTHING = b""
+MAX_DIGITS = 15
+# For what is no page: nothing in it is to be loaded or shown.
+NO_PAGE = b"default-src 'none'; frame-ancestors 'none'"
+
+# What two of would let two readers of one request read it differently.
+SINGLE = (b"host", b"authorization", b"origin", b"content-type", b"content-length", b"if-match", b"if-none-match")
+REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+
+_PREFIX = os.urandom(6).hex()
+_NUMBERS = itertools.count(1)
+
+
+class Request:
+    """What a client sent. `words` are the free parts of its path, `caller` is who it was found to come from.
+
+    `id` is the client's own where it sent a usable one. `call_id` begins with it and is never the same twice, because a
+    client may use its own again.
+    """
+
+    __slots__ = ("_receive", "caller", "headers", "id", "is_call", "is_own_id", "method", "scope", "words")
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self.scope = scope
+        self.method = str(scope["method"])
+        self.words: tuple[str, ...] = ()
+        self.caller = ""
+        self.is_call = False
+        self._receive = receive
+        given: list[Header] = scope["headers"]  # type: ignore[assignment]  # ASGI says so
+        self.headers = dict(given)
+        own = self.headers.get(b"x-request-id", NOTHING)
+        self.is_own_id = REQUEST_ID.fullmatch(own) is not None
+        self.id = own.decode() if self.is_own_id else _new_id()
+
+    @property
+    def call_id(self) -> str:
+        """How the journal names a call that this request makes."""
+        return f"{self.id}.{_new_id()}" if self.is_own_id else self.id
+
+    def header(self, name: bytes) -> str:
+        """A header by its name in small letters; empty if it is not there."""
+        return self.headers.get(name, NOTHING).decode("latin-1")
+
+    def has(self, name: bytes) -> bool:
+        """Whether a header is there."""
+        return name in self.headers
+
+    def check_headers(self) -> None:
+        """Refuse a header that stands twice and may stand only once."""
+        given: list[Header] = self.scope["headers"]  # type: ignore[assignment]  # ASGI says so
+        if len(given) == len(self.headers):
+            return
+        names = [name for name, _ in given]
+        for name in SINGLE:
+            if names.count(name) > 1:
+                raise Refusal(400, Kind.VALIDATION, f"the header {name.decode()} stands more than once; send it once")
+
+    async def body(self, limit: int) -> bytes:
+        """All of the body, as far as it is no larger than the limit."""
+        announced = self.header(b"content-length")
+        if announced.isdecimal() and (len(announced) > MAX_DIGITS or int(announced) > limit):
+            raise _too_large(limit)
+        chunks: list[bytes] = []
+        size = 0
+        while True:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise Refusal(400, Kind.VALIDATION, "the connection closed before the body was complete")
+            chunk: bytes = message.get("body", NOTHING)  # type: ignore[assignment]  # ASGI says so
+            size += len(chunk)
+            if size > limit:
+                raise _too_large(limit)
+            if not message.get("more_body", False):
+                return NOTHING.join((*chunks, chunk)) if chunks else chunk
+            chunks.append(chunk)
+
+    async def gone(self) -> None:
+        """Wait until the client is gone; to be asked once the body has been read."""
+        while (await self._receive())["type"] != "http.disconnect":  # noqa: ASYNC110 - there is no event to wait for
+            # A server that has nothing to tell may answer at once, and others must get their turn.
+            await asyncio.sleep(0)
+
+
+class Answer(NamedTuple):
+    """What a client is sent; `policy` is what a browser may do with it."""
+
+    status: int = 200
+    body: bytes = NOTHING
+    content_type: bytes = JSON
+    headers: tuple[Header, ...] = ()
+    policy: bytes = NO_PAGE
+
+
+def answer_json(value: object, *, status: int = 200, headers: tuple[Header, ...] = ()) -> Answer:
+    """An answer that is JSON."""
+    return Answer(status=status, body=to_bytes(value), headers=headers)
+
+
+def to_bytes(value: object) -> bytes:
+    """JSON, also of what its quick writer refuses: integers beyond 64 bit, halves of characters, what only has a text."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return json.dumps(value, separators=(",", ":"), default=str).encode()
+
+
+async def send_answer(answer: Answer, send: Send, *, more: tuple[Header, ...] = (), with_body: bool = True) -> None:
+    """Send the answer; an answer to HEAD says how long its body would be and leaves it out."""
+    headers: list[Header] = [*answer.headers, *more, (b"content-security-policy", answer.policy)]
+    if answer.status not in (204, 304):
+        headers += ((b"content-type", answer.content_type), (b"content-length", b"%d" % len(answer.body)))
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.body", "body": answer.body if with_body else NOTHING})
+
+
+def _new_id() -> str:
+    # A counter behind random letters of the process, as ids of calls are.
+    return f"{_PREFIX}-{next(_NUMBERS)}"
+
+
+def _too_large(limit: int) -> Refusal:
+    message = f"the body is larger than {limit} bytes; send less, or raise http.body_bytes in toolcrib.toml"
+    return Refusal(413, Kind.LIMIT_EXCEEDED, message, details={"limit": limit})

@@ -1,0 +1,89 @@
+"""Answers of a server as the nouns that they tell of; every one has been held against its shape before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from toolcrib.model.bundle import Bundle, Owner
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.result import Intent, Result
+from toolcrib.model.verdict import Decision, Verdict
+from toolcrib.pipeline.explanation import Explanation, Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    Document = Mapping[str, Any]
+
+PARTIAL = "partialValue"
+
+
+def read_success(document: Document) -> Result:
+    """What a call came to that did what was asked."""
+    return Result(value=document["value"], intents=_intents(document), meta=document["meta"])
+
+
+def read_failure(document: Document, *, refused: bool) -> Result:
+    """What a call came to that did not; what it had achieved stands in its details."""
+    error = document["error"]
+    details = dict(error["details"])
+    value = details.pop(PARTIAL, None)
+    return Result(
+        value=value,
+        error=ToolError(
+            Kind(error["type"]),
+            error["message"],
+            retryable=error["retryable"],
+            partial_side_effects=error["partialSideEffects"],
+            details=details,
+        ),
+        intents=_intents(document),
+        meta=document["meta"],
+        refused=refused,
+    )
+
+
+def read_explanation(document: Document) -> Explanation:
+    """What every gate says."""
+    return Explanation(tool=document["tool"], findings=tuple(_finding(found) for found in document["findings"]))
+
+
+def read_bundle(document: Document) -> Bundle:
+    """A bundle; a time that never was is empty."""
+    return Bundle(
+        id=document["bundleID"],
+        slug=document["slug"],
+        display_name=document["displayName"],
+        description=document["description"],
+        enabled=document["isEnabled"],
+        owner=Owner(document["source"]),
+        schema_version=document["schemaVersion"],
+        created_at=document["createdAt"] or "",
+        modified_at=document["modifiedAt"] or "",
+        toggled_at=document["toggledAt"] or "",
+        soft_deleted_at=document["softDeletedAt"] or "",
+    )
+
+
+def _intents(document: Document) -> tuple[Intent, ...]:
+    return tuple(
+        Intent(type=intent["type"], fields={name: value for name, value in intent.items() if name != "type"})
+        for intent in document["intents"]
+    )
+
+
+def _finding(found: Document) -> Finding:
+    if found["decision"] not in set(Decision):
+        return Finding(gate=found["gate"], verdict=None)
+    return Finding(
+        gate=found["gate"],
+        verdict=Verdict(
+            decision=Decision(found["decision"]),
+            reason=found.get("reason", ""),
+            rule=found.get("rule", ""),
+            where=found.get("where", ""),
+            cure=found.get("cure", ""),
+            kind=Kind(found.get("kind", Kind.BLOCKED)),
+            details=found.get("details", {}),
+        ),
+    )

@@ -1,0 +1,162 @@
+"""What answers of a server look like, as far as anything here relies on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from toolcrib.model.bundle import Owner
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.verdict import Decision
+from toolcrib.pure.schema import compile_schema, explain_problems
+
+if TYPE_CHECKING:
+    from toolcrib.pure.schema import Validator
+
+    Schema = dict[str, object]
+
+MAX_PROBLEM = 300
+
+ANYTHING: Schema = {}
+OBJECT: Schema = {"type": "object"}
+TEXT: Schema = {"type": "string"}
+MAYBE_TEXT: Schema = {"type": ["string", "null"]}
+TEXTS: Schema = {"type": "array", "items": TEXT}
+SWITCH: Schema = {"type": "boolean"}
+# Greater ones cannot be shown as a decimal number.
+AMOUNT: Schema = {"type": "number", "minimum": 0, "maximum": 1e15}
+WHOLE: Schema = {"type": "integer", "minimum": 0, "maximum": 2**53}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What one kind of answer has to look like."""
+
+    schema: Schema
+
+    @cached_property
+    def _validator(self) -> Validator:
+        return compile_schema(self.schema)
+
+    def check(self, document: object, url: str) -> None:
+        """Refuse an answer that looks otherwise."""
+        problems = explain_problems(self._validator, document, self.schema)
+        if problems:
+            message = f"{url} does not answer as this version of Toolcrib expects: {problems[0][:MAX_PROBLEM]}"
+            raise ToolError(Kind.PERMANENT, f"{message}; let both be of the same version")
+
+
+def _object(**properties: object) -> Schema:
+    return {"type": "object", "required": list(properties), "properties": properties}
+
+
+def _list(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
+UNBUILT = _object(name=TEXT, address=TEXT, bundle=TEXT, kind=TEXT, reason=TEXT, cure=TEXT, origin=TEXT, tags=TEXTS)
+FACTS: Schema = {
+    **_object(
+        name=TEXT,
+        address=TEXT,
+        description=TEXT,
+        bundle=TEXT,
+        version=TEXT,
+        category=TEXT,
+        tags=TEXTS,
+        enabled=SWITCH,
+        reason=TEXT,
+        cure=TEXT,
+        marks=TEXTS,
+        models=_object(**{"as": TEXT, "modes": TEXTS, "reason": TEXT}),
+        shadows=TEXTS,
+        shadowedBy=MAYBE_TEXT,
+        parameters=OBJECT,
+        output={"type": ["object", "null"]},
+        requires=TEXTS,
+        behaviour=MAYBE_TEXT,
+        sideEffects=MAYBE_TEXT,
+        requiresConfirmation=SWITCH,
+        limits=TEXT,
+        cost={
+            **_object(
+                per_invocation=AMOUNT, per_minute=AMOUNT, estimated_duration=AMOUNT, estimate=AMOUNT, currency=TEXT
+            ),
+            "type": ["object", "null"],
+        },
+        kind=TEXT,
+        summary=TEXT,
+        documentation=TEXT,
+        examples=_list(OBJECT),
+        metadata=OBJECT,
+        origin=TEXT,
+        contentHash=TEXT,
+        warnings=TEXTS,
+    ),
+    "dependentSchemas": {
+        "handler": _object(handler=TEXT, language=TEXT, hosts={**TEXTS, "type": ["array", "null"]}, registry=TEXT),
+        "toolType": _object(
+            toolType=TEXT,
+            executor=MAYBE_TEXT,
+            action=MAYBE_TEXT,
+            hosts={**TEXTS, "type": ["array", "null"]},
+            config=ANYTHING,
+        ),
+    },
+}
+ALL_FACTS: Schema = {"allOf": [FACTS, _object(failingExamples=_list(OBJECT), definition=OBJECT, bundleID=TEXT)]}
+LISTED: Schema = {"if": {"required": ["built"]}, "then": UNBUILT, "else": FACTS, **_object(order=WHOLE)}
+FOUND = _object(
+    name=TEXT,
+    address=TEXT,
+    bundle=TEXT,
+    version=TEXT,
+    foundBy=TEXT,
+    score={"type": "number"},
+    enabled=SWITCH,
+    description=TEXT,
+)
+LISTED_PAGE = Shape(_object(tools=_list(LISTED), nextPageToken=MAYBE_TEXT))
+FOUND_PAGE = Shape(_object(tools=_list(FOUND), nextPageToken=MAYBE_TEXT))
+SHOWN_PAGE = Shape(_object(tools={**_list(ALL_FACTS), "minItems": 1, "maxItems": 1}))
+BUNDLE = _object(
+    schemaVersion=TEXT,
+    bundleID=TEXT,
+    slug=TEXT,
+    displayName=TEXT,
+    description=TEXT,
+    isEnabled=SWITCH,
+    source={"enum": [str(owner) for owner in Owner]},
+    createdAt=MAYBE_TEXT,
+    modifiedAt=MAYBE_TEXT,
+    toggledAt=MAYBE_TEXT,
+    softDeletedAt=MAYBE_TEXT,
+)
+BUNDLE_ANSWER = Shape(BUNDLE)
+BUNDLE_PAGE = Shape(_object(bundles=_list(BUNDLE), nextPageToken=MAYBE_TEXT))
+SWITCHED = Shape(_object(disabledReason=TEXT))
+ERROR = _object(
+    type={"enum": [str(kind) for kind in Kind]},
+    message=TEXT,
+    retryable=SWITCH,
+    partialSideEffects=SWITCH,
+    details=OBJECT,
+)
+BESIDE: Schema = _object(intents=_list(_object(type=TEXT)), meta=OBJECT)
+SUCCESS = Shape({"allOf": [_object(ok={"const": True}, value=ANYTHING), BESIDE]})
+FAILURE = Shape({"allOf": [_object(ok={"const": False}, error=ERROR), BESIDE]})
+FINDING: Schema = {
+    "type": "object",
+    "required": ["gate", "decision"],
+    "properties": {
+        "gate": TEXT,
+        "decision": {"enum": [*map(str, Decision), "not reached"]},
+        "kind": {"enum": [str(kind) for kind in Kind]},
+        "details": OBJECT,
+        **dict.fromkeys(("reason", "rule", "where", "cure"), TEXT),
+    },
+}
+EXPLANATION = Shape(_object(tool=TEXT, findings=_list(FINDING)))
+PIECE = Shape(_object(text=TEXT, offset=WHOLE, total=WHOLE, next={**WHOLE, "type": ["integer", "null"]}))
+HEALTH = Shape(_object(problems=TEXTS))

@@ -1,0 +1,103 @@
+"""`crib token`: made and printed once, listed without the secret, taken back."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from toolcrib import Crib
+
+TOKEN = re.compile(r"crib_([0-9a-f]{16})_[A-Za-z0-9_-]{43}")
+
+
+@pytest.fixture
+def here(project, monkeypatch, cli):
+    (project / "toolcrib.toml").write_text("")
+    monkeypatch.chdir(project)
+    return cli
+
+
+def check(text):
+    with Crib(Path.cwd()) as crib:
+        return crib.tokens.check(text)
+
+
+def test_a_token_is_printed_alone_and_works(here):
+    ended = here("token", "create", "Ann's laptop", "--scope", "read", "--scope", "invoke")
+    text = ended.out.strip()
+    found = TOKEN.fullmatch(text)
+    assert ended.code == 0
+    assert ended.err == f"crib: this token is shown only now; take it back with: crib token revoke {found[1]}\n"
+    token = check(text)
+    assert (token.id, token.name, token.scopes, token.expires_at) == (
+        found[1],
+        "Ann's laptop",
+        {"read", "invoke"},
+        None,
+    )
+
+
+def test_a_token_for_some_days_says_when_it_ends(here):
+    made = json.loads(here("token", "create", "x", "--scope", "manage", "--days", "30", "--json").out)
+    assert set(made) == {"id", "name", "scopes", "createdAt", "expiresAt", "token"}
+    token = check(made["token"])
+    assert token.expires_at - token.created_at == 30 * 86_400
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", made["expiresAt"])
+
+
+def test_the_list_never_shows_a_token_again(here):
+    assert here("token", "list").out == "there are no tokens; make one with: crib token create NAME --scope read\n"
+    text = here("token", "create", "x", "--scope", "read").out.strip()
+    token_id = TOKEN.fullmatch(text)[1]
+    table, listed = here("token", "list").out, here("token", "list", "--json").out
+    heading, row = table.splitlines()
+    assert heading.split() == ["ID", "NAME", "SCOPES", "CREATED", "EXPIRES"]
+    assert row.split()[:3] == [token_id, "x", "read"]
+    assert row.endswith("never")
+    assert [one["id"] for one in json.loads(listed)] == [token_id]
+    assert text[22:] not in table + listed
+
+
+def test_a_revoked_token_is_good_for_nothing(here):
+    text = here("token", "create", "x", "--scope", "read").out.strip()
+    token_id = TOKEN.fullmatch(text)[1]
+    ended = here("token", "revoke", token_id)
+    assert (ended.code, ended.out) == (0, f"revoked {token_id}\n")
+    assert check(text) is None
+    ended = here("token", "revoke", token_id)
+    assert (ended.code, ended.err) == (1, "crib: there is no token by this id; see: crib token list\n")
+
+
+def test_whoever_writes_the_token_in_place_of_its_id_does_not_see_it_repeated(here):
+    text = here("token", "create", "x", "--scope", "read").out.strip()
+    ended = here("token", "revoke", text)
+    assert ended.code == 1
+    assert text not in ended.out + ended.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["x"],
+        ["x", "--scope", "root"],
+        ["x", "--scope", "read", "--days", "0"],
+        ["x", "--scope", "read", "--days", "99999"],
+        ["", "--scope", "read"],
+        ["x" * 65, "--scope", "read"],
+        ["a\x1b[31m", "--scope", "read"],
+        ["--scope", "read"],
+    ],
+)
+def test_what_is_no_wish_for_a_token_is_refused(here, words):
+    ended = here("token", "create", *words)
+    assert ended.code in {1, 2}
+    assert not ended.out
+    assert here("token", "list", "--json").out == "[]\n"
+
+
+def test_outside_a_project_there_is_nothing_to_keep_a_token_in(cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ended = cli("token", "create", "x", "--scope", "read")
+    assert (ended.code, ended.err) == (2, "crib: there is no project to keep anything in; make one with: crib init\n")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,190 @@
+"""Nobody is waited for without end, and nobody takes more than a share."""
+
+from __future__ import annotations
+
+import asyncio
+
+import orjson
+import pytest
+
+from toolcrib.faces.http.connections import Connections, neighbour_of
+
+HOST = b"Host: localhost\r\n"
+SOON = {"http_header_seconds": 0.3, "http_body_seconds": 0.3}
+
+
+async def test_headers_that_do_not_come_end_the_connection_with_408(serving):
+    served = await serving(**SOON)
+    heard = await served.exchange(b"GET /echo HTTP/1.1\r\nHost: loc")
+    assert heard.startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+    assert served.app.seen == []
+
+
+async def test_headers_that_drip_are_not_waited_for_longer(serving):
+    served = await serving(**SOON)
+    client = await served.connect()
+    await client.send(b"GET /echo HTTP/1.1\r\n")
+    dripping = asyncio.ensure_future(drip(client, b"X-A: b\r\n"))
+    assert (await client.rest()).startswith(b"HTTP/1.1 408 ")
+    dripping.cancel()
+
+
+async def drip(client, piece: bytes) -> None:
+    while True:
+        await client.send(piece)
+        await asyncio.sleep(0.02)
+
+
+async def test_a_connection_that_says_nothing_is_closed(serving):
+    served = await serving(**SOON)
+    assert await served.exchange() == b""
+    await served.until(lambda: served.service.connections.total == 0)
+
+
+async def test_empty_lines_are_no_reason_to_wait(serving):
+    served = await serving(**SOON)
+    client = await served.connect()
+    assert (await client.ask("POST", "/echo", b"a"))[0] == 200
+    dripping = asyncio.ensure_future(drip(client, b"\r\n"))
+    assert await client.rest() == b""
+    dripping.cancel()
+
+
+async def test_a_connection_between_requests_is_kept_and_then_closed(serving):
+    served = await serving(**SOON)
+    client = await served.connect()
+    assert (await client.ask("POST", "/echo", b"a"))[0] == 200
+    assert (await client.ask("POST", "/echo", b"b"))[2] == b"b"
+    assert await client.rest() == b""
+
+
+async def test_the_headers_of_a_later_request_have_the_same_time(serving):
+    served = await serving(**SOON)
+    client = await served.connect()
+    assert (await client.ask("POST", "/echo", b"a"))[0] == 200
+    await client.send(b"GET /echo HT")
+    assert (await client.rest()).startswith(b"HTTP/1.1 408 ")
+
+
+async def test_a_later_request_that_has_begun_is_not_held_to_the_time_between_requests(serving, monkeypatch):
+    monkeypatch.setattr("toolcrib.faces.http.protocol.IDLE_SECONDS", 0.3)
+    served = await serving()
+    client, idle = await served.connect(), await served.connect()
+    assert (await client.ask("POST", "/echo", b"a"))[0] == 200
+    await client.send(b"GET /echo HT")
+    assert (await idle.ask("POST", "/echo", b"a"))[0] == 200
+    assert await idle.rest() == b""
+    await client.send(b"TP/1.1\r\n" + HOST + b"\r\n")
+    assert (await client.answer())[0] == 200
+
+
+async def test_a_body_that_does_not_come_is_told_408(serving):
+    served = await serving(**SOON)
+    client = await served.connect()
+    await client.send(b"POST /echo HTTP/1.1\r\n" + HOST + b"Content-Length: 5\r\n\r\nab")
+    status, headers, body = await client.answer()
+    assert (status, headers[b"connection"]) == (408, b"close")
+    assert b"the body was not there after 0.3 s" in body
+    assert await client.rest() == b""
+    await asyncio.wait_for(served.app.ended.get(), 5)
+
+
+async def test_a_body_that_drips_is_not_waited_for_longer(serving):
+    served = await serving(**SOON)
+    client = await served.connect()
+    await client.send(b"POST /echo HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n")
+    dripping = asyncio.ensure_future(drip(client, b"1\r\na\r\n"))
+    assert (await client.answer())[0] == 408
+    dripping.cancel()
+
+
+async def test_a_body_that_came_leaves_all_the_time_for_the_work(serving):
+    served = await serving(http_body_seconds=0.1)
+    client = await served.connect()
+    await client.send(b"POST /wait HTTP/1.1\r\n" + HOST + b"Content-Length: 2\r\n\r\nab")
+    await served.app.arrived.get()
+    other = await served.connect()
+    # A request that is late for its body has been stopped meanwhile; the one that waits has not.
+    await other.send(b"POST /echo HTTP/1.1\r\n" + HOST + b"Content-Length: 2\r\n\r\na")
+    assert (await other.answer())[0] == 408
+    served.app.go_on.set()
+    assert (await client.answer())[::2] == (200, b"done")
+
+
+async def test_work_that_takes_too_long_is_stopped_and_told_504(serving):
+    served = await serving(http_total_seconds=0.3)
+    client = await served.connect()
+    await client.send(b"GET /wait HTTP/1.1\r\n" + HOST + b"\r\n")
+    status, headers, body = await client.answer()
+    assert (status, headers[b"content-type"]) == (504, b"application/problem+json")
+    assert orjson.loads(body)["detail"] == "the request was not done after 0.3 s"
+    await asyncio.wait_for(served.app.ended.get(), 5)
+
+
+@pytest.mark.parametrize("path", [b"/endless", b"/large"])
+async def test_a_client_that_does_not_read_is_cut_off(serving, path):
+    served = await serving(http_body_seconds=0.3)
+    client = await served.connect()
+    client.writer.transport.pause_reading()
+    await client.send(b"GET " + path + b" HTTP/1.1\r\n" + HOST + b"\r\n")
+    await served.app.arrived.get()
+    await served.until(lambda: served.service.connections.total == 0)
+    served.app.go_on.set()
+    await asyncio.wait_for(served.app.ended.get(), 5)
+
+
+async def test_a_client_that_reads_slowly_gets_everything(serving):
+    served = await serving(http_body_seconds=1)
+    client = await served.connect()
+    await client.send(b"GET /large HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n")
+    read = 0
+    while piece := await asyncio.wait_for(client.reader.read(1_000_000), 10):
+        read += len(piece)
+        await asyncio.sleep(0.002)
+    assert read > 40_000_000
+
+
+async def test_what_follows_an_early_answer_is_read_away_for_a_moment_only(serving, monkeypatch):
+    monkeypatch.setattr("toolcrib.faces.http.protocol.LINGER_SECONDS", 0.3)
+    served = await serving()
+    client = await served.connect()
+    await client.send(b"POST /early HTTP/1.1\r\n" + HOST + b"Content-Length: 1000000000000\r\n\r\n")
+    assert (await client.answer())[0] == 401
+    with pytest.raises(ConnectionError):
+        while True:
+            await client.send(b"x" * 65_536)
+
+
+async def test_there_are_so_many_connections_and_no_more(serving):
+    served = await serving(http_connections=3)
+    clients = [await served.connect() for _ in range(3)]
+    for client in clients:
+        assert (await client.ask("POST", "/echo", b"in"))[2] == b"in"
+    heard = await served.exchange()
+    assert heard.startswith(b"HTTP/1.1 429 Too Many Requests\r\n")
+    assert b"\r\nretry-after: 1\r\n" in heard
+    await clients[0].close()
+    await served.until(lambda: served.service.connections.total == 2)
+    again = await served.connect()
+    assert (await again.ask("POST", "/echo", b"in"))[2] == b"in"
+
+
+async def test_one_address_does_not_take_all_connections(serving):
+    served = await serving(http_connections=10, http_address_connections=2)
+    await served.connect()
+    await served.connect()
+    await served.until(lambda: served.service.connections.total == 2)
+    assert (await served.exchange()).startswith(b"HTTP/1.1 429 ")
+    assert "toolcrib_http_connections_refused_total 1" in served.service.metrics_text()
+
+
+def test_neighbours_of_one_half_of_ipv6_count_as_one():
+    door = Connections(100, 2)
+    assert door.enter("2001:db8::1")
+    assert door.enter("2001:db8::2:3%eth0")
+    assert not door.enter("2001:db8::ffff")
+    assert door.enter("2001:db8:0:1::1")
+    assert neighbour_of("::ffff:192.0.2.7") == neighbour_of("192.0.2.7")
+    door.leave("2001:db8::1")
+    assert door.enter("2001:db8::9")
+    assert door.total == 3

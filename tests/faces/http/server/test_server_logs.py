@@ -1,0 +1,152 @@
+"""What the server tells about itself: a log in lines of JSON, and figures for a Prometheus."""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import re
+import threading
+
+import orjson
+import pytest
+
+from toolcrib.faces.http.logs import log_request, log_to
+from toolcrib.faces.http.metrics import BUCKETS, MAX_TOOLS, UNKNOWN, HttpMetrics
+from toolcrib.faces.http.service import Service
+from toolcrib.ground.settings import Settings
+
+
+def lines_of(stream: io.StringIO) -> list[dict]:
+    return [orjson.loads(line) for line in stream.getvalue().splitlines()]
+
+
+async def test_a_request_is_one_line_without_its_query_and_body(serving):
+    stream = io.StringIO()
+    with log_to(stream, hide=lambda text: text):
+        served = await serving()
+        client = await served.connect()
+        assert (await client.ask("POST", "/echo?token=s3cret", b"also s3cret"))[0] == 200
+        await served.until(lambda: not served.service.exchanges)
+    [line] = [line for line in lines_of(stream) if line["event"] == "request"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line.pop("time"))
+    assert line.pop("ms") >= 0
+    assert line == {
+        "level": "info",
+        "event": "request",
+        "requestId": "",
+        "caller": "",
+        "method": "POST",
+        "route": "/echo",
+        "status": 200,
+        "bytes": 11,
+    }
+    assert "s3cret" not in stream.getvalue()
+
+
+def test_secrets_are_hidden_in_every_line_and_traceback():
+    stream = io.StringIO()
+    with log_to(stream, hide=lambda text: text.replace("s3cret", "***")):
+        logging.getLogger("toolcrib.runners").warning("calling %s", "https://x?key=s3cret")
+        try:
+            raise ValueError("no s3cret here")
+        except ValueError:
+            logging.getLogger("somebody.else").exception("failed")
+    assert "s3cret" not in stream.getvalue()
+    first, second = lines_of(stream)
+    assert (first["level"], first["logger"], first["event"]) == (
+        "warning",
+        "toolcrib.runners",
+        "calling https://x?key=***",
+    )
+    assert "ValueError: no *** here" in second["traceback"]
+
+
+def test_a_line_about_a_request_is_a_record_like_any_other(caplog):
+    caplog.set_level(logging.INFO, "toolcrib.http")
+    scope = {"method": "GET", "toolcrib.caller": "local", "toolcrib.request_id": "r-1"}
+    log_request(scope, "/tools", 200, 0.0123, 7)
+    [record] = caplog.records
+    assert (record.name, record.levelname, record.getMessage()) == ("toolcrib.http", "INFO", "request")
+    assert record.fields["requestId"] == "r-1"
+    assert logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s %(threadName)s").format(record)
+
+
+def test_logging_is_as_before_afterwards():
+    named = [logging.getLogger(name) for name in ("", "toolcrib", "toolcrib.pipeline")]
+    before = [(one.level, list(one.handlers)) for one in named]
+    with log_to(io.StringIO(), hide=str):
+        assert logging.getLogger("toolcrib.http").isEnabledFor(logging.INFO)
+        assert not logging.getLogger("uvicorn.error").isEnabledFor(logging.INFO)
+        assert not logging.getLogger("toolcrib.pipeline").isEnabledFor(logging.INFO)
+    assert [(one.level, list(one.handlers)) for one in named] == before
+    assert not [thread for thread in threading.enumerate() if thread.name == "toolcrib log"]
+
+
+def test_a_message_that_cannot_be_written_stops_nobody():
+    stream = io.StringIO()
+    with log_to(stream, hide=lambda text: text):
+        logging.getLogger("toolcrib").warning("half \ud800 of a character")
+        logging.getLogger("toolcrib").warning("whole")
+    assert "whole" in [line["event"] for line in lines_of(stream)]
+
+
+def test_a_reader_who_does_not_read_stops_nobody(monkeypatch):
+    monkeypatch.setattr("toolcrib.faces.http.logs.MAX_LINES", 100)
+    read, write = os.pipe()
+    with os.fdopen(write, "w") as stream, log_to(stream, hide=str):
+        for number in range(5_000):
+            logging.getLogger("toolcrib").warning("%s", "x" * 1_000 + str(number))
+        heard = os.read(read, 100)
+        assert heard.startswith(b'{"time":')
+        reading = threading.Thread(target=_read_all, args=(read, found := []))
+        reading.start()
+    reading.join(timeout=10)
+    assert re.search(rb"\d+ lines were lost", b"".join(found))
+
+
+def _read_all(descriptor: int, found: list[bytes]) -> None:
+    while piece := os.read(descriptor, 65_536):
+        found.append(piece)
+    os.close(descriptor)
+
+
+def test_metrics_are_well_formed_and_complete():
+    service = Service(Settings())
+    service.metrics.note_request("/tools/{x}", "GET", 200, 0.003)
+    service.metrics.note_request("/tools/{x}", "GET", 200, 99.0)
+    service.metrics.note_call('od"d\\tool\n', "ok")
+    text = service.metrics_text()
+    sample = re.compile(
+        r'[a-z_]+(\{[a-z]+="(?:[^"\\\n]|\\["\\n])*"(,[a-z]+="(?:[^"\\\n]|\\["\\n])*")*\})? [0-9.e+Inf-]+'
+    )
+    assert all(line.startswith("# ") or sample.fullmatch(line) for line in text.splitlines())
+    assert text.endswith("\n")
+    assert 'toolcrib_http_requests_total{route="/tools/{x}",method="GET",status="200"} 2' in text
+    assert 'toolcrib_calls_total{tool="od\\"d\\\\tool\\n",outcome="ok"} 1' in text
+    assert 'toolcrib_http_request_seconds_bucket{route="/tools/{x}",status="2xx",le="0.005"} 1' in text
+    assert 'toolcrib_http_request_seconds_bucket{route="/tools/{x}",status="2xx",le="+Inf"} 2' in text
+    assert 'toolcrib_http_request_seconds_count{route="/tools/{x}",status="2xx"} 2' in text
+    assert 'toolcrib_http_request_seconds_sum{route="/tools/{x}",status="2xx"} 99.003' in text
+    named = set(re.findall(r"^# TYPE (\w+)", text, re.MULTILINE))
+    assert named >= {"toolcrib_build_info", "process_resident_memory_bytes", "process_open_fds", "toolcrib_ready"}
+    memory = re.search(r"^process_resident_memory_bytes (\d+)$", text, re.MULTILINE)
+    assert int(memory[1]) > 1_000_000
+
+
+@pytest.mark.parametrize("seconds", BUCKETS)
+def test_a_bucket_holds_its_bound(seconds):
+    metrics = HttpMetrics()
+    metrics.note_request("/", "GET", 200, seconds)
+    assert f'le="{seconds}"}} 1' in metrics.text({}, {})
+
+
+def test_names_of_tools_that_never_end_do_not_fill_the_memory():
+    metrics = HttpMetrics()
+    for number in range(MAX_TOOLS + 500):
+        metrics.note_call(f"tool-{number}", "ok")
+        metrics.note_call(UNKNOWN, "NOT_FOUND")
+    text = metrics.text({}, {})
+    assert text.count("toolcrib_calls_total{") == MAX_TOOLS + 1
+    assert 'toolcrib_calls_total{tool="(others)",outcome="ok"} 501' in text
+    assert f'toolcrib_calls_total{{tool="(unknown)",outcome="NOT_FOUND"}} {MAX_TOOLS + 500}' in text

@@ -1,0 +1,196 @@
+"""The paths of our own: calls by name, explanations, sessions, kept results, facts, health."""
+
+from __future__ import annotations
+
+from toolcrib import tool
+from toolcrib.faces.http.sessions import SECONDS, SessionDesk
+from toolcrib.rules.auth import AuthRule
+
+
+@tool
+def add(first: int, second: int = 1) -> int:
+    """Add two numbers."""
+    return first + second
+
+
+@tool(confirm=True)
+def wipe() -> str:
+    """Wipe something out."""
+    return "wiped"
+
+
+@tool
+def large(letters: int) -> str:
+    """Return a long text."""
+    return "x" * letters
+
+
+async def test_a_tool_is_called_by_name_address_or_bundle(make_world):
+    world = make_world(add)
+    await world.with_bundle()
+    await world.with_tool()
+    assert (await world.client.post("/crib/call", {"name": "add", "args": {"first": 2}})).json["value"] == 3
+    assert (await world.client.post("/crib/call", {"name": "weather/echo@v1", "args": {}})).json["value"] == {}
+    named = {"name": "echo", "bundle": "weather", "version": "v1", "args": {"city": "Oslo"}}
+    assert (await world.client.post("/crib/call", named)).json["value"] == {"city": "Oslo"}
+    assert (await world.client.post("/crib/call", {**named, "version": "v9"})).status == 404
+    assert (await world.client.post("/crib/call", {"name": "nobody"})).status == 404
+
+
+async def test_a_call_that_names_no_tool_is_refused(world):
+    for body in [
+        {},
+        {"name": ""},
+        {"name": 1},
+        {"name": "x" * 1001},
+        {"name": "add", "bundle": 1},
+        {"name": "add", "x": 1},
+    ]:
+        assert (await world.client.post("/crib/call", body)).status == 400, body
+
+
+async def test_an_explanation_says_what_every_gate_would_and_runs_nothing(make_world):
+    world = make_world(wipe)
+    reply = await world.client.post("/crib/explain", {"name": "wipe"})
+    assert reply.status == 200
+    assert reply.json["allowed"] is False
+    [asks] = [found for found in reply.json["findings"] if found["decision"] == "confirm"]
+    assert (asks["gate"], asks["kind"]) == ("confirmation", "CONFIRMATION_REQUIRED")
+    unknown = (await world.client.post("/crib/explain", {"name": "nobody"})).json
+    assert [found["kind"] for found in unknown["findings"] if found["decision"] == "deny"] == ["NOT_FOUND"]
+
+
+async def test_a_session_counts_the_calls_of_its_caller(make_world):
+    world = make_world(add)
+    opened = await world.client.post("/crib/sessions", {"maxCalls": 2})
+    session = opened.json["id"]
+    assert opened.status == 201
+    assert opened.headers["location"] == f"/crib/sessions/{session}"
+    call = {"name": "add", "args": {"first": 1}, "session": session}
+    replies = [await world.client.post("/crib/call", {**call, "args": {"first": number}}) for number in range(3)]
+    assert [reply.status for reply in replies] == [200, 200, 429]
+    assert replies[-1].json["kind"] == "BUDGET_EXCEEDED"
+    assert (await world.client.get(f"/crib/sessions/{session}")).json["calls"] == 2
+    assert (await world.client.delete(f"/crib/sessions/{session}")).status == 204
+    gone = await world.client.post("/crib/call", call)
+    assert (gone.status, gone.json["kind"]) == (409, "SESSION_INACTIVE")
+    assert (await world.client.get(f"/crib/sessions/{session}")).status == 404
+
+
+async def test_a_turn_begins_anew_when_the_user_has_spoken(make_world):
+    world = make_world(add)
+    session = (await world.client.post("/crib/sessions", {"maxTurnCalls": 1})).json["id"]
+    call = {"name": "add", "args": {"first": 1}, "session": session}
+    assert (await world.client.post("/crib/call", call)).status == 200
+    assert (await world.client.post("/crib/call", call)).status == 429
+    assert (await world.client.post(f"/crib/sessions/{session}/turn", {})).status == 200
+    assert (await world.client.post("/crib/call", call)).status == 200
+
+
+async def test_a_session_belongs_to_the_caller_that_opened_it(make_world):
+    world = make_world(add)
+    session = (await world.client.post("/crib/sessions", {})).json["id"]
+    stranger = {"Authorization": f"Bearer {world.crib.tokens.create('other', ['invoke'])[1]}"}
+    for method, path in (("GET", ""), ("DELETE", ""), ("POST", "/turn")):
+        reply = await world.client.ask(method, f"/crib/sessions/{session}{path}", {}, headers=stranger)
+        assert reply.status == 404
+    call = {"name": "add", "args": {"first": 1}, "session": session}
+    assert (await world.client.post("/crib/call", call, headers=stranger)).status == 409
+    assert (await world.client.post("/crib/call", call)).status == 200
+
+
+async def test_a_session_that_asks_for_too_much_is_refused(world):
+    for body in [
+        {"mode": "song"},
+        {"mode": 1},
+        {"maxCalls": 0},
+        {"maxCalls": 10**9},
+        {"maxCalls": True},
+        {"maxRepeats": 1.5},
+        {"state": {}},
+    ]:
+        assert (await world.client.post("/crib/sessions", body)).status == 400
+
+
+async def test_a_session_is_forgotten_after_an_hour_and_there_are_only_so_many(make_world, monkeypatch):
+    monkeypatch.setattr("toolcrib.faces.http.sessions.MOST_OF_A_CALLER", 2)
+    now = [1_000_000.0]
+    real = SessionDesk.__init__
+    monkeypatch.setattr(SessionDesk, "__init__", lambda self, crib, body: real(self, crib, body, lambda: now[0]))
+    world = make_world(add)
+    session = (await world.client.post("/crib/sessions", {})).json["id"]
+    assert (await world.client.post("/crib/sessions", {})).status == 201
+    full = await world.client.post("/crib/sessions", {})
+    assert (full.status, full.json["kind"]) == (429, "OVERLOADED")
+    now[0] += SECONDS - 1
+    assert (await world.client.get(f"/crib/sessions/{session}")).status == 200
+    now[0] += 2
+    assert (await world.client.get(f"/crib/sessions/{session}")).status == 404
+    assert (await world.client.post("/crib/sessions", {})).status == 201
+
+
+async def test_a_large_value_is_read_in_pieces_by_its_caller_alone(make_world):
+    world = make_world(large, result_bytes=1_000)
+    kept = (await world.client.post("/crib/call", {"name": "large", "args": {"letters": 5_000}})).json["meta"]["kept"]
+    piece = (await world.client.get(f"/crib/results/{kept['handle']}?offset=4000&length=600")).json
+    assert piece == {"text": "x" * 600, "offset": 4000, "total": 5000, "next": 4600}
+    assert (await world.client.get(f"/crib/results/{kept['handle']}")).json["next"] is None
+    stranger = {"Authorization": f"Bearer {world.crib.tokens.create('other', ['invoke'])[1]}"}
+    assert (await world.client.get(f"/crib/results/{kept['handle']}", headers=stranger)).status == 404
+
+
+async def test_a_handle_that_nobody_was_given_is_not_found(world):
+    for path in ["x", "%2e%2e", "..%2f..%2fetc%2fpasswd", "0" * 48, "%00"]:
+        assert (await world.client.get(f"/crib/results/{path}")).status == 404
+
+
+async def test_a_piece_out_of_bounds_is_refused(world):
+    for query in ["offset=-1", "length=0", "length=x", "offset=1&offset=2", "length=99999999"]:
+        assert (await world.client.get(f"/crib/results/{'0' * 48}", query=query)).status == 400
+
+
+async def test_the_facts_of_every_tool_are_listed_by_address_in_pages(make_world):
+    world = make_world(add, wipe, large)
+    seen, token = [], ""
+    while True:
+        page = (await world.client.get(f"/crib/tools?pageSize=2&pageToken={token}")).json
+        seen += [found["address"] for found in page["tools"]]
+        if (token := page["nextPageToken"]) is None:
+            break
+    assert seen == sorted(entry.tool.address for entry in world.crib.entries)
+    assert len(seen) == len(set(seen))
+
+
+async def test_one_tool_is_shown_with_its_definition_by_any_of_its_names(make_world):
+    world = make_world(add)
+    [shown] = (await world.client.get("/crib/tools?name=add")).json["tools"]
+    assert (shown["name"], shown["enabled"], shown["kind"]) == ("add", True, "function")
+    assert shown["definition"]["function"]["name"] == "add"
+    unknown = await world.client.get("/crib/tools?name=ad")
+    assert unknown.status == 404
+    assert "add" in unknown.json["detail"]
+
+
+async def test_health_says_what_is_spoken_and_what_is_broken_and_no_secret(make_world, monkeypatch):
+    monkeypatch.setenv("WEATHER_API_KEY", "canary-4711")
+    world = make_world(secrets_environment=["WEATHER_API_KEY"])
+    reply = await world.client.get("/crib/health")
+    assert reply.json["ready"] is True
+    assert reply.json["schemaVersion"] == "toolcrib-1"
+    assert reply.json["problems"] == []
+    assert b"canary" not in reply.raw
+    assert (await world.client.get("/healthz")).json == {"alive": True}
+    assert (await world.client.get("/readyz")).json == {"ready": True}
+
+
+async def test_figures_are_read_as_text(make_world):
+    world = make_world(add, rules=[AuthRule(["add", "made-up-by-a-caller"])])
+    await world.client.post("/crib/call", {"name": "add", "args": {"first": 1}})
+    await world.client.post("/crib/call", {"name": "made-up-by-a-caller"})
+    assert (await world.client.post("/crib/call", {"name": "made-up-and-denied"})).status == 403
+    reply = await world.client.get("/metrics")
+    assert reply.headers["content-type"].startswith("text/plain")
+    assert 'toolcrib_calls_total{tool="add",outcome="ok"} 1' in reply.raw.decode()
+    assert 'toolcrib_calls_total{tool="(unknown)",outcome="NOT_FOUND"} 1' in reply.raw.decode()
+    assert 'toolcrib_calls_total{tool="(unknown)",outcome="BLOCKED"} 1' in reply.raw.decode()
+    assert "made-up" not in reply.raw.decode()

@@ -1,0 +1,348 @@
+"""Calls of tools over HTTP: what they come to, and what is refused before anything runs."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from toolcrib import Intent, Kind, ToolError, tool
+from toolcrib.model.result import Outcome
+
+
+@pytest.mark.spec("S1-01", "S1-63", "S1-80")
+@pytest.mark.parametrize("end", ["/invoke", ""])
+async def test_an_invoke_runs_the_registered_function_and_answers_its_value(world, end):
+    await world.with_bundle()
+    await world.with_tool()
+    reply = await world.client.post(f"{world.tool_path()}{end}", {"args": {"city": "Oslo"}})
+    assert reply.status == 200
+    assert reply.headers["content-type"] == "application/json"
+    assert {key: reply.json[key] for key in ("ok", "value", "intents")} == {
+        "ok": True,
+        "value": {"city": "Oslo"},
+        "intents": [],
+    }
+    assert "error" not in reply.json
+    assert reply.json["meta"]["tool"] == "echo"
+    assert world.calls == [{"city": "Oslo"}]
+
+
+@pytest.mark.spec("S1-77")
+async def test_a_registered_function_receives_its_context_and_the_arguments_as_json(make_world):
+    heard = []
+    world = make_world(functions={"listen": lambda context, arguments: heard.append((context, arguments))})
+    await world.with_bundle()
+    await world.with_tool(impl={"goFunc": "listen"})
+    reply = await world.client.post(world.tool_path(), {"args": {"city": "Oslo"}})
+    [(context, arguments)] = heard
+    assert arguments == {"city": "Oslo"}
+    assert (context.caller, context.call_id, context.tool.slug) == ("local", reply.json["meta"]["callId"], "echo")
+
+
+@pytest.mark.spec("S1-78")
+@pytest.mark.parametrize(("method", "attempts"), [("GET", 2), ("PUT", 2), ("POST", 1)])
+async def test_a_passing_failure_is_tried_again_where_that_does_no_harm(make_world, stand_in, method, attempts):
+    stand_in.statuses[:] = [503]
+    world = make_world(
+        grants=["net.http"], allowed_hosts=[f"127.0.0.1:{stand_in.port}"], egress_private=[f"127.0.0.1:{stand_in.port}"]
+    )
+    await world.with_bundle()
+    impl = {"method": method, "urlTemplate": f"http://127.0.0.1:{stand_in.port}/v1"}
+    await world.with_tool("weather", type="http", impl=impl)
+    reply = await world.client.post(f"{world.tool_path('weather')}/invoke", {})
+    assert (reply.status, reply.json["ok"], len(stand_in.asked)) == (200, attempts > 1, attempts), reply.raw
+
+
+@pytest.mark.spec("S1-63")
+async def test_arguments_that_are_absent_are_none(world):
+    await world.with_bundle()
+    await world.with_tool()
+    assert (await world.client.post(world.tool_path(), {})).json["value"] == {}
+
+
+@pytest.mark.spec("S1-63")
+async def test_arguments_that_are_no_object_are_refused(world):
+    await world.with_bundle()
+    await world.with_tool()
+    for args in [[], "x", 1, None, True]:
+        reply = await world.client.post(world.tool_path(), {"args": args})
+        assert reply.status == 400, args
+        assert "args" in reply.json["detail"]
+        assert (reply.json["ok"], reply.json["error"]["type"]) == (False, "VALIDATION")
+        assert world.calls == []
+
+
+@pytest.mark.spec("S1-76")
+async def test_arguments_that_break_the_schema_are_refused_with_their_path_and_nothing_runs(world):
+    await world.with_bundle()
+    await world.with_tool()
+    wrong = await world.client.post(f"{world.tool_path()}/invoke", {"args": {"city": 7}})
+    more = await world.client.post(f"{world.tool_path()}/invoke", {"args": {"town": "Oslo"}})
+    assert (wrong.status, more.status) == (400, 400)
+    assert "city" in wrong.json["detail"]
+    assert "town" in more.json["detail"]
+    assert wrong.headers["content-type"] == "application/problem+json"
+    assert wrong.json["error"]["message"] == wrong.json["detail"]
+    assert wrong.json["instance"] == wrong.headers["x-request-id"]
+    assert world.calls == []
+
+
+@pytest.mark.spec("S1-80", "S1-09")
+async def test_from_dispatch_on_a_failure_is_an_answer_with_status_200(make_world):
+    def crash(context, arguments):
+        raise ZeroDivisionError("the secret of the house")
+
+    def half(context, arguments):
+        raise ToolError(Kind.NOT_FOUND, "no such page", value="the first half")
+
+    world = make_world(functions={"crash": crash, "half": half})
+    await world.with_bundle()
+    await world.with_tool("crash", impl={"goFunc": "crash"})
+    await world.with_tool("half", impl={"goFunc": "half"})
+    crashed = await world.client.post(world.tool_path("crash"), {})
+    halved = await world.client.post(world.tool_path("half"), {})
+    assert (crashed.status, crashed.json["ok"], crashed.json["error"]["type"]) == (200, False, "INTERNAL")
+    assert b"secret of the house" not in crashed.raw
+    assert (halved.status, halved.json["ok"], halved.json["error"]["type"]) == (200, False, "NOT_FOUND")
+    assert "value" not in halved.json
+    assert halved.json["error"]["details"]["partialValue"] == "the first half"
+
+
+@pytest.mark.spec("S1-79")
+async def test_a_value_that_breaks_its_promise_is_an_answer_with_status_200(world):
+    await world.with_bundle()
+    await world.with_tool(outputSchema={"type": "string"})
+    reply = await world.client.post(world.tool_path(), {})
+    assert (reply.status, reply.json["ok"], reply.json["error"]["type"]) == (200, False, "OUTPUT_INVALID")
+
+
+@pytest.mark.spec("S1-63")
+async def test_an_unknown_tool_and_one_that_is_off_are_refused_with_their_status(world):
+    await world.with_bundle()
+    await world.with_tool()
+    unknown = await world.client.post(f"{world.tool_path('other')}/invoke", {})
+    elsewhere = await world.client.post(f"{world.tool_path(bundle_id=world.other)}/invoke", {})
+    await world.client.patch(world.tool_path(), {"isEnabled": False})
+    off = await world.client.post(f"{world.tool_path()}/invoke", {})
+    assert (unknown.status, unknown.json["kind"]) == (404, "NOT_FOUND")
+    assert (elsewhere.status, elsewhere.json["kind"]) == (404, "NOT_FOUND")
+    assert (off.status, off.json["kind"]) == (409, "DISABLED")
+    assert [reply.json["ok"] for reply in (unknown, elsewhere, off)] == [False] * 3
+    assert world.calls == []
+
+
+@pytest.mark.spec("S1-40")
+async def test_a_host_that_is_not_allowed_is_refused_before_anything_is_sent(make_world):
+    world = make_world(grants=["net.http"])
+    await world.with_bundle()
+    impl = {"urlTemplate": "https://weather.example/?q=${city}"}
+    await world.with_tool("weather", type="http", impl=impl)
+    reply = await world.client.post(world.tool_path("weather"), {"args": {"city": "Oslo"}})
+    assert (reply.status, reply.json["kind"], reply.json["ok"]) == (403, "HOST_NOT_ALLOWED", False)
+
+
+@pytest.mark.spec("S1-01", "S1-41", "S1-79")
+async def test_an_http_tool_makes_its_request_and_answers_what_was_extracted(make_world, stand_in):
+    world = make_world(
+        grants=["net.http"], allowed_hosts=[f"127.0.0.1:{stand_in.port}"], egress_private=[f"127.0.0.1:{stand_in.port}"]
+    )
+    await world.with_bundle()
+    impl = {
+        "method": "GET",
+        "urlTemplate": f"http://127.0.0.1:{stand_in.port}/v1?q=${{city}}",
+        "responseEncoding": "json",
+        "extractExpr": "$.current.condition.text",
+    }
+    await world.with_tool("weather", type="http", impl=impl, outputSchema={"type": "string"})
+    reply = await world.client.post(f"{world.tool_path('weather')}/invoke", {"args": {"city": "São Paulo"}})
+    assert (reply.status, reply.json["ok"], reply.json.get("value")) == (200, True, "sunny"), reply.raw
+    assert stand_in.asked == ["/v1?q=S%C3%A3o%20Paulo"]
+
+
+async def test_an_invoke_that_says_something_else_is_refused(world):
+    await world.with_bundle()
+    await world.with_tool()
+    for body in [
+        {"args": {}, "extra": 1},
+        {"arguments": {}},
+        {"mode": 1},
+        {"confirmation": {}},
+        {"session": []},
+        {"name": "echo"},
+    ]:
+        reply = await world.client.post(world.tool_path(), body)
+        assert (reply.status, reply.json["ok"]) == (400, False), body
+        assert world.calls == []
+
+
+async def test_a_call_that_waits_for_confirmation_runs_with_the_token_of_its_refusal(make_world):
+    @tool(confirm=True, bundle="danger")
+    def wipe(what: str) -> str:
+        """Wipe something out."""
+        return f"wiped {what}"
+
+    world = make_world(wipe)
+    [found] = (await world.client.get("/tools/search?q=wipe")).json["tools"]
+    place = f"/tools/bundles/{found['bundleID']}/tools/wipe/version/{found['version']}"
+    asked = await world.client.post(place, {"args": {"what": "all"}})
+    assert (asked.status, asked.json["kind"]) == (409, "CONFIRMATION_REQUIRED")
+    token = asked.json["details"]["confirmation"]
+    other = await world.client.post(place, {"args": {"what": "more"}, "confirmation": token})
+    assert other.status == 409
+    done = await world.client.post(place, {"args": {"what": "all"}, "confirmation": token})
+    assert (done.status, done.json["value"]) == (200, "wiped all")
+    again = await world.client.post(place, {"args": {"what": "all"}, "confirmation": token})
+    assert again.status == 409
+
+
+async def test_a_mode_that_a_tool_is_not_for_is_refused(make_world):
+    @tool(modes=["voice"])
+    def speak() -> str:
+        """Say something."""
+        return "said"
+
+    world = make_world(speak)
+    assert (await world.client.post("/crib/call", {"name": "speak"})).status == 403
+    assert (await world.client.post("/crib/call", {"name": "speak", "mode": "voice"})).json["value"] == "said"
+    assert (await world.client.post("/crib/call", {"name": "speak", "mode": "song"})).status == 400
+
+
+async def test_a_missing_capability_is_refused_with_its_name(make_world):
+    @tool(requires=["mail.send"])
+    def send() -> str:
+        """Send a letter."""
+        return "sent"
+
+    world = make_world(send)
+    reply = await world.client.post("/crib/call", {"name": "send"})
+    assert (reply.status, reply.json["kind"], reply.json["details"]["missing"]) == (
+        403,
+        "CAPABILITY_MISSING",
+        ["mail.send"],
+    )
+
+
+async def test_intents_travel_beside_the_value(make_world):
+    @tool
+    def end_it() -> object:
+        """End the conversation."""
+        return Outcome(value="bye", intents=(Intent(type="END_SESSION", fields={"after": "reply"}),))
+
+    world = make_world(end_it)
+    reply = await world.client.post("/crib/call", {"name": "end_it"})
+    assert reply.json["intents"] == [{"type": "END_SESSION", "after": "reply"}]
+
+
+async def test_the_journal_names_a_call_by_the_id_of_its_request(world):
+    await world.with_bundle()
+    await world.with_tool()
+    for _ in range(2):
+        reply = await world.client.post(world.tool_path(), {}, headers={"X-Request-Id": "trace-7"})
+        assert reply.headers["x-request-id"] == "trace-7"
+    made = await world.client.post(world.tool_path(), {})
+    ids = [line["id"] for line in world.crib.journal.read() if line["event"] == "call"]
+    assert [name.split(".")[0] for name in ids] == ["trace-7", "trace-7", made.headers["x-request-id"]]
+    assert len(set(ids)) == 3
+
+
+async def test_a_caller_is_told_apart_in_the_journal(world):
+    await world.with_bundle()
+    await world.with_tool()
+    token, text = world.crib.tokens.create("laptop", ["invoke"])
+    await world.client.post(world.tool_path(), {}, headers={"Authorization": f"Bearer {text}"})
+    await world.client.post(world.tool_path(), {})
+    assert [line["caller"] for line in world.crib.journal.read() if line["event"] == "call"] == [token.id, "local"]
+
+
+async def test_a_call_is_stopped_when_its_client_goes_away(make_world):
+    begun, ended = asyncio.Event(), []
+
+    @tool
+    async def wait_long() -> str:
+        """Wait."""
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("stopped")
+        return "never"
+
+    world = make_world(wait_long)
+    messages = iter([{"type": "http.request", "body": b'{"name": "wait_long"}', "more_body": False}])
+
+    async def receive():
+        if (message := next(messages, None)) is not None:
+            return message
+        await begun.wait()
+        return {"type": "http.disconnect"}
+
+    reply = await world.client.post("/crib/call", {"name": "wait_long"}, receive=receive)
+    assert ended == ["stopped"]
+    assert reply.json["kind"] == "CANCELLED"
+    assert asyncio.current_task().cancelling() == 0
+
+
+async def test_a_call_is_stopped_when_the_server_stops_it(make_world):
+    begun, ended = asyncio.Event(), []
+
+    @tool
+    async def wait_long() -> str:
+        """Wait."""
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("stopped")
+        return "never"
+
+    world = make_world(wait_long)
+    asking = asyncio.create_task(world.client.post("/crib/call", {"name": "wait_long"}))
+    await asyncio.wait_for(begun.wait(), 5)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(asking, 5)
+    assert ended == ["stopped"]
+
+
+async def test_nobody_watches_a_client_any_longer_than_its_call_takes(make_world):
+    @tool
+    async def wait_a_moment() -> str:
+        """Wait."""
+        await asyncio.sleep(0)
+        return "done"
+
+    world = make_world(wait_a_moment)
+    assert (await world.client.post("/crib/call", {"name": "wait_a_moment"})).json["value"] == "done"
+    await asyncio.sleep(0)
+    assert [task for task in asyncio.all_tasks() if "gone" in repr(task.get_coro())] == []
+
+
+async def test_a_body_that_never_ends_is_nothing(world):
+    async def receive():
+        return {"type": "http.disconnect"}
+
+    reply = await world.client.post("/crib/call", {"name": "x"}, receive=receive)
+    assert reply.status == 400
+
+
+async def test_too_many_calls_at_once_are_told_to_come_again(make_world):
+    holds, begun = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def hold() -> str:
+        """Hold on."""
+        begun.set()
+        await holds.wait()
+        return "done"
+
+    world = make_world(hold, http_concurrency=1, http_queue=1)
+    first = asyncio.create_task(world.client.post("/crib/call", {"name": "hold"}))
+    await asyncio.wait_for(begun.wait(), 5)
+    second = asyncio.create_task(world.client.post("/crib/call", {"name": "hold"}))
+    await asyncio.sleep(0)  # the second stands in the queue, which is full with it
+    third = await world.client.post("/crib/call", {"name": "hold"})
+    assert (third.status, third.json["kind"], third.headers["retry-after"]) == (429, "OVERLOADED", "1")
+    holds.set()
+    assert (await first).json["value"] == "done"
+    assert (await second).json["value"] == "done"

@@ -1,0 +1,304 @@
+"""Servers that lie, never end, break off or send their clients elsewhere: one clear complaint each, and nothing else."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import socket
+import ssl
+from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from toolcrib import Crib, Kind, ToolError, tool
+from toolcrib.__main__ import main
+from toolcrib.crib.facts import all_facts_of, facts_of
+from toolcrib.model.call import Call
+from toolcrib.remote import RemoteCrib
+from toolcrib.remote.connection import Connection
+
+COMMANDS = [
+    ("list",),
+    ("list", "--json"),
+    ("show", "x"),
+    ("explain", "x"),
+    ("call", "x"),
+    ("call", "x", "a=1"),
+    ("call", "x", "--full"),
+    ("search", "x"),
+    ("result", "0" * 48),
+    ("enable", "x"),
+    ("disable", "x/*"),
+    ("bundle", "list"),
+    ("bundle", "delete", "x"),
+]
+HEAD = b"HTTP/1.1 200 OK\r\n"
+ENDLESS = itertools.chain([HEAD + b"Connection: close\r\n\r\n"], itertools.repeat(b"x" * 1_000_000))
+OTHERS = {
+    "nothing": [],
+    "no HTTP": [b"220 mail.example ESMTP\r\n"],
+    "half a head": [b"HTTP/1.1 200"],
+    "half a body": [HEAD + b'Content-Length: 100\r\n\r\n{"tools": ['],
+    "half a chunk": [HEAD + b"Transfer-Encoding: chunked\r\n\r\n50\r\n{"],
+    "too long a body": [HEAD + b"Content-Length: 99999999999\r\n\r\n"],
+    "a bomb": [HEAD + b"Content-Encoding: gzip\r\nConnection: close\r\n\r\n" + b"\x1f\x8b\x08" + b"\0" * 100],
+    "a page": [HEAD + b"Connection: close\r\n\r\n<html>Welcome</html>"],
+    "a text": [HEAD + b'Connection: close\r\n\r\n"ok"'],
+    "an empty object": [HEAD + b"Connection: close\r\n\r\n{}"],
+    "another object": [HEAD + b'Connection: close\r\n\r\n{"tools": "none", "ok": true, "bundles": [1]}'],
+    "two readings": [HEAD + b'Connection: close\r\n\r\n{"ok": true, "ok": false}'],
+    "too deep": [HEAD + b"Connection: close\r\n\r\n" + b'{"a":' * 5000 + b"1" + b"}" * 5000],
+    "no text": [HEAD + b"Connection: close\r\n\r\n\xff\xfe\x00"],
+    "nothing at all": [b"HTTP/1.1 204 No Content\r\n\r\n"],
+    "a failure": [b"HTTP/1.1 500 Oops\r\nConnection: close\r\n\r\n<h1>Oops</h1>"],
+    "a failure in JSON": [b'HTTP/1.1 500 Oops\r\nConnection: close\r\n\r\n{"error": "oops"}'],
+    "a problem of others": [
+        b'HTTP/1.1 400 Bad\r\nConnection: close\r\n\r\n{"kind": "ODD", "detail": "x", "ok": false}'
+    ],
+    "a problem without words": [b'HTTP/1.1 404 Bad\r\nConnection: close\r\n\r\n{"kind": "NOT_FOUND", "detail": 1}'],
+    "a problem of no kind": [b'HTTP/1.1 404 Bad\r\nConnection: close\r\n\r\n{"kind": [], "detail": "x"}'],
+    "a path that is not there": [b"HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\nNot Found"],
+}
+
+
+PAIRS = [(kind, words) for kind in OTHERS for words in (("list",), ("call", "x", "a=1"), ("call", "x", "--full"))]
+PAIRS += [("an empty object", words) for words in COMMANDS]
+
+
+@pytest.mark.parametrize(("kind", "words"), PAIRS)
+def test_what_is_no_answer_of_ours_is_told_in_a_line(puppet, capsys, kind, words):
+    puppet.say = lambda _: iter(OTHERS[kind])
+    code = main([*words, "--url", puppet.url])
+    out, err = capsys.readouterr()
+    assert code == 1
+    assert out == "" or json.loads(out)["ok"] is False
+    assert puppet.url in out + err
+    assert "Traceback" not in err
+    assert len(err.splitlines()) <= 2
+
+
+def test_a_body_without_end_is_left_where_it_is_too_much(puppet, capsys):
+    puppet.say = lambda _: ENDLESS
+    assert main(["list", "--url", puppet.url]) == 1
+    assert "the limit is 32000000" in capsys.readouterr().err
+
+
+def test_a_server_that_is_not_there_is_told_with_the_cure(capsys):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    for words in COMMANDS:
+        assert main([*words, "--url", url]) == 1
+        told = "".join(capsys.readouterr())
+        assert "connection refused; is a server running there that speaks http? Start one with: crib serve" in told
+
+
+def test_a_name_that_nobody_knows_is_told(capsys):
+    assert main(["list", "--url", "http://nowhere.invalid"]) == 1
+    assert "looking up the name failed; is a server running there that speaks http?" in capsys.readouterr().err
+
+
+def test_a_server_that_does_not_speak_tls_is_told(puppet, capsys):
+    puppet.say = lambda _: iter([b"HTTP/1.1 400 Bad Request\r\n\r\n"])
+    assert main(["list", "--url", puppet.url.replace("http:", "https:")]) == 1
+    assert "does it speak https?" in capsys.readouterr().err
+
+
+def test_a_certificate_that_nobody_signed_is_told_with_the_cure(puppet, capsys, tmp_path):
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(days=1), now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    file = tmp_path / "server.pem"
+    plain = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    file.write_bytes(key.private_bytes(*plain) + certificate.public_bytes(plain[0]))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    puppet.secure = lambda connection: context.wrap_socket(connection, server_side=True)
+    assert main(["list", "--url", puppet.url.replace("http:", "https:")]) == 1
+    err = capsys.readouterr().err
+    assert "the TLS certificate is not trusted" in err
+    assert "SSL_CERT_FILE" in err
+    assert puppet.heard == []
+
+
+@pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"])
+def test_nobody_is_sent_elsewhere_and_no_token_goes_there(puppet, capsys, monkeypatch, status):
+    monkeypatch.setenv("CRIB_TOKEN", "crib_secret")
+    with socket.create_server(("127.0.0.1", 0)) as elsewhere:
+        port = elsewhere.getsockname()[1]
+        puppet.answer({}, status=status, head=f"Location: http://127.0.0.1:{port}/crib/tools\r\n")
+        for words in (("list",), ("call", "x", "--args", "{}")):
+            assert main([*words, "--url", puppet.url]) == 1
+            err = capsys.readouterr().err
+            assert f"sends its clients on to 127.0.0.1:{port}, which nobody asked for" in err
+            assert "crib_secret" not in err
+        elsewhere.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            elsewhere.accept()
+    assert all("Authorization: Bearer crib_secret" in head for head in puppet.heard)
+
+
+def test_nobody_is_sent_to_a_public_address_either(puppet, capsys):
+    puppet.answer({}, status="302 Found", head="Location: http://1.1.1.1/crib/tools\r\n")
+    assert main(["list", "--url", puppet.url]) == 1
+    assert "sends its clients on to 1.1.1.1:80, which nobody asked for" in capsys.readouterr().err
+
+
+def test_a_server_that_sends_clients_to_itself_for_ever_is_left(puppet, capsys):
+    puppet.answer({}, status="302 Found", head="Location: /again\r\n")
+    assert main(["list", "--url", puppet.url]) == 1
+    assert "redirects" in capsys.readouterr().err
+    assert len(puppet.heard) < 10
+
+
+def test_a_list_without_end_is_left(puppet, capsys):
+    puppet.answer({"tools": [], "nextPageToken": "again", "bundles": []})
+    for words in (("list",), ("bundle", "list")):
+        assert main([*words, "--url", puppet.url]) == 1
+        assert "the list does not end" in capsys.readouterr().err
+
+
+def test_a_result_without_end_is_left(puppet, capsys):
+    puppet.answer({"text": "", "offset": 0, "total": 9, "next": 1})
+    assert main(["result", "0" * 48, "--url", puppet.url]) == 1
+    assert "the result does not end" in capsys.readouterr().err
+
+
+def test_what_a_server_says_cannot_move_the_cursor(puppet, capsys):
+    puppet.answer({"kind": "CONFLICT", "detail": "\x1b[2Jred"}, status="409 Conflict")
+    for words in COMMANDS:
+        assert main([*words, "--url", puppet.url]) in (1, 3)
+        out, err = capsys.readouterr()
+        assert "\x1b" not in out + err
+
+
+def test_a_refusal_at_the_door_of_the_server_is_a_refusal_of_the_call(puppet, capsys):
+    puppet.answer({"kind": "RATE_LIMIT", "detail": "too many", "retryable": True}, status="429 Too Many")
+    assert main(["call", "x", "--url", puppet.url]) == 3
+    assert capsys.readouterr().err == "crib: too many\n      RATE_LIMIT (server)\n"
+
+
+def test_a_server_behind_a_path_is_reached_there(puppet):
+    puppet.answer({"tools": [], "nextPageToken": None})
+    with RemoteCrib(f"{puppet.url}/behind/a/proxy/") as crib:
+        assert crib.list_tools(tags=["a b"]) == []
+    assert puppet.heard[0].startswith("GET /behind/a/proxy/crib/tools?tags=a+b&pageSize=256 HTTP/1.1\r\n")
+
+
+def test_a_name_is_looked_up_once_and_what_it_meant_then_is_all_that_is_reached(puppet):
+    puppet.answer({"problems": []})
+    asked = []
+
+    async def resolve(host: str, port: int) -> list[str]:
+        asked.append((host, port))
+        return ["127.0.0.1"] if len(asked) == 1 else ["127.0.0.2"]
+
+    with RemoteCrib(f"http://crib.internal:{puppet.port}") as crib:
+        crib._connection = Connection(crib.url, None, resolve=resolve)  # the one seam to the name service
+        assert [crib.problems, crib.problems] == [[], []]
+    assert asked == [("crib.internal", puppet.port)]
+    assert len(puppet.heard) == 2
+
+
+def test_the_name_of_this_machine_is_a_permission_too(puppet):
+    puppet.answer({"problems": ["a.py is broken"]})
+    with RemoteCrib(f"http://localhost:{puppet.port}") as crib:
+        assert [problem.message for problem in crib.problems] == ["a.py is broken"]
+
+
+def test_what_only_the_host_of_a_crib_can_give_is_refused(puppet):
+    with RemoteCrib(puppet.url) as crib:
+        result = crib.call_sync(Call(name="x", grants=frozenset({"net.http"})))
+        assert result.error.kind is Kind.VALIDATION
+        with pytest.raises(ToolError, match="kept by the server"):
+            crib.explain(Call(name="x", grants=frozenset()))
+    assert puppet.heard == []
+
+
+def test_a_call_whose_time_is_up_is_not_made(puppet):
+    with RemoteCrib(puppet.url) as crib:
+        result = crib.call_sync(Call(name="x", deadline=0.0))
+    assert result.error.kind is Kind.TIMEOUT
+
+
+def test_arguments_arrive_as_they_were_meant(puppet):
+    puppet.answer({"ok": True, "value": 2**70, "intents": [], "meta": {}})
+    with RemoteCrib(puppet.url, token="crib_t") as crib:
+        assert crib.call_sync("say", {"text": "ü", "n": 2**70}, more=None).value == 2**70
+    body = json.loads(puppet.heard[0].partition("\r\n\r\n")[2])
+    assert body == {"name": "say", "args": {"text": "ü", "n": 2**70, "more": None}}
+
+
+@tool
+def add(first: int, second: int = 1) -> int:
+    """Add two numbers."""
+    return first + second
+
+
+with Crib(tools=[add]) as _crib:
+    LISTED = [{**facts_of(_crib, entry), "order": place} for place, entry in enumerate(_crib.entries)]
+    SHOWN = {**all_facts_of(_crib, _crib.find("add")), "bundleID": "x", "cost": None}
+    SHOWN["cost"] = {"per_invocation": 1, "per_minute": 0, "estimated_duration": 2, "estimate": 1, "currency": "USD"}
+EXPLAINED = {
+    "tool": "add",
+    "findings": [
+        {"gate": "a", "decision": "allow"},
+        {"gate": "b", "decision": "deny", "reason": "no", "kind": "BLOCKED", "details": {}},
+        {"gate": "c", "decision": "not reached"},
+    ],
+}
+FAILED = {"type": "BLOCKED", "message": "no", "retryable": False, "partialSideEffects": False, "details": {"gate": "x"}}
+DOCUMENTS = {
+    ("list",): {"tools": LISTED, "nextPageToken": None},
+    ("show", "add"): {"tools": [SHOWN], "nextPageToken": None},
+    ("explain", "add"): EXPLAINED,
+    ("call", "add"): {"ok": False, "error": FAILED, "intents": [{"type": "x"}], "meta": {"kept": {}, "warnings": []}},
+    ("search", "add"): {
+        "tools": [
+            {**dict.fromkeys(("name", "address", "bundle", "version", "foundBy", "description"), "x"), "score": 1}
+        ],
+        "nextPageToken": None,
+    },
+}
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.just(10**400) | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner, max_size=2),
+    max_leaves=5,
+)
+
+
+def places(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
+    """Every place in a document."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(place for key, inner in items for place in places(inner, (*path, key)))]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_an_answer_that_is_wrong_anywhere_is_shown_or_refused_and_never_trips_the_program(puppet, capsys, data):
+    words = data.draw(st.sampled_from(list(DOCUMENTS)))
+    document = copy.deepcopy(DOCUMENTS[words])
+    path = data.draw(st.sampled_from([place for place in places(document) if place]))
+    target = document
+    for step in path[:-1]:
+        target = target[step]
+    if isinstance(target, dict) and data.draw(st.booleans()):
+        del target[path[-1]]
+    else:
+        target[path[-1]] = data.draw(VALUES)
+    puppet.answer(document)
+    assert main([*words, "--url", puppet.url]) in (0, 1, 3, 4, 5)
+    out, err = capsys.readouterr()
+    assert "Traceback" not in err
+    assert "\x1b" not in out + err
