@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from toolcrib import Crib, Kind, ToolError, registered
+from toolcrib import Crib, Kind, SettingsError, ToolError, registered
 from toolcrib.pure.ids import new_id
 
 KEY = "github.com/acme/agent/tools.Weather"
@@ -144,3 +144,21 @@ def test_a_function_is_called_without_a_process_and_without_a_connection():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=False)
     assert (done.stdout, done.returncode) == ("[]\n", 0), done.stderr
+
+
+@pytest.mark.spec("S1-85")
+async def test_a_kept_tool_does_not_answer_for_a_built_in_that_is_called_by_its_address(project):
+    async with Crib(project, functions={KEY: lambda context, arguments: "mine"}) as crib:
+        bundle = new_id()
+        crib.bundles.put_bundle(bundle, {"slug": "acme", "displayName": "Acme", "isEnabled": True})
+        crib.bundles.put_tool(bundle, "read-file", "1.0.0", document())
+        assert crib.find("builtin/read-file@1.0.0").tool.bundle == "builtin"
+        assert crib.find("builtin/read_file").tool.bundle == "builtin"
+        assert crib.find("acme/read-file@1.0.0").tool.bundle == "acme"
+        assert crib.find("read_file").tool.bundle == "acme"
+
+
+@pytest.mark.parametrize("given", [{"allowed_hosts": ["http://x.example/a"]}, {"egress_private": ["localhost:1"]}])
+def test_hosts_that_cannot_be_meant_are_found_before_anything_is_sent(given):
+    with Crib(**given) as crib, pytest.raises(SettingsError, match=f"{next(iter(given))} in the host program: "):
+        crib.check_settings()

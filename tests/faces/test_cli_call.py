@@ -235,7 +235,7 @@ def test_a_large_result_is_kept_aside_and_read_piece_by_piece(crib):
     assert (rest.code, len(ended.out) + len(rest.out)) == (0, 300_000 + 2)
     piece = crib("result", handle, "--offset", "10", "--length", "5")
     assert piece.out == "xxxxx\n"
-    assert "299985 letters are left; the next one has --offset 15" in piece.err
+    assert "letters left: 299985; the next one has --offset 15" in piece.err
     assert crib("result", "0" * 40).code == 1
     assert crib("result", handle, "--offset", "-1").code == 2
 

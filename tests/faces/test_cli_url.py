@@ -322,7 +322,7 @@ def test_a_large_result_is_read_from_where_it_is(shop, there):
     assert (ended.code, ended.out) == (0, "x" * 3000 + "\n")
     piece = there("result", rest[1], "--offset", "10", "--length", "20")
     assert piece.out == "x" * 20 + "\n"
-    assert "4970 letters are left; the next one has --offset 30" in piece.err
+    assert "letters left: 4970; the next one has --offset 30" in piece.err
     assert there("result", "0" * 48).code == 1
 
 
@@ -398,6 +398,11 @@ def test_every_other_command_says_that_it_is_local(cli, words):
         (("list", "--url", "http://user:pass@127.0.0.1:1"), "--url: URL refused: it holds a user name or password"),
         (("list", "--url", "http://127.0.0.1:1/?x=1"), "--url: the URL of a server has no query"),
         (("call", "x", "--url", "ftp://x"), "--url: URL refused"),
+        *(
+            (("list", "--url", f"http://127.0.0.1:1{path}"), "give the root URL of the server: http://127.0.0.1:1\n")
+            for path in ("/tools", "/tools/", "/tools/bundles/x", "/docs", "/crib/health", "/openapi.json")
+        ),
+        (("list", "--url", "http://127.0.0.1:1/a/tools"), "give the root URL of the server: http://127.0.0.1:1/a\n"),
     ],
 )
 def test_a_url_in_the_wrong_place_or_of_the_wrong_form_is_wrong_use(cli, words, complaint):

@@ -79,10 +79,16 @@ def test_anything_else_is_refused(text):
 
 
 @pytest.mark.spec("S1-44")
-@pytest.mark.parametrize("text", ["1.0.0", ".", "..", "v1.", "größe.2"])
+@pytest.mark.parametrize("text", ["1.0.0", "v1.", ".v1", "größe.2"])
 def test_dots_belong_into_versions_and_not_into_slugs(text):
     assert is_version(text)
     assert slug_problem(text) == "use 1 to 64 letters, digits or '-'"
+
+
+@pytest.mark.parametrize("text", [".", "..", "." * 64])
+def test_a_version_of_dots_alone_would_be_shortened_in_a_path_and_is_refused(text):
+    assert not is_version(text)
+    assert "dots alone" in version_problem(text)
 
 
 @pytest.mark.spec("S1-46")
@@ -130,4 +136,4 @@ def test_the_rule_is_that_of_the_categories_of_unicode(text):
         return 0 < len(text) <= 64 and letters and unicodedata.normalize("NFC", text) == text
 
     assert is_slug(text) == is_right("-")
-    assert is_version(text) == is_right("-.")
+    assert is_version(text) == (is_right("-.") and bool(text.strip(".")))

@@ -11,6 +11,7 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.pure.extract import compile_extract, is_json_path
 from toolcrib.pure.extract.budget import Budget
 from toolcrib.pure.extract.json_path import compile_json_path
+from toolcrib.pure.extract.patterns import compile_pattern, cost_of
 
 STORE = {
     "store": {
@@ -145,7 +146,6 @@ def find(expression, document):
         ("$[?search(@, '[Bb]')]", ["abc", "B", "x", None], ["abc", "B"]),
         ("$[?match(@, 'a[.]c')]", ["a.c", "abc"], ["a.c"]),
         ("$[?match(@, 'a\\\\.c')]", ["a.c", "abc"], ["a.c"]),
-        ("$[?search(@.text, @.pattern)]", [{"text": "abc", "pattern": "b+"}, {"text": "abc", "pattern": "("}], [{"text": "abc", "pattern": "b+"}]),
         ("$[?match(@.date, '1974-05-..')]", [{"date": "1974-05-21"}, {"date": "1974-06-21"}], [{"date": "1974-05-21"}]),
         ("$[?match(@, '\\\\p{Lu}.*')]", ["Äa", "äa"], ["Äa"]),
         ("$[?!match(@, 'a')]", ["a", "b", 1], ["b", 1]),
@@ -253,6 +253,47 @@ def test_a_pattern_that_is_none_is_refused(pattern):
 def test_a_pattern_inside_a_json_path_is_looked_at_when_it_is_read(pattern):
     with pytest.raises(ToolError, match="is no regular expression|pattern not supported"):
         compile_extract(f"$[?match(@, '{pattern}')]")
+
+
+@pytest.mark.parametrize(
+    "expression", ["$[?search(@.text, @.pattern)]", "$[?match(@, $.a)]", "$[?match(@, value(@..a))]"]
+)
+def test_an_answer_does_not_bring_its_own_pattern(expression):
+    with pytest.raises(ToolError, match="from the answer; write it out in quotes"):
+        compile_extract(expression)
+
+
+@pytest.mark.spec("S1-35")
+@pytest.mark.parametrize(
+    "pattern", [r"((a ){1,500}){1,2}x", r"((a{1,30}){1,30}){1,9}", r"[\pL\pN]{3}", r"(?:\pL ){1,9}"]
+)
+@pytest.mark.parametrize("around", ["{}", "$[?match(@, '{}')]", "$[?search(@.a, '{}')]"])
+def test_a_pattern_that_becomes_too_large_is_refused(pattern, around):
+    written = pattern.replace("\\", "\\\\") if around != "{}" else pattern
+    with pytest.raises(ToolError, match=r"pattern too large \(linear-time engine\)|pattern not supported") as refusal:
+        compile_extract(around.replace("{}", written))
+    assert refusal.value.kind is Kind.VALIDATION
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"\pL+", r"<title>(.*?)</title>", r"(?i)temp(?:erature)?\s*[:=]\s*(-?\d{1,3})", r".{1,100}x"]
+)
+def test_usual_patterns_are_not_too_large(pattern):
+    assert compile_extract(pattern).expression == pattern
+
+
+def test_a_text_is_charged_before_it_is_looked_through():
+    pattern = "(a|b)*a[ab]{200}x"
+    with pytest.raises(ToolError, match="looks at too much of the answer") as stopped:
+        compile_extract(pattern)("ab" * 2_500_000)
+    assert stopped.value.kind is Kind.LIMIT_EXCEEDED
+    with pytest.raises(ToolError, match="looks at too much of the answer"):
+        compile_extract(f"$[?search(@, '{pattern}')]")(["ab" * 250_000] * 10)
+
+
+def test_letters_of_several_bytes_cost_more():
+    pattern = compile_pattern("a{20}")
+    assert cost_of(pattern, "天" * 9_000) > 2.9 * cost_of(pattern, "a" * 9_000)
 
 
 def test_an_expression_that_looks_at_everything_more_than_once_is_refused():

@@ -2,6 +2,7 @@
 
 import json
 from urllib.parse import parse_qsl, unquote, urlsplit
+from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import given, settings
@@ -289,6 +290,53 @@ def test_a_value_cannot_choose_the_name_of_a_member(body):
 def test_a_form_encodes_and_a_text_takes_values_as_they_are():
     assert body_of("a=${x}&b=1", "application/x-www-form-urlencoded", x="1&2 3") == "a=1%262%203&b=1"
     assert body_of("Dear ${x}", "text/plain", x='"A" & {B}') == 'Dear "A" & {B}'
+
+
+@pytest.mark.parametrize("kind", ["application/xml", "text/xml; charset=utf-8", "application/soap+xml"])
+@given(value=st.text(st.characters(codec="utf-8", exclude_categories=("Cc",), exclude_characters="\ufffe\uffff")))
+def test_values_are_escaped_in_xml(kind, value):
+    written = body_of('<a b="${x}">${x}</a>', kind, x=value)
+    root = ET.fromstring(written)
+    assert (root.get("b"), root.text or "", len(root)) == (value, value, 0)
+
+
+@pytest.mark.parametrize("letter", ["\x00", "\x1b", "\ud800", "\uffff"])
+def test_what_xml_has_no_letter_for_is_refused(letter):
+    with pytest.raises(ToolError, match="cannot stand in XML"):
+        body_of("<a>${x}</a>", "text/xml", x=f"a{letter}")
+
+
+@pytest.mark.parametrize("kind", ["application/x-ndjson", "application/ndjson", "application/vnd.some+ndjson"])
+@given(value=st.text() | st.integers() | st.lists(st.text(max_size=5), max_size=3))
+def test_lines_of_json_stay_as_many_as_they_were(kind, value):
+    try:
+        written = body_of('{"index": {}}\n{"a": "${x}", "b": "<${x}>"}\n\n${x}\n', kind, x=value)
+    except ToolError as refusal:
+        assert "surrogate" in refusal.message  # noqa: PT017 - any other refusal is raised by what comes next
+        return
+    lines = written.split("\n")
+    assert len(lines) == 5
+    assert json.loads(lines[0]) == {"index": {}}
+    assert json.loads(lines[1])["a"] == json.loads(lines[3]) == value
+    assert json.loads(lines[1]).keys() == {"a", "b"}
+    assert lines[2] == lines[4] == ""
+
+
+def test_a_line_that_can_never_be_json_is_refused():
+    found = problems(method="POST", headers={"Content-Type": "application/x-ndjson"}, body='{"a": 1}\n{"b": ${x}')
+    assert any("can never be JSON" in problem for problem in found)
+
+
+def test_slots_in_parts_of_a_multipart_body_are_refused():
+    kind = {"Content-Type": "multipart/form-data; boundary=x"}
+    found = problems(method="POST", headers=kind, body="--x\r\n\r\n${x}\r\n--x--")
+    assert any("multipart takes no slots" in problem for problem in found)
+    assert problems(method="POST", headers=kind, body="--x\r\n\r\nfixed\r\n--x--") == []
+
+
+@pytest.mark.parametrize("body", ['{"a": ${x}', " [${x}", '{"a": "x', "[1,]", '{"${x}": 1}'])
+def test_without_a_type_what_begins_as_json_and_is_none_is_refused(body):
+    assert any(problem.startswith("body: ") for problem in problems(method="POST", body=body))
 
 
 def test_without_a_type_what_reads_as_json_is_json():

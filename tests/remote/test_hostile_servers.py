@@ -196,6 +196,17 @@ def test_a_server_behind_a_path_is_reached_there(puppet):
     assert puppet.heard[0].startswith("GET /behind/a/proxy/crib/tools?tags=a+b&pageSize=256 HTTP/1.1\r\n")
 
 
+def test_a_removal_is_believed_only_where_the_server_says_that_nothing_is_left(puppet):
+    with RemoteCrib(puppet.url) as crib:
+        puppet.answer(b"", status="204 No Content")
+        crib.bundles.delete_tool("b", "a b", "v1")
+        for body, status in ((b"", "200 OK"), ({"slug": "a"}, "200 OK"), (b"<html>", "200 OK")):
+            puppet.answer(body, status=status)
+            with pytest.raises(ToolError, match="not answer as|not as Toolcrib does"):
+                crib.bundles.delete_tool("b", "a b", "v1")
+    assert puppet.heard[0].startswith("DELETE /tools/bundles/b/tools/a%20b/version/v1 HTTP/1.1\r\n")
+
+
 def test_a_name_is_looked_up_once_and_what_it_meant_then_is_all_that_is_reached(puppet):
     puppet.answer({"problems": []})
     asked = []

@@ -1,7 +1,10 @@
 """The document's own examples of a tool and of its two kinds of implementation, comments and all."""
 
+import json
+
 import pytest
 
+from toolcrib import Crib
 from toolcrib.dialects.platform import read_jsonc, read_stored_tool, read_tool, write_tool
 from toolcrib.model.bundle import Bundle
 from toolcrib.model.tool import Encoding, ErrorMode, Http, HttpCall, Registered
@@ -83,3 +86,34 @@ def test_the_http_block_says_all_there_is_to_say_of_a_request(example):
     assert tool.run == Http(calls=(request,))
     assert tool.limits.timeout_ms == 10_000
     assert tool.requires == {"net.http"}
+
+
+@pytest.mark.spec("S1-17", "S1-59")
+async def test_the_tool_of_the_document_is_put_over_http_with_its_comments(fixtures, tmp_path):
+    from toolcrib.faces.http.app import make_app
+
+    async with Crib(tmp_path) as crib:
+        crib.bundles.put_bundle(BUNDLE, {"slug": "reports", "displayName": "Reports", "isEnabled": True})
+        body = (fixtures / "platform" / "tool.json").read_bytes()
+        status, answer = await send(make_app(crib, open_to_loopback=True), "PUT", "weather/version/v2", body)
+        assert (status, answer["displayName"], answer["toolID"][14]) == (201, "Weather report", "7")
+        assert crib.bundles.tool(BUNDLE, "weather", "v2").tool.run == Http(
+            calls=(HttpCall(url=f"{URL}?q=${{city}}"),), bundle=BUNDLE
+        )
+
+
+async def send(app, method: str, place: str, body: bytes) -> tuple[int, dict]:
+    """Send one request for a tool of the bundle; the status and the body of the answer."""
+    heard: list[dict] = []
+
+    async def receive():
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def answer(message):
+        heard.append(message)
+
+    path = f"/tools/bundles/{BUNDLE}/tools/{place}"
+    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
+    scope = {"type": "http", "method": method, "path": path, "raw_path": path.encode(), "query_string": b""}
+    await app({**scope, "headers": headers, "client": ("127.0.0.1", 5), "server": ("127.0.0.1", 8765)}, receive, answer)
+    return heard[0]["status"], json.loads(heard[1]["body"])

@@ -14,6 +14,7 @@ from toolcrib.catalog.lookup import Lookup
 from toolcrib.catalog.overlay import ALL_ON, Overlay
 from toolcrib.catalog.reaper import Reaper
 from toolcrib.catalog.remarks import remark_on_hosts
+from toolcrib.catalog.shelfmarks import Shelfmarks
 from toolcrib.catalog.slots import SPACE, check_bundle_id
 from toolcrib.catalog.sources import Sources, source_id, tool_word
 from toolcrib.catalog.syncing import Syncing
@@ -24,6 +25,7 @@ from toolcrib.pure.ids import is_uuid7
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
+    from toolcrib.catalog.overlay import Board
     from toolcrib.journal.tallies import Count
     from toolcrib.model.bundle import Bundle, Found, Kept, Page
     from toolcrib.model.protocols import Store
@@ -57,7 +59,6 @@ class Bundles:
         hosts: tuple[str, ...] = (),
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
-        on_switch: Callable[[], None] = lambda: None,
     ) -> None:
         documents = Documents(store)
         self._store = store
@@ -71,6 +72,7 @@ class Bundles:
         self._reaper = Reaper(monotonic)
         self._lookup = Lookup(
             documents=documents,
+            shelfmarks=Shelfmarks(store),
             syncing=self._syncing,
             index=index,
             sources=self._sources,
@@ -97,7 +99,6 @@ class Bundles:
             secrets=secrets,
             max_tools=max_tools,
             clock=clock,
-            on_switch=on_switch,
         )
 
     def bundle(self, bundle_id: str) -> Bundle:
@@ -190,9 +191,16 @@ class Bundles:
 
     def bundle_id_of(self, tool: Tool) -> str:
         """The id of the bundle that a tool is in, whoever owns it."""
-        rows = [row for row in self._index.named(tool.slug) if row.key and row.version == tool.version]
+        self._syncing.look()
+        named = self._syncing.read(lambda: self._index.named(tool.slug))
+        rows = [row for row in named if row.key and row.version == tool.version]
         ids = (row.bundle for row in rows if self._is_in(tool, row.bundle))
         return next(ids, "") if tool.id else source_id(tool.bundle)
+
+    @property
+    def switches(self) -> Mapping[str, Board]:
+        """The switches of tools of other sources, by bundle; another object whenever one was moved, in whichever process."""
+        return self._overlay.look()
 
     def switched_off(self, tool: Tool) -> str:
         """Why a tool of another source is switched off here; empty if it is not."""

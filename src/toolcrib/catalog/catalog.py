@@ -43,8 +43,8 @@ class Shelf(Protocol):
     def switched_off(self, tool: Tool) -> str:
         """Why a tool that is not kept here was switched off; empty if it was not."""
 
-    def changed(self) -> bool:
-        """Whether a switch of those was moved since this was last asked; quick, because every call asks."""
+    def switches(self) -> object:
+        """The switches of those: another object whenever one was moved; quick, because every call asks."""
 
 
 class Catalog:
@@ -65,7 +65,9 @@ class Catalog:
         self._shelf: Shelf | None = None
         self._behind: frozenset[str] = frozenset()
         self._index = Index()
-        self._stale = False
+        self._changes = 0
+        # What the index was made of: the number of changes, and the switches that were moved.
+        self._made_of: tuple[int, object] = (0, None)
         self._lock = threading.RLock()
 
     def add(self, tool: Tool) -> None:
@@ -76,34 +78,34 @@ class Catalog:
                 message = f"{tool.address} is already registered; give the tool another name or version"
                 raise ToolError(Kind.CONFLICT, message)
             bundle[tool.address] = tool
-            self._stale = True
+            self._changes += 1
 
     def remove(self, tool: Tool) -> None:
         """Forget a tool of the host program."""
         with self._lock:
             if self._bundles.get(tool.bundle, {}).pop(tool.address, None) is not None:
-                self._stale = True
+                self._changes += 1
 
     def add_folder(self, folder: Folder) -> None:
         """Keep the tools of a folder, as long as its files are there; they are read when a name first leads there."""
         with self._lock:
             self._folders.append(folder)
             self._bundles.setdefault(folder.bundle, {})
-            self._stale = True
+            self._changes += 1
 
     def add_later(self, bundle: str, load: Callable[[], Iterable[Tool]]) -> None:
         """Keep the tools of a bundle that is only made when no tool of the host program has the name."""
         with self._lock:
             self._bundles.setdefault(bundle, {})
             self._later.append((bundle, load))
-            self._stale = True
+            self._changes += 1
 
     def add_shelf(self, shelf: Shelf, behind: frozenset[str]) -> None:
         """Keep what is on a shelf; of equal names it is meant before the bundles `behind` it, and after all others."""
         with self._lock:
             self._shelf, self._behind = shelf, behind
             self._switches.moved = shelf.switched_off
-            self._stale = True
+            self._changes += 1
 
     def set_built(self, version: str, tools: Iterable[Tool], why_unbuilt: Callable[[str], str]) -> None:
         """Have these tools of registries in place of those that were there; `why_unbuilt` says of a slug why it is none of them."""
@@ -128,14 +130,11 @@ class Catalog:
         self, name: str, bundle: str | None = None, version: str | None = None, tools_version: str = ""
     ) -> Entry | None:
         """The tool that is meant, as its file is now; of a registry, as it was in the version that a session is bound to."""
-        if self._shelf is not None:
-            if bundle is not None and version is not None and len(bundle) == ID_LETTERS:
-                return self._shelf.entry(bundle, slug_of(name), version)
-            if self._shelf.changed():
-                self._stale = True
+        if self._shelf is not None and bundle is not None and version is not None and len(bundle) == ID_LETTERS:
+            return self._shelf.entry(bundle, slug_of(name), version)
         if tools_version and tools_version != self._built.version:
             return self._find_bound(read_wanted(name, bundle, version), tools_version)
-        if bundle is None and version is None and not self._stale:
+        if bundle is None and version is None and self._is_current():
             place = self._index.names.get(name)
             if place is not None and place.settled:
                 return place.entry
@@ -155,8 +154,9 @@ class Catalog:
         return chain((entry for entry in entries if not is_built(entry)), kept, bound)
 
     def own_entries(self) -> list[Entry]:
-        """Every tool that is not on the shelf."""
-        return list(self._refresh().addresses.values())
+        """Every tool that is not on the shelf, under the switches of the operator alone."""
+        entries = self._refresh().addresses.values()
+        return [entry if entry.enabled else self._switches.by_word(entry.tool) for entry in entries]
 
     def problems(self) -> list[ToolError]:
         """What keeps files from being tools, tools from being found, and switches from switching, one by one."""
@@ -176,7 +176,7 @@ class Catalog:
         with self._lock:
             self._load_later()
             changed = [folder.refresh_names() for folder in self._folders]
-            self._stale = self._stale or any(changed)
+            self._changes += any(changed)
             entries = [place.entry for place in self._indexed().slugs.get(tool.slug, ())]
         addresses = (entry.tool.address for entry in entries if entry is not None)
         return [address for address in addresses if address != tool.address]
@@ -206,7 +206,8 @@ class Catalog:
     def _find_anywhere(self, wanted: Wanted) -> Entry | None:
         """A tool of any source, in their order."""
         entry = self._find_now(wanted)
-        if self._shelf is None or (entry is not None and entry.tool.bundle not in self._behind):
+        is_settled = entry is not None and (wanted.bundle is not None or entry.tool.bundle not in self._behind)
+        if self._shelf is None or is_settled:
             return entry
         return self._shelf.find(wanted.name, wanted.bundle, wanted.version) or entry
 
@@ -235,7 +236,7 @@ class Catalog:
         if place is not None:
             namesakes = (other for other in self._index.slugs.get(place.slug, ()) if other.rank == rank)
             changed += [other.folder.refresh_file(other.file) for other in namesakes if other.folder is not None]
-        self._stale = self._stale or any(changed)
+        self._changes += any(changed)
         self._load_later(bundle)
 
     def _load_later(self, bundle: str | None = None) -> None:
@@ -246,25 +247,33 @@ class Catalog:
                 self._bundles.setdefault(tool.bundle, {}).setdefault(tool.address, tool)
             # Only now: what could not be made is tried again and fails again, instead of being gone.
             self._later.remove(later)
-            self._stale = True
+            self._changes += 1
 
     def _refresh(self) -> Index:
         with self._lock:
-            self._stale = self._stale or (self._shelf is not None and self._shelf.changed())
             self._load_later()
             changed = [folder.refresh() for folder in self._folders]
-            self._stale = self._stale or any(changed)
+            self._changes += any(changed)
             return self._indexed()
 
     def _indexed(self) -> Index:
-        if not self._stale:
+        if self._is_current():
             return self._index
         with self._lock:
+            if self._is_current():
+                return self._index
+            # Noted before anything is looked at: what changes meanwhile is seen the next time.
+            made_of = self._changes, None if self._shelf is None else self._shelf.switches()
             newest_first = {bundle: [*reversed(tools.values())] for bundle, tools in self._bundles.items()}
             # Whole before it is in place: another thread finds everything by the old index or by the new one.
             self._index = build_index(newest_first, self._folders, self._switches, self._behind)
-            self._stale = False
+            self._made_of = made_of
             return self._index
+
+    def _is_current(self) -> bool:
+        """Whether the index is made of what is there now."""
+        changes, switches = self._made_of
+        return changes == self._changes and (self._shelf is None or self._shelf.switches() is switches)
 
 
 def _one_by_one(problem: ToolError) -> Iterator[ToolError]:

@@ -96,6 +96,13 @@ class Documents:
             return known
         return self.tool(slot, bundle, name)
 
+    def data(self, slot: str) -> bytes | None:
+        """The bytes of a tool's document; None where there are none to be had."""
+        try:
+            return self._get(tool_key(slot))
+        except ToolError:
+            return None
+
     def forget(self, slot: str) -> None:
         """Remember nothing of a tool."""
         with self._lock:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeVar
 
-from toolcrib.catalog.cursors import MAX_TOKEN
 from toolcrib.catalog.slots import check_bundle_id
 from toolcrib.model.bundle import Found, Page
 from toolcrib.model.errors import Kind, ToolError
@@ -29,8 +30,8 @@ PAGE_SIZE = 25
 MAX_PAGE_SIZE = 256
 MAX_TEXT = 1_000
 MAX_ANSWERS = 100
-# What else a token holds is short.
-ROOM_FOR_ANSWERS = MAX_TOKEN - 2_000
+# How long the names are by which a token knows the rest of an answer; their own would not all fit into it.
+DIGEST_BYTES = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,13 +83,10 @@ class Listing:
         counts = self.metrics()
 
         def rows_behind(last: Row | None) -> list[Row]:
-            return self.index.page(
-                after=after if last is None else last.id,
-                limit=size + 1,
-                bundles=wanted,
-                tags=tags,
-                include_disabled=include_disabled,
+            page = partial(
+                self.index.page, limit=size + 1, bundles=wanted, tags=tags, include_disabled=include_disabled
             )
+            return self.syncing.read(lambda: page(after=after if last is None else last.id))
 
         found = (
             (row.id, kept)
@@ -109,7 +107,8 @@ class Listing:
         counts = self.metrics()
 
         def hits_behind(last: Hit | None) -> list[Hit]:
-            return self.index.search(text, after=last or after, limit=size + 1, include_disabled=include_disabled)
+            search = partial(self.index.search, limit=size + 1, include_disabled=include_disabled)
+            return self.syncing.read(lambda: search(text, after=last or after))
 
         found = (
             (hit, Found(kept=kept, tier=hit.tier, score=hit.score))
@@ -125,9 +124,8 @@ class Listing:
         query = ["ask", question, include_disabled]
         size = check_page_size(page_size)
         self.lookup.look()
-        hits = (
-            self._rest(query, page_token) if page_token else self._answer(question, include_disabled=include_disabled)
-        )
+        answer = partial(self._answer, question, include_disabled=include_disabled)
+        hits = self._rest(self.cursors.read(query, page_token), answer) if page_token else answer()
         counts = self.metrics()
         items: list[Found] = []
         for number, hit in enumerate(hits):
@@ -140,17 +138,26 @@ class Listing:
         return Page(items=tuple(items))
 
     def _answer(self, question: str, *, include_disabled: bool) -> list[Hit]:
-        return self.index.ask(question, limit=MAX_ANSWERS, include_disabled=include_disabled)
+        ask = partial(self.index.ask, limit=MAX_ANSWERS, include_disabled=include_disabled)
+        return self.syncing.read(lambda: ask(question))
 
-    def _rest(self, query: object, page_token: str) -> list[Hit]:
-        position = self.cursors.read(query, page_token)
-        pairs = position if isinstance(position, list) else []
-        return [Hit(id=str(id_), tier=Tier.RELEVANCE, score=float(score)) for id_, score in pairs]
+    def _rest(self, position: object, answer: Callable[[], list[Hit]]) -> list[Hit]:
+        """The hits that a token holds; `answer` gives those that the question has now, which are mostly the same."""
+        scores = {str(digest): float(score) for digest, score in position} if isinstance(position, list) else {}
+        slots: dict[str, str] = {}
+        for id_ in chain((hit.id for hit in answer()), (row.id for row in self.lookup.rows())):
+            if len(slots) == len(scores):
+                break
+            if (digest := _digest(id_)) in scores:
+                slots[digest] = id_
+        return [
+            Hit(id=slots[digest], tier=Tier.RELEVANCE, score=score)
+            for digest, score in scores.items()
+            if digest in slots
+        ]
 
     def _rest_token(self, query: object, hits: list[Hit]) -> str:
-        """The token that holds these hits, or as many of the best of them as a token has room for."""
-        token = self.cursors.write(query, [[hit.id, round(hit.score, 4)] for hit in hits])
-        return token if len(token) <= MAX_TOKEN else self._rest_token(query, hits[: len(hits) * 3 // 4])
+        return self.cursors.write(query, [[_digest(hit.id), round(hit.score, 4)] for hit in hits])
 
     def _after(self, query: object, page_token: str) -> str:
         return str(self.cursors.read(query, page_token)) if page_token else ""
@@ -200,6 +207,10 @@ def check_text(text: str) -> str:
     if len(text) > MAX_TEXT:
         raise ToolError(Kind.VALIDATION, f"what to search for has {len(text)} letters, the limit is {MAX_TEXT}")
     return text
+
+
+def _digest(slot: str) -> str:
+    return hashlib.blake2b(slot.encode(), digest_size=DIGEST_BYTES).hexdigest()
 
 
 def _write_hit(hit: Hit) -> list[object]:

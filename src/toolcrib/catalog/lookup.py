@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import inspect
+import re
 from dataclasses import dataclass, replace
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from toolcrib.catalog.overlay import ALL_ON
 from toolcrib.catalog.reasons import why_off
 from toolcrib.catalog.roster import is_on
+from toolcrib.catalog.rows import row_of
 from toolcrib.catalog.slots import check_slot, read_slot, slot_of
 from toolcrib.catalog.sources import kept_of
 from toolcrib.model.bundle import Kept
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Entry, Function, Registered, slug_problem, version_problem
-from toolcrib.pure.names import FUNCTION_NAME, function_name, slug_of
+from toolcrib.pure.names import FUNCTION_NAME, HASH_LETTERS, function_name, slug_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from toolcrib.catalog.documents import Documents, Shelved
     from toolcrib.catalog.overlay import Overlay
     from toolcrib.catalog.reasons import Reason
+    from toolcrib.catalog.roster import Roster
+    from toolcrib.catalog.shelfmarks import Shelfmarks
     from toolcrib.catalog.sources import Sources
     from toolcrib.catalog.syncing import Syncing
     from toolcrib.journal.tallies import Count
@@ -33,15 +38,18 @@ if TYPE_CHECKING:
 KNOWN_SECONDS = 0.1
 MAX_KNOWN = 10_000
 PAGE = 1_000
+# What models are shown in place of a name that they would not take ends with a hash of it.
+SHOWN_NAME = re.compile(rf"_[a-zA-Z0-9_-]*_[0-9a-f]{{{HASH_LETTERS}}}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Known:
-    """Where a look-up led. That counts for a moment, while nothing is written and no function changes."""
+    """Where a look-up led. That counts for a moment, while nothing is written, no switch is moved and no function changes."""
 
     entry: Entry
     until: float
     epoch: int
+    boards: object
     key: str = ""
     function: Callable[..., object] | None = None
 
@@ -53,6 +61,7 @@ class Lookup:
         self,
         *,
         documents: Documents,
+        shelfmarks: Shelfmarks,
         syncing: Syncing,
         index: Index,
         sources: Sources,
@@ -61,6 +70,7 @@ class Lookup:
         models: frozenset[str] | None,
     ) -> None:
         self._documents = documents
+        self._shelfmarks = shelfmarks
         self._syncing = syncing
         self._index = index
         self._sources = sources
@@ -76,6 +86,13 @@ class Lookup:
         names = self._sources.look().names
         self._syncing.look()
         self._syncing.take_names(names)
+
+    def look_quickly(self) -> bool:
+        """Likewise for one tool, which keeps nobody waiting; whether the index is up to date."""
+        names = self._sources.look().names
+        is_complete = self._syncing.look_quickly()
+        self._syncing.take_names(names)
+        return is_complete
 
     def other(self, bundle_id: str) -> Bundle | None:
         """The bundle of another source that has the id, with its switch as it is now; None if it is none of theirs."""
@@ -97,7 +114,7 @@ class Lookup:
 
     def tool(self, bundle_id: str, slug: str, version: str, counts: Mapping[str, Count]) -> Kept:
         """The tool as its document is now."""
-        self.look()
+        self.look_quickly()
         slot = check_slot(bundle_id, slug, version)
         other = self.other(bundle_id)
         if other is not None:
@@ -117,8 +134,9 @@ class Lookup:
         if bundle_id in snapshot.bundles:
             kept = self._other_kept(slot, snapshot.bundles[bundle_id])
         else:
-            shelved = self._quick(slot)
-            kept = None if shelved is None else self.kept(shelved, self._syncing.roster.bundles[bundle_id])
+            roster = self._syncing.roster
+            shelved = self._quick(slot, roster)
+            kept = None if shelved is None else self.kept(shelved, roster.bundles[bundle_id])
         return None if kept is None else counted(kept, counts)
 
     def kept(self, shelved: Shelved, bundle: Bundle) -> Kept:
@@ -151,10 +169,13 @@ class Lookup:
             return known.entry
         if slug_problem(slug_of(slug)) or version_problem(version):
             return None
-        self.look()
+        boards = self._overlay.look()
+        self.look_quickly()
         slot = slot_of(bundle_id.lower(), slug_of(slug), version)
         other = self._sources.snapshot.entries.get(slot)
-        return self._note(wanted, other) if other is not None else self._stored_entry(wanted, slot)
+        if other is not None:
+            return self._note(wanted, other, boards)
+        return self._stored_entry(wanted, slot, self._syncing.roster, boards)
 
     def find(self, name: str, bundle: str | None, version: str | None) -> Entry | None:
         """The tool of the store that is meant for a call; at most 100 ms behind.
@@ -166,32 +187,45 @@ class Lookup:
         known = self._known.get(wanted)
         if known is not None and self._counts(known):
             return known.entry
-        if self._sources.were_asked:
-            self._syncing.look()
-        else:
-            # Once, because their names are not for bundles of the store.
-            self.look()
-        for row in self._candidates(name, bundle, version):
-            entry = self._stored_entry(wanted, row.id)
+        boards = self._overlay.look()
+        for slot in self._syncing.read(lambda: self._slots(name, bundle, version), self._look_for_call):
+            entry = self._stored_entry(wanted, slot, self._syncing.roster, boards)
             if entry is not None:
                 return entry
         return None
 
-    def _candidates(self, name: str, bundle: str | None, version: str | None) -> list[Row]:
+    def _look_for_call(self) -> bool:
+        # The names of other sources, which are not for bundles of the store, are asked for once.
+        return self._syncing.look_quickly() if self._sources.were_asked else self.look_quickly()
+
+    def _slots(self, name: str, bundle: str | None, version: str | None) -> list[str]:
+        """The slots of the tools that may be meant, the first before all others."""
+        is_complete = self._look_for_call()
         roster = self._syncing.roster
         only = None if bundle is None else roster.find(bundle)
         if bundle is not None and only is None:
             return []
-        rows = self._index.named(slug_of(name)) or self._index.named(self._slug_shown_as(name))
+        named = self._index.named if is_complete else partial(self._named_on_disk, roster=roster)
+        slug = slug_of(name)
+        rows = named(slug) or named(self._slug_shown_as(name, is_complete=is_complete))
         rows = [row for row in rows if row.key and only in (None, row.bundle) and version in (None, row.version)]
         there = [row for row in rows if row.bundle in roster.bundles and not roster.bundles[row.bundle].soft_deleted_at]
         # Rows come newest first, and stay so within a bundle.
-        return sorted(there, key=lambda row: (*_rank(roster.bundles[row.bundle]), not row.problem))
+        in_order = sorted(there, key=lambda row: (*_rank(roster.bundles[row.bundle]), not row.problem))
+        return [row.id for row in in_order]
 
-    def _slug_shown_as(self, name: str) -> str:
+    def _named_on_disk(self, slug: str, *, roster: Roster) -> list[Row]:
+        """What an index would say if it had learned everything: all rows of that slug, the newest created first."""
+        shelved = (self._quick(slot, roster) for slot in self._shelfmarks.slots(slug) if slug)
+        return sorted((row_of(one) for one in shelved if one), key=lambda row: row.created_at, reverse=True)
+
+    def _slug_shown_as(self, name: str, *, is_complete: bool) -> str:
         """The slug of the tool that models are shown under this name, because its own they would not take."""
-        if not name.startswith("_") or not FUNCTION_NAME.fullmatch(name):
+        if not SHOWN_NAME.fullmatch(name):
             return ""
+        if not is_complete:
+            slugs = self._shelfmarks.slugs(self._slug_in)
+            return next((slug for slug in slugs if function_name(slug) == name), "")
         epoch, shown = self._shown_names
         if epoch != self._syncing.epoch:
             epoch, shown = self._syncing.epoch, {}
@@ -201,6 +235,11 @@ class Lookup:
             self._shown_names = (epoch, shown)
         return shown.get(name, "")
 
+    def _slug_in(self, slot: str) -> str:
+        """The slug that a document says."""
+        shelved = self._quick(slot, self._syncing.roster)
+        return "" if shelved is None else shelved.slug
+
     def rows(self) -> Iterable[Row]:
         """Every row of the index."""
         after = ""
@@ -208,23 +247,22 @@ class Lookup:
             yield from rows
             after = rows[-1].id
 
-    def _stored_entry(self, wanted: tuple[object, ...], slot: str) -> Entry | None:
-        shelved = self._quick(slot)
+    def _stored_entry(self, wanted: tuple[object, ...], slot: str, roster: Roster, boards: object) -> Entry | None:
+        shelved = self._quick(slot, roster)
         if shelved is None:
             return None
-        reason = self._why_off(shelved, self._syncing.roster.bundles[slot.partition("/")[0]])
+        reason = self._why_off(shelved, roster.bundles[slot.partition("/")[0]])
         if shelved.tool is None:
             raise ToolError(Kind.DISABLED, f"{shelved.slug}@{shelved.version} cannot be used: {reason.text}")
         tool = self._bind(slot, shelved.tool)
         entry = Entry(tool=tool, enabled=not reason.text, reason=reason.text, cure=reason.cure)
-        return self._note(wanted, entry, shelved.tool)
+        return self._note(wanted, entry, boards, shelved.tool)
 
-    def _quick(self, slot: str) -> Shelved | None:
-        roster = self._syncing.roster
+    def _quick(self, slot: str, roster: Roster) -> Shelved | None:
         bundle = roster.bundles.get(read_slot(slot).bundle)
         return None if bundle is None else self._documents.quick_tool(slot, bundle, roster.names[bundle.id])
 
-    def _note(self, wanted: tuple[object, ...], entry: Entry, tool: Tool | None = None) -> Entry:
+    def _note(self, wanted: tuple[object, ...], entry: Entry, boards: object, tool: Tool | None = None) -> Entry:
         key = tool.run.key if tool is not None and isinstance(tool.run, Registered) else ""
         if len(self._known) >= MAX_KNOWN:
             self._known.clear()
@@ -232,6 +270,7 @@ class Lookup:
             entry=entry,
             until=monotonic() + KNOWN_SECONDS,
             epoch=self._syncing.epoch,
+            boards=boards,
             key=key,
             function=self._functions.get(key) if key else None,
         )
@@ -240,6 +279,8 @@ class Lookup:
     def _counts(self, known: _Known) -> bool:
         """Whether what was found a moment ago is still what would be found."""
         if monotonic() >= known.until or known.epoch != self._syncing.epoch:
+            return False
+        if known.boards is not self._overlay.look():
             return False
         return not known.key or self._functions.get(known.key) is known.function
 

@@ -67,6 +67,8 @@ class Overlay:
         if monotonic() < self._look_at:
             return self.boards
         with self._lock:
+            if monotonic() < self._look_at:
+                return self.boards
             stamps = {key: stamp for key, stamp in self._store.stamps(f"{SPACE}/").items() if _bundle_at(key)}
             if stamps != self._stamps:
                 self.boards = {_bundle_at(key): self._read(key) for key in stamps}
@@ -89,8 +91,13 @@ class Overlay:
         after = Switch(enabled=enabled, toggled_at=write_time(self._clock()))
         board = replace(board, tools={**board.tools, tool: after}) if tool else replace(board, bundle=after)
         self._store.replace(_key(bundle_id), _write(bundle_id, board))
-        self._look_at = 0.0
+        self._look_again()
         return after
+
+    def _look_again(self) -> None:
+        """Look anew the next time; whoever is looking now may have begun before something was written, and is waited for."""
+        with self._lock:
+            self._look_at = 0.0
 
     def _read(self, key: str) -> Board:
         data = self._store.get(key)

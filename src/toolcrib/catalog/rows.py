@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from toolcrib.search.nouns import Row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from toolcrib.catalog.documents import Shelved
     from toolcrib.model.tool import Tool
@@ -60,7 +61,7 @@ def row_of_tool(
         display_name=tool.display_name,
         description=tool.description,
         tags=tool.tags,
-        parameters=tuple(_parameters(tool)),
+        parameters=tuple(parameters_of(tool.parameters)),
         enabled=enabled,
         created_at=created_at,
         modified_at=modified_at,
@@ -69,11 +70,11 @@ def row_of_tool(
     )
 
 
-def _parameters(tool: Tool) -> Iterator[tuple[str, str]]:
-    """The names of arguments with what is said of each."""
-    properties = tool.parameters.get("properties")
+def parameters_of(schema: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """The names of arguments, given their schema, with what is said of each."""
+    properties = schema.get("properties")
     if not isinstance(properties, dict):
         return
-    for name, schema in [*properties.items()][:MAX_PARAMETERS]:
-        description = schema.get("description") if isinstance(schema, dict) else None
+    for name, argument in islice(properties.items(), MAX_PARAMETERS):
+        description = argument.get("description") if isinstance(argument, dict) else None
         yield str(name), description if isinstance(description, str) else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -40,18 +41,24 @@ class Snapshot:
 
 
 class Sources:
-    """Asks the other sources at most every 100 ms, and has the index know what they hold.
+    """Asks the other sources at most every 100 ms, and has the index know what they hold, under the switches as they are now.
 
-    No lock is held meanwhile but the first time: whoever gives the entries has locks of its own.
+    No lock is held while they are asked but the first time: whoever gives the entries has locks of its own.
     """
 
     def __init__(self, entries: Callable[[], Iterable[Entry]], overlay: Overlay, index: Index) -> None:
         self._entries = entries
         self._overlay = overlay
         self._index = index
-        self._look_at = 0.0
         self._first = threading.Lock()
+        self._putting = threading.Lock()
+        self._ask_at = 0.0
+        self._asks = count(1)
+        self._turn = 0
+        # What they held, and which time of asking that was the answer to.
         self._seen: tuple[Entry, ...] | None = None
+        self._seen_at = 0
+        self._made_of: tuple[object, object] = (None, None)
         self.snapshot = Snapshot()
 
     def look(self) -> Snapshot:
@@ -59,19 +66,36 @@ class Sources:
         if self._seen is None:
             # Nothing is known yet, and nothing is not an answer: whoever comes meanwhile waits.
             with self._first:
-                return self.snapshot if self._seen is not None else self._ask()
-        return self.snapshot if monotonic() < self._look_at else self._ask()
+                if self._seen is None:
+                    self._ask()
+        elif monotonic() >= self._ask_at:
+            self._ask()
+        if self._is_current(self._overlay.look()):
+            return self.snapshot
+        with self._putting:
+            boards = self._overlay.look()
+            if self._seen is not None and not self._is_current(boards):
+                made_of = self._seen, boards
+                self._put(make_snapshot(self._seen, boards))
+                self._made_of = made_of
+            return self.snapshot
 
-    def _ask(self) -> Snapshot:
-        started = monotonic()
-        self._look_at = started + LOOK_SECONDS
-        boards = self._overlay.look()
+    def _ask(self) -> None:
+        number, turn, started = next(self._asks), self._turn, monotonic()
+        # Others need not ask meanwhile.
+        self._ask_at = started + LOOK_SECONDS
         entries = tuple(self._entries())
-        if entries != self._seen or boards is not self.snapshot.boards:
-            self._put(make_snapshot(entries, boards))
-            self._seen = entries
-        self._look_at = monotonic() + max(LOOK_SECONDS, ASKING_SHARE * (monotonic() - started))
-        return self.snapshot
+        with self._putting:
+            # An answer to an earlier question may come later than that to a later one.
+            if number > self._seen_at:
+                self._seen_at = number
+                self._seen = entries if entries != self._seen else self._seen
+            if turn == self._turn:
+                self._ask_at = monotonic() + max(LOOK_SECONDS, ASKING_SHARE * (monotonic() - started))
+
+    def _is_current(self, boards: Mapping[str, Board]) -> bool:
+        seen, shown_boards = self._made_of
+        return seen is self._seen and shown_boards is boards
 
     @property
     def were_asked(self) -> bool:
@@ -80,7 +104,9 @@ class Sources:
 
     def look_again(self) -> None:
         """Ask anew at the next look."""
-        self._look_at = 0.0
+        with self._putting:
+            self._turn += 1
+            self._ask_at = 0.0
 
     def _put(self, snapshot: Snapshot) -> None:
         rows = [row_of_tool(entry.tool, slot=slot, enabled=entry.enabled) for slot, entry in snapshot.entries.items()]

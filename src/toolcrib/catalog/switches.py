@@ -33,14 +33,19 @@ class Switches:
 
     def entry(self, tool: Tool) -> Entry:
         """The tool with its switch."""
-        hit = self._word_for(tool) if self._words else None
-        if hit is not None:
-            reason = f"{hit!r} stands in {self._where}"
-            return Entry(tool=tool, enabled=False, reason=reason, cure=f"take {hit!r} out of {self._where}")
-        if reason := self.moved(tool):
+        entry = self.by_word(tool)
+        if entry.enabled and (reason := self.moved(tool)):
             whole = f"'{tool.bundle or HOST}/*'" if "bundle" in reason else tool.name
             return Entry(tool=tool, enabled=False, reason=reason, cure=f"switch it on with: crib enable {whole}")
-        return Entry(tool=tool)
+        return entry
+
+    def by_word(self, tool: Tool) -> Entry:
+        """The tool with the switch of the operator alone."""
+        hit = self._word_for(tool) if self._words else None
+        if hit is None:
+            return Entry(tool=tool)
+        reason = f"{hit!r} stands in {self._where}"
+        return Entry(tool=tool, enabled=False, reason=reason, cure=f"take {hit!r} out of {self._where}")
 
     def _word_for(self, tool: Tool) -> str | None:
         return next((self._words[spelling] for spelling in _spellings(tool) if spelling in self._words), None)

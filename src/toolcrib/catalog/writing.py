@@ -10,7 +10,7 @@ from toolcrib.catalog.clocks import write_time
 from toolcrib.catalog.documents import DIGEST, structural_digest
 from toolcrib.catalog.etags import check_match
 from toolcrib.catalog.slots import SPACE, bundle_key, check_slot, folder_of, read_slot, slot_at, slot_of, tool_key
-from toolcrib.catalog.sources import tool_word
+from toolcrib.catalog.sources import source_id, tool_word
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 # So far below the limit nobody counts documents one by one; more cannot come before the next look at the index.
 COUNTED_ROUGHLY = 1_000
 STORE_LOCK = "store"
+# What bundles of the platform itself are called, whether they are there now or not.
+RESERVED = frozenset({"builtin", "host", "system"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,7 +47,6 @@ class Writing:
     secrets: Callable[[], Collection[str]]
     max_tools: int
     clock: Callable[[], float]
-    on_switch: Callable[[], None]
 
     def put_bundle(self, bundle_id: str, document: Mapping[str, object], if_match: str) -> tuple[Bundle, bool]:
         """Write a bundle, new or in place of the one that is there; one that is being deleted lives again."""
@@ -58,9 +59,12 @@ class Writing:
             check_match(if_match, before)
             if before is not None:
                 _refuse_newer(before.schema_version, f"the bundle {bundle_id}")
+            if before is None or before.slug != wished.slug:
+                self._refuse_name_of_others(wished.slug)
             now = write_time(self.clock())
             created_at = now if before is None else before.created_at or now
-            bundle = replace(wished, created_at=created_at, modified_at=max(created_at, now))
+            earlier = "" if before is None else before.modified_at
+            bundle = replace(wished, created_at=created_at, modified_at=max(created_at, now, earlier))
             if before is not None:
                 moved = before.enabled != wished.enabled
                 bundle = replace(bundle, toggled_at=now if moved else before.toggled_at)
@@ -89,7 +93,7 @@ class Writing:
             check_match(if_match, bundle)
             tools = [slot for key in self.store.keys(folder_of(bundle_id)) if (slot := slot_at(key))]
             if tools:
-                message = f"the bundle {bundle.slug} is not empty; delete the {len(tools)} tools in it first"
+                message = f"the bundle {bundle.slug} is not empty; delete what is in it first (tools: {len(tools)})"
                 raise ToolError(Kind.CONFLICT, message, details={"count": len(tools)})
             return self._write_bundle(replace(bundle, soft_deleted_at=write_time(self.clock())))
 
@@ -105,7 +109,7 @@ class Writing:
 
     def put_tool(self, bundle_id: str, slug: str, version: str, document: Mapping[str, object], if_match: str) -> Kept:
         """Write a new tool; whatever is there already stays as it is."""
-        from toolcrib.dialects.platform import read_tool, write_tool
+        from toolcrib.dialects.platform import read_stored_tool, read_tool, write_tool
 
         self._refuse_others(bundle_id)
         bundle = self._open_bundle(bundle_id)
@@ -126,7 +130,10 @@ class Writing:
             now = write_time(self.clock())
             stored = {**reading.document, "createdAt": now, "modifiedAt": now}
             stored[DIGEST] = structural_digest(stored)
-            if not self.store.create(tool_key(slot), write_tool(stored)):
+            data = write_tool(stored)
+            # What is acknowledged can be used: whatever the next reader would refuse is refused now.
+            read_stored_tool(data, bundle=bundle, place=f"{slug}@{version}")
+            if not self.store.create(tool_key(slot), data):
                 raise _taken(slug, version)
             return self._written(slot, bundle)
 
@@ -191,7 +198,6 @@ class Writing:
             return self.lookup.tool(bundle_id, slug, version, {})
 
     def _tell_of_switch(self) -> None:
-        self.on_switch()
         self.sources.look_again()
         self.lookup.forget()
 
@@ -228,7 +234,17 @@ class Writing:
         if shelved is not None:
             raise _taken(shelved.slug, shelved.version)
 
+    def _refuse_name_of_others(self, slug: str) -> None:
+        """Refuse the name of a bundle that is not kept here: whoever calls `builtin/read-file` means that one."""
+        if slug in RESERVED or slug in self.sources.look().names:
+            message = f"the slug {slug!r} is that of tools which are not kept in the store; choose another"
+            raise ToolError(Kind.CONFLICT, message)
+
     def _refuse_others(self, bundle_id: str) -> None:
+        if bundle_id in map(source_id, ("builtin", "system", "")):
+            raise ToolError(
+                Kind.BLOCKED, "this is the id of a bundle of the platform itself; only its switches can be moved"
+            )
         other = self.lookup.other(bundle_id)
         if other is not None:
             whose = "comes with Toolcrib" if other.built_in else f"is kept in {other.owner}"

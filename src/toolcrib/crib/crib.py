@@ -125,6 +125,8 @@ class Crib:
     ) -> Coroutine[object, object, Result]:
         """Call a tool: `await crib.call("name", city="Oslo")`. A Call in place of the name says everything itself."""
         if type(name) is Call:
+            if name.is_plain:
+                return self._pipeline.call_simply(name.name, name.arguments, name.caller, name)
             return self._pipeline.call(name)
         if arguments is not None:
             # What is no mapping is refused like any other wrong argument, and not raised here.
@@ -190,6 +192,11 @@ class Crib:
             *self._registries.problems,
             *self._catalog.problems(),
         ]
+
+    def check_settings(self) -> None:
+        """Raise SettingsError for what would otherwise only show when a tool is called: hosts, addresses, secrets."""
+        self._parts.check_settings()
+        self.secrets.check()
 
     def check(self, tool: Tool) -> None:
         """Raise ToolError if the tool could never run."""

@@ -132,7 +132,7 @@ def found_facts(found: Found) -> Facts:
     kept, tool = found.kept, found.kept.tool
     return {
         "name": kept.slug if tool is None else tool.name,
-        "address": f"{kept.bundle.slug}/{kept.slug}@{kept.version}",
+        "address": f"{kept.bundle.slug}/{kept.slug}@{kept.version}" if tool is None else tool.address,
         "bundle": kept.bundle.slug,
         "version": kept.version,
         "foundBy": found.tier,

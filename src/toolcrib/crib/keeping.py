@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+import threading
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -32,12 +32,22 @@ class Keeping:
         self._parts = parts
         self._catalog = catalog
         self._look_at = 0.0
-        self._seen = ""
-        self._moved = False
+        self._making = threading.Lock()
+        self._made: Bundles | None = None
 
-    @cached_property
+    @property
     def bundles(self) -> Bundles:
-        """The rules of keeping."""
+        """The rules of keeping: one object for all threads."""
+        made = self._made
+        return self._make_once() if made is None else made
+
+    def _make_once(self) -> Bundles:
+        with self._making:
+            if self._made is None:
+                self._made = self._make()
+            return self._made
+
+    def _make(self) -> Bundles:
         from toolcrib.catalog.bundles import Bundles
         from toolcrib.search import open_index
 
@@ -56,7 +66,6 @@ class Keeping:
             models=frozenset(settings.models) if "models" in settings.places else None,
             max_tools=settings.max_tools,
             hosts=settings.allowed_hosts,
-            on_switch=self._note_switch,
         )
 
     def find(self, name: str, bundle: str | None, version: str | None) -> Entry | None:
@@ -87,33 +96,27 @@ class Keeping:
         """Why a tool that is not kept in a bundle was switched off; empty if it was not."""
         return self.bundles.switched_off(tool) if self._is_used(SWITCHES) else ""
 
-    def changed(self) -> bool:
-        """Whether a switch was moved since this was last asked: here at once, elsewhere at most a moment ago."""
-        if self._moved:
-            self._moved = False
-            return True
-        now = monotonic()
-        if now < self._look_at:
-            return False
-        self._look_at = now + LOOK_SECONDS
-        if not self._is_used(SWITCHES):
-            return False
-        before, self._seen = self._seen, self._parts.data.store.generation(SWITCHES)
-        return before != self._seen
+    def switches(self) -> object:
+        """The switches of such tools: another object whenever one was moved, here at once, elsewhere at most a moment ago."""
+        if self._made is None:
+            now = monotonic()
+            if now < self._look_at:
+                return None
+            self._look_at = now + LOOK_SECONDS
+            if not self._is_used(SWITCHES):
+                return None
+        return self.bundles.switches or None
 
     def close(self) -> None:
         """Let go of what is open."""
-        if BUNDLES in self.__dict__:
-            self.bundles.close()
+        if self._made is not None:
+            self._made.close()
 
     def _shown(self) -> list[Entry]:
         return [entry for entry in self._catalog.own_entries() if entry.tool.bundle != SYSTEM_BUNDLE]
 
-    def _note_switch(self) -> None:
-        self._moved = True
-
     def _is_used(self, space: str) -> bool:
-        if BUNDLES in self.__dict__:
+        if self._made is not None:
             return True
         folder = self._parts.data.file(space)
         return folder is not None and folder.is_dir()

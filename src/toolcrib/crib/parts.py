@@ -115,6 +115,19 @@ class Parts:
             disk_bytes=settings.sandbox_disk_mb * MEGABYTE,
         )
 
+    def check_settings(self) -> None:
+        """Refuse settings that would only be found to be wrong when the first request is sent."""
+        from toolcrib.ground.egress import parse_hosts
+
+        for name, check in (
+            ("egress_private", lambda: self.egress),
+            ("allowed_hosts", lambda: parse_hosts(self.settings.allowed_hosts)),
+        ):
+            try:
+                check()
+            except ToolError as problem:
+                raise SettingsError(f"{self.settings.where(name)}: {problem.message}") from problem
+
     @cached_property
     def egress(self) -> Egress:
         """The way out."""

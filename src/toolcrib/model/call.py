@@ -81,15 +81,23 @@ class Call(_Draft):
         return 0 if self.parent is None else self.parent.depth + 1
 
 
-def wish(name: str, arguments: dict[str, object], caller: str) -> Call:
+def wish(
+    name: str,
+    arguments: dict[str, object],
+    caller: str,
+    bundle: str | None = None,
+    version: str | None = None,
+    call_id: str = "",
+) -> Call:
     """Make the Call of a plain wish, several times as fast as its constructor (see `result.succeed` for the reason)."""
     draft = _Draft()
     draft.name = name
     draft.arguments = arguments
     draft.caller = caller
-    draft.bundle = draft.version = draft.session = draft.mode = None
-    draft.confirmation = draft.deadline = draft.grants = draft.parent = None
-    draft.id = ""
+    draft.bundle = bundle
+    draft.version = version
+    draft.session = draft.mode = draft.confirmation = draft.deadline = draft.grants = draft.parent = None
+    draft.id = call_id
     draft.__class__ = Call
     return cast("Call", draft)
 

@@ -404,6 +404,8 @@ def slug_problem(slug: str) -> str:
 
 def version_problem(version: str) -> str:
     """Why it cannot be a version; empty if it can."""
+    if version and not version.strip("."):
+        return "dots alone mean a folder in a path, which clients shorten; write a letter, a digit or '-' with them"
     return _problem_of(version, "-.", "letters, digits, '-' or '.'")
 
 

@@ -50,6 +50,10 @@ class RemoteBundles:
         """Add a version of a tool."""
         self._ask("PUT", place_of(bundle_id, slug, version), shapes.SWITCHED, body=document)
 
+    def delete_tool(self, bundle_id: str, slug: str, version: str) -> None:
+        """Remove a version of a tool for good."""
+        self._ask("DELETE", place_of(bundle_id, slug, version), shapes.NOTHING)
+
     def _send(self, method: str, bundle_id: str, body: Mapping[str, object] | None = None) -> Answer:
         return self._ask(method, place_of(bundle_id), shapes.BUNDLE_ANSWER, body=body)
 

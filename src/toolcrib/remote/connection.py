@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -28,9 +29,13 @@ MAX_SENT_BYTES = 32_000_000
 # Far deeper than anything a server of ours takes in or hands out.
 MAX_DEPTH = 300
 MAX_MESSAGE = 8_000
+NO_CONTENT = 204
 UNAUTHORIZED = 401
 REFUSED = 400
 KINDS = frozenset(Kind)
+OWN_PATH = re.compile(
+    r"(?P<root>.*?)/(tools(/(tools|bundles|search)(/.*)?)?|docs|openapi\.json|crib/(tools|call|explain|health|results/.*))/?"
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,6 +58,9 @@ class Connection:
             raise ToolError(
                 Kind.VALIDATION, "the URL of a server has no query; leave out what follows its question mark"
             )
+        # Behind a proxy a server may have a path; its own paths are none of that.
+        if inside := OWN_PATH.fullmatch(path):
+            raise ToolError(Kind.VALIDATION, f"give the root URL of the server: {parsed.origin}{inside['root']}")
         self.url = parsed.origin + path.rstrip("/")
         self._place = parsed
         self._resolve = resolve
@@ -139,6 +147,8 @@ class Connection:
             raise unreachable(place.host, "looking up the name failed") from None
 
     def _read(self, response: Response) -> dict[str, object]:
+        if response.status == NO_CONTENT and not response.body:
+            return {}
         try:
             document = read_json(response.body, place=self.url, max_bytes=MAX_ANSWER_BYTES, max_depth=MAX_DEPTH)
         except ToolError as problem:

@@ -70,6 +70,16 @@ class RemoteCrib:
         found = self._find(name)
         return found if isinstance(found, str) else ""
 
+    def meant_by(self, name: str) -> str:
+        """The address of the tool that a name means; empty if it means none, or one whose document is broken."""
+        try:
+            found = self._find(name)
+        except ToolError as problem:
+            if problem.kind is Kind.DISABLED:
+                return ""
+            raise
+        return "" if isinstance(found, str) else str(found["address"])
+
     def parameters_of(self, name: str) -> Mapping[str, object]:
         """The schema of what a tool takes; empty if there is no such tool."""
         facts = self.show_tool(name)
@@ -86,6 +96,19 @@ class RemoteCrib:
         """Every bundle, also those that are switched off."""
         found = self._all(BUNDLES, [("includeDisabled", "true")], "bundles", shapes.BUNDLE_PAGE)
         return [read_bundle(document) for document in found]
+
+    def stored_tool(self, bundle_id: str, slug: str, version: str) -> Mapping[str, object] | None:
+        """The document of a version with what is known of it; None if there is none."""
+        try:
+            return self.ask("GET", place_of(bundle_id, slug, version), shapes.STORED).document
+        except ToolError as problem:
+            if problem.kind is Kind.NOT_FOUND:
+                return None
+            raise
+
+    def secret_names(self) -> Sequence[str]:
+        """What no argument of a tool may be called; only the server knows it, and says so when one is."""
+        return ()
 
     def switch_tool(self, name: str, *, on: bool) -> tuple[str, str] | None:
         """Switch a tool; its address, and why it still cannot be called. None if there is no such tool."""

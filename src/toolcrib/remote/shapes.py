@@ -135,6 +135,8 @@ BUNDLE = _object(
 )
 BUNDLE_ANSWER = Shape(BUNDLE)
 BUNDLE_PAGE = Shape(_object(bundles=_list(BUNDLE), nextPageToken=MAYBE_TEXT))
+STORED = Shape(_object(toolID=TEXT))
+NOTHING = Shape({"maxProperties": 0})
 SWITCHED = Shape(_object(disabledReason=TEXT))
 ERROR = _object(
     type={"enum": [str(kind) for kind in Kind]},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import posixpath
 import re
@@ -11,10 +12,12 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from toolcrib.model.tool import Chained
+from toolcrib.pure.shell import MAX_LENGTH
 from toolcrib.pure.words import SHELLS
+from toolcrib.rules.verdicts import SHARED, TooMuchToReadError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from toolcrib.model.call import Call
     from toolcrib.model.tool import Tool
@@ -105,7 +108,15 @@ TEXT_NAMES = frozenset(
         "reason",
     ]
 )
+KEPT_NAME = 64
 KEY_MARK = " (its name)"
+PLAIN_CONTAINERS = frozenset({dict, list})
+NUMBERS = frozenset({int, float, bool, type(None)})
+# What a judge spends on a string, by what it is; all of a call is to take a fraction of a second at most.
+EFFORT = {Role.VALUE: 1, Role.TEXT: 1, Role.PATH: 8, Role.COMMAND: 20}
+LETTERS_PER_EFFORT = 8
+MAX_EFFORT = 20_000
+MAX_LETTERS = 4_000_000
 WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+")
 URL = re.compile(r"(?i)(?!file:)[a-z][a-z0-9+.-]*://")
 SHELL_LETTERS = re.compile(r"[\s;&|<>$`(){}*?\[\]'\"!#]")
@@ -116,22 +127,84 @@ def read_arguments(tool: Tool | None, call: Call) -> list[Argument]:
 
     A tool that runs shells may run whatever it is given: there all but free text is read as a command as well. What an
     executor starts gets its values as words of their own, also in a command line, unless something in that line reads
-    them as code.
+    them as code. What says the same under the same name is told once. Raises TooMuchToReadError where no judge would get
+    to the end in a reasonable time. Rules that are asked together share one reading.
     """
+    shared = SHARED.get()
+    if shared is None:
+        return _read(tool, call)
+    key = (id(tool), id(call))  # both live as long as the judges are asked
+    if key not in shared:
+        shared[key] = _read(tool, call)
+    found: list[Argument] = shared[key]  # type: ignore[assignment]  # only written here
+    return found
+
+
+def _read(tool: Tool | None, call: Call) -> list[Argument]:
     runs_shell = tool is not None and "shell.execute" in tool.requires and _reads_code(tool, call)
-    found: list[Argument] = [] if tool is None else list(_command_line(tool, call))
+    found = _Found([] if tool is None else _command_line(tool, call))
     waiting: list[tuple[str, str, object]] = [("", "", call.arguments)]
     seen: set[tuple[int, str]] = set()
     while waiting:
         place, name, value = waiting.pop()
-        text = _as_text(value)
+        # Whether something is a path takes long to ask, and of these it is plain.
+        text = None if type(value) in PLAIN_CONTAINERS else _as_text(value)
         if text is not None:
-            found.extend(_readings(place, name, text, runs_shell=runs_shell))
+            if found.is_new(place, name, text):
+                found.add(_readings(place, name, text, runs_shell=runs_shell))
         elif isinstance(value, dict | list | tuple | set | frozenset) and (id(value), name) not in seen:
             seen.add((id(value), name))
-            found.extend(_argument_vector(place, name, value, runs_shell=runs_shell))
+            if _holds_numbers_alone(value):
+                waiting.extend((_key_place(place, key), name, key) for key in value if found.is_new_key(name, key))
+                continue
+            found.add(_argument_vector(place, name, value, runs_shell=runs_shell))
             waiting.extend(reversed(list(_inside(place, name, value))))
-    return found
+    return found.arguments
+
+
+class _Found:
+    """The strings that were read, as many as a judge can be asked to read."""
+
+    def __init__(self, arguments: Iterable[Argument]) -> None:
+        self.arguments: list[Argument] = []
+        self._seen: set[tuple[object, ...]] = set()
+        self._effort = 0
+        self._letters = 0
+        self.add(arguments)
+
+    def is_new(self, place: str, name: str, text: str) -> bool:
+        """Whether nothing was read that says the same; a word of a list may be read otherwise than one that stands alone."""
+        return self._note((name, text, place.endswith("]"), _is_key(place)))
+
+    def is_new_key(self, name: str, key: object) -> bool:
+        """Whether no object was met under this name that has the key and only numbers."""
+        return self._note((name, key))
+
+    def add(self, arguments: Iterable[Argument]) -> None:
+        """Take these in too."""
+        for argument in arguments:
+            self.arguments.append(argument)
+            self._effort += _effort(argument)
+            self._letters += 0 if argument.role is Role.TEXT else len(argument.text)
+            if self._effort > MAX_EFFORT or self._letters > MAX_LETTERS:
+                raise TooMuchToReadError
+
+    def _note(self, said: tuple[object, ...]) -> bool:
+        count = len(self._seen)
+        self._seen.add(said)
+        return len(self._seen) > count
+
+
+def _effort(argument: Argument) -> int:
+    if argument.role is not Role.COMMAND:
+        return EFFORT[argument.role]
+    # A longer one is not read at all.
+    return EFFORT[Role.COMMAND] + min(len(argument.text), MAX_LENGTH) // LETTERS_PER_EFFORT
+
+
+def _holds_numbers_alone(value: object) -> bool:
+    """Whether an object holds nothing that could be read but its keys."""
+    return isinstance(value, dict) and NUMBERS.issuperset(map(type, value.values()))
 
 
 def name_words(name: str) -> list[str]:
@@ -208,14 +281,15 @@ def _readings(place: str, name: str, text: str, *, runs_shell: bool) -> Iterator
 def _inside(place: str, name: str, value: object) -> Iterator[tuple[str, str, object]]:
     if isinstance(value, dict):
         for key, item in value.items():
-            inner = _join(place, key)
-            yield f"{inner}{KEY_MARK}", name, key
-            yield inner, str(key), item
+            yield _key_place(place, key), name, key
+            if type(item) not in NUMBERS:
+                yield _join(place, key), str(key), item
     elif isinstance(value, list | tuple | set | frozenset):
         # Words of one command are judged together; alone, `-c` or `/etc` would be taken for commands.
         inner_name = "args" if _is_command(name) else name
         for position, item in enumerate(value):
-            yield f"{place}[{position}]", inner_name, item
+            if type(item) not in NUMBERS:
+                yield f"{place}[{position}]", inner_name, item
 
 
 def _argument_vector(place: str, name: str, value: object, *, runs_shell: bool) -> Iterator[Argument]:
@@ -256,6 +330,10 @@ def _as_text(value: object) -> str | None:
     return os.fsdecode(value) if isinstance(value, os.PathLike) else None
 
 
+def _key_place(place: str, key: object) -> str:
+    return f"{_join(place, key)}{KEY_MARK}"
+
+
 def _join(place: str, key: object) -> str:
     return f"{place}.{key}" if place else str(key)
 
@@ -274,6 +352,11 @@ def _is_command(name: str) -> bool:
 
 
 def _is_vector(name: str) -> bool:
+    return (_names_vector if len(name) <= KEPT_NAME else _names_vector.__wrapped__)(name)
+
+
+@functools.lru_cache(maxsize=512)
+def _names_vector(name: str) -> bool:
     return not ARGUMENT_VECTORS.isdisjoint(name_words(name)[:1])
 
 
@@ -286,6 +369,13 @@ def _role(name: str, text: str, *, runs_shell: bool) -> Role:
 
 def _named_role(name: str, *, runs_shell: bool = False) -> Role:
     """What the last telling word of a name says."""
+    # The same few names stand in every item of a long list; a long one is no such name, and not worth keeping.
+    find = _find_role if len(name) <= KEPT_NAME else _find_role.__wrapped__
+    return find(name, runs_shell=runs_shell)
+
+
+@functools.lru_cache(maxsize=512)
+def _find_role(name: str, *, runs_shell: bool) -> Role:
     commands = COMMAND_NAMES | LISTS_OF_COMMANDS | (SHELL_NAMES if runs_shell else frozenset())
     for word in name_words(name):
         if word in commands:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from toolcrib.model.tool import Chained, Http
 from toolcrib.model.verdict import Verdict, deny
 from toolcrib.pure.schema.words import holds_text
-from toolcrib.rules.verdicts import strictest_of
+from toolcrib.rules.verdicts import SHARED, TooMuchToReadError, strictest_of, too_much
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -58,7 +58,11 @@ class _Later:
 
 def strictest(rules: Iterable[Rule], tool: Tool | None, call: Call) -> Verdict:
     """Ask all of the rules; the strictest verdict counts, and of several equally strict ones the first."""
-    return strictest_of([_ask(rule, tool, call) for rule in rules])
+    before = SHARED.set({})
+    try:
+        return strictest_of([_ask(rule, tool, call) for rule in rules])
+    finally:
+        SHARED.reset(before)
 
 
 class RuleEngine:
@@ -113,6 +117,8 @@ def _ask(rule: Rule, tool: Tool | None, call: Call) -> Verdict:
     """Ask one rule; a rule that fails has not decided, and what nobody decided is refused."""
     try:
         verdict: object = rule(tool, call)  # a plug-in may give back anything
+    except TooMuchToReadError:
+        return too_much(rule.name, type(rule).__module__)
     except Exception:
         log.exception("rule failed; the call is refused", extra={"rule": rule.name, "tool": call.name})
         return _undecided(rule, "failed")

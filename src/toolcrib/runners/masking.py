@@ -26,10 +26,6 @@ class Masking(Hiding):
             self.add(value)
         return value
 
-    def is_in(self, text: str) -> bool:
-        """Whether there is anything in the text that has to be hidden."""
-        return any(spelling in text for spelling in self._spelled)
-
     def hide_in(self, value: object) -> object:
         """A JSON value in which every text is hidden so, and every number whose digits would tell."""
         if isinstance(value, int | float) and not isinstance(value, bool):

@@ -46,7 +46,7 @@ class Database:
         try:
             _prepare(self._writer)
             self._identity = _identify(path) if path else None
-            self._log = _identify(_log_of(path)) if path else None
+            self._log = _identify_log(path) if path else None
         except BaseException:
             self._writer.close()
             raise
@@ -57,7 +57,7 @@ class Database:
 
     def has_lost_its_log(self) -> bool:
         """Whether what was written last is not beside the file any more, without which it is worth nothing."""
-        return self._path is not None and _identify(_log_of(self._path)) != self._log
+        return self._path is not None and _identify_log(self._path) != self._log
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -105,7 +105,20 @@ class Database:
         try:
             return self._idle.pop()
         except IndexError:
-            return _connect(self._path)
+            return self._connect_to_same()
+
+    def _connect_to_same(self) -> sqlite3.Connection:
+        """One more connection to this database; what lies at the path may be another one by now, or lack its log."""
+        connection = _connect(self._path)
+        try:
+            # Only whoever reads has opened the log.
+            connection.execute("SELECT 1 FROM facts").fetchone()
+            if self.has_moved() or self.has_lost_its_log():
+                raise UnusableError("the file was taken away")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def _give_back(self, connection: sqlite3.Connection) -> None:
         if self._closed or len(self._idle) >= IDLE_CONNECTIONS:
@@ -122,8 +135,9 @@ def _identify(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def _log_of(path: Path) -> Path:
-    return path.with_name(f"{path.name}-wal")
+def _identify_log(path: Path) -> list[tuple[int, int] | None]:
+    """What was written last, and the memory in which connections tell each other of it."""
+    return [_identify(path.with_name(path.name + end)) for end in ("-wal", "-shm")]
 
 
 def _connect(path: Path | None) -> sqlite3.Connection:

@@ -137,14 +137,19 @@ class MemoryIndex:
         """How many rows have a key."""
         return sum(1 for row in self._all() if row.key)
 
+    def incarnation(self) -> int:
+        """What lies in memory is never lost."""
+        return 1
+
     def facts(self) -> Mapping[str, str]:
         """What whoever keeps the index noted about it; empty for one that was just made."""
         return dict(self._facts)
 
-    def note(self, facts: Mapping[str, str]) -> None:
-        """Note something about the index, beside what was noted before."""
-        with self._lock:
-            self._facts.update(facts)
+    def note(self, facts: Mapping[str, str], *, incarnation: int | None = None) -> None:
+        """Note something about the index, beside what was noted before; nothing if it is another one than the caller knows."""
+        if incarnation in (None, self.incarnation()):
+            with self._lock:
+                self._facts.update(facts)
 
     def close(self) -> None:
         """Nothing is open."""

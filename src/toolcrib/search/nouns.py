@@ -106,11 +106,14 @@ class Index(Protocol):
     def count(self) -> int:
         """How many rows have a key."""
 
+    def incarnation(self) -> int:
+        """Another number whenever the index was lost and made anew, or opened anew, and may hold other rows than before."""
+
     def facts(self) -> Mapping[str, str]:
         """What whoever keeps the index noted about it; empty for one that was just made."""
 
-    def note(self, facts: Mapping[str, str]) -> None:
-        """Note something about the index, beside what was noted before."""
+    def note(self, facts: Mapping[str, str], *, incarnation: int | None = None) -> None:
+        """Note something about the index, beside what was noted before; nothing if it is another one than the caller knows."""
 
     def close(self) -> None:
         """Let go of what is open."""

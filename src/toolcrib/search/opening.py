@@ -51,6 +51,8 @@ class Opening:
         self._lock = threading.RLock()
         self._database: Database | None = None
         self._looked_at = 0.0
+        # How often a database was opened.
+        self.opened = 0
 
     def read(self, work: Callable[[sqlite3.Connection, Database], T]) -> T:
         """Do what only reads."""
@@ -59,6 +61,11 @@ class Opening:
     def write(self, work: Callable[[sqlite3.Connection, Database], T]) -> T:
         """Do what changes rows: everything or, if something fails, nothing."""
         return self._do(Database.writing, work)
+
+    def incarnation(self) -> int:
+        """How often the database was opened, once it is open."""
+        self._open()
+        return self.opened
 
     def close(self) -> None:
         """Let go of what is open; whoever goes on opens it again."""
@@ -93,6 +100,7 @@ class Opening:
             if self._database is None:
                 self._looked_at = now
                 self._database = self._open_or_renew()
+                self.opened += 1
             return self._database
 
     def _look_at_file(self, database: Database) -> None:

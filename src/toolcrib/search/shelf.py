@@ -56,8 +56,9 @@ def put_rows(connection: sqlite3.Connection, rows: Iterable[Row], known_words: C
     many = False
     while chunk := {row.id: row for row in islice(remaining, CHUNK)}:
         many = many or len(chunk) == CHUNK
-        changed = {row.id: row for row in chunk.values() if not _update(connection, row)}
-        remove_rows(connection, changed)
+        standing = _standing(connection, chunk)
+        changed = {id_: row for id_, row in chunk.items() if id_ not in standing or not _update(connection, row)}
+        remove_rows(connection, changed.keys() & standing)
         _put_in(connection, changed.values(), known_words)
     if many:
         _tidy(connection)
@@ -109,6 +110,13 @@ def bound(text: str) -> str:
 def _write_body(row: Row) -> str:
     # JSON of the standard library writes halves of characters too.
     return json.dumps([getattr(row, field) for field in Row.__slots__])
+
+
+def _standing(connection: sqlite3.Connection, ids: Iterable[str]) -> set[str]:
+    """Those of the ids that have a row."""
+    by_bound = {bound(id_): id_ for id_ in ids}
+    there = "SELECT id FROM rows WHERE id IN (SELECT value FROM json_each(?))"
+    return {by_bound[id_] for (id_,) in connection.execute(there, (json.dumps([*by_bound]),))}
 
 
 def _update(connection: sqlite3.Connection, row: Row) -> bool:

@@ -75,6 +75,9 @@ class SqliteIndex:
 
     def put_bundle(self, bundle: str, *, enabled: bool) -> None:
         """Know whether a bundle is switched on."""
+        if (bundle in self._shared.read(lambda connection, _: listing.bundles_off(connection))) != enabled:
+            # It is known, and whoever fills the index is not waited for.
+            return
         self._shared.write(lambda connection, _: listing.switch_bundle(connection, bundle, enabled=enabled))
 
     def remove_bundle(self, bundle: str) -> None:
@@ -149,13 +152,23 @@ class SqliteIndex:
         """How many rows have a key."""
         return self._shared.read(lambda connection, _: listing.count_of(connection))
 
+    def incarnation(self) -> int:
+        """Another number whenever the file was made or opened anew."""
+        return self._shared.incarnation()
+
     def facts(self) -> Mapping[str, str]:
         """What whoever keeps the index noted about it; empty for one that was just made."""
         return self._shared.read(lambda connection, _: listing.facts_of(connection))
 
-    def note(self, facts: Mapping[str, str]) -> None:
-        """Note something about the index, beside what was noted before."""
-        self._shared.write(lambda connection, _: listing.note_facts(connection, facts))
+    def note(self, facts: Mapping[str, str], *, incarnation: int | None = None) -> None:
+        """Note something about the index, beside what was noted before; nothing if it is another one than the caller knows."""
+
+        def note_facts(connection: sqlite3.Connection, _: Database) -> None:
+            # Asked here, where a database is at hand: one that comes later is not written to.
+            if incarnation in (None, self._shared.opened):
+                listing.note_facts(connection, facts)
+
+        self._shared.write(note_facts)
 
     def close(self) -> None:
         """Let go of what is open, and of the process's own rows."""

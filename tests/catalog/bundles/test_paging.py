@@ -233,3 +233,26 @@ def test_no_altered_token_is_taken(data):
 def test_no_invented_token_is_taken(token):
     with pytest.raises(ToolError, match="page token"):
         Cursors(lambda: b"k" * 32).read(["a"], token)
+
+
+def test_pages_of_an_answer_lose_nothing_however_long_the_names_are(bundles, put_bundle, tool_document, walk):
+    id_ = put_bundle(bundles)
+    letters = [chr(0x4E00 + number * 7) for number in range(60)]
+    for letter in letters:
+        slug = "".join(chr(ord(letter) + 500 + step * 131) for step in range(63)) + letter
+        bundles.put_tool(id_, slug, letter * 64, tool_document(description="frobnicate the widget"))
+    found = walk(lambda **query: bundles.ask("frobnicate the widget", **query), page_size=1)
+    assert {each.kept.version[0] for each in found} == set(letters)
+    assert len(found) == len(letters)
+
+
+def test_an_answer_goes_on_behind_tools_that_came_since(bundles, put_bundle, tool_document):
+    id_ = put_bundle(bundles)
+    for number in range(3):
+        bundles.put_tool(id_, f"tool-{number}", "v1", tool_document(description="frobnicate it, and much else too"))
+    first = bundles.ask("frobnicate", page_size=1)
+    for number in range(120):
+        bundles.put_tool(id_, f"frobnicate-{number}", "v1", tool_document(description="frobnicate"))
+    rest = bundles.ask("frobnicate", page_size=25, page_token=first.next_token)
+    shown = {each.kept.slug for each in (*first.items, *rest.items)}
+    assert shown == {"tool-0", "tool-1", "tool-2"}

@@ -7,7 +7,8 @@ import pytest
 
 from toolcrib.catalog.bundles import etag_of
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.pure.ids import is_uuid7, new_id
+from toolcrib.model.tool import Entry
+from toolcrib.pure.ids import is_uuid7, new_id, stable_id
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
@@ -166,8 +167,8 @@ def test_the_longest_names_fit(bundles, put_bundle, tool_document):
         bundles.put_tool(id_, letter * 64, letter * 64, tool_document())
         assert bundles.tool(id_, letter * 64, letter * 64).slug == letter * 64
         assert bundles.find(letter * 64, None, letter * 64).tool.version == letter * 64
-    bundles.put_tool(id_, "-" * 64, "." * 64, tool_document())
-    assert bundles.tool(id_, "-" * 64, "." * 64).version == "." * 64
+    bundles.put_tool(id_, "-" * 64, "-." * 32, tool_document())
+    assert bundles.tool(id_, "-" * 64, "-." * 32).version == "-." * 32
 
 
 HOSTILE = ["", "a_b", "a b", "a/b", "..", "../x", "a\\b", "a\0", "a\n", "😀", "a" * 65, "a.b", "@", "a@b"]
@@ -378,3 +379,14 @@ def test_a_copied_document_does_not_bring_the_id_of_the_tool_it_was_copied_from(
     problem = refused(Kind.CONFLICT, bundles.put_tool, id_, "rain", "v2", copy)
     assert problem.message == f"toolID {kept.id} is that of rain@v1; leave it out, and a new one is made"
     assert bundles.put_tool(id_, "rain", "v2", tool_document()).id != kept.id
+
+
+@pytest.mark.spec("S1-68", "S1-85")
+def test_no_bundle_takes_the_name_or_the_id_of_tools_that_are_not_kept_here(shop, bundle_document, make_tool):
+    bundles = shop.open(entries=lambda: [Entry(tool=make_tool("sum", "tools"))])
+    for slug in ("builtin", "host", "system", "tools"):
+        problem = refused(Kind.CONFLICT, bundles.put_bundle, new_id(), bundle_document(slug))
+        assert "choose another" in problem.message
+    for name in ("builtin", "system", ""):
+        refused(Kind.BLOCKED, bundles.put_bundle, stable_id("bundle", name), bundle_document("mine"))
+    assert [bundle.slug for bundle in bundles.list_bundles(include_disabled=True).items] == ["tools"]

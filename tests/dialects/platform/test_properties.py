@@ -42,7 +42,18 @@ KEYS = [
         "type",
         "isEnabled",
     ),
-    *("isBuiltIn", "argSchema", "outputSchema", "impl", "tags", "preProcessors", "createdAt", "source", "unknown"),
+    *(
+        "isBuiltIn",
+        "argSchema",
+        "outputSchema",
+        "impl",
+        "tags",
+        "preProcessors",
+        "createdAt",
+        "softDeletedAt",
+        "source",
+        "unknown",
+    ),
 ]
 CALL_KEYS = [
     *("name", "method", "urlTemplate", "query", "headers", "bodyTemplate", "successCodes", "timeoutMs"),

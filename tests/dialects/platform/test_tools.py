@@ -206,6 +206,7 @@ def test_times_and_all_else_that_the_platform_works_out_are_taken_and_left_out(r
         "createdAt": "yesterday",
         "modifiedAt": 5,
         "toggledAt": None,
+        "softDeletedAt": "x",
         "effectiveEnabled": True,
         "disabledReason": "",
         "source": "store",

@@ -170,6 +170,12 @@ def test_a_tool_that_makes_requests_is_of_type_http_and_any_other_of_type_go(run
 
 
 @pytest.mark.spec("S1-103")
+def test_a_function_that_asks_leave_to_make_requests_is_of_type_http():
+    run = Function(call=nothing, is_async=False)
+    assert tool_to_wire(foreign(run, owner=Owner.BUILTIN, requires=frozenset({"net.http"})))["type"] == "http"
+
+
+@pytest.mark.spec("S1-103")
 @pytest.mark.parametrize(
     ("owner", "source_type", "source", "built_in"),
     [

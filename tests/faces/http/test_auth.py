@@ -12,6 +12,7 @@ EVERY_DOOR = [
     ("GET", "/tools/search?q=x", "read"),
     ("GET", "/tools/bundles", "read"),
     ("GET", "{bundle}", "read"),
+    ("GET", "{bundle}/tools", "read"),
     ("GET", "{tool}", "read"),
     ("PUT", "{bundle}", "manage"),
     ("PATCH", "{bundle}", "manage"),
@@ -118,8 +119,27 @@ async def test_this_machine_is_let_in_where_the_server_listens_for_it_alone(worl
 
 
 async def test_a_request_that_was_passed_on_does_not_count_as_from_this_machine(world):
-    for header in ["X-Forwarded-For", "Forwarded", "X-Real-IP"]:
+    for header in [
+        "Forwarded",
+        "Via",
+        "X-Forwarded-For",
+        "X-Forwarded-Proto",
+        "X-Forwarded-Host",
+        "X-Real-IP",
+        "X-Client-IP",
+        "X-Cluster-Client-IP",
+        "True-Client-IP",
+        "CF-Connecting-IP",
+    ]:
         assert (await world.client.get("/tools", headers={header: "127.0.0.1"})).status == 401, header
+
+
+async def test_a_public_name_asks_for_a_token_because_a_proxy_need_not_say_that_it_is_one(make_world, client_for):
+    world = make_world(http_hosts=["crib.example", "127.0.0.1.crib.example"])
+    for host in ["crib.example", "crib.example:8765", "127.0.0.1.crib.example"]:
+        assert (await client_for(world.client.app, host=host).get("/tools")).status == 401, host
+    for host in ["localhost:8765", "127.0.0.1", "[::1]:1"]:
+        assert (await client_for(world.client.app, host=host).get("/tools")).status == 200, host
 
 
 async def test_too_many_requests_of_one_caller_are_told_when_to_come_again(make_world):

@@ -54,7 +54,12 @@ async def test_nothing_but_the_switch_of_a_built_in_can_be_changed(world, builti
         await world.client.delete(bundle),
     ]
     assert [(reply.status, reply.json["kind"]) for reply in refused] == [(403, "BLOCKED")] * 5
-    assert (await world.client.patch(place_of(builtin), {"isEnabled": True, "displayName": "x"})).status == 400
+    for path in (place_of(builtin), bundle):
+        for body in ({"isEnabled": False, "displayName": "x"}, {"displayName": "x"}):
+            patched = await world.client.patch(path, body)
+            assert (patched.status, patched.json["kind"]) == (403, "BLOCKED"), body
+            assert "only isEnabled can be changed" in patched.json["detail"]
+        assert (await world.client.patch(path, {"isEnabled": "no"})).status == 400
     assert (await world.client.get(place_of(builtin))).json == before
     assert world.files() == {}
 
@@ -100,9 +105,17 @@ async def test_a_tool_of_a_file_has_ids_a_type_and_a_source_and_cannot_be_writte
         await world.client.delete(place_of(found)),
         await world.client.put(f"/tools/bundles/{found['bundleID']}", world.bundle_body()),
         await world.client.delete(f"/tools/bundles/{found['bundleID']}"),
+        await world.client.patch(place_of(found), {"tags": []}),
+        await world.client.patch(f"/tools/bundles/{found['bundleID']}", {"slug": "mine"}),
     ]
-    assert [reply.status for reply in refused] == [403] * 4
+    assert [reply.status for reply in refused] == [403] * 6
     assert (project / "tools" / "greet.py").exists()
     off = await world.client.patch(place_of(found), {"isEnabled": False})
     assert off.json["effectiveEnabled"] is False
     assert (await world.client.post(place_of(found), {"args": {"name": "Ann"}})).status == 409
+
+
+@pytest.mark.spec("S1-103")
+async def test_the_built_in_that_fetches_pages_is_of_type_http_and_the_others_are_not(world):
+    types = {slug: (await find(world.client, slug, "builtin"))["type"] for slug in ("fetch", "list-files", "read-file")}
+    assert types == {"fetch": "http", "list-files": "go", "read-file": "go"}

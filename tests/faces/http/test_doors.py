@@ -41,9 +41,10 @@ async def test_a_refused_name_is_not_remembered_as_a_good_one(world, client_for)
 
 async def test_names_of_the_settings_are_taken(make_world, client_for):
     world = make_world(http_hosts=["Crib.example", "tools.example:8080"])
-    assert (await client_for(world.client.app, host="crib.example:9").get("/tools")).status == 200
-    assert (await client_for(world.client.app, host="tools.example:8080").get("/tools")).status == 200
-    assert (await client_for(world.client.app, host="tools.example").get("/tools")).status == 421
+    headers = {"Authorization": f"Bearer {world.crib.tokens.create('reader', ['read'])[1]}"}
+    for host, status in [("crib.example:9", 200), ("tools.example:8080", 200), ("tools.example", 421)]:
+        reply = await client_for(world.client.app, host=host).get("/tools", headers=headers)
+        assert reply.status == status, host
 
 
 async def test_a_host_twice_is_refused(world):

@@ -17,6 +17,7 @@ PATHS = {
     "/tools/search": "GET, HEAD, OPTIONS",
     "/tools/tools/search": "GET, HEAD, OPTIONS",
     "/tools/bundles": "GET, HEAD, OPTIONS",
+    "{bundle}/tools": "GET, HEAD, OPTIONS",
     "{bundle}": "DELETE, GET, HEAD, OPTIONS, PATCH, PUT",
     "{tool}": "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT",
     "{tool}/invoke": "OPTIONS, POST",
@@ -63,7 +64,7 @@ async def test_what_is_no_path_is_not_found(world):
         "/docs/",
         "/openapi",
         "/.well-known",
-        "/tools/bundles/%00/tools",
+        "/tools/bundles/%00/tool",
         "/%2e%2e/docs",
         "/" + "x" * 20000,
     ]:
@@ -139,6 +140,39 @@ async def test_a_bundle_that_must_be_there_and_is_not_is_not_made(world):
     assert world.files() == {}
 
 
+async def test_a_bundle_that_must_be_new_is_made_once_and_never_replaced(world):
+    new = {"If-None-Match": "*"}
+    assert (await world.client.put(world.bundle_path(), world.bundle_body(), headers=new)).status == 201
+    before = world.files()
+    both = await world.client.put(world.bundle_path(), world.bundle_body(), headers={**new, "If-Match": "*"})
+    assert (both.status, "one of the two" in both.json["detail"]) == (400, True)
+    again = await world.client.put(world.bundle_path(), world.bundle_body("other"), headers=new)
+    assert (again.status, again.json["kind"]) == (412, "CONFLICT")
+    assert again.json["details"]["etag"] == (await world.client.get(world.bundle_path())).headers["etag"]
+    assert world.files() == before
+
+
+async def test_a_tool_that_must_be_new_is_made_as_any_tool_is(world):
+    new = {"If-None-Match": "*"}
+    assert (await world.client.put(world.tool_path(), world.go_body(), headers=new)).status == 404
+    await world.with_bundle()
+    assert (await world.client.put(world.tool_path(), world.go_body(), headers=new)).status == 201
+    before = world.files()
+    assert (await world.client.put(world.tool_path(), world.go_body(), headers=new)).status == 412
+    assert world.files() == before
+
+
+async def test_a_change_of_anything_but_a_certain_tag_is_refused(world):
+    await world.with_bundle()
+    before = world.files()
+    for method, given in (("PUT", '"x"'), ("PUT", ""), ("PATCH", "*"), ("DELETE", "*")):
+        body = {"isEnabled": False} if method == "PATCH" else world.bundle_body()
+        reply = await world.client.ask(method, world.bundle_path(), body, headers={"If-None-Match": given})
+        assert reply.status == 400, (method, given)
+        assert "If-Match" in reply.json["detail"]
+    assert world.files() == before
+
+
 async def test_tags_that_are_none_are_refused(world):
     await world.with_bundle()
     for value in ["", "x", '"', '"a" "b"', "**", '"ä"', "W/", ",", '"a",']:
@@ -175,7 +209,7 @@ async def test_a_problem_says_what_where_and_under_which_id(world):
         "type": "/docs#VALIDATION",
         "title": "Bad Request",
         "status": 400,
-        "detail": "path: bundleID 'b1' is no UUID of version 7",
+        "detail": "path: bundleID 'b1' is no UUID of version 7; make one with: crib bundle new SLUG",
         "instance": "trace-1",
         "kind": "VALIDATION",
         "retryable": False,

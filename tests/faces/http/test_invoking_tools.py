@@ -62,6 +62,33 @@ async def test_arguments_that_are_absent_are_none(world):
 
 
 @pytest.mark.spec("S1-63")
+@pytest.mark.parametrize("end", ["/invoke", ""])
+@pytest.mark.parametrize("content_type", [None, "application/json", "application/x-www-form-urlencoded"])
+async def test_an_invoke_without_a_body_has_no_arguments(world, end, content_type):
+    await world.with_bundle()
+    await world.with_tool()
+    reply = await world.client.post(f"{world.tool_path()}{end}", headers={"content-type": content_type})
+    assert (reply.status, reply.json["value"], world.calls) == (200, {}, [{}])
+
+
+async def test_a_body_that_is_not_declared_as_json_is_refused_although_none_would_do(world):
+    await world.with_bundle()
+    await world.with_tool()
+    for content_type in (None, "text/plain", "application/x-www-form-urlencoded"):
+        reply = await world.client.post(world.tool_path(), {"args": {}}, headers={"content-type": content_type})
+        assert reply.status == 415, content_type
+    assert world.calls == []
+    assert (await world.client.post("/crib/call")).status == 415
+
+
+async def test_an_invoke_with_comments_in_its_body_is_refused(world):
+    await world.with_bundle()
+    await world.with_tool()
+    assert (await world.client.post(world.tool_path(), raw=b'{"args": {}} // none')).status == 400
+    assert world.calls == []
+
+
+@pytest.mark.spec("S1-63")
 async def test_arguments_that_are_no_object_are_refused(world):
     await world.with_bundle()
     await world.with_tool()
@@ -130,6 +157,17 @@ async def test_an_unknown_tool_and_one_that_is_off_are_refused_with_their_status
     assert (off.status, off.json["kind"]) == (409, "DISABLED")
     assert [reply.json["ok"] for reply in (unknown, elsewhere, off)] == [False] * 3
     assert world.calls == []
+
+
+@pytest.mark.spec("S1-63")
+async def test_an_invoke_of_what_is_not_there_is_told_as_a_get_of_it_is(world):
+    await world.with_bundle()
+    await world.with_tool("weather")
+    path = world.tool_path("weather", "v77")
+    got, invoked = await world.client.get(path), await world.client.post(f"{path}/invoke")
+    assert got.json["detail"] == f"there is no tool weather@v77 in the bundle {world.bundle}"
+    assert (invoked.status, invoked.json["detail"]) == (404, got.json["detail"])
+    assert invoked.json["error"]["message"] == got.json["detail"]
 
 
 @pytest.mark.spec("S1-40")

@@ -49,10 +49,39 @@ async def test_pages_show_every_tool_once_and_their_size_is_a_recommendation(wor
     for name in names:
         await world.with_tool(name)
     own = f"/tools?bundleIDs={world.bundle}"
-    for size in (1, 2, 3, 7, 256, 100_000):
-        assert sorted(await walk(world, f"{own}&recommendedPageSize={size}")) == names
-    first = (await world.client.get(f"{own}&recommendedPageSize=2")).json
-    assert len(first["tools"]) == 2
+    for word in ("recommendedPageSize", "pageSize"):
+        for size in (1, 2, 3, 7, 256, 100_000):
+            assert sorted(await walk(world, f"{own}&{word}={size}")) == names
+        assert len((await world.client.get(f"{own}&{word}=2")).json["tools"]) == 2
+
+
+async def test_the_two_words_for_the_size_of_a_page_are_one_too_many(world):
+    reply = await world.client.get("/tools?recommendedPageSize=2&pageSize=2")
+    assert (reply.status, "write one of them" in reply.json["detail"]) == (400, True)
+
+
+@pytest.mark.spec("S1-64")
+async def test_the_tools_of_one_bundle_are_listed_under_its_own_path(world):
+    await world.with_bundle()
+    await world.with_bundle(world.other, slug="news")
+    for number in range(3):
+        await world.with_tool(f"tool-{number}", tags=["odd"] if number % 2 else ["even"])
+    await world.with_tool("elsewhere", bundle_id=world.other, tags=["odd"])
+    own = f"{world.bundle_path()}/tools"
+    assert (await world.client.get(own)).json == (await world.client.get(f"/tools?bundleIDs={world.bundle}")).json
+    assert sorted(await walk(world, f"{own}?pageSize=2")) == ["tool-0", "tool-1", "tool-2"]
+    assert await walk(world, f"{own}?tags=odd") == ["tool-1"]
+    await world.client.patch(world.tool_path("tool-1"), {"isEnabled": False})
+    assert await walk(world, f"{own}?tags=odd") == []
+    assert await walk(world, f"{own}?tags=odd&includeDisabled=true") == ["tool-1"]
+
+
+async def test_the_tools_of_a_bundle_that_is_none_are_not_listed(world):
+    await world.with_bundle()
+    own = f"{world.bundle_path()}/tools"
+    assert (await world.client.get(f"{own}?bundleIDs={world.bundle}")).status == 400
+    assert (await world.client.get("/tools/bundles/b1/tools")).status == 400
+    assert (await world.client.get(f"{world.bundle_path(world.other)}/tools")).status == 404
 
 
 @pytest.mark.spec("S1-66")
@@ -73,7 +102,7 @@ async def test_what_survives_is_seen_although_others_come_and_go_between_the_pag
 
 
 async def test_a_bad_query_of_a_list_is_refused(world):
-    for query in ["recommendedPageSize=0", "recommendedPageSize=x", "pageSize=2", "tags=", "tags=a,,b", "bundleIDs=b1"]:
+    for query in ["recommendedPageSize=0", "recommendedPageSize=x", "pageSize=0", "tags=", "tags=a,,b", "bundleIDs=b1"]:
         assert (await world.client.get("/tools", query=query)).status == 400, query
 
 

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from toolcrib import ToolError
+from toolcrib.dialects.platform.stored import TIMES
+from toolcrib.dialects.platform.wire import COMPUTED as KNOWN
 
 SCHEMA_AT_FAULT = {"type": "object", "properties": {"city": {"type": "nonsense"}}}
 
@@ -87,6 +94,18 @@ async def test_a_path_with_a_bad_version_is_refused(world):
         assert reply.status == 400, version
         assert "version" in reply.json["detail"]
         assert world.files() == before
+
+
+async def test_a_version_of_dots_alone_is_refused_with_the_reason(world):
+    await world.with_bundle()
+    before = world.files()
+    for version in (".", "..", "...", "%2e%2e", "." * 64):
+        path = f"/tools/bundles/{world.bundle}/tools/echo/version/{version}"
+        for reply in (await world.client.put(path, world.go_body()), await world.client.get(path)):
+            assert reply.status == 400, version
+            assert "which clients shorten" in reply.json["detail"]
+    assert world.files() == before
+    assert (await world.client.put(world.tool_path(version="..-"), world.go_body())).status == 201
 
 
 async def test_a_call_of_a_place_that_is_none_is_refused_as_such(world):
@@ -344,6 +363,85 @@ async def test_a_file_with_comments_that_a_person_put_into_the_store_is_served(w
     assert (read.json["schemaVersion"], read.json["displayName"]) == ("xyz", "Weather report")
     assert read.json["createdAt"].startswith("2024-05-14T13:44:00")
     assert read.json["toolID"][14] == "7"
+
+
+@pytest.mark.spec("S1-17")
+async def test_a_bundle_and_a_tool_may_be_sent_with_comments(world):
+    bundle = b"""{
+      // the sky, and all that is in it
+      "slug": "weather", "displayName": "Weather", /* for now */ "isEnabled": true
+    }"""
+    assert (await world.client.put(world.bundle_path(), raw=bundle)).status == 201
+    made = await world.client.put(world.tool_path("weather", "v2"), raw=EXAMPLE.encode())
+    assert (made.status, made.json["displayName"]) == (201, "Weather report")
+    assert (await world.client.get(world.tool_path("weather", "v2"))).json == made.json
+
+
+async def test_comments_in_what_is_sent_lift_no_limit(world):
+    await world.with_bundle()
+    before = world.files()
+    for raw in (
+        b'{"isEnabled": true, "isEnabled": false} //',
+        b'{"isEnabled": NaN} //',
+        b'{"isEnabled": true /* no end',
+        b'{"isEnabled": true,} //',
+        b'{"a":' * 70 + b"1" + b"}" * 70 + b" //",
+        b"// nothing",
+    ):
+        for path in (world.bundle_path(), world.tool_path()):
+            reply = await world.client.put(path, raw=raw)
+            assert (reply.status, reply.json["kind"]) == (400, "VALIDATION"), raw
+            assert reply.json["detail"].startswith("body:")
+    assert world.files() == before
+
+
+@pytest.mark.spec("S1-82", "S1-59")
+async def test_a_time_that_only_the_platform_knows_is_not_taken_over(world):
+    await world.with_bundle()
+    made = await world.client.put(world.tool_path(), world.go_body(softDeletedAt="x", toggledAt="y"))
+    assert (made.status, made.json["effectiveEnabled"]) == (201, True)
+    assert "softDeletedAt" not in made.json
+    assert (await world.client.post(world.tool_path())).json["ok"] is True
+
+
+@pytest.mark.spec("S1-82", "S1-59")
+async def test_what_could_not_be_read_back_is_refused_before_it_is_stored(world, monkeypatch):
+    await world.with_bundle()
+    before = world.files()
+    # As if one of the keys that must be left out had been overlooked.
+    monkeypatch.setattr("toolcrib.dialects.platform.tools.COMPUTED", frozenset())
+    reply = await world.client.put(world.tool_path(), world.go_body(toggledAt="x"))
+    assert (reply.status, reply.json["kind"]) == (400, "VALIDATION")
+    assert "toggledAt" in reply.json["detail"]
+    assert world.files() == before
+
+
+ANYTHING = st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.lists(st.text(max_size=3), max_size=2)
+KEYS = (*KNOWN, *TIMES, "tags", "preProcessors", "description", "isBuiltIn", "unknown")
+
+
+@pytest.mark.spec("S1-82")
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(changes=st.dictionaries(st.sampled_from(sorted(KEYS)), ANYTHING, max_size=4))
+def test_what_was_accepted_can_be_used(world, changes):
+    world.crib.bundles.put_bundle(world.bundle, world.bundle_body())
+    place = (world.bundle, "echo", "v1")
+    with suppress(ToolError):
+        made = world.crib.bundles.put_tool(*place, world.go_body(**changes))
+        kept = world.crib.bundles.tool(*place)
+        world.crib.bundles.delete_tool(*place)
+        assert made.tool is not None
+        assert kept.tool is not None
+
+
+@pytest.mark.spec("S1-104")
+async def test_a_host_that_is_not_allowed_is_told_when_the_tool_is_made(make_world):
+    world = make_world(allowed_hosts=["api.example"])
+    await world.with_bundle()
+    allowed = await world.with_tool("allowed", type="http", impl={"urlTemplate": "https://API.example/x"})
+    other = await world.with_tool("other", type="http", impl={"urlTemplate": "https://www.api.example/x"})
+    assert not any("allowed_hosts" in warning for warning in allowed["warnings"])
+    assert "www.api.example is not among allowed_hosts" in other["warnings"][-1]
 
 
 async def test_the_file_of_a_tool_holds_what_its_author_wrote(world):

@@ -70,6 +70,43 @@ def test_no_spelling_of_any_value_gets_through(value):
             assert spelling.rstrip("=") not in masking.hide(f"<{spelling}>").replace(MASK, "")
 
 
+LONG = "sk-Live-9f8e7d6c5b4a-Zürich-𝄞"
+
+
+@pytest.mark.parametrize("shown", [LONG.lower(), LONG.upper(), urllib.parse.quote(LONG.lower())])
+def test_a_secret_in_one_case_is_hidden(shown):
+    assert masking_of(LONG).hide(f"to http://{shown}.example") == f"to http://{MASK}.example"
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "".join(f"%{byte:02X}" for byte in LONG.encode()),
+        "".join(f"%{byte:02x}" for byte in LONG.encode()),
+        "%73" + urllib.parse.quote(LONG)[1:],
+        "".join(f"\\u{int.from_bytes(LONG.encode('utf-16-be')[i:i + 2]):04x}" for i in range(0, 2 * len(LONG) + 2, 2)),
+        "\\x73" + LONG[1:],
+        "".join(f"&#{ord(letter)};" for letter in LONG),
+        "".join(f"&#x{ord(letter):x};" for letter in LONG),
+        "&#115;" + LONG[1:],
+        base64.encodebytes((LONG * 3).encode()).decode(),
+        base64.b64encode(LONG.encode()).decode()[:20] + "\r\n  " + base64.b64encode(LONG.encode()).decode()[20:],
+        json.dumps(base64.encodebytes((LONG * 3).encode()).decode()),
+    ],
+)  # fmt: skip
+def test_a_text_that_tells_a_secret_behind_escapes_is_hidden_as_a_whole(shown):
+    masking = masking_of(LONG)
+    assert masking.is_in(f"before {shown} after")
+    assert masking.hide(f"before {shown} after") == MASK
+    assert masking.hide_in({"a": [shown]}) == {"a": [MASK]}
+
+
+def test_texts_with_escapes_and_lines_that_tell_nothing_stay():
+    text = "100%25 &amp; C:\\new\nde\nv1 \\u0041"
+    assert masking_of("dev1", LONG).hide(text) == text
+    assert not masking_of("dev1", LONG).is_in(text)
+
+
 def test_a_secret_of_several_lines_is_hidden_line_by_line_and_on_one_line():
     value = "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\nAQEFAASCBKcwggSjAgEAAoIB\n-----END KEY-----\n"
     masking = masking_of(value)

@@ -2,6 +2,8 @@
 
 import asyncio
 import gzip
+import random
+import time
 
 import pytest
 
@@ -306,11 +308,47 @@ async def test_an_answer_with_two_ideas_of_its_length_is_not_read_without_end(be
 
 
 @pytest.mark.parametrize(
+    "body", [b'{"a": 1, "a": 2}', b'[{"b": {"a": "x", "b": 1, "a": "y"}}]', b'{"a": "\\"", "a": 1}']
+)
+async def test_an_answer_that_says_one_thing_twice_is_a_failure(bench, serve, answer, body):
+    site = await serve(answer(body))
+    with pytest.raises(ToolError, match="the answer cannot be used: ") as failure:
+        await bench.value(site.url())
+    assert failure.value.kind is Kind.OUTPUT_INVALID
+
+
+@pytest.mark.parametrize(
+    "value", [{"a": 'x"y', "b": ["\\", '\\"', {"": ""}]}, 'a "b"', ["a\\"], [], {"a": [[1.5, None]]}]
+)
+async def test_quotation_marks_and_backslashes_are_read_as_they_are(bench, serve, answer, value):
+    site = await serve(answer(value))
+    assert await bench.value(site.url()) == value
+
+
+async def test_a_large_answer_is_looked_through_beside_everything_else_and_not_for_ever(bench, serve, answer):
+    """The pattern takes about a second and a half, and the time of the call is over long before."""
+    body = bytes(random.Random(1).choices(b"ab", k=1_500_000))
+    site = await serve(answer(body, content_type="text/plain"))
+    bench.limits = {"max_response_bytes": 5_000_000}
+    call = HttpCall(url=site.url(), timeout_ms=500, extract="(a|b)*a[ab]{200}x", **TEXT)
+    longest, last = 0.0, time.monotonic()
+    running = asyncio.ensure_future(bench.run(bench.tool(call)))
+    while not running.done():
+        await asyncio.sleep(0.01)
+        now = time.monotonic()
+        longest, last = max(longest, now - last), now
+    outcome = running.result()
+    assert outcome.error.kind is Kind.TIMEOUT
+    assert outcome.meta["attempts"] == 1
+    assert longest < 0.5
+
+
+@pytest.mark.parametrize(
     "reply",
     [
         b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n[1]",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n[1]",
-        b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 10\r\n\r\n"
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Encoding: gzip\r\nContent-Length: 10\r\n\r\n"
         + gzip.compress(b"[1]", mtime=0)[:10],
     ],
 )

@@ -70,6 +70,71 @@ async def test_another_character_set_does_not_smuggle_a_secret_out(bench, serve,
     assert await bench.value(HttpCall(url=site.url("/?key=${KEY}"), encoding=Encoding.TEXT)) == "the key is ***"
 
 
+@pytest.mark.spec("S1-39")
+@pytest.mark.parametrize(
+    "content_type",
+    ["text/plain; xcharset=utf-8; charset=utf-16", "text/plain; a=charset=utf-8; charset=utf-16", "text/plain;charset=UTF-16"],
+)  # fmt: skip
+@pytest.mark.parametrize("encoding", list(Encoding))
+async def test_only_the_character_set_that_counts_is_asked_for(
+    bench, serve, answer, secrets_of, content_type, encoding
+):
+    site = await serve(answer('"the key is abcd-efgh"'.encode("utf-16"), content_type=content_type))
+    bench.secrets = secrets_of(KEY="abcd-efgh")
+    value = await bench.value(HttpCall(url=site.url("/?key=${KEY}"), encoding=encoding))
+    assert value.strip('"') == "the key is ***"
+
+
+@pytest.mark.spec("S1-39")
+@pytest.mark.parametrize("extract", ["ab?c?d?", "([a-z]{2})", "(?:key is )(....)", "(bcd-efg)", "key is (.+)"])
+@pytest.mark.parametrize("encoding", list(Encoding))
+async def test_an_expression_does_not_cut_a_secret_into_pieces(bench, serve, answer, secrets_of, extract, encoding):
+    site = await serve(answer({"text": "the key is abcd-efgh"}))
+    bench.secrets = secrets_of(KEY="abcd-efgh")
+    call = HttpCall(url=site.url("/?key=${KEY}"), encoding=encoding, extract=extract)
+    outcome = await bench.run(bench.tool(call))
+    assert outcome.error is None
+    for piece in ("ab", "bc", "cd", "ef", "gh"):
+        assert piece not in told(outcome)
+
+
+@pytest.mark.spec("S1-39")
+async def test_escaped_letters_are_not_taken_apart_either(bench, serve, answer, secrets_of):
+    escaped = "".join(f"\\u{ord(letter):04x}" for letter in "abcd-efgh")
+    site = await serve(answer(f'{{"a": "{escaped}", "b": ["x"]}}'.encode()))
+    bench.secrets = secrets_of(KEY="abcd-efgh")
+    shown = {
+        extract: await bench.value(HttpCall(url=site.url("/?key=${KEY}"), extract=extract))
+        for extract in (r"u(\w{4})", "$.a", "$.b[0]")
+    }
+    assert shown == {r"u(\w{4})": "***", "$.a": "***", "$.b[0]": "x"}
+
+
+async def test_a_later_request_gets_the_piece_that_nobody_else_sees(bench, serve, answer, secrets_of):
+    site = await serve([answer({"text": "key=abcd-efgh;"}), answer({"ok": True})])
+    bench.secrets = secrets_of(KEY="abcd-efgh")
+    first = HttpCall(name="first", url=site.url("/?key=${KEY}"), extract="key=(....)")
+    outcome = await bench.run(bench.tool(first, HttpCall(url=site.url("/${first}"))))
+    assert site.targets[1] == "GET /abcd"
+    assert "abcd" not in told(outcome)
+
+
+async def test_the_content_type_is_told_without_what_stands_behind_it(bench, serve, answer):
+    reply = answer(b"1", content_type="application/json; note=\xff").decode("latin-1").encode("latin-1")
+    site = await serve(reply)
+    outcome = await bench.run(bench.tool(site.url()))
+    assert outcome.meta["contentType"] == "application/json"
+
+
+@pytest.mark.spec("S1-39")
+async def test_a_host_in_lower_case_tells_nothing(bench, serve, answer, secrets_of):
+    site = await serve(answer(b"", "302 Found", Location="http://ABCD-efgh-IJKL.evil.example/"))
+    bench.secrets = secrets_of(KEY="ABCD-efgh-IJKL")
+    outcome = await bench.run(bench.tool(site.url("/?key=${KEY}")))
+    assert outcome.error is not None
+    assert "abcd-efgh" not in told(outcome).lower()
+
+
 async def test_a_secret_of_digits_does_not_come_back_as_a_number(bench, serve, answer, secrets_of):
     site = await serve(answer({"pin": 48151623, "x": 42}))
     bench.secrets = secrets_of(PIN="48151623")

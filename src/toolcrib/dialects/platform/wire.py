@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 # What the platform works out itself, for whoever reads a tool or for its own use, and what nobody can write.
 COMPUTED = frozenset(
     {"id", "bundleSlug", "effectiveEnabled", "disabledReason", "source", "createdAt", "modifiedAt", "toggledAt"}
-    | {"callCount", "lastCalledAt", "warnings", "match", "score", "digest"}
+    | {"softDeletedAt", "callCount", "lastCalledAt", "warnings", "match", "score", "digest"}
 )
 ADDRESS = frozenset({"bundleID", "toolID", "slug", "version"})
 BUNDLE_COMPUTED = frozenset({"source", "schemaVersion", "createdAt", "modifiedAt", "toggledAt", "softDeletedAt"})
@@ -67,12 +67,17 @@ def _describe(tool: Tool) -> dict[str, object]:
     return {
         "displayName": tool.display_name or tool.name,
         "description": tool.description,
-        "type": "http" if isinstance(tool.run, Http) or tool.kind == "http" else "go",
+        "type": "http" if _makes_requests(tool) else "go",
         "argSchema": tool.parameters,
         "outputSchema": tool.output_schema or {},
         "impl": {"kind": tool.kind},
         "tags": list(tool.tags),
     }
+
+
+def _makes_requests(tool: Tool) -> bool:
+    """Whether a call goes over HTTP, by the tool's own description or by what its code asks leave for."""
+    return isinstance(tool.run, Http) or tool.kind == "http" or "net.http" in tool.requires
 
 
 def _state(kept: Kept) -> dict[str, object]:

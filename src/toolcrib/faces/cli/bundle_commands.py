@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from toolcrib.faces.cli.group import complete_tool, json_option, project_option, url_option
-from toolcrib.faces.cli.opening import open_any, open_crib
+from toolcrib.faces.cli.opening import open_any, open_crib, open_keeping
 
 
 @click.group("bundle")
@@ -26,20 +26,68 @@ def bundle_list(project: str | None, *, url: str | None, as_json: bool) -> int:
         return list_bundles(crib, as_json=as_json)
 
 
+@bundle.command("new")
+@click.argument("slug")
+@click.option("--name", metavar="TEXT", default="", help="What people call it; without this, SLUG.")
+@click.option("--description", metavar="TEXT", default="", help="What its tools are for.")
+@project_option
+@url_option
+@click.pass_obj
+def bundle_new(project: str | None, slug: str, *, name: str, description: str, url: str | None) -> int:
+    """Make an empty bundle and print its id."""
+    from toolcrib.faces.cli.loading import make_bundle
+
+    with open_keeping(project, url) as crib:
+        return make_bundle(crib, slug, name=name, description=description)
+
+
 @bundle.command("load")
 @click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False))
 @project_option
 @url_option
 @click.pass_obj
 def bundle_load(project: str | None, folder: str, *, url: str | None) -> int:
-    """Put the bundle of a folder into the catalogue.
+    """Make a bundle of a folder, with its tools.
 
-    DIR holds bundle.json and a file for each version of a tool. A version that is there already stays as it is.
+    DIR holds bundle.json and a file for each version of a tool. If anything is wrong with a file, nothing is written. A
+    bundle that is there already keeps its switch, and a version that is there already stays as it is; one whose file says
+    something else is named, and the command ends with 1.
     """
-    from toolcrib.faces.cli.bundles import load_bundle
+    from toolcrib.faces.cli.loading import load_bundle
+
+    with open_keeping(project, url) as crib:
+        return load_bundle(crib, folder)
+
+
+@bundle.command("put")
+@click.argument("name", metavar="BUNDLE")
+@click.argument("file", metavar="FILE", type=click.Path(exists=True, dir_okay=False))
+@project_option
+@url_option
+@click.pass_obj
+def bundle_put(project: str | None, name: str, file: str, *, url: str | None) -> int:
+    """Put one version of a tool into a bundle.
+
+    FILE describes the tool and says its slug and version; BUNDLE is a slug or an id.
+    """
+    from toolcrib.faces.cli.loading import put_tool
+
+    with open_keeping(project, url) as crib:
+        return put_tool(crib, name, file)
+
+
+@bundle.command("remove")
+@click.argument("name", metavar="BUNDLE/SLUG@VERSION")
+@click.option("--yes", "-y", "agreed", is_flag=True, help="Do not ask.")
+@project_option
+@url_option
+@click.pass_obj
+def bundle_remove(project: str | None, name: str, *, agreed: bool, url: str | None) -> int:
+    """Remove one version of a tool for good."""
+    from toolcrib.faces.cli.loading import remove_tool
 
     with open_any(project, url) as crib:
-        return load_bundle(crib, folder)
+        return remove_tool(crib, name, agreed=agreed)
 
 
 @bundle.command("delete")

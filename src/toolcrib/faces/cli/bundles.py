@@ -1,24 +1,21 @@
-"""`crib bundle`, `crib search`, `crib enable` and `crib disable`: what is kept in bundles, and the switches of everything."""
+"""`crib bundle list` and `delete`, `crib search`, `crib enable` and `crib disable`: what there is, and its switches."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.faces.cli.codes import ExitCode, WrongUseError
+from toolcrib.faces.cli.codes import ExitCode
 from toolcrib.faces.cli.describing import FOUND_COLUMNS, found_row_of
 from toolcrib.faces.cli.listing import complain_unknown
-from toolcrib.faces.cli.printing import complain, count, on_one_line, say, say_json, say_table
-from toolcrib.model.errors import Kind, ToolError
-from toolcrib.pure.ids import is_uuid7, new_id
+from toolcrib.faces.cli.naming import known_bundle
+from toolcrib.faces.cli.printing import complain, on_one_line, say, say_json, say_table
 
 if TYPE_CHECKING:
-    from toolcrib.crib.anywhere import AnyBundles, AnyCrib
+    from toolcrib.crib.anywhere import AnyCrib
+    from toolcrib.faces.cli.opening import OpenCrib
     from toolcrib.model.bundle import Bundle
 
-BUNDLE_FILE = "bundle.json"
 BUNDLE_COLUMNS = ("slug", "state", "owner", "id", "description")
-MAX_FILE_BYTES = 256_000
 WHOLE_BUNDLE = "/*"
 
 
@@ -36,39 +33,16 @@ def list_bundles(crib: AnyCrib, *, as_json: bool) -> ExitCode:
     return ExitCode.DONE
 
 
-def load_bundle(crib: AnyCrib, folder: str) -> ExitCode:
-    """`crib bundle load DIR`: put the bundle and the tools of a folder into the catalogue; what is there already stays."""
-    from toolcrib.pure.jsonc import read_jsonc
-
-    def read(path: Path) -> dict[str, object]:
-        document = read_jsonc(_read_file(path), str(path))
-        if not isinstance(document, dict):
-            raise ToolError(Kind.VALIDATION, f"{path}: write an object")
-        return document
-
-    root = Path(folder)
-    if not (root / BUNDLE_FILE).is_file():
-        raise WrongUseError(f"{root / BUNDLE_FILE} is not there; it says slug, displayName and isEnabled of the bundle")
-    document = read(root / BUNDLE_FILE)
-    bundle_id = str(document.pop("bundleID", "") or _id_of(crib, str(document.get("slug"))) or new_id())
-    bundle, created = crib.bundles.put_bundle(bundle_id, document)
-    say(f"{'made' if created else 'kept'}  " + on_one_line(f"bundle {bundle.slug} ({bundle.id})"))
-    for path in sorted(root.glob("*.json")):
-        if path.name != BUNDLE_FILE:
-            say(f"{_put(crib.bundles, bundle, read(path), path)}  {path.name}")
-    return ExitCode.DONE
-
-
 def delete_bundle(crib: AnyCrib, name: str) -> ExitCode:
     """`crib bundle delete BUNDLE`."""
-    bundle = crib.bundles.delete_bundle(_known_bundle(crib, name).id)
-    cure = f"for two days it comes back with: crib bundle load, or PUT of {bundle.id}"
+    bundle = crib.bundles.delete_bundle(known_bundle(crib, name).id)
+    cure = f"for two days it comes back with: crib bundle load, if bundle.json says bundleID {bundle.id}"
     say(on_one_line(f"{bundle.slug} is deleted; {cure}"))
     return ExitCode.DONE
 
 
 def search_tools(
-    crib: AnyCrib, text: str, *, is_question: bool, everything: bool, limit: int, as_json: bool
+    crib: OpenCrib, text: str, *, is_question: bool, everything: bool, limit: int, as_json: bool
 ) -> ExitCode:
     """`crib search TEXT`."""
     tools, has_more = crib.search_tools(text, is_question=is_question, everything=everything, limit=limit)
@@ -78,7 +52,8 @@ def search_tools(
     if not tools:
         complain(f"nothing fits {text!r:.80}; list all tools with: crib list")
         return ExitCode.DONE
-    say_table(FOUND_COLUMNS, map(found_row_of, tools))
+    meant = {name: crib.meant_by(name) for name in {facts["name"] for facts in tools}}
+    say_table(FOUND_COLUMNS, [found_row_of(facts, meant=meant[facts["name"]]) for facts in tools])
     if has_more:
         complain("there are more; see them with a greater --limit")
     return ExitCode.DONE
@@ -88,12 +63,12 @@ def switch(crib: AnyCrib, name: str, *, on: bool) -> ExitCode:
     """`crib enable NAME` and `crib disable NAME`; `bundle/*` is the whole bundle."""
     word = "on" if on else "off"
     if name.endswith(WHOLE_BUNDLE):
-        bundle = crib.bundles.switch_bundle(_known_bundle(crib, name.removesuffix(WHOLE_BUNDLE)).id, on)
+        bundle = crib.bundles.switch_bundle(known_bundle(crib, name.removesuffix(WHOLE_BUNDLE)).id, on)
         say(on_one_line(f"the bundle {bundle.slug} is switched {word}"))
         return ExitCode.DONE
     switched = crib.switch_tool(name, on=on)
     if switched is None:
-        return complain_unknown(crib, name)
+        return _complain_unswitched(crib, name, on=on)
     address, reason = switched
     say(on_one_line(f"{address} is switched {word}"))
     if on and reason:
@@ -101,44 +76,13 @@ def switch(crib: AnyCrib, name: str, *, on: bool) -> ExitCode:
     return ExitCode.DONE
 
 
-def _put(bundles: AnyBundles, bundle: Bundle, document: dict[str, object], path: Path) -> str:
-    slug, version = document.get("slug"), document.get("version")
-    if not isinstance(slug, str) or not isinstance(version, str):
-        raise ToolError(Kind.VALIDATION, f"{path}: write slug and version")
-    document.pop("bundleID", None)
-    try:
-        bundles.put_tool(bundle.id, slug, version, document)
-    except ToolError as problem:
-        if problem.kind is Kind.CONFLICT:
-            return "kept"
-        raise ToolError(problem.kind, f"{path}: {problem.message}", details=problem.details) from problem
-    return "made"
-
-
-def _id_of(crib: AnyCrib, slug: str) -> str:
-    return next((bundle.id for bundle in crib.list_bundles() if bundle.slug == slug), "")
-
-
-def _known_bundle(crib: AnyCrib, name: str) -> Bundle:
-    found = [bundle for bundle in crib.list_bundles() if name in (bundle.slug, bundle.id)]
-    if is_uuid7(name) and not found:
-        return crib.bundles.bundle(name)
-    if not found:
-        raise ToolError(Kind.NOT_FOUND, f"there is no bundle {name!r:.80}; list them with: crib bundle list")
-    if len(found) > 1:
-        ids = ", ".join(bundle.id for bundle in found)
-        raise ToolError(
-            Kind.CONFLICT, f"{count(len(found), 'bundle')} are called {name!r:.80}; name one by its id: {ids}"
-        )
-    return found[0]
-
-
-def _read_file(path: Path) -> bytes:
-    with path.open("rb") as file:
-        data = file.read(MAX_FILE_BYTES + 1)
-    if len(data) > MAX_FILE_BYTES:
-        raise ToolError(Kind.LIMIT_EXCEEDED, f"{path} has more than {MAX_FILE_BYTES} bytes; make it smaller")
-    return data
+def _complain_unswitched(crib: AnyCrib, name: str, *, on: bool) -> ExitCode:
+    """Say that there is no such tool; whoever has named a bundle is told how to switch that."""
+    if all(name not in (bundle.slug, bundle.id) for bundle in crib.list_bundles()):
+        return complain_unknown(crib, name)
+    command = f"crib {'enable' if on else 'disable'} '{name}{WHOLE_BUNDLE}'"
+    complain(f"Tool {name!r:.200} not found; for the bundle: {command}")
+    return ExitCode.UNKNOWN_TOOL
 
 
 def _facts_of(bundle: Bundle) -> dict[str, object]:

@@ -30,7 +30,7 @@ from toolcrib.faces.cli.group import (
 from toolcrib.faces.cli.listing import list_tools, show_tool
 from toolcrib.faces.cli.logs import log_on_stderr
 from toolcrib.faces.cli.opening import open_any, open_crib
-from toolcrib.faces.cli.printing import complain, say, say_json, say_text
+from toolcrib.faces.cli.printing import complain, on_one_line, say, say_json, say_text
 from toolcrib.faces.cli.reading import URL, is_local
 from toolcrib.faces.cli.running import run_command
 from toolcrib.faces.cli.secret_commands import secret
@@ -79,7 +79,9 @@ def run(words: Sequence[str]) -> int:
 
 
 def _explain(problem: click.UsageError) -> WrongUseError:
-    return WrongUseError(f"{problem.format_message()} See: {_place(problem)} --help")
+    message = on_one_line(problem.format_message())
+    end = "" if message.endswith((".", "?")) else "."
+    return WrongUseError(f"{message}{end} See: {_place(problem)} --help")
 
 
 def _explain_option(problem: click.NoSuchOption) -> WrongUseError:
@@ -184,7 +186,7 @@ def result(project: str | None, handle: str, *, url: str | None, offset: int, le
         piece = crib.read_result(handle, offset=offset, length=length or sys.maxsize)
     say_text(piece.text)
     if piece.next is not None:
-        complain(f"{piece.total - piece.next} letters are left; the next one has --offset {piece.next}")
+        complain(f"letters left: {piece.total - piece.next}; the next one has --offset {piece.next}")
     return ExitCode.DONE
 
 

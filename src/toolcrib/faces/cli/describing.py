@@ -37,9 +37,10 @@ def row_of(facts: Facts) -> tuple[str, ...]:
     )
 
 
-def found_row_of(facts: Facts) -> tuple[str, ...]:
-    """A tool that was searched for."""
-    return (facts["name"], facts["foundBy"], facts["bundle"], _first_line(facts["description"]))
+def found_row_of(facts: Facts, *, meant: str) -> tuple[str, ...]:
+    """A tool that was searched for; `meant` is the address of the tool that its bare name calls."""
+    name = facts["name"] if meant == facts["address"] else facts["address"]
+    return (name, facts["foundBy"], facts["bundle"], _first_line(facts["description"]))
 
 
 def state_of(facts: Facts) -> str:

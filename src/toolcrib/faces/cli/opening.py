@@ -14,12 +14,12 @@ from toolcrib.ground.settings import COMMAND_LINE, FILE_NAME, opening_settings
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from types import TracebackType
-    from typing import Self
+    from typing import Self, TypeAlias
 
     from toolcrib.catalog.bundles import Bundles
-    from toolcrib.crib.anywhere import AnyCrib, Suggesting
+    from toolcrib.crib.anywhere import Suggesting
     from toolcrib.crib.facts import Facts
     from toolcrib.model.bundle import Bundle
     from toolcrib.model.call import Call
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Tool
     from toolcrib.pipeline.explanation import Explanation
     from toolcrib.pipeline.kept import Piece
+    from toolcrib.remote import RemoteCrib
+
+    OpenCrib: TypeAlias = "LocalCrib | RemoteCrib"
 
 PAGE = 256
 
@@ -67,6 +70,16 @@ class LocalCrib:
         entry = self._crib.find(name)
         return None if entry is None else all_facts_of(self._crib, entry)
 
+    def meant_by(self, name: str) -> str:
+        """The address of the tool that a name means; empty if it means none, or one whose document is broken."""
+        try:
+            entry = self._crib.find(name)
+        except ToolError as problem:
+            if problem.kind is Kind.DISABLED:
+                return ""
+            raise
+        return "" if entry is None else entry.tool.address
+
     def parameters_of(self, name: str) -> Mapping[str, object]:
         """The schema of what a tool takes; empty if there is no such tool."""
         entry = self._crib.find(name)
@@ -90,6 +103,21 @@ class LocalCrib:
             token = page.next_token or None
         return found
 
+    def stored_tool(self, bundle_id: str, slug: str, version: str) -> Mapping[str, object] | None:
+        """The document of a version with what is known of it; None if there is none."""
+        from toolcrib.dialects.platform import tool_to_wire
+
+        try:
+            return tool_to_wire(self.bundles.tool(bundle_id, slug, version))
+        except ToolError as problem:
+            if problem.kind is Kind.NOT_FOUND:
+                return None
+            raise
+
+    def secret_names(self) -> Collection[str]:
+        """What no argument of a tool may be called."""
+        return self._crib.secrets.names()
+
     def switch_tool(self, name: str, *, on: bool) -> tuple[str, str] | None:
         """Switch a tool; its address, and why it still cannot be called. None if there is no such tool."""
         entry = self._crib.find(name)
@@ -112,7 +140,7 @@ class LocalCrib:
         self._crib.__exit__(kind, problem, trace)
 
 
-def open_any(project: str | None, url: str | None, *, grants: Iterable[str] = ()) -> AnyCrib:
+def open_any(project: str | None, url: str | None, *, grants: Iterable[str] = ()) -> OpenCrib:
     """The crib behind the URL if there is one, else that of the project."""
     if url is None:
         return LocalCrib(open_crib(project, grants=grants))
@@ -128,6 +156,17 @@ def open_any(project: str | None, url: str | None, *, grants: Iterable[str] = ()
         if problem.kind is Kind.VALIDATION:
             raise WrongUseError(f"--url: {problem.message}") from problem
         raise
+
+
+def open_keeping(project: str | None, url: str | None) -> OpenCrib:
+    """The same, for what is to stay when the command has ended."""
+    if url is not None:
+        return open_any(project, url)
+    from toolcrib.faces.cli.projects import require_project
+
+    crib = open_crib(project)
+    require_project(crib)
+    return LocalCrib(crib)
 
 
 def open_crib(

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import logging
+import shlex
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from toolcrib import __version__
+from toolcrib.crib.facts import shadow_of
 from toolcrib.faces.cli.codes import ExitCode
-from toolcrib.faces.cli.printing import count, say
+from toolcrib.faces.cli.printing import count, say, visible
 from toolcrib.model.errors import ToolError
+from toolcrib.remote import TOKEN_VARIABLE
+from toolcrib.remote.bundles import place_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from toolcrib.crib import Crib
-    from toolcrib.model.bundle import Kept
+    from toolcrib.model.bundle import Kept, Page
+    from toolcrib.model.tool import Tool
 
 SHOWN_TOOLS = 200
+SHOWN_BUNDLES = 256
 # Deleted bundles are looked at when the server starts, soon after, and then now and then.
 SECOND_LOOK_SECONDS = 60
 LOOK_SECONDS = 3_600
@@ -30,7 +39,7 @@ def serve_crib(crib: Crib, host: str | None, port: int | None) -> ExitCode:
     from toolcrib.faces.http.logs import log_to
     from toolcrib.faces.http.server import new_loop
 
-    crib.secrets.check()
+    crib.check_settings()
     with log_to(sys.stderr, crib.secrets.hide), asyncio.Runner(loop_factory=new_loop) as runner:
         return ExitCode(runner.run(_serve(crib, host, port)))
 
@@ -45,8 +54,8 @@ async def _serve(crib: Crib, host: str | None, port: int | None) -> int:
     number = settings.http_port if port is None else port
 
     def greet(url: str) -> None:
-        say(f"Toolcrib {__version__} serves {settings.root or 'tools'} on {url}")
-        _suggest(crib, url)
+        say(f"Toolcrib {__version__} serves {settings.root or 'the tools of the user'} on {url}")
+        _suggest(crib, url, address)
         # Whoever reads this through a pipe waits for the address.
         sys.stdout.flush()
 
@@ -75,23 +84,54 @@ async def _reap(crib: Crib) -> None:
         pause = LOOK_SECONDS
 
 
-def _suggest(crib: Crib, url: str) -> None:
-    """What a reader can paste into another terminal."""
-    bundles = crib.bundles.list_bundles(page_size=256).items
-    tools = [kept for kept in crib.bundles.list_tools(page_size=SHOWN_TOOLS).items if kept.usable]
-    say(f"{count(len(tools), 'tool')} in {count(len(bundles), 'bundle')}, switched on")
+def _suggest(crib: Crib, url: str, host: str) -> None:
+    """What there is, and what a reader can paste into another terminal."""
+    from toolcrib.faces.http.listening import is_loopback
+
+    bundles = crib.bundles.list_bundles(page_size=SHOWN_BUNDLES)
+    page = crib.bundles.list_tools(page_size=SHOWN_TOOLS)
+    tools = [kept for kept in page.items if kept.usable]
+    say(f"{_number(tools, page, 'tool')} and {_number(bundles.items, bundles, 'bundle')}, switched on")
+    if problems := crib.problems:
+        say(f"{count(len(problems), 'problem')}; see: crib check")
     say("Try, in another terminal:")
-    say(f"  curl '{url}/tools?recommendedPageSize=5'")
-    say(f"  curl '{url}/tools/search?q=word'")
-    sample = _sample(tools)
-    if sample is not None:
-        place = f"{url}/tools/bundles/{sample.bundle.id}/tools/{sample.slug}/version/{sample.version}/invoke"
-        say(f"  curl -H 'Content-Type: application/json' -d '{{\"args\": {{}}}}' {place}")
-        say(f"  crib call {sample.slug} --url {url}")
-    say(f"  open {url}/docs")
+    for line in _lines(crib, tools, _reached_at(url, host), needs_token=not is_loopback(host)):
+        say(f"  {line}")
     say("Ctrl-C ends it.")
 
 
-def _sample(tools: list[Kept]) -> Kept | None:
+def _lines(crib: Crib, tools: Sequence[Kept], url: str, *, needs_token: bool) -> Iterator[str]:
+    """Commands that work as they are, the ones that need a token with the variable that holds it."""
+    curl = f'curl -H "Authorization: Bearer ${TOKEN_VARIABLE}"' if needs_token else "curl"
+    if needs_token:
+        yield f"export {TOKEN_VARIABLE}=$(crib token create NAME --scope read --scope invoke)"
+    yield f"{curl} '{url}/tools?recommendedPageSize=5'"
+    if tools:
+        yield f"{curl} '{url}/tools/search?q={quote(tools[0].slug, safe='')}'"
+    sample = _sample(tools)
+    if sample is not None and sample.tool is not None:
+        place = f"{url}{place_of(sample.bundle.id, sample.slug, sample.version)}/invoke"
+        yield f"{curl} -H 'Content-Type: application/json' -d '{{\"args\": {{}}}}' '{place}'"
+        yield f"crib call {shlex.quote(visible(_name(crib, sample.tool)))} --url {url}"
+    if not needs_token:
+        yield f"open {url}/docs"
+
+
+def _number(items: Sequence[object], page: Page[Any], noun: str) -> str:
+    return f"{'more than ' if page.next_token else ''}{count(len(items), noun)}"
+
+
+def _reached_at(url: str, host: str) -> str:
+    """The URL by which this machine reaches the server, also one that listens on every address."""
+    here = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host)  # noqa: S104 - recognised, not listened on
+    return url if here is None else url.replace(host, here, 1)
+
+
+def _name(crib: Crib, tool: Tool) -> str:
+    """What calls the tool: its name, unless that means another one."""
+    return tool.address if shadow_of(crib, tool).by else tool.name
+
+
+def _sample(tools: Sequence[Kept]) -> Kept | None:
     """A tool that can be called with no argument at all."""
     return next((kept for kept in tools if kept.tool is not None and not kept.tool.parameters.get("required")), None)

@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from toolcrib.crib.tokens import Scope
+from toolcrib.faces.http.doors import is_name_of_this_machine
 from toolcrib.faces.http.problems import Refusal
 from toolcrib.model.errors import Kind
 
@@ -22,7 +23,18 @@ EVERY_SCOPE = frozenset(Scope)
 CALLERS_KEPT = 10_000
 MAX_TOKEN = 512
 # A request that somebody passed on does not come from where its connection does.
-PASSED_ON = frozenset({b"forwarded", b"x-forwarded-for", b"x-real-ip"})
+PASSED_ON = frozenset(
+    {
+        b"forwarded",
+        b"via",
+        b"x-real-ip",
+        b"x-client-ip",
+        b"x-cluster-client-ip",
+        b"true-client-ip",
+        b"cf-connecting-ip",
+    }
+)
+PASSED_ON_BEGINS = b"x-forwarded-"
 
 
 class Callers:
@@ -80,7 +92,10 @@ class Rates:
 
 def _is_from_here(request: Request) -> bool:
     client = request.scope.get("client")
-    if not isinstance(client, (tuple, list)) or not PASSED_ON.isdisjoint(request.headers):
+    if not isinstance(client, (tuple, list)) or _was_passed_on(request):
+        return False
+    # Where a server of this machine is called by a public name, a proxy passes the calls on, which need not say so.
+    if not is_name_of_this_machine(request.headers.get(b"host", b"")):
         return False
     address = str(client[0])
     # Nearly everybody, and reading an address takes longer than all the rest.
@@ -90,6 +105,11 @@ def _is_from_here(request: Request) -> bool:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:
         return False
+
+
+def _was_passed_on(request: Request) -> bool:
+    headers = request.headers
+    return not PASSED_ON.isdisjoint(headers) or any(name.startswith(PASSED_ON_BEGINS) for name in headers)
 
 
 def _unknown(message: str, challenge: bytes) -> Refusal:

@@ -13,8 +13,11 @@ from toolcrib.faces.http.problems import Refusal
 from toolcrib.faces.http.wire import JSON
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.pure.documents import MAX_DEPTH, read_json
+from toolcrib.pure.jsonc import read_jsonc
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from toolcrib.faces.http.wire import Request
 
 PLACE = "body"
@@ -23,22 +26,37 @@ READ_AT_ONCE = 16_384
 # From here on a number may have been an integer that was rounded.
 LARGE = 2.0**63
 SHOWN = 8
-SWITCH = frozenset({"isEnabled"})
 _JSON_TYPE = re.compile(rb'application/json\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?', re.IGNORECASE)
 
 
 async def read_object(request: Request, limit: int) -> dict[str, object]:
     """The object that is the body."""
     _check_type(request)
-    raw = await request.body(limit)
-    if len(raw) <= READ_AT_ONCE:
-        return _read(raw, limit)
-    return await asyncio.to_thread(_read, raw, limit)
+    return await _read(await request.body(limit), limit, read_json)
+
+
+async def read_document(request: Request, limit: int) -> dict[str, object]:
+    """Likewise, of what a person may have written: it may hold comments."""
+    _check_type(request)
+    return await _read(await request.body(limit), limit, read_jsonc)
 
 
 async def read_keys(request: Request, limit: int, known: frozenset[str]) -> dict[str, object]:
     """The object that is the body, which may have no other keys than these."""
-    found = await read_object(request, limit)
+    return only_keys(await read_object(request, limit), known)
+
+
+async def read_any_keys(request: Request, limit: int, known: frozenset[str]) -> dict[str, object]:
+    """Likewise, where an empty body, of whatever type, says as much as an empty object."""
+    raw = await request.body(limit)
+    if not raw:
+        return {}
+    _check_type(request)
+    return only_keys(await _read(raw, limit, read_json), known)
+
+
+def only_keys(found: dict[str, object], known: frozenset[str]) -> dict[str, object]:
+    """The object itself; refuses one with other keys than these."""
     if found.keys() <= known:
         return found
     unknown = [key[:80] for key in sorted(found.keys() - known)[:SHOWN]]
@@ -63,14 +81,6 @@ def arguments_of(body: dict[str, object]) -> dict[str, object]:
     raise ToolError(Kind.VALIDATION, 'body: args: must be an object; write {"args": {"name": value, …}}')
 
 
-async def read_switch(request: Request, limit: int) -> bool:
-    """The one thing that a PATCH may say."""
-    value = (await read_keys(request, limit, SWITCH)).get("isEnabled")
-    if isinstance(value, bool):
-        return value
-    raise ToolError(Kind.VALIDATION, "body: isEnabled: write true or false")
-
-
 def _check_type(request: Request) -> None:
     content_type = request.headers.get(b"content-type", b"")
     if content_type != JSON and not _JSON_TYPE.fullmatch(content_type):
@@ -80,11 +90,17 @@ def _check_type(request: Request) -> None:
         raise Refusal(415, Kind.VALIDATION, "the body is compressed; send it as it is, without Content-Encoding")
 
 
-def _read(raw: bytes, limit: int) -> dict[str, object]:
+async def _read(raw: bytes, limit: int, read: Callable[..., object]) -> dict[str, object]:
+    if len(raw) <= READ_AT_ONCE:
+        return _read_now(raw, limit, read)
+    return await asyncio.to_thread(_read_now, raw, limit, read)
+
+
+def _read_now(raw: bytes, limit: int, read: Callable[..., object]) -> dict[str, object]:
     plain = _read_plain(raw)
     if plain is not None:
         return plain
-    found = read_json(raw, place=PLACE, max_bytes=limit)
+    found = read(raw, place=PLACE, max_bytes=limit)
     if not isinstance(found, dict):
         raise ToolError(Kind.VALIDATION, "body: must be a JSON object; write {…}")
     return found

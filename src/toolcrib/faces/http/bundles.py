@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from toolcrib.catalog.bundles import etag_of
 from toolcrib.dialects.platform import bundle_to_wire
-from toolcrib.faces.http.bodies import read_object, read_switch
+from toolcrib.faces.http.bodies import read_document
 from toolcrib.faces.http.marks import etag_header, unchanged, wanted_mark
 from toolcrib.faces.http.places import bundle_place, location_of_bundle
 from toolcrib.faces.http.queries import MAX_PAGE, Query, refuse_query
+from toolcrib.faces.http.switching import Switching
 from toolcrib.faces.http.wire import answer_json
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class BundleDesk:
         self._bundles = bundles
         self._threads = threads
         self._body_bytes = body_bytes
+        self._switching = Switching(bundles, threads, body_bytes)
 
     async def list(self, request: Request) -> Answer:
         """GET /tools/bundles."""
@@ -51,7 +53,7 @@ class BundleDesk:
         """PUT /tools/bundles/{bundleID}."""
         bundle_id = bundle_place(request)
         refuse_query(request)
-        document = await read_object(request, self._body_bytes)
+        document = await read_document(request, self._body_bytes)
         mark = await self._mark(request, bundle_id)
         bundle, is_new = await self._threads.write(self._bundles.put_bundle, bundle_id, document, if_match=mark)
         if not is_new:
@@ -62,7 +64,7 @@ class BundleDesk:
         """PATCH /tools/bundles/{bundleID}."""
         bundle_id = bundle_place(request)
         refuse_query(request)
-        enabled = await read_switch(request, self._body_bytes)
+        enabled = await self._switching.read(request, bundle_id)
         mark = await self._mark(request, bundle_id)
         return _answer(await self._threads.write(self._bundles.switch_bundle, bundle_id, enabled, if_match=mark))
 

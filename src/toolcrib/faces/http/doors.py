@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import ipaddress
 import re
 from typing import TYPE_CHECKING
 
@@ -77,6 +79,20 @@ class Doors:
         origin = request.header(b"origin").lower()
         found = _ORIGIN.fullmatch(origin)
         return origin in self._origins or (found is not None and found[1] == request.header(b"host").lower())
+
+
+@functools.lru_cache(maxsize=16)
+def is_name_of_this_machine(host: bytes) -> bool:
+    """Whether a Host is a name that every machine has for itself, and no other can be found by."""
+    parts = _AUTHORITY.fullmatch(host.decode("latin-1").lower())
+    if parts is None:
+        return False
+    if parts[1] in LOCAL_NAMES:
+        return True
+    try:
+        return ipaddress.ip_address(parts[1].strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 def _own_address(request: Request) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from toolcrib.faces.http.bodies import arguments_of, read_keys, text_of
+from toolcrib.faces.http.bodies import arguments_of, read_any_keys, read_keys, text_of
 from toolcrib.faces.http.leaving import until_gone
 from toolcrib.faces.http.metrics import UNKNOWN
 from toolcrib.faces.http.places import tool_place
@@ -18,9 +19,11 @@ from toolcrib.pure.projections import to_platform
 
 if TYPE_CHECKING:
     from toolcrib.crib import Crib
+    from toolcrib.faces.http.places import ToolPlace
     from toolcrib.faces.http.service import Service
     from toolcrib.faces.http.sessions import SessionDesk
     from toolcrib.faces.http.wire import Request
+    from toolcrib.model.result import Result
     from toolcrib.model.session import Session
     from toolcrib.pipeline.explanation import Finding
 
@@ -40,14 +43,15 @@ class CallDesk:
 
     async def invoke(self, request: Request) -> Answer:
         """POST …/version/{version}/invoke, and the same without the last word."""
-        bundle_id, slug, version = tool_place(request)
+        place = tool_place(request)
         refuse_query(request)
-        body = await read_keys(request, self._body_bytes, INVOKE_KEYS)
-        return await self._perform(request, self._make(request, body, slug, bundle_id, version))
+        body = await read_any_keys(request, self._body_bytes, INVOKE_KEYS)
+        result = await self._perform(request, self._make(request, body, place.slug, place.bundle_id, place.version))
+        return self._answer(request, _at_place(result, place))
 
     async def call(self, request: Request) -> Answer:
         """POST /crib/call."""
-        return await self._perform(request, await self._named(request))
+        return self._answer(request, await self._perform(request, await self._named(request)))
 
     async def explain(self, request: Request) -> Answer:
         """POST /crib/explain."""
@@ -84,18 +88,35 @@ class CallDesk:
         except ToolError as problem:
             raise ToolError(Kind.SESSION_INACTIVE, problem.message) from problem
 
-    async def _perform(self, request: Request, call: Call) -> Answer:
+    async def _perform(self, request: Request, call: Call) -> Result:
         async with self._service.admission:
             result = await until_gone(request, self._crib.call(call))
         error = result.error
         # What callers make up does not become a name that is counted.
-        tool = call.name if "version" in result.meta else UNKNOWN
+        tool = call.name if _is_found(result) else UNKNOWN
         self._service.metrics.note_call(tool, "ok" if error is None else str(error.kind))
+        return result
+
+    def _answer(self, request: Request, result: Result) -> Answer:
+        error = result.error
         if error is None or not result.refused:
             return answer_json(to_platform(result))
         # A refusal is told as problem details, which are a failed result as well.
         document = {**problem_of(error, request.id), **to_platform(result)}
         return Answer(status=status_of(error), body=to_bytes(document), content_type=PROBLEM, headers=headers_of(error))
+
+
+def _is_found(result: Result) -> bool:
+    return "version" in result.meta
+
+
+def _at_place(result: Result, place: ToolPlace) -> Result:
+    """The result; where there is no such tool, in the words of a place and not of a name."""
+    error = result.error
+    if error is None or error.kind is not Kind.NOT_FOUND or _is_found(result):
+        return result
+    message = f"there is no tool {place.slug}@{place.version} in the bundle {place.bundle_id}"
+    return replace(result, error=ToolError(Kind.NOT_FOUND, message, details=error.details))
 
 
 def _show(finding: Finding) -> dict[str, object]:

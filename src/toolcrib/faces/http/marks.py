@@ -31,7 +31,7 @@ def wanted_mark(request: Request, current: Callable[[], str]) -> str:
     `current` reads the tag of now, where the client names several or any; it raises where there is nothing to change.
     """
     if request.has(b"if-none-match"):
-        raise Refusal(400, Kind.VALIDATION, "If-None-Match is for reading; to change only what you know, send If-Match")
+        _refuse_present(request, current)
     if not request.has(b"if-match"):
         return ""
     given = request.header(b"if-match").strip()
@@ -53,6 +53,29 @@ def unchanged(request: Request, etag: str) -> Answer | None:
     if given == ANY or any(tag == etag for _, tag in _read(given, "If-None-Match")):
         return Answer(status=304, headers=(etag_header(etag),))
     return None
+
+
+def _refuse_present(request: Request, current: Callable[[], str]) -> None:
+    """Keep a PUT that is to make something new (`If-None-Match: *`) from changing what is there.
+
+    Looking before the write is enough: a tool that is there is never changed, and two who make one bundle at once would
+    each have to have thought of the same id.
+    """
+    if request.method != "PUT" or request.header(b"if-none-match").strip() != ANY:
+        message = (
+            "If-None-Match is for reading, or * for a PUT of what is new; to change only what you know, send If-Match"
+        )
+        raise Refusal(400, Kind.VALIDATION, message)
+    if request.has(b"if-match"):
+        message = "If-Match wants it to be there, If-None-Match: * wants it not to be; send one of the two"
+        raise Refusal(400, Kind.VALIDATION, message)
+    try:
+        now = current()
+    except ToolError as problem:
+        if problem.kind is not Kind.NOT_FOUND:
+            raise
+        return
+    raise Refusal(412, Kind.CONFLICT, "If-None-Match: it is there already", details={"etag": now})
 
 
 def _now(request: Request, current: Callable[[], str]) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolcrib import __version__
+from toolcrib.catalog.cursors import Cursors
+from toolcrib.crib.data import Data
 from toolcrib.crib.facts import all_facts_of, found_facts, listed
 from toolcrib.dialects.platform import SCHEMA_VERSION
 from toolcrib.faces.http.queries import MAX_PAGE, Query, refuse_query
@@ -32,6 +34,7 @@ class OverviewDesk:
         self._crib = crib
         self._threads = threads
         self._service = service
+        self._cursors = Cursors(lambda: Data(crib.settings, {}).key)
 
     async def tools(self, request: Request) -> Answer:
         """GET /crib/tools: every tool in the order of their addresses, the one that a name means, or those that fit a search."""
@@ -65,19 +68,23 @@ class OverviewDesk:
 
     def _list(self, query: Query) -> dict[str, object]:
         # All are read before any is used: what is wrong is told, also where it would make no difference.
-        after, size = query.token(), query.number("pageSize", least=1, most=MAX_PAGE) or PAGE
-        executors, _ = query.switch("executors"), query.switch("includeDisabled")
+        token, size = query.token(), query.number("pageSize", least=1, most=MAX_PAGE) or PAGE
+        tags, executors, _ = query.words("tags"), query.switch("executors"), query.switch("includeDisabled")
         if query.has("name"):
+            if token:
+                raise ToolError(Kind.VALIDATION, "query: pageToken: a name means one tool; leave the token out")
             return {"tools": [self._find(query.text("name"))], "nextPageToken": None}
         if query.has("q") or query.has("question"):
             return self._search(query)
-        tools = listed(self._crib, tags=query.words("tags"), executors=executors)
+        asked = ["facts", sorted(set(tags)), executors]
+        after = str(self._cursors.read(asked, token)) if token else ""
+        tools = listed(self._crib, tags=tags, executors=executors)
         rest = sorted((address, order, facts) for order, (address, facts) in enumerate(tools) if address > after)
         page = rest[:size]
         return {
             # Pages follow the addresses; `order` is the place in the list as it is shown, where what comes first is meant.
             "tools": [{**facts(), "order": order} for _, order, facts in page],
-            "nextPageToken": page[-1][0] if len(rest) > size else None,
+            "nextPageToken": self._cursors.write(asked, page[-1][0]) if len(rest) > size else None,
         }
 
     def _find(self, name: str) -> Facts:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from toolcrib.faces.http.wire import Header, Request
 
 BUNDLES = "/tools/bundles"
+CURE = "make one with: crib bundle new SLUG"
 # Tools that are called are called again, and only places that are none are too long to be remembered.
 PLACES_KEPT = 4_096
 
@@ -65,4 +66,4 @@ def location_of_tool(place: ToolPlace) -> Header:
 def _bundle_id(text: str) -> str:
     if is_uuid7(text):
         return text.lower()
-    raise ToolError(Kind.VALIDATION, f"path: bundleID {text[:80]!r} is no UUID of version 7")
+    raise ToolError(Kind.VALIDATION, f"path: bundleID {text[:80]!r} is no UUID of version 7; {CURE}")

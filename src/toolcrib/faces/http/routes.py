@@ -56,6 +56,7 @@ def _tools(desk: ToolDesk, calls: CallDesk) -> Iterator[Route]:
     for path in LISTS:
         yield Route(path=path, endpoints={"GET": _read(desk.list)})
         yield Route(path=f"{path}/search", endpoints={"GET": _read(desk.search)})
+    yield Route(path=f"{BUNDLE}/tools", endpoints={"GET": _read(desk.list_one)})
     yield Route(
         path=TOOL,
         endpoints={

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from toolcrib.catalog.bundles import etag_of
 from toolcrib.dialects.platform import found_to_wire, tool_to_wire
-from toolcrib.faces.http.bodies import read_object, read_switch
+from toolcrib.faces.http.bodies import read_document
 from toolcrib.faces.http.marks import etag_header, unchanged, wanted_mark
-from toolcrib.faces.http.places import location_of_tool, tool_place
+from toolcrib.faces.http.places import bundle_place, location_of_tool, tool_place
 from toolcrib.faces.http.queries import MAX_PAGE, Query, refuse_query
+from toolcrib.faces.http.switching import Switching
 from toolcrib.faces.http.wire import Answer, answer_json
 from toolcrib.model.errors import Kind, ToolError
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from toolcrib.faces.http.wire import Header, Request
     from toolcrib.model.bundle import Found, Kept, Page
 
+LIST_QUERY = ("tags", "includeDisabled", "recommendedPageSize", "pageSize", "pageToken")
+
 
 class ToolDesk:
     """Answers what is asked about tools."""
@@ -30,24 +33,19 @@ class ToolDesk:
         self._bundles = bundles
         self._threads = threads
         self._body_bytes = body_bytes
+        self._switching = Switching(bundles, threads, body_bytes)
 
     async def list(self, request: Request) -> Answer:
         """GET /tools and GET /tools/tools."""
-        query = Query(
-            request,
-            known=("tags", "bundleIDs", "includeDisabled", "recommendedPageSize", "pageToken"),
-            lists=("tags", "bundleIDs"),
-        )
-        page = await self._threads.read(
-            self._bundles.list_tools,
-            tags=query.words("tags"),
-            bundle_ids=query.bundle_ids(),
-            include_disabled=query.switch("includeDisabled"),
-            page_size=query.number("recommendedPageSize", least=1),
-            page_token=query.token(),
-        )
-        shown = [tool_to_wire(kept) for kept in page.items]
-        return answer_json({"tools": shown, "nextPageToken": page.next_token or None})
+        query = Query(request, known=(*LIST_QUERY, "bundleIDs"), lists=("tags", "bundleIDs"))
+        return await self._list(query, query.bundle_ids())
+
+    async def list_one(self, request: Request) -> Answer:
+        """GET /tools/bundles/{bundleID}/tools: those of one bundle, which must be there."""
+        bundle_id = bundle_place(request)
+        query = Query(request, known=LIST_QUERY, lists=("tags",))
+        await self._threads.read(self._bundles.bundle, bundle_id)
+        return await self._list(query, (bundle_id,))
 
     async def search(self, request: Request) -> Answer:
         """GET /tools/search and GET /tools/tools/search: what was typed, or a question in plain words."""
@@ -74,7 +72,7 @@ class ToolDesk:
         """PUT one version of a tool, which must not be there yet."""
         place = tool_place(request, as_name=False)
         refuse_query(request)
-        document = await read_object(request, self._body_bytes)
+        document = await read_document(request, self._body_bytes)
         mark = await self._mark(request, place)
         kept = await self._threads.write(lambda: self._bundles.put_tool(*place, document, if_match=mark))
         return _answer(kept, status=201, headers=(location_of_tool(place),))
@@ -83,7 +81,7 @@ class ToolDesk:
         """PATCH the switch of one version of a tool."""
         place = tool_place(request)
         refuse_query(request)
-        enabled = await read_switch(request, self._body_bytes)
+        enabled = await self._switching.read(request, place.bundle_id)
         mark = await self._mark(request, place)
         return _answer(await self._threads.write(lambda: self._bundles.switch_tool(*place, enabled, if_match=mark)))
 
@@ -94,6 +92,18 @@ class ToolDesk:
         mark = await self._mark(request, place)
         await self._threads.write(lambda: self._bundles.delete_tool(*place, if_match=mark))
         return Answer(status=204)
+
+    async def _list(self, query: Query, bundle_ids: tuple[str, ...] | None) -> Answer:
+        page = await self._threads.read(
+            self._bundles.list_tools,
+            tags=query.words("tags"),
+            bundle_ids=bundle_ids,
+            include_disabled=query.switch("includeDisabled"),
+            page_size=_recommended_size(query),
+            page_token=query.token(),
+        )
+        shown = [tool_to_wire(kept) for kept in page.items]
+        return answer_json({"tools": shown, "nextPageToken": page.next_token or None})
 
     def _way_to_search(self, query: Query) -> tuple[Callable[..., Page[Found]], str]:
         if query.has("q") == query.has("question"):
@@ -107,6 +117,14 @@ class ToolDesk:
         if not (request.has(b"if-match") or request.has(b"if-none-match")):
             return ""
         return await self._threads.read(wanted_mark, request, lambda: etag_of(self._bundles.tool(*place)))
+
+
+def _recommended_size(query: Query) -> int | None:
+    """How many to show, about, under either of its two names."""
+    if query.has("recommendedPageSize") and query.has("pageSize"):
+        message = "query: recommendedPageSize and pageSize mean the same here; write one of them"
+        raise ToolError(Kind.VALIDATION, message)
+    return query.number("pageSize" if query.has("pageSize") else "recommendedPageSize", least=1)
 
 
 def _answer(kept: Kept, *, status: int = 200, headers: tuple[Header, ...] = ()) -> Answer:

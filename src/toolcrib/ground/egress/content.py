@@ -34,6 +34,9 @@ CHARSETS = frozenset(
     | {"gb2312", "gbk", "gb18030", "big5", "big5hkscs", "euc_jp", "euc_kr", "iso2022_jp", "shift_jis"}
 )
 
+# A byte order mark belongs to the encoding and not to the text.
+UTF_8 = "utf-8-sig"
+
 _MEDIA_TYPE = re.compile(r"\s*([a-z0-9!#$&^_.+-]{1,60}/[a-z0-9!#$&^_.+-]{1,60})\s*(?:;|$)", re.ASCII)
 _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([a-z0-9_.:+-]{1,40})\"?\s*(?:;|$)", re.ASCII)
 
@@ -57,13 +60,25 @@ def text_of(response: Response) -> str | None:
 
 def decode_text(body: bytes, content_type: str) -> str | None:
     """The text in the character set that the type declares, UTF-8 without one, or None if it is none in that."""
-    charset = _CHARSET.search(content_type.lower())
+    codec = codec_of(content_type)
     try:
-        name = codecs.lookup(charset[1] if charset else "utf-8").name
-        # A byte order mark belongs to the encoding and not to the text.
-        return body.decode("utf-8-sig" if name == "utf-8" else name) if name in CHARSETS else None
-    except (LookupError, UnicodeDecodeError):
+        return None if codec is None else body.decode(codec)
+    except UnicodeDecodeError:
         return None
+
+
+def codec_of(content_type: str) -> str | None:
+    """The codec for the character set that the type declares, UTF_8 without one, or None for one we do not take."""
+    charset = _CHARSET.search(content_type.lower())
+    if charset is None:
+        return UTF_8
+    try:
+        name = codecs.lookup(charset[1]).name
+    except LookupError:
+        return None
+    if name not in CHARSETS:
+        return None
+    return UTF_8 if name == "utf-8" else name
 
 
 def describe_binary(response: Response) -> str:

@@ -13,6 +13,7 @@ import yarl
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from toolcrib.ground.egress.body import ACCEPTED_ENCODINGS, Reading, read_body
+from toolcrib.ground.egress.flood import BoundedConnector, FloodError
 from toolcrib.ground.egress.messages import REDIRECTS, Response
 from toolcrib.model.errors import Kind, ToolError
 
@@ -65,8 +66,8 @@ def open_session(dialler: Dialler) -> aiohttp.ClientSession:
         except ToolError as refusal:
             raise _RefusedError(refusal) from None
 
-    connector = aiohttp.TCPConnector(resolver=Resolver(dialler), use_dns_cache=False, socket_factory=open_socket)
-    return aiohttp.ClientSession(
+    connector = BoundedConnector(resolver=Resolver(dialler), use_dns_cache=False, socket_factory=open_socket)
+    session = aiohttp.ClientSession(
         connector=connector,
         headers={"User-Agent": USER_AGENT, "Accept-Encoding": ACCEPTED_ENCODINGS},
         cookie_jar=aiohttp.DummyCookieJar(),
@@ -75,6 +76,9 @@ def open_session(dialler: Dialler) -> aiohttp.ClientSession:
         trust_env=False,
         skip_auto_headers=("Content-Type",),
     )
+    # By itself it sends a request again when a kept connection turns out to be dead; repeating is up to our callers.
+    session._retry_connection = False  # noqa: SLF001 - there is no other switch for it
+    return session
 
 
 async def exchange(session: aiohttp.ClientSession, request: Request, max_bytes: int) -> Response:
@@ -118,6 +122,8 @@ def _join_headers(answer: aiohttp.ClientResponse) -> dict[str, str]:
 
 def _explain(error: aiohttp.ClientError, reading: Reading) -> ToolError:
     """The error in our own words."""
+    if isinstance(error, FloodError):
+        return reading.failure(Kind.LIMIT_EXCEEDED, str(error), limit=error.limit)
     if isinstance(error, aiohttp.ClientConnectorError):
         return _explain_dialling(error, reading.origin)
     if isinstance(error, aiohttp.ClientPayloadError):

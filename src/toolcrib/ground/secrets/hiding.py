@@ -6,11 +6,14 @@ import logging
 import threading
 import traceback
 
+from toolcrib.ground.secrets.readings import joined, readings
 from toolcrib.ground.secrets.secret import MASK
 from toolcrib.ground.secrets.spelling import spellings
 
 # Secrets that are changed again and again must not fill the memory; the oldest are forgotten.
 MAX_VALUES = 1_000
+# Words that stand one after the other on many lines make up every short value sooner or later.
+SHORTEST_JOINED = 16
 
 
 class Masking:
@@ -37,11 +40,25 @@ class Masking:
             self._spelled = tuple(sorted(every, key=len, reverse=True))
             self._values = values
 
+    def is_in(self, text: str) -> bool:
+        """Whether there is anything in the text that has to be hidden."""
+        return any(spelling in text for spelling in self._spelled) or self._is_meant(text)
+
     def hide(self, text: str) -> str:
-        """The text without any of the values."""
+        """The text without any of the values; only the mask where one stands in it behind escapes of any kind."""
         for spelling in self._spelled:
             text = text.replace(spelling, MASK)
-        return text
+        return MASK if self._is_meant(text) else text
+
+    def _is_meant(self, text: str) -> bool:
+        """Whether a value stands in another reading of the text."""
+        if not self._spelled:
+            return False
+        others = list(readings(text))
+        if any(spelling in other for other in others for spelling in self._spelled):
+            return True
+        lines = [line for other in (text, *others) if (line := joined(other))]
+        return any(spelling in line for line in lines for spelling in self._spelled if len(spelling) >= SHORTEST_JOINED)
 
     def hide_in(self, value: object) -> object:
         """A JSON value in which every text is hidden so, the names of members too."""

@@ -27,7 +27,9 @@ def spellings(value: str) -> frozenset[str]:
     outer = once if len(value) <= LONGEST_TWICE else {value}
     twice = {text for spelled in outer for text in (*_in_json(spelled), *_in_url(spelled), *_encoded(spelled))}
     lines = {line for line in value.splitlines() if len(line) >= SHORTEST_LINE}
-    found = {*once, *twice, *lines, value.strip(), " ".join(value.split())}
+    # Names of hosts and of headers come back in one case, whatever they were sent in.
+    cased = {text for same in (value.lower(), value.upper()) for text in (same, *_in_url(same), *_in_json(same))}
+    found = {*once, *twice, *lines, *cased, value.strip(), " ".join(value.split())}
     return frozenset(text for text in found if len(text) >= SHORTEST)
 
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from toolcrib.ground.settings.readers import (
     LISTS,
     MAX_NUMBER,
+    NUMBERS,
     READERS,
     CustomRule,
-    read_positive,
     read_rules,
     read_switch,
 )
@@ -247,7 +247,7 @@ def _read_environment(environment: Mapping[str, str]) -> dict[str, object]:
 def _from_text(text: str, reader: Callable[[str, object], object]) -> object:
     if reader in LISTS:
         return [word.strip() for word in text.split(",") if word.strip()]
-    if reader is read_positive and text.isdecimal() and len(text) <= len(str(MAX_NUMBER)):
+    if reader in NUMBERS and text.isdecimal() and len(text) <= len(str(MAX_NUMBER)):
         return int(text)
     if reader is read_switch and text.lower() in {"true", "false"}:
         return text.lower() == "true"

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 DEFAULT_RULES = frozenset({"dangerous_commands", "sensitive_files"})
 GUARANTEES = ("fs", "net", "proc", "priv", "mem", "pids", "disk", "time", "reap", "env")
 MAX_NUMBER = 2**31 - 1
+MAX_PORT = 65_535
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,6 +70,13 @@ def _names(name: str, value: object) -> tuple[str, ...]:
     return words
 
 
+def _port(name: str, value: object) -> int:
+    number = read_positive(name, value)
+    if number > MAX_PORT:
+        raise ValueError(f"{name} must be at most {MAX_PORT}, not {number}")
+    return number
+
+
 def _guarantees(name: str, value: object) -> tuple[str, ...]:
     words = _words(name, value)
     if unknown := sorted(set(words) - set(GUARANTEES)):
@@ -116,6 +124,9 @@ def _rule(item: object) -> CustomRule:
     )
 
 
+# What the environment writes as digits.
+NUMBERS = (read_positive, _port)
+
 # What the environment writes with commas.
 LISTS = (_words, _word_set, _names, _guarantees, _default_rules, _variables)
 
@@ -160,7 +171,7 @@ READERS: dict[str, Callable[[str, object], object]] = {
     "secrets_keyring": _word,
     "search_index": read_switch,
     "http_host": _word,
-    "http_port": read_positive,
+    "http_port": _port,
     "http_hosts": _words,
     "http_origins": _words,
     **dict.fromkeys(

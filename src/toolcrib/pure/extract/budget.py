@@ -31,6 +31,7 @@ class Budget:
         self._left -= visits
         if self._left < 0 or self._clock() > self._deadline:
             message = (
-                "extract: looks at too much of the answer; write an expression that says more exactly where to look"
+                "extract: looks at too much of the answer; write an expression that says more exactly where to look, "
+                "or a smaller pattern"
             )
             raise ToolError(Kind.LIMIT_EXCEEDED, message)

@@ -6,7 +6,7 @@ import operator
 from typing import TYPE_CHECKING, Final
 
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.pure.extract.patterns import compile_pattern
+from toolcrib.pure.extract.patterns import compile_pattern, cost_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,26 +107,19 @@ def _matching(expression: FunctionExtension, query: CompileQuery) -> Test:
     text, pattern = expression.args
     method = "fullmatch" if expression.name == "match" else "search"
     given = _give(text, query)
-    if isinstance(pattern, StringLiteral):
-        known = _compile_regular(pattern.value)
-        return lambda value, walk: _fits(known, method, given(value, walk), walk)
-    other = _give(pattern, query)
-    return lambda value, walk: _fits(_compile_given(other(value, walk)), method, given(value, walk), walk)
+    if not isinstance(pattern, StringLiteral):
+        # A server must not choose what the engine has to work through.
+        cure = "write it out in quotes"
+        raise ToolError(Kind.VALIDATION, f"takes the pattern of {expression.name}() from the answer; {cure}")
+    known = _compile_regular(pattern.value)
+    return lambda value, walk: _fits(known, method, given(value, walk), walk)
 
 
-def _fits(pattern: Pattern | None, method: str, text: object, walk: Walk) -> bool:
-    if pattern is None or not isinstance(text, str):
+def _fits(pattern: Pattern, method: str, text: object, walk: Walk) -> bool:
+    if not isinstance(text, str):
         return False
-    walk.spend(1)
+    walk.spend(cost_of(pattern, text))
     return getattr(pattern, method)(text) is not None
-
-
-def _compile_given(pattern: object) -> Pattern | None:
-    """A pattern out of the document itself; one that is none fits nothing."""
-    try:
-        return _compile_regular(pattern) if isinstance(pattern, str) else None
-    except ToolError:
-        return None
 
 
 def _compile_regular(pattern: str) -> Pattern:

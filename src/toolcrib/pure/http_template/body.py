@@ -1,4 +1,4 @@
-"""The body of a request, by what its author says it is: JSON, a form, or text."""
+"""The body of a request, by what its author says it is: JSON, lines of JSON, XML, a form, or text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 JSON_TYPE = "application/json"
 TEXT_TYPE = "text/plain; charset=utf-8"
 FORM_TYPE = "application/x-www-form-urlencoded"
+LINES_TYPES = frozenset({"application/ndjson", "application/x-ndjson", "application/jsonl", "application/x-jsonlines"})
+XML_TYPES = frozenset({"application/xml", "text/xml"})
 
+# What no escape brings into XML 1.0.
+_NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _QUOTES = re.compile(r'\\.|(")', re.DOTALL)
 
 
@@ -46,25 +50,58 @@ def compile_body(text: str, content_type: str | None) -> Body | None:
         return None
     pieces = read_slots(text)
     if content_type is None:
-        try:
-            fills, content_type = _in_json(pieces), JSON_TYPE
-        except ToolError:
-            fills, content_type = put_in_place(pieces, as_text), TEXT_TYPE
-    elif _is_json(content_type):
-        fills = _in_json(pieces)
+        fills, content_type = _guess(pieces)
     else:
-        is_form = _media_type(content_type) == FORM_TYPE
-        fills = put_in_place(pieces, as_url_part if is_form else as_text)
+        fills = _in_type(content_type.partition(";")[0].strip().lower(), pieces)
     return Body(fills=fills, content_type=content_type, slots=slots_in(pieces))
 
 
-def _media_type(content_type: str) -> str:
-    return content_type.partition(";")[0].strip().lower()
+def _guess(pieces: Pieces) -> tuple[Fills, str]:
+    """JSON if it can be; what begins like JSON and cannot is a mistake, and no text."""
+    try:
+        return _in_json(pieces), JSON_TYPE
+    except ToolError:
+        if isinstance(pieces[0], str) and pieces[0].lstrip().startswith(("{", "[")):
+            raise
+        return put_in_place(pieces, as_text), TEXT_TYPE
 
 
-def _is_json(content_type: str) -> bool:
-    media_type = _media_type(content_type)
-    return media_type in {JSON_TYPE, "text/json"} or media_type.endswith("+json")
+def _in_type(media_type: str, pieces: Pieces) -> Fills:
+    if media_type in {JSON_TYPE, "text/json"} or media_type.endswith("+json"):
+        return _in_json(pieces)
+    if media_type in LINES_TYPES or media_type.endswith("+ndjson"):
+        return _in_json_lines(pieces)
+    if media_type in XML_TYPES or media_type.endswith("+xml"):
+        return put_in_place(pieces, as_xml)
+    if media_type.startswith("multipart/") and slots_in(pieces):
+        cure = "send a form or JSON, or leave the slots out"
+        raise ToolError(Kind.VALIDATION, f"multipart takes no slots: a value could bring parts of its own; {cure}")
+    return put_in_place(pieces, as_url_part if media_type == FORM_TYPE else as_text)
+
+
+def as_xml(value: object) -> str:
+    """The letters of the text with those escaped that mean something in XML."""
+    import html
+
+    text = as_text(value)
+    if found := _NO_XML.search(text):
+        raise ToolError(Kind.VALIDATION, f"character {found.start()} of a value cannot stand in XML; leave it out")
+    return html.escape(text)
+
+
+def _in_json_lines(pieces: Pieces) -> Fills:
+    """Each line as JSON of its own; no value breaks a line."""
+    lines: list[list[str | Slot]] = [[]]
+    for piece in pieces:
+        first, *rest = piece.split("\n") if isinstance(piece, str) else [piece]
+        lines[-1].append(first)
+        lines += [[part] for part in rest]
+    written = [_in_json(tuple(line)) if any(_is_told(piece) for piece in line) else () for line in lines]
+    return tuple(piece for index, line in enumerate(written) for piece in (("\n", *line) if index else line))
+
+
+def _is_told(piece: str | Slot) -> bool:
+    return not isinstance(piece, str) or bool(piece.strip())
 
 
 def _in_json(pieces: Pieces) -> Fills:

@@ -23,6 +23,12 @@ MAX_NESTING = 64
 MAX_EXPANDED_DEPTH = 128
 MAX_SUBSCHEMAS = 2_000
 SHOWN = 200
+# How many subschemas a comparison with a value takes as long as.
+COSTS = {int: 10, dict: 20, list: 20, float: 40}
+LOOKED_UP = ({str}, {int})
+CHOICES = (
+    "compares every value with too many others; write an enum of strings alone or integers alone, or fewer choices"
+)
 TYPES = "array, boolean, integer, null, number, object, string"
 
 
@@ -66,13 +72,25 @@ def compile_schema(schema: object, place: str = "schema") -> Validator:
     if not isinstance(schema, bool):
         schema = dict(cast("Mapping[str, object]", schema))
     try:
-        return jsonschema_rs.validator_for(
+        validator: Validator = jsonschema_rs.validator_for(
             schema, pattern_options=jsonschema_rs.RegexOptions(), validate_formats=True, retriever=refuse_to_fetch
         )
     except jsonschema_rs.ValidationError as error:
         raise _refusal(place, tuple(str(step) for step in error.instance_path), describe_error(error)) from None
     except (ValueError, TypeError) as error:
         raise _refusal(place, (), f"not JSON: {error}") from None
+    if not _asks_for_unique_items(schema):
+        return validator
+    from toolcrib.pure.schema.unique import UniqueValidator
+
+    return UniqueValidator(validator)
+
+
+def _asks_for_unique_items(schema: object) -> bool:
+    """Whether some part says so, or may; a schema that the engine took holds no circle."""
+    if isinstance(schema, Mapping):
+        return schema.get("uniqueItems") is True or any(map(_asks_for_unique_items, schema.values()))
+    return isinstance(schema, list) and any(map(_asks_for_unique_items, schema))
 
 
 def refuse_to_fetch(uri: str) -> None:
@@ -149,7 +167,7 @@ def _expansion_faults(graph: Graph) -> Iterator[Fault]:
         node = graph.nodes[at]
         parts = [measure(child, depth + 1) for child in (*node.same, *node.inside)]
         opened.discard(at)
-        known[at] = 1 + sum(part[0] for part in parts), 1 + max((part[1] for part in parts), default=0)
+        known[at] = _cost(node.schema) + sum(part[0] for part in parts), 1 + max((part[1] for part in parts), default=0)
         return known[at]
 
     try:
@@ -158,7 +176,26 @@ def _expansion_faults(graph: Graph) -> Iterator[Fault]:
         yield error.place, f"unfolds deeper than {MAX_EXPANDED_DEPTH} subschemas; flatten it"
         return
     if max(count, len(graph.nodes)) > MAX_SUBSCHEMAS:
-        yield (), f"unfolds to more than {MAX_SUBSCHEMAS:,} subschemas; make it smaller"
+        dearest = max(graph.nodes, key=lambda at: _cost(graph.nodes[at].schema))
+        if _cost(graph.nodes[dearest].schema) > 1:
+            yield dearest, CHOICES
+        else:
+            yield (), f"unfolds to more than {MAX_SUBSCHEMAS:,} subschemas; make it smaller"
+
+
+def _cost(schema: Mapping[str, object]) -> int:
+    """How many subschemas a check of this one takes as long as, without those inside.
+
+    The engine looks up strings among strings and integers among integers; it compares all else one by one.
+    """
+    cost = 1
+    if "const" in schema:
+        cost += COSTS.get(type(schema["const"]), 0)
+    choices = schema.get("enum")
+    if isinstance(choices, list) and {type(choice) for choice in choices} not in LOOKED_UP:
+        cost += sum(COSTS.get(type(choice), 1) for choice in choices)
+    needed = schema.get("dependentRequired")
+    return cost + (len(needed) if isinstance(needed, Mapping) else 0)
 
 
 class _TooDeepError(Exception):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from toolcrib.ground.egress import Request
+from toolcrib.ground.egress.content import read_media_type
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import ErrorMode
 from toolcrib.pure.extract import compile_extract
 from toolcrib.pure.http_template import compile_call
-from toolcrib.runners.http.reading import is_plain, nothing, read_value
+from toolcrib.runners.http.reading import nothing, read_value
 from toolcrib.runners.http.repeating import Repeating
 from toolcrib.runners.http.statuses import explain_status
 
@@ -21,10 +23,13 @@ if TYPE_CHECKING:
     from toolcrib.ground.egress import Egress, HostList, Response
     from toolcrib.model.call import Context
     from toolcrib.model.tool import HttpCall
+    from toolcrib.runners.http.reading import Value
     from toolcrib.runners.http.values import Names, Values
     from toolcrib.runners.masking import Masking
 
 SUCCESS = range(200, 300)
+# What is larger is read beside the other calls: that takes longer than to hand it over.
+AT_ONCE_BYTES = 65_536
 # What nobody's error mode turns into an empty answer: the request was wrong, or led where it may not.
 REFUSALS = frozenset({Kind.VALIDATION, Kind.HOST_NOT_ALLOWED})
 
@@ -59,7 +64,7 @@ class Report:
         facts: dict[str, object] = {"origin": self.origin, "attempts": self.attempts}
         if self.response is not None:
             facts["status"] = self.response.status
-            facts["contentType"] = masking.hide(self.response.headers.get("content-type", ""))
+            facts["contentType"] = masking.hide(read_media_type(self.response.headers.get("content-type", "")))
         if self.stands_in and self.error is not None:
             facts["failure"] = {"type": str(self.error.kind), "message": self.error.message}
         return facts
@@ -115,8 +120,7 @@ class Step:
                 )
                 if response.status not in self._success:
                     raise explain_status(request, response, self._masking.hide)
-                report.answer = self._read(request, response)
-                report.value = self._hidden(report.answer, response)
+                report.answer, report.value = await self._read(request, response, deadline)
                 return report
             except ToolError as error:
                 left = deadline - time.monotonic()
@@ -125,23 +129,22 @@ class Step:
                     return self._give_up(report, error, context)
             await way.sleep(pause)
 
-    def _read(self, request: Request, response: Response) -> object:
+    async def _read(self, request: Request, response: Response, deadline: float) -> Value:
+        read = partial(
+            read_value, response, self.call.encoding, self._extract, self._way.max_response_bytes, self._masking
+        )
         try:
-            return read_value(response, self.call.encoding, self._extract, self._way.max_response_bytes)
+            if len(response.body) <= AT_ONCE_BYTES:
+                return read()
+            return await _in_thread(read, deadline)
         except ToolError as error:
             raise ToolError(
                 error.kind,
                 error.message,
+                retryable=error.retryable,
                 partial_side_effects=request.has_effects,
                 details={"origin": response.url.origin, "status": response.status, **error.details},
             ) from None
-
-    def _hidden(self, value: object, response: Response) -> object:
-        """The value without any secret, in case the server repeats one."""
-        masking = self._masking
-        if not masking or (is_plain(response) and not masking.is_in(response.body.decode("utf-8", "replace"))):
-            return value
-        return masking.hide_in(value)
 
     def _give_up(self, report: Report, error: ToolError, context: Context) -> Report:
         if error.kind is Kind.TIMEOUT:
@@ -151,6 +154,17 @@ class Step:
             report.stands_in = True
             report.answer = report.value = nothing(self.call.encoding)
         return report
+
+
+async def _in_thread(read: Callable[[], Value], deadline: float) -> Value:
+    """Read beside everything else that is going on; one that is too late is left to itself, and its size bounds it."""
+    import asyncio
+
+    try:
+        async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
+            return await asyncio.to_thread(read)
+    except TimeoutError:
+        raise ToolError(Kind.TIMEOUT, "the answer could not be read in time") from None
 
 
 def _late(error: ToolError, origin: str, limit: int) -> ToolError:

@@ -50,8 +50,9 @@ BUNDLE_PATHS: dict[str, object] = {
             "bundles",
             "Make a bundle, or replace what is said about it.",
             scope="manage",
-            description="Its tools stay as they are. A bundle that is being deleted is kept again.",
-            parameters=("bundleID", "ifMatch"),
+            description="Its tools stay as they are. A bundle that is being deleted is kept again. The body may hold "
+            "comments, `//` and `/* */`.",
+            parameters=("bundleID", "ifMatch", "onlyNew"),
             refusals=(409, 412),
             body="BundleBody",
             example=WEATHER_BUNDLE,

@@ -22,6 +22,7 @@ def operation(
     refusals: tuple[int, ...] = (),
     body: str = "",
     example: object = None,
+    needs_body: bool = True,
     of_call: bool = False,
     description: str = "",
 ) -> dict[str, object]:
@@ -37,5 +38,5 @@ def operation(
     if body:
         content: dict[str, object] = {"schema": schema(body)}
         content |= {} if example is None else {"example": example}
-        found["requestBody"] = {"required": True, "content": {"application/json": content}}
+        found["requestBody"] = {"required": needs_body, "content": {"application/json": content}}
     return found

@@ -6,7 +6,8 @@ from toolcrib.faces.http.queries import MAX_LISTED, MAX_PAGE, MAX_TEXT, MAX_TOKE
 
 UUID7 = "^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-7[0-9A-Fa-f]{3}-[89ABab][0-9A-Fa-f]{3}-[0-9A-Fa-f]{12}$"
 SLUG = r"^[\p{L}\p{Nd}-]{1,64}$"
-VERSION = r"^[\p{L}\p{Nd}.-]{1,64}$"
+# Of at most 64 letters, and not of dots alone.
+VERSION = r"^\.*[\p{L}\p{Nd}-][\p{L}\p{Nd}.-]*$"
 ETAGS = r'^(\*|(W/)?"[!#-~]*"( *, *(W/)?"[!#-~]*")*)$'
 BUNDLE_ID = "018faf50-b7b6-7a01-9a05-a22a6e0af101"
 
@@ -58,8 +59,8 @@ PARAMETERS: dict[str, object] = {
     "version": parameter(
         "version",
         "path",
-        "An opaque label: 1 to 64 Unicode letters, digits, dashes and dots.",
-        {"type": "string", "pattern": VERSION},
+        "An opaque label: 1 to 64 Unicode letters, digits, dashes and dots, but not dots alone.",
+        {"type": "string", "pattern": VERSION, "maxLength": 64},
         example="v2",
     ),
     "sessionID": parameter(
@@ -82,6 +83,7 @@ PARAMETERS: dict[str, object] = {
     "executors": switch("executors", "What executes tools, in place of the tools."),
     "pageSize": whole("pageSize", "How many at most.", 1, MAX_PAGE),
     "recommendedPageSize": whole("recommendedPageSize", "How many, about; never more than 256.", 1, 10**15 - 1),
+    "sameAsRecommendedPageSize": whole("pageSize", "Another word for recommendedPageSize.", 1, 10**15 - 1),
     "pageToken": parameter(
         "pageToken",
         "query",
@@ -108,6 +110,9 @@ PARAMETERS: dict[str, object] = {
     ),
     "ifNoneMatch": parameter(
         "If-None-Match", "header", "Answer 304 if this is still its ETag.", {"type": "string", "pattern": ETAGS}
+    ),
+    "onlyNew": parameter(
+        "If-None-Match", "header", "Make it only if it is not there yet.", {"type": "string", "enum": ["*"]}
     ),
     "requestID": parameter(
         "X-Request-Id",

@@ -45,6 +45,7 @@ LINKS: dict[str, object] = {
     }.items()
 }
 PLACE = ("bundleID", "toolSlug", "version")
+LIST_QUERY = ("tags", "includeDisabled", "recommendedPageSize", "sameAsRecommendedPageSize", "pageToken")
 INVOKE = {"args": {"city": "Oslo"}}
 
 
@@ -56,7 +57,7 @@ def _list(name: str) -> dict[str, object]:
             "List the tools of all bundles.",
             scope="read",
             description="In the order of their ids. The size of a page is a recommendation.",
-            parameters=("tags", "bundleIDs", "includeDisabled", "recommendedPageSize", "pageToken"),
+            parameters=("bundleIDs", *LIST_QUERY),
             answers={"200": answer("A page of tools.", "ToolPage")},
         )
     }
@@ -84,10 +85,12 @@ def invoke(name: str) -> dict[str, object]:
         "calls",
         "Call a tool.",
         scope="invoke",
-        description="Arguments are checked against `argSchema` before anything runs, the value against `outputSchema`.",
+        description="Arguments are checked against `argSchema` before anything runs, the value against `outputSchema`. "
+        "No body means no arguments.",
         parameters=PLACE,
         refusals=(404, 409, 413),
         body="InvokeBody",
+        needs_body=False,
         example=INVOKE,
         of_call=True,
         answers={"200": answer("What the call came to.", "CallResult")},
@@ -95,6 +98,18 @@ def invoke(name: str) -> dict[str, object]:
 
 
 TOOL_PATHS: dict[str, object] = {
+    "/tools/bundles/{bundleID}/tools": {
+        "get": operation(
+            "listToolsOfBundle",
+            "tools",
+            "List the tools of one bundle.",
+            scope="read",
+            description="In the order of their ids. The size of a page is a recommendation.",
+            parameters=("bundleID", *LIST_QUERY),
+            refusals=(404,),
+            answers={"200": answer("A page of tools.", "ToolPage")},
+        )
+    },
     "/tools/bundles/{bundleID}/tools/{toolSlug}/version/{version}": {
         "get": operation(
             "readTool",
@@ -113,8 +128,9 @@ TOOL_PATHS: dict[str, object] = {
             "tools",
             "Make a version of a tool.",
             scope="manage",
-            description="A version that exists is never changed: write another one, or delete it first.",
-            parameters=(*PLACE, "ifMatch"),
+            description="A version that exists is never changed: write another one, or delete it first. The body may "
+            "hold comments, `//` and `/* */`.",
+            parameters=(*PLACE, "ifMatch", "onlyNew"),
             refusals=(404, 409, 412),
             body="ToolBody",
             example=WEATHER_TOOL,

@@ -11,7 +11,7 @@ SECONDS: dict[str, object] = {"type": "number", "minimum": 0, "maximum": 3_600}
 
 # What is accepted as it was read, and not taken over.
 COMPUTED = ("bundleSlug", "effectiveEnabled", "disabledReason", "source", "createdAt", "modifiedAt", "toggledAt")
-COMPUTED_TOO = ("callCount", "lastCalledAt", "warnings", "match", "score")
+COMPUTED_TOO = ("softDeletedAt", "callCount", "lastCalledAt", "warnings", "match", "score")
 
 REQUEST: dict[str, object] = {
     "method": {"enum": ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"], "default": "GET"},
@@ -59,7 +59,7 @@ TOOL_SCHEMAS: dict[str, object] = {
             "preProcessors": {"type": "array", "maxItems": 100, "description": "Kept, and not carried out."},
             "bundleID": {**TEXT, "pattern": UUID7, "description": "As in the path, or absent."},
             "slug": {**TEXT, "pattern": SLUG, "description": "As in the path, or absent."},
-            "version": {**TEXT, "pattern": VERSION, "description": "As in the path, or absent."},
+            "version": {**TEXT, "pattern": VERSION, "maxLength": 64, "description": "As in the path, or absent."},
             "toolID": {**TEXT, "pattern": UUID7, "description": "Made by the server where it is absent."},
             "id": {**TEXT, "pattern": UUID7, "description": "Another name for toolID."},
             **{name: {"description": "Worked out by the server."} for name in (*COMPUTED, *COMPUTED_TOO)},

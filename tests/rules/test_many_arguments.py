@@ -1,0 +1,97 @@
+"""Calls with very many arguments: judged in a short time, or refused; and nothing in them is overlooked."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from toolcrib.model.call import Call
+from toolcrib.model.errors import Kind
+from toolcrib.model.tool import Function, Tool
+from toolcrib.model.verdict import ALLOW, Decision, Verdict
+from toolcrib.rules import arguments as reading
+from toolcrib.rules.arguments import read_arguments
+from toolcrib.rules.engine import RuleEngine
+
+SHELL = Tool(
+    name="sample",
+    description="",
+    parameters={},
+    run=Function(call=len, is_async=False),
+    requires=frozenset({"shell.execute"}),
+)
+
+
+def judge(arguments: dict[str, object], tool: Tool | None = None) -> Verdict:
+    return RuleEngine(workspace=Path("/tmp")).judge(tool, Call(name="sample", arguments=arguments))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"words": [f"w{number}" for number in range(25_000)]},
+        {"words": {f"w{number}": number for number in range(25_000)}},
+        {"words": [{f"w{number}": number} for number in range(25_000)]},
+        {"paths": [f"./w{number}" for number in range(3_000)]},
+        {"commands": [f"ls {number}" for number in range(1_100)]},
+        {"commands": ["ls " + "a " * 8_000 + str(number) for number in range(12)]},
+        {"data": ["x" * 1_000_000 + str(number) for number in range(5)]},
+    ],
+)
+def test_more_than_can_be_judged_is_refused_with_the_cure(arguments):
+    started = time.monotonic()
+    verdict = judge(arguments)
+    assert time.monotonic() - started < 2
+    assert (verdict.decision, verdict.kind) == (Decision.DENY, Kind.LIMIT_EXCEEDED)
+    assert verdict.cure == "send fewer of them in one call"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"points": [{"x": number} for number in range(60_000)]},
+        {"points": [{"x": number, "y": 0.5, "z": None} for number in range(60_000)]},
+        {"points": list(range(60_000))},
+        {"points": [[number, 1.5] for number in range(30_000)]},
+        {"words": ["same"] * 60_000},
+        {"words": [f"w{number}" for number in range(15_000)]},
+        {"content": "a b " * 2_000_000},
+        {"data": "A/" * 1_000_000},
+    ],
+)
+def test_numbers_and_long_texts_pass(arguments):
+    assert judge(arguments) == ALLOW
+
+
+def test_the_default_rules_read_the_arguments_once(monkeypatch):
+    walks = []
+    walk = reading._read
+    monkeypatch.setattr(reading, "_read", lambda tool, call: walks.append(call) or walk(tool, call))
+    assert judge({"command": "ls"}) == ALLOW
+    assert len(walks) == 1
+
+
+def test_what_was_read_for_one_judgement_is_not_used_for_the_next():
+    call = Call(name="sample", arguments={"command": "ls"})
+    engine = RuleEngine(workspace=Path("/tmp"))
+    assert engine.judge(None, call) == ALLOW
+    call.arguments["command"] = "rm -rf /"
+    assert engine.judge(None, call).decision is Decision.DENY
+
+
+def test_keys_beside_numbers_are_still_read():
+    assert judge({"files": [{"a": 1}, {"/etc/shadow": 1}]}).decision is Decision.DENY
+    assert judge({"o": [{"x": 1}] * 1000 + [{"~/.ssh/id_rsa": None}]}).decision is Decision.DENY
+
+
+def test_a_list_of_words_and_numbers_is_still_one_command():
+    assert judge({"command": ["kill", -9, -1]}).decision is Decision.DENY
+
+
+def test_what_a_name_says_does_not_hide_what_a_value_says():
+    hidden = {"odd)": {"reboot": 1}, "z": {"odd)": "reboot"}}
+    places = {argument.place for argument in read_arguments(SHELL, Call(name="sample", arguments=hidden))}
+    assert "z.odd)" in places
+    assert judge(hidden, SHELL).decision is Decision.DENY
