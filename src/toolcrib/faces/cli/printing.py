@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -80,6 +81,11 @@ def _write(stream: TextIO | None, text: str) -> None:
     # A stream that was closed before we started is None.
     if stream is None:
         return
+    if stream is sys.stderr and sys.stdout is not None:
+        # Who reads both through one pipe sees them in the order in which they were said; what is wrong with the output is told
+        # when it ends.
+        with suppress(OSError):
+            sys.stdout.flush()
     try:
         stream.write(text + "\n")
     except UnicodeEncodeError:
