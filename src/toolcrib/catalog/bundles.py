@@ -80,12 +80,14 @@ class Bundles:
             functions=functions,
             models=models,
         )
+        # Whoever lists what is kept here under another form signs its tokens with the same key.
+        self.cursors = Cursors(key)
         self._listing = Listing(
             index=index,
             lookup=self._lookup,
             syncing=self._syncing,
             sources=self._sources,
-            cursors=Cursors(key),
+            cursors=self.cursors,
             metrics=metrics,
         )
         self._writing = Writing(

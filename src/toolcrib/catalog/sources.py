@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from toolcrib.catalog.overlay import ALL_ON, ON
 from toolcrib.catalog.rows import row_of_tool
 from toolcrib.catalog.slots import slot_of
+from toolcrib.catalog.switches import HOST
 from toolcrib.model.bundle import Bundle, Kept, Owner
 from toolcrib.pure.ids import stable_id
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 0.1
 # Asking every source takes at most one part in so many of the time.
 ASKING_SHARE = 10
-HOST = "host"
 OWNERS = {"": Owner.HOST, "builtin": Owner.BUILTIN, "system": Owner.BUILTIN}
 DISPLAY_NAMES = {"": "Host program", "builtin": "Built-in tools", "system": "System tools"}
 

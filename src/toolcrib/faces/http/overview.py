@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolcrib import __version__
-from toolcrib.catalog.cursors import Cursors
-from toolcrib.crib.data import Data
 from toolcrib.crib.facts import all_facts_of, found_facts, listed
 from toolcrib.dialects.platform import SCHEMA_VERSION
 from toolcrib.faces.http.queries import MAX_PAGE, Query, refuse_query
@@ -34,7 +32,7 @@ class OverviewDesk:
         self._crib = crib
         self._threads = threads
         self._service = service
-        self._cursors = Cursors(lambda: Data(crib.settings, {}).key)
+        self._cursors = crib.bundles.cursors
 
     async def tools(self, request: Request) -> Answer:
         """GET /crib/tools: every tool in the order of their addresses, the one that a name means, or those that fit a search."""
