@@ -19,6 +19,16 @@ if TYPE_CHECKING:
     from toolcrib.model.call import Call, Context
     from toolcrib.model.errors import ToolError
     from toolcrib.model.tool import Tool
+    from toolcrib.model.toolrequest import (
+        Allowance,
+        Claim,
+        Event,
+        Experiment,
+        Filed,
+        Made,
+        Status,
+        ToolRequest,
+    )
     from toolcrib.model.verdict import Verdict
 
 ENTRY_POINT_GROUP = "toolcrib.plugins"
@@ -147,6 +157,118 @@ class Store(Protocol):
         """Be the only one, of all processes and threads, to hold the name; raises TRANSIENT at the deadline."""
 
 
+class Queue(Protocol):
+    """Keeps requests until their tools are there; many processes may share one. Every method may block and may be called by any thread.
+
+    What a method has returned is stored. A queue that cannot be reached raises TRANSIENT and says that nothing was stored.
+    """
+
+    def file(self, request: ToolRequest) -> Filed:
+        """Keep a request and wake an idle Builder, in one step; one without an id gets the next number of today (UTC).
+
+        The same id with the same text is no second request; with another text it is refused with CONFLICT. A wish that is
+        open already is not built twice: without an id it becomes part of that one, which is returned; with an id it is kept
+        under its own and ends as that one does. The higher priority counts for both. Its experiment waits from now on.
+        Raises LIMIT_EXCEEDED when the numbers of a day are used up.
+        """
+
+    def get(self, request_id: str) -> Filed | None:
+        """One request."""
+
+    def requests(self, status: Status | None = None, *, limit: int = 1_000) -> list[Filed]:
+        """The requests in the order in which they were filed, the newest last; of many the newest."""
+
+    def find_open(self, name: str) -> Filed | None:
+        """The request for a tool of that name which is pending or being built, if there is one."""
+
+    def history(self, request_id: str, after: int = 0) -> list[Event]:
+        """What happened to it, from the event behind that number on; only the latest are kept."""
+
+    def claim(self, owner: str, seconds: float, request_id: str | None = None) -> Claim | None:
+        """Take what is to be built next, by priority and then by age, or this very one, also one that is held.
+
+        None if there is nothing to build, or if somebody else builds that one or it is over. A lease that ran out is there
+        to be claimed again.
+        """
+
+    def renew(self, claim: Claim) -> bool:
+        """Go on holding it; False if it is somebody else's by now, or over."""
+
+    def note(self, claim: Claim, step: str, text: str = "") -> bool:
+        """Write what happens into the history; False as for `renew`."""
+
+    def hold(self, claim: Claim, text: str) -> bool:
+        """Leave it to a person: it stays `building`, without a lease, until it is claimed by its id. False as for `renew`."""
+
+    def give_back(self, claim: Claim, text: str) -> bool:
+        """Let somebody else build it. False as for `renew`."""
+
+    def finish(self, claim: Claim, made: Made) -> bool:
+        """It is ready: say so to everyone, and release every experiment that waits for it, once. False as for `renew`."""
+
+    def fail(self, claim: Claim, error: str) -> bool:
+        """It came to nothing, and this is why. False as for `renew`."""
+
+    def cancel(self, request_id: str, reason: str) -> Filed:
+        """Nobody wants it any more. Raises NOT_FOUND, or CONFLICT if it is over already."""
+
+    def retry(self, request_id: str) -> Filed:
+        """Have one that failed, or was cancelled, built again. Raises NOT_FOUND, or CONFLICT if it is not over or is ready."""
+
+    def allow(self, request_id: str, allowance: Allowance) -> Filed:
+        """Have the Builder know what the operator adds to it. Raises NOT_FOUND, or CONFLICT if it is over."""
+
+    def experiments(self) -> list[Experiment]:
+        """Everything that waits or waited for a tool."""
+
+    def reconcile(self) -> int:
+        """Take in what came while nobody listened, and what was left half-done; how much that was."""
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep until anything may have changed since this object last waited, at most so long; False if nothing did."""
+
+    def remarks(self) -> list[str]:
+        """What the operator should know: what would be lost in a fall, what could not be read."""
+
+    def close(self) -> None:
+        """Let go of what is open, and wake whoever waits."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Commission:
+    """What a maker is asked for.
+
+    `folder` is its workspace: it holds the brief, the request, the schemas and the contract, and the folder `package`
+    that is to be filled. `complaints` are what the gate said to its last attempt. `deadline` is a reading of `time.monotonic`.
+    `say` tells whoever watches how it goes.
+    """
+
+    request: ToolRequest
+    folder: Path
+    brief: str
+    attempt: int
+    complaints: tuple[str, ...]
+    deadline: float
+    say: Callable[[str], None]
+
+    @property
+    def package(self) -> Path:
+        """The folder to fill."""
+        return self.folder / "package"
+
+
+class Maker(Protocol):
+    """Writes the code of a tool that was asked for."""
+
+    name: str
+
+    async def make(self, commission: Commission) -> bool:
+        """Fill the package; False leaves that to a person, who delivers it. Raises ToolError if it comes to nothing."""
+
+    async def close(self) -> None:
+        """End whatever was started."""
+
+
 @dataclass(slots=True)
 class Plugins:
     """What the parts register themselves in."""
@@ -155,6 +277,7 @@ class Plugins:
     rules: list[Rule] = field(default_factory=list)
     runners: dict[str, Runner] = field(default_factory=dict)
     tools: list[Tool] = field(default_factory=list)
+    makers: dict[str, Maker] = field(default_factory=dict)
     functions: dict[str, Callable[..., object]] = field(default_factory=dict)
     problems: list[ToolError] = field(default_factory=list)
     on_close: list[Callable[[], None]] = field(default_factory=list)

@@ -35,6 +35,8 @@ OPENING = frozenset(
         *("workspace", "modules", "rule_modules", "grants", "variables", "rules_off"),
         *("sandbox_require", "egress_private", "depot_keys", "allowed_hosts"),
         *("secrets_environment", "secrets_file", "secrets_keyring", "http_hosts", "http_origins"),
+        *("queue_url", "queue_secret", "request_missing", "builder_maker", "builder_command", "builder_hosts"),
+        *("builder_variables", "builder_url", "builder_key", "builder_capabilities", "builder_unproved"),
     )
 )
 MAX_FILE_BYTES = 1_000_000
@@ -98,6 +100,28 @@ class Settings:
     http_total_seconds: how long a request may take altogether
     http_body_bytes: how large the body of a request may be
     http_drain_seconds: how long calls may go on when the server is told to end
+    queue_url: the Redis server that keeps requests for tools, as `redis://host:6379/0`; without one a file of the project does
+    queue_secret: the name of the secret that is the password of that server
+    queue_requests: the channel on which requests are published there
+    queue_ready: the channel on which finished tools are announced there
+    queue_hash: what the keys of requests begin with there
+    queue_original: whether the names that the original Builder used are heard and spoken there too
+    request_missing: whether an empty search or a call of an unknown tool files a request for it
+    request_strict: whether a request that is only readable with warnings is refused
+    builder_maker: who writes the code of requested tools: person, command, openai, or the maker of a plug-in
+    builder_command: the program that the maker `command` starts, with its words
+    builder_hosts: hosts that this program may reach
+    builder_variables: variables of the host, or secrets, that this program sees
+    builder_url: the OpenAI-compatible endpoint of the maker `openai`, as `https://host/v1`
+    builder_model: the model that it asks for
+    builder_key: the name of the secret that is its key
+    builder_seconds: how long building one tool may take, with all its attempts
+    builder_attempts: how often a maker may try
+    builder_call_seconds: how long one call of a tool may take while it is proved
+    builder_disk_mb: how much a maker may write
+    builder_lease_seconds: how long a Builder that fell silent keeps others from building its request
+    builder_capabilities: capabilities that a request may ask for, written as grants are
+    builder_unproved: whether a tool that needs a network may go live although no recorded answers prove it
     places: where each setting that is not a default was set
     """
 
@@ -155,6 +179,28 @@ class Settings:
     http_total_seconds: int = 600
     http_body_bytes: int = 1_000_000
     http_drain_seconds: int = 20
+    queue_url: str = ""
+    queue_secret: str = ""
+    queue_requests: str = "fullsend:builder_requests"
+    queue_ready: str = "builder:tool_ready"
+    queue_hash: str = "tool_requests"
+    queue_original: bool = False
+    request_missing: bool = False
+    request_strict: bool = False
+    builder_maker: str = "person"
+    builder_command: tuple[str, ...] = ()
+    builder_hosts: tuple[str, ...] = ()
+    builder_variables: tuple[str, ...] = ()
+    builder_url: str = ""
+    builder_model: str = ""
+    builder_key: str = ""
+    builder_seconds: int = 900
+    builder_attempts: int = 3
+    builder_call_seconds: int = 10
+    builder_disk_mb: int = 256
+    builder_lease_seconds: int = 30
+    builder_capabilities: frozenset[str] = frozenset()
+    builder_unproved: bool = False
     places: Mapping[str, str] = field(default_factory=dict)
 
     def where(self, name: str) -> str:
@@ -277,7 +323,7 @@ def _as_set(value: object) -> frozenset[str]:
 
 
 # A table of the file and the prefix of its settings here: [sandbox] require = [...] is sandbox_require.
-_SECTIONS = frozenset({"sandbox", "egress", "shell", "confirmation", "depot", "handler", "secrets", "search", "http"})
+_SECTIONS = frozenset({"sandbox", "egress", "shell", "confirmation", "depot", "handler", "secrets", "search", "http", "queue", "request", "builder"})
 
 
 def _near(name: str) -> list[str]:

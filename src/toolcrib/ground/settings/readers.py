@@ -13,6 +13,7 @@ DEFAULT_RULES = frozenset({"dangerous_commands", "sensitive_files"})
 GUARANTEES = ("fs", "net", "proc", "priv", "mem", "pids", "disk", "time", "reap", "env")
 MAX_NUMBER = 2**31 - 1
 MAX_PORT = 65_535
+MAX_CHANNEL = 200
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,6 +69,22 @@ def _names(name: str, value: object) -> tuple[str, ...]:
         if not (word.isidentifier() and word.isascii()):
             raise ValueError(f"{name}: {word!r:.80} is no name of a variable; write letters, digits and '_'")
     return words
+
+
+def _command(name: str, value: object) -> tuple[str, ...]:
+    """Words in their order, of which some may be the same."""
+    if not isinstance(value, (list, tuple)):
+        raise ValueError(f'{name} must be a list of words, such as {name} = ["program", "--flag"]')
+    if not all(isinstance(word, str) and "\0" not in word for word in value) or (value and not value[0]):
+        raise ValueError(f"{name} must hold texts only, and begin with a program")
+    return tuple(value)
+
+
+def _channel(name: str, value: object) -> str:
+    word = _word(name, value)
+    if any(letter.isspace() for letter in word) or len(word) > MAX_CHANNEL:
+        raise ValueError(f"{name} must be at most {MAX_CHANNEL} letters without spaces, not {word!r:.80}")
+    return word
 
 
 def _port(name: str, value: object) -> int:
@@ -128,7 +145,7 @@ def _rule(item: object) -> CustomRule:
 NUMBERS = (read_positive, _port)
 
 # What the environment writes with commas.
-LISTS = (_words, _word_set, _names, _guarantees, _default_rules, _variables)
+LISTS = (_words, _word_set, _names, _guarantees, _default_rules, _variables, _command)
 
 READERS: dict[str, Callable[[str, object], object]] = {
     "workspace": _folder,
@@ -170,6 +187,28 @@ READERS: dict[str, Callable[[str, object], object]] = {
     "secrets_file": _folder,
     "secrets_keyring": _word,
     "search_index": read_switch,
+    "queue_url": _word,
+    "queue_secret": _word,
+    "queue_requests": _channel,
+    "queue_ready": _channel,
+    "queue_hash": _channel,
+    "queue_original": read_switch,
+    "request_missing": read_switch,
+    "request_strict": read_switch,
+    "builder_maker": _word,
+    "builder_command": _command,
+    "builder_hosts": _words,
+    "builder_variables": _names,
+    "builder_url": _word,
+    "builder_model": _word,
+    "builder_key": _word,
+    "builder_seconds": read_positive,
+    "builder_attempts": read_positive,
+    "builder_call_seconds": read_positive,
+    "builder_disk_mb": read_positive,
+    "builder_lease_seconds": read_positive,
+    "builder_capabilities": _word_set,
+    "builder_unproved": read_switch,
     "http_host": _word,
     "http_port": _port,
     "http_hosts": _words,
