@@ -1,4 +1,4 @@
-"""Measures what Toolcrib promises about speed: `make bench [ARGS="call cold peers load scripts folders store search http_tool http"]`.
+"""Measures what Toolcrib promises about speed: `make bench [ARGS="call cold peers load scripts folders store search http_tool http requests"]`.
 
 Every figure is a ratio against a reference measured in the same run: rounds of both are interleaved, each round takes the
 best of its kind away from noise by its length, and the median over rounds counts.
@@ -63,6 +63,7 @@ def main(wanted: list[str]) -> int:
     import bench_http_tool
     import bench_load
     import bench_peers
+    import bench_requests
     import bench_scripts
     import bench_search
     import bench_store
@@ -77,6 +78,7 @@ def main(wanted: list[str]) -> int:
         "search": bench_search,
         "http_tool": bench_http_tool,
         "http": bench_http,
+        "requests": bench_requests,
         "peers": bench_peers,
     }
     missed = [name for name in wanted or known if not asyncio.run(known[name].run())]

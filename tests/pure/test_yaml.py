@@ -194,6 +194,24 @@ class TestHostileDocuments:
     def test_a_fault_of_syntax_is_told_with_its_line(self, text):
         assert re.fullmatch(r"tool\.yaml:\d+: .+; correct the YAML there", refuse(text), re.DOTALL)
 
+    @pytest.mark.parametrize(
+        ("text", "line", "column"),
+        [
+            ("a: [1\n", 2, 1),
+            ("a:\n  b: @x", 2, 6),
+            ("a: 1\nb: 2\na: 3", 3, 1),
+            ("a:\n  b: !x 1", 2, 6),
+            ("a:\n\tb: 1", 2, 1),
+            ("a: 1\nbc: \0", 2, 5),
+            ("a: \ud800", 1, 4),
+            ("a: [0x" + "f" * 30 + "]", 1, 5),
+        ],
+    )
+    def test_line_and_column_are_told_as_numbers_too(self, text, line, column):
+        with pytest.raises(ToolError) as caught:
+            read_yaml(text)
+        assert caught.value.details == {"line": line, "column": column}
+
 
 class TestWhatJSONCanSay:
     @settings(max_examples=300, deadline=None)

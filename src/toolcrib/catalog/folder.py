@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 import os
 import stat
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from toolcrib.catalog.tree import Listing, check_letters, list_files, refused
+from toolcrib.catalog.tree import Listing, check_letters, list_files, list_packages, refused, stamps_within
 from toolcrib.ground.files.stamps import is_as_it_was, settled_stamp
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from toolcrib.ground.files.stamps import Stamp
@@ -27,9 +27,9 @@ MAX_FILE_BYTES = 256_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReadFile:
-    """What a file held when it was last read; without a stamp it is read again at the next look."""
+    """What a file held when it was last read, and the stamps of all that it depends on; without any it is read again."""
 
-    stamp: Stamp | None = None
+    stamps: Mapping[str, Stamp | None] = field(default_factory=dict)
     tools: tuple[Tool, ...] = ()
     problem: ToolError | None = None
 
@@ -66,7 +66,7 @@ class Folder:
     def refresh(self) -> bool:
         """Look at every file; True if anything is not as it was."""
         before = [problem.message for problem in self._listing.problems]
-        self._listing = list_files(self.path, deep=self._deep)
+        self._listing = self._list()
         gone = self._files.keys() - self._listing.files
         for name in gone:
             del self._files[name]
@@ -82,11 +82,22 @@ class Folder:
         """Look at one file that is known; True if it is not as it was."""
         return name in self._files and self._look_at(name)
 
+    def _list(self) -> Listing:
+        return list_files(self.path, deep=self._deep)
+
+    def _path(self, name: str) -> Path:
+        """The file that a name stands for."""
+        return self.path / name
+
+    def _stamps_around(self, path: Path) -> dict[str, Stamp | None]:
+        """Those of whatever else a file depends on."""
+        return {}
+
     def _look_at(self, name: str) -> bool:
         known = self._files.get(name)
-        if known is not None and is_as_it_was(f"{self.path}/{name}", known.stamp):
+        if known is not None and _is_as_it_was(known):
             return False
-        path = self.path / name
+        path = self._path(name)
         dialect = next((dialect for dialect in self._dialects if dialect.reads(path)), None)
         found = None if dialect is None else self._read(path, dialect)
         if found is None:
@@ -100,7 +111,9 @@ class Folder:
         """What the file holds now; None if there is no such file."""
         try:
             check_letters(path.parent, path.name)
-            stamp, code = _read_bytes(path)
+            # Before anything is read: what changes meanwhile changes its stamp once more.
+            stamps = self._stamps_around(path)
+            stamps[str(path)], code = _read_bytes(path)
         except IsADirectoryError:
             return None
         except FileNotFoundError as problem:
@@ -109,19 +122,40 @@ class Folder:
             return ReadFile(problem=refused(path, problem))
         except ToolError as problem:
             return ReadFile(problem=problem)
-        return self._translate(path, dialect, stamp, code)
+        return self._translate(path, dialect, stamps, code)
 
-    def _translate(self, path: Path, dialect: Dialect, stamp: Stamp | None, code: bytes) -> ReadFile:
+    def _translate(self, path: Path, dialect: Dialect, stamps: Mapping[str, Stamp | None], code: bytes) -> ReadFile:
         try:
             tools = tuple(replace(tool, bundle=self.bundle) for tool in dialect.read(path, code))
         except ToolError as problem:
-            return ReadFile(stamp=stamp, problem=problem)
+            return ReadFile(stamps=stamps, problem=problem)
         except Exception as problem:
             # A dialect may be a plug-in: its mistake costs this one file.
             logger.exception("%s could not be read by the dialect %s", path, dialect.name)
             message = f"{path}: the dialect {dialect.name!r} failed on it ({type(problem).__name__}); see the log"
-            return ReadFile(stamp=stamp, problem=ToolError(Kind.INTERNAL, message))
-        return ReadFile(stamp=stamp, tools=tools)
+            return ReadFile(stamps=stamps, problem=ToolError(Kind.INTERNAL, message))
+        return ReadFile(stamps=stamps, tools=tools)
+
+
+class Packages(Folder):
+    """The tools that are folders in one folder: each holds a `description` in a file of that name, and goes by its own."""
+
+    def __init__(self, path: Path, bundle: str, dialects: Sequence[Dialect], description: str) -> None:
+        super().__init__(path, bundle, dialects)
+        self._description = description
+
+    def _list(self) -> Listing:
+        return list_packages(self.path, self._description, MAX_FILE_BYTES)
+
+    def _path(self, name: str) -> Path:
+        return self.path / name / self._description
+
+    def _stamps_around(self, path: Path) -> dict[str, Stamp | None]:
+        return stamps_within(str(path.parent))
+
+
+def _is_as_it_was(known: ReadFile) -> bool:
+    return bool(known.stamps) and all(is_as_it_was(path, stamp) for path, stamp in known.stamps.items())
 
 
 def _read_bytes(path: Path) -> tuple[Stamp | None, bytes]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import stat
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from toolcrib.ground.files.stamps import ABSENT, settled_stamp
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.pure.names import is_foreign
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 MAX_DEPTH = 12
 MAX_FOLDERS = 1_000
 MAX_NAMES = 50_000
+MAX_PACKAGE_NAMES = 500
 
 # What package managers and interpreters fill; hidden folders are left out too.
 FOREIGN = frozenset({"node_modules", "__pycache__", "venv"})
@@ -44,6 +47,38 @@ def list_files(root: Path, *, deep: bool) -> Listing:
     except ToolError as problem:
         walk.listing.problems.append(problem)
     return walk.listing
+
+
+def list_packages(root: Path, description: str, max_bytes: int) -> Listing:
+    """List the folders directly in a folder that hold a description of at most so many bytes; nothing else is looked at.
+
+    What is wrong with the folder itself, whoever lists its files says.
+    """
+    walk = _Walk(root, deep=True)
+    try:
+        folders = walk.visit("")
+    except ToolError:
+        folders = []
+    found = {folder for folder in folders if _is_small_file(f"{root}/{folder}/{description}", max_bytes)}
+    return Listing(files=found, stamps=walk.listing.stamps)
+
+
+def stamps_within(folder: str) -> dict[str, Stamp | None]:
+    """The stamps of a folder and of everything in it; where there is more than a package has, that nothing is known of it."""
+    stamps: dict[str, Stamp | None] = {}
+    waiting = [folder]
+    try:
+        while waiting:
+            path = waiting.pop()
+            status = os.lstat(path)
+            stamps[path] = settled_stamp(status)
+            if stat.S_ISDIR(status.st_mode):
+                waiting += _names_in(path)
+            if len(stamps) + len(waiting) > MAX_PACKAGE_NAMES:
+                return {folder: None}
+    except OSError:
+        return {folder: None}
+    return stamps
 
 
 def refused(path: Path | str, problem: OSError) -> ToolError:
@@ -107,6 +142,19 @@ class _Walk:
             self.listing.problems.append(problem)
             return False
         return True
+
+
+def _is_small_file(path: str, max_bytes: int) -> bool:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_size <= max_bytes
+
+
+def _names_in(folder: str) -> list[str]:
+    with os.scandir(folder) as entries:
+        return [entry.path for entry in islice(entries, MAX_PACKAGE_NAMES + 1) if not is_foreign(entry.name)]
 
 
 def check_letters(parent: Path | str, name: str) -> None:

@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
     from types import TracebackType
     from typing import Self
 
     from toolcrib.crib.facts import Facts
+    from toolcrib.crib.requests import Submitted
     from toolcrib.model.bundle import Bundle
     from toolcrib.model.call import Call
     from toolcrib.model.errors import ToolError
     from toolcrib.model.result import Result
+    from toolcrib.model.toolrequest import Allowance, Event, Experiment, Filed, Status
     from toolcrib.pipeline.explanation import Explanation
     from toolcrib.pipeline.kept import Piece
 
@@ -48,6 +51,46 @@ class AnyBundles(Protocol):
         """Add a version of a tool."""
 
 
+class AnyRequests(Protocol):
+    """Requests for tools that do not exist yet; every method blocks until it is done."""
+
+    def submit(self, text: str, *, strict: bool | None = None) -> Submitted:
+        """File a request under the id that it has."""
+
+    def new(self, wish: str, *, strict: bool | None = None) -> Submitted:
+        """File a wish, which gets a number."""
+
+    def list(self, status: Status | None = None, *, limit: int = ...) -> list[Filed]:
+        """The requests, the newest last."""
+
+    def show(self, request_id: str) -> Filed:
+        """One of them."""
+
+    def history(self, request_id: str, after: int = 0) -> Sequence[Event]:
+        """What happened to it."""
+
+    def follow(self, request_id: str, hear: Callable[[Event], None]) -> Filed:
+        """Hear what happens to it until it is over."""
+
+    def package(self, request_id: str) -> Path | None:
+        """The package that was laid out for a person, on this machine."""
+
+    def deliver(self, request_id: str, path: Path, hear: Callable[[str], None]) -> Filed:
+        """Have proved and published what was made for it."""
+
+    def cancel(self, request_id: str, reason: str = "") -> Filed:
+        """Say that nobody wants it any more."""
+
+    def retry(self, request_id: str) -> Filed:
+        """Have it built again."""
+
+    def allow(self, request_id: str, allowance: Allowance) -> Filed:
+        """Add what the operator allows."""
+
+    def experiments(self) -> Sequence[Experiment]:
+        """Everything that waits or waited for a tool."""
+
+
 class AnyCrib(Suggesting, Protocol):
     """A crib. `url` says where it is and is empty for one of this machine."""
 
@@ -56,6 +99,10 @@ class AnyCrib(Suggesting, Protocol):
     @property
     def bundles(self) -> AnyBundles:
         """The bundles and the tools in them."""
+
+    @property
+    def requests(self) -> AnyRequests:
+        """Requests for tools that do not exist yet."""
 
     def list_tools(self, *, tags: Sequence[str] = (), executors: bool = False) -> list[Facts]:
         """The tools, or those with every one of the tags; or what executes them."""

@@ -14,6 +14,7 @@ from toolcrib.crib.filling import BUILTIN_BUNDLE, SYSTEM_BUNDLE, as_tool, fill_c
 from toolcrib.crib.keeping import Keeping
 from toolcrib.crib.parts import Parts
 from toolcrib.crib.registries import Registries
+from toolcrib.crib.workshop import Workshop
 from toolcrib.ground.settings import HOST_PROGRAM, Settings, load_settings
 from toolcrib.model.call import Call, wish
 from toolcrib.model.errors import Kind, SettingsError, ToolError
@@ -33,9 +34,11 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self, TypeVar
 
+    from toolcrib.builder.loop import Builder
     from toolcrib.catalog.bundles import Bundles
     from toolcrib.compat.agent import BaseTool
     from toolcrib.crib.examples import Examples
+    from toolcrib.crib.requests import Requests
     from toolcrib.crib.sharing import Published, Pulled
     from toolcrib.crib.tokens import Tokens
     from toolcrib.ground.secrets import Secrets
@@ -101,6 +104,8 @@ class Crib:
             parts.data.store = store
         if journal is not None:
             parts.data.journal = journal
+        self._workshop = Workshop(parts, self.find)
+        files_wishes = self.settings.request_missing and root is not None
         self._kept = KeptResults(lambda: parts.data.store)
         self._pipeline = Pipeline(
             find=self._find_now if self.settings.watch else self._catalog.find,
@@ -118,6 +123,7 @@ class Crib:
                 result_bytes=self.settings.result_bytes,
                 where=self.settings.where,
             ),
+            missing=self._workshop.wish_for if files_wishes else None,
         )
 
     def call(
@@ -346,7 +352,36 @@ class Crib:
     def find_tools(self, question: str, *, limit: int = 10) -> list[Tool]:
         """The tools that fit a question in plain words, the most fitting first."""
         page = self.bundles.ask(question, page_size=limit)
+        if not page.items:
+            self.wish_from_search(question)
         return [found.kept.tool for found in page.items if found.kept.tool is not None]
+
+    @property
+    def requests(self) -> Requests:
+        """Requests for tools that do not exist yet: file, list, watch, deliver, cancel."""
+        return self._workshop.requests
+
+    def wish_from_search(self, text: str) -> str:
+        """The id of the request for what was searched for in vain; empty unless `request_missing` has one filed."""
+        return self._workshop.wish_from_search(text)
+
+    async def obtain(
+        self,
+        name: str,
+        request: str | Path | Mapping[str, object] | None = None,
+        *,
+        experiment: str = "",
+        seconds: float | None = None,
+    ) -> Tool:
+        """The tool of that name, at once if it is there; else it is asked for, and this waits until it is ready.
+
+        `request` is the YAML, a file of it, or its fields. Raises ToolError if the tool cannot be built, or not in time.
+        """
+        return await self._workshop.obtaining.obtain(name, request, experiment=experiment, seconds=seconds)
+
+    def builder(self, *, maker: str | None = None, say: Callable[[str], None] | None = None) -> Builder:
+        """A Builder for this project: `await crib.builder().run(stop)`. `say` hears what it does."""
+        return self._workshop.builder(maker, say)
 
     @property
     def secrets(self) -> Secrets:
@@ -388,6 +423,7 @@ class Crib:
 
     async def close(self) -> None:
         """End what was started and write down what is owed."""
+        self._workshop.close()
         await self._parts.close()
         self._parts.data.close()
         self._keeping.close()

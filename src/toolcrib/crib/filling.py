@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolcrib.catalog import Folder
+from toolcrib.catalog.folder import Packages
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.tool import Function, Tool
 from toolcrib.pure.schema import check_parameters, check_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from pathlib import Path
 
     from toolcrib.catalog import Catalog
     from toolcrib.compat.agent import BaseTool
@@ -61,9 +63,26 @@ def _add_folders(catalog: Catalog, parts: Parts) -> None:
     for folder in settings.tools:
         path = settings.root / folder
         catalog.add_folder(Folder(path, path.name, parts.plugins.dialects))
+        catalog.add_folder(Packages(path, path.name, [_BuiltPackages()], "tool.json"))
         if "tools" in settings.places and not path.is_dir():
             message = f"{path} is not a folder; make it, or change {settings.where('tools')}"
             parts.plugins.problems.append(ToolError(Kind.NOT_FOUND, message))
+
+
+class _BuiltPackages:
+    """Reads what was built and published; who does that is only loaded where there is something to read."""
+
+    name = "built"
+
+    def reads(self, path: Path) -> bool:
+        """Whether it may describe a package: nothing else is listed for this dialect."""
+        return path.suffix == ".json"
+
+    def read(self, path: Path, code: bytes) -> list[Tool]:
+        """The one tool of the package; none if the file is somebody else's."""
+        from toolcrib.dialects.built import read_package
+
+        return read_package(path, code)
 
 
 def _add_scripts(catalog: Catalog, parts: Parts) -> None:

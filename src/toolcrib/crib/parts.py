@@ -61,6 +61,7 @@ class Parts:
         self.functions: dict[str, Callable[..., object]] = {}
         self._find_below = find_below
         self._observe = observe
+        self._lent: Sandbox | None = None
 
     @cached_property
     def plugins(self) -> Plugins:
@@ -87,6 +88,8 @@ class Parts:
     @cached_property
     def sandbox(self) -> Sandbox:
         """Where files of code run."""
+        if self._lent is not None:
+            return self._lent
         from toolcrib.ground.sandbox.host import Sandbox
 
         settings = self.settings
@@ -207,6 +210,11 @@ class Parts:
         secret = self.data.secrets.get(name)
         return "" if secret is None else secret.reveal()
 
+    def borrow(self, sandbox: Sandbox, egress: Egress) -> None:
+        """Use a sandbox that stays another's, and this way out; before anything else needs one."""
+        self._lent = sandbox
+        self.egress = egress
+
     async def close(self) -> None:
         """End what was started."""
         for runner in dict.fromkeys(self.plugins.runners.values()):
@@ -214,7 +222,7 @@ class Parts:
         # A part that nobody used was never made.
         if "egress" in self.__dict__:
             await self.egress.close()
-        if "sandbox" in self.__dict__:
+        if "sandbox" in self.__dict__ and self._lent is None:
             import asyncio
 
             await asyncio.to_thread(self.sandbox.close)

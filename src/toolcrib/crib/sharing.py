@@ -31,6 +31,7 @@ OBEYED = frozenset(
 )
 SCRIPTS = "scripts"
 TOOLS = "tools"
+BUILT = "built"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,6 +58,12 @@ def publish(tool: Tool, place: str, parts: Parts, *, files: Iterable[str] = (), 
     depot = open_depot(place)
     if not isinstance(depot, FolderDepot):
         message = f"{place} can be pulled from, not published to; publish to the folder that the web server serves"
+        raise ToolError(Kind.VALIDATION, message)
+    if tool.source_type == BUILT:
+        message = (
+            f"{tool.name} was built from a request, and depots keep single files; hand on the request instead: "
+            f"crib request show {tool.name} --yaml"
+        )
         raise ToolError(Kind.VALIDATION, message)
     root, tree = _tree_of(tool, parts)
     package = pack(tool, root, tree, files)

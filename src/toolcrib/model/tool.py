@@ -93,7 +93,9 @@ class Convention(StrEnum):
 class Script:
     """A file of code that was read and not run; it runs in a child process, from the very bytes that were read.
 
-    `imports` names the modules that its first lines bring in, which a warm process may have ready.
+    `imports` names the modules that its first lines bring in, which a warm process may have ready. `files` are the bytes of
+    a package by their paths from its folder, the script's own among them; none for a file that stands alone. An answer of
+    one that is `enveloped` may be an object of `result`, `success` and `error` alone, which then says how it went.
     """
 
     kind = "script"
@@ -104,18 +106,23 @@ class Script:
     entry: str
     convention: Convention = Convention.KEYWORDS
     imports: tuple[str, ...] = ()
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    enveloped: bool = False
 
     def identity(self) -> dict[str, object]:
         """What makes this another script."""
         import hashlib
 
-        return {
+        facts: dict[str, object] = {
             "kind": self.kind,
             "code": hashlib.sha256(self.code).hexdigest(),
             "language": self.language,
             "entry": self.entry,
             "convention": self.convention,
         }
+        if self.files:
+            facts["files"] = {path: hashlib.sha256(data).hexdigest() for path, data in sorted(self.files.items())}
+        return {**facts, "enveloped": True} if self.enveloped else facts
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

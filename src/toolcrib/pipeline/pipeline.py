@@ -8,6 +8,7 @@ import os
 import random
 from collections.abc import Awaitable
 from copy import deepcopy
+from dataclasses import replace
 from time import monotonic
 from types import CoroutineType
 from typing import TYPE_CHECKING, Protocol
@@ -57,7 +58,8 @@ class Find(Protocol):
 class Pipeline:
     """Performs guarded calls.
 
-    It never raises: what went wrong is in the Result. Only the cancellation of its caller passes through.
+    It never raises: what went wrong is in the Result. Only the cancellation of its caller passes through. `missing` hears
+    of calls whose tool nobody knows, and gives the id of the request that it files for it; empty if it files none.
     """
 
     def __init__(
@@ -71,9 +73,11 @@ class Pipeline:
         confirmations: Confirmations,
         kept: KeptResults,
         policy: Policy,
+        missing: Callable[[Call], Awaitable[str]] | None = None,
         sleep: Callable[[float], Awaitable[None]] | None = None,
     ) -> None:
         self._find = find
+        self._missing = missing
         self._suggest = suggest
         self._rules = rules
         self._runners = runners
@@ -119,7 +123,7 @@ class Pipeline:
         try:
             plan = self._find_plan(case)
             if isinstance(plan, Verdict):
-                return self._refuse_unknown(case, plan)
+                return await self._refuse_unknown(case, plan)
             for gate in self._gates:
                 verdict = self._judge(gate, case, plan)
                 if verdict is not ALLOW:
@@ -349,10 +353,13 @@ class Pipeline:
         verdict = strictest(self._rules.rules, None if case.entry is None else case.entry.tool, case.call)
         return verdict if verdict.decision is Decision.DENY else ALLOW
 
-    def _refuse_unknown(self, case: Case, unknown: Verdict) -> Result:
+    async def _refuse_unknown(self, case: Case, unknown: Verdict) -> Result:
         screened = self._screen(case)
-        gate, verdict = (LOOK_UP, unknown) if screened is ALLOW else (self._gates[0].name, screened)
-        return self._answers.answer(verdict.to_error(gate), case)
+        if screened is not ALLOW:
+            return self._answers.answer(screened.to_error(self._gates[0].name), case)
+        if self._missing is not None and unknown.kind is Kind.NOT_FOUND:
+            unknown = _with_request(unknown, await self._missing(case.call))
+        return self._answers.answer(unknown.to_error(LOOK_UP), case)
 
     def _new_id(self) -> str:
         # A counter and not uuid4, which alone costs more than both schema checks of a call.
@@ -363,6 +370,14 @@ class Pipeline:
         case = Case(call, call.id or self._new_id(), started)
         case.plan, case.watch, case.ran = plan, watch, True
         return case
+
+
+def _with_request(unknown: Verdict, request_id: str) -> Verdict:
+    """The verdict that nobody knows a tool, with the request that was filed for it."""
+    if not request_id:
+        return unknown
+    cure = f"{unknown.cure}; it is asked for by {request_id}: crib request show {request_id}"
+    return replace(unknown, cure=cure, details={**unknown.details, "requestId": request_id})
 
 
 async def _sleep(seconds: float) -> None:

@@ -60,20 +60,21 @@ def read_yaml(document: str | bytes, place: str = "document") -> Document:
     text = decode(document, place)
     if found := UNWRITABLE.search(text):
         line = text.count("\n", 0, found.start()) + 1
+        column = found.start() - text.rfind("\n", 0, found.start())
         message = (
             f"holds the character U+{ord(found[0]):04X}, which YAML forbids; write it as an escape in double quotes"
         )
-        raise _refusal(place, line, message)
+        raise _refusal(place, line, column, message)
     try:
-        return _Builder(_events(text), place).build()
+        return _Builder(events(text), place).build()
     except yaml.MarkedYAMLError as error:
         raise _syntax_error(error, text, place) from None
     except yaml.YAMLError:
-        raise _refusal(place, 1, "is not YAML; correct it") from None
+        raise _refusal(place, 1, 1, "is not YAML; correct it") from None
 
 
-def _events(text: str) -> Iterator[Any]:
-    """The events alone: what a loader would build from them has no bounds."""
+def events(text: str) -> Iterator[Any]:
+    """What the parser says about a text, bit by bit: what a loader would build from it has no bounds."""
     yield from yaml.parse(text, Loader=yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader)
 
 
@@ -200,7 +201,8 @@ class _Builder:
         return value
 
     def _refuse(self, event: Any, message: str) -> ToolError:
-        return _refusal(self._place, event.start_mark.line + 1, message)
+        mark = event.start_mark
+        return _refusal(self._place, mark.line + 1, mark.column + 1, message)
 
 
 def _syntax_error(error: Any, text: str, place: str) -> ToolError:
@@ -208,9 +210,9 @@ def _syntax_error(error: Any, text: str, place: str) -> ToolError:
     line, column = (1, 1) if mark is None else (mark.line + 1, mark.column + 1)
     written = text.split("\n")
     if line <= len(written) and written[line - 1][column - 1 : column] == "\t":
-        return _refusal(place, line, "a tab cannot indent YAML; write spaces")
-    return _refusal(place, line, f"{error.problem}; correct the YAML there")
+        return _refusal(place, line, column, "a tab cannot indent YAML; write spaces")
+    return _refusal(place, line, column, f"{error.problem}; correct the YAML there")
 
 
-def _refusal(place: str, line: int, message: str) -> ToolError:
-    return ToolError(Kind.VALIDATION, f"{place}:{line}: {message}", details={"line": line})
+def _refusal(place: str, line: int, column: int, message: str) -> ToolError:
+    return ToolError(Kind.VALIDATION, f"{place}:{line}: {message}", details={"line": line, "column": column})

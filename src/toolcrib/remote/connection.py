@@ -34,7 +34,8 @@ UNAUTHORIZED = 401
 REFUSED = 400
 KINDS = frozenset(Kind)
 OWN_PATH = re.compile(
-    r"(?P<root>.*?)/(tools(/(tools|bundles|search)(/.*)?)?|docs|openapi\.json|crib/(tools|call|explain|health|results/.*))/?"
+    r"(?P<root>.*?)/(tools(/(tools|bundles|search)(/.*)?)?|requests(/.*)?|experiments|docs|openapi\.json"
+    r"|crib/(tools|call|explain|health|results/.*))/?"
 )
 
 

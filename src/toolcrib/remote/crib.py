@@ -16,6 +16,7 @@ from toolcrib.remote import shapes
 from toolcrib.remote.bundles import RemoteBundles, place_of
 from toolcrib.remote.connection import SECONDS, Connection
 from toolcrib.remote.reading import read_bundle, read_explanation, read_failure, read_success
+from toolcrib.remote.requests import RemoteRequests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -53,6 +54,7 @@ class RemoteCrib:
         self._runner: asyncio.Runner | None = None
         self.url = self._connection.url
         self.bundles = RemoteBundles(self.ask)
+        self.requests = RemoteRequests(self.ask)
 
     def list_tools(self, *, tags: Sequence[str] = (), executors: bool = False) -> list[Facts]:
         """The tools, or those with every one of the tags; or what executes them."""
@@ -172,9 +174,10 @@ class RemoteCrib:
         *,
         query: Query = (),
         body: Mapping[str, object] | None = None,
+        seconds: float = SECONDS,
     ) -> Answer:
         """Ask the server for an answer of that shape; raises ToolError where it refuses."""
-        answer = self._try(method, path, query=query, body=body)
+        answer = self._try(method, path, query=query, body=body, seconds=seconds)
         if answer.is_refusal:
             raise self._connection.problem_of(answer)
         shape.check(answer.document, self.url)

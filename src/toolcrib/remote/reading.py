@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from toolcrib.model.bundle import Bundle, Owner
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Intent, Result
+from toolcrib.model.toolrequest import Event, Experiment, Filed, Priority, Status
 from toolcrib.model.verdict import Decision, Verdict
 from toolcrib.pipeline.explanation import Explanation, Finding
 
@@ -62,6 +63,43 @@ def read_bundle(document: Document) -> Bundle:
         modified_at=document["modifiedAt"] or "",
         toggled_at=document["toggledAt"] or "",
         soft_deleted_at=document["softDeletedAt"] or "",
+    )
+
+
+def read_filed(document: Document) -> Filed:
+    """A request as its queue keeps it; what the operator allowed it stays there."""
+    return Filed(
+        id=document["id"],
+        name=document["name"],
+        status=Status(document["status"]),
+        priority=Priority(document["priority"]),
+        text=document["yaml"],
+        created_at=document["createdAt"],
+        updated_at=document["updatedAt"],
+        experiment=document["experiment"] or "",
+        error=document["error"] or "",
+        tool=document["tool"] or "",
+        merged_into=document["mergedInto"] or "",
+        owner=document["owner"] or "",
+        held=document["held"],
+        attempts=document["attempts"],
+        wishes=document["wishes"],
+    )
+
+
+def read_event(document: Document) -> Event:
+    """Something that happened to a request."""
+    return Event(number=document["number"], at=document["at"], step=document["step"], text=document["text"])
+
+
+def read_experiment(document: Document) -> Experiment:
+    """Something that waits for tools."""
+    return Experiment(
+        id=document["id"],
+        ready=document["status"] == "ready",
+        waits_for=tuple(document["waitsFor"]),
+        requests=tuple(document["requests"]),
+        released_at=document["releasedAt"] or "",
     )
 
 

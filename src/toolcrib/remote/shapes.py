@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.model.bundle import Owner
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.toolrequest import Priority, Status
 from toolcrib.model.verdict import Decision
 from toolcrib.pure.schema import compile_schema, explain_problems
 
@@ -162,3 +163,30 @@ FINDING: Schema = {
 EXPLANATION = Shape(_object(tool=TEXT, findings=_list(FINDING)))
 PIECE = Shape(_object(text=TEXT, offset=WHOLE, total=WHOLE, next={**WHOLE, "type": ["integer", "null"]}))
 HEALTH = Shape(_object(problems=TEXTS))
+STATUS: Schema = {"enum": [str(status) for status in Status]}
+FILED = _object(
+    id=TEXT,
+    name=TEXT,
+    status=STATUS,
+    priority={"enum": [str(priority) for priority in Priority]},
+    experiment=MAYBE_TEXT,
+    tool=MAYBE_TEXT,
+    error=MAYBE_TEXT,
+    mergedInto=MAYBE_TEXT,
+    owner=MAYBE_TEXT,
+    held=SWITCH,
+    attempts=WHOLE,
+    wishes=WHOLE,
+    createdAt=TEXT,
+    updatedAt=TEXT,
+    yaml=TEXT,
+)
+EVENT = _object(number={**WHOLE, "minimum": 1}, at=TEXT, step=TEXT, text=TEXT)
+EXPERIMENT = _object(
+    id=TEXT, status={"enum": ["ready", "blocked"]}, waitsFor=TEXTS, requests=TEXTS, releasedAt=MAYBE_TEXT
+)
+FILED_ANSWER = Shape(FILED)
+SUBMITTED = Shape({"allOf": [FILED, _object(warnings=TEXTS, merged=SWITCH)]})
+FILED_LIST = Shape(_object(requests=_list(FILED)))
+HISTORY = Shape(_object(status=STATUS, history=_list(EVENT)))
+EXPERIMENTS = Shape(_object(experiments=_list(EXPERIMENT)))

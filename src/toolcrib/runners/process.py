@@ -17,6 +17,8 @@ from toolcrib.model.tool import Convention
 from toolcrib.pure.words import check_words, spell
 from toolcrib.runners.chain import chained
 from toolcrib.runners.container import Containers
+from toolcrib.runners.contents import package_files, package_folders, refuse_changed_package
+from toolcrib.runners.envelope import open_envelope
 from toolcrib.runners.leading import lead_out
 from toolcrib.runners.masking import Masking
 from toolcrib.runners.node import NAMES
@@ -123,13 +125,16 @@ class ProcessDriver:
         words += spell(slots.unmentioned(), order.run.action) if reads_words else []
         environment = {**basic_variables(order.tool.requires, self._premises), **slots.variables()}
         check_words([*words, *environment.values()], order.tool.name)
-        runtime = (order.run.folder, *python_runtime())
+        # Of a package its process sees the files that were checked, and no other; of a file its neighbours too.
+        files = package_files(script)
+        runtime = (*(files or (order.run.folder,)), *python_runtime())
+        listed = package_folders(script)
         return PythonFile(
             path=script.path,
             code=script.code,
             entry=script.entry,
             arguments=order.arguments,
-            walls=build_walls(order.tool.requires, self._premises, runtime, observe=self._observe),
+            walls=build_walls(order.tool.requires, self._premises, runtime, listed=listed, observe=self._observe),
             convention=script.convention,
             argv=tuple(words),
             imports=script.imports,
@@ -137,6 +142,7 @@ class ProcessDriver:
             project=self._premises.workspace,
             environment=environment,
             channel=CALLS in order.tool.requires,
+            files=files,
         )
 
     def _interpreter(self, tool: Tool, script: Script) -> Interpreter | None:
@@ -174,6 +180,7 @@ class ProcessDriver:
             from toolcrib.runners.witness import Witness
 
             witness = Witness()
+        deadline += await self._look_at_files(job, order)
         ended = await run_in_place(
             self._sandbox,
             job,
@@ -184,6 +191,15 @@ class ProcessDriver:
             proxy=self._proxy(order, deadline, witness) if job.walls.network else None,
         )
         return ended if witness is None else witness.testify(ended)
+
+    async def _look_at_files(self, job: Job, order: Order) -> float:
+        """Refuse a package that changed on disk, as far as that would run; the time that it took is not the tool's."""
+        script = order.run.script
+        if script is None or not script.files:
+            return 0.0
+        began = time.monotonic()
+        await refuse_changed_package(order.tool, script, self._sandbox, job)
+        return time.monotonic() - began
 
     def _proxy(self, order: Order, deadline: float, witness: Witness | None) -> Proxy:
         """What answers where the job knocks for a network: the hosts of the first in the chain that narrows them."""
@@ -220,7 +236,9 @@ def _answers_by_printing(job: Job) -> bool:
 
 def _value(order: Order, job: Job, ended: Ended, seconds: float) -> object:
     if isinstance(job, PythonFile) and not _answers_by_printing(job):
-        return answered_value(order.tool, job, ended, seconds)
+        value = answered_value(order.tool, job, ended, seconds)
+        script = order.run.script
+        return value if script is None else open_envelope(order.tool, script, value)
     return printed_value(order.tool, ended, seconds)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolcrib.ground.files.regular import read_beginning
-from toolcrib.ground.sandbox.jobs import CLEAN_ENVIRONMENT, PROXY_URL, Program
+from toolcrib.ground.sandbox.jobs import CLEAN_ENVIRONMENT, PROXY_VARIABLES, Program
 from toolcrib.ground.sandbox.walls import PROGRAMS, READ, WRITE, build_walls, has_network
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.pure.words import SHELLS, check_words, spell
@@ -25,10 +25,6 @@ if TYPE_CHECKING:
 
 SH = "/bin/sh"
 WORKSPACE = "TOOLCRIB_WORKSPACE"
-PROXY_VARIABLES = {
-    **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), PROXY_URL),
-    "NODE_USE_ENV_PROXY": "1",
-}
 CALLS = "rye.execute"
 # What the primitive itself works with, like the shell tool: the files of the workspace.
 PRIMITIVE_CAPABILITIES = frozenset({PROGRAMS, READ, WRITE})

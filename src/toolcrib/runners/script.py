@@ -74,10 +74,23 @@ class BoundScript:
             convention=script.convention,
             imports=script.imports,
             project=self._workspace,
+            files={script.path.absolute().parent / path: content for path, content in script.files.items()},
         )
+        if script.files:
+            from toolcrib.runners.contents import refuse_changed_package
+
+            await refuse_changed_package(self._tool, script, self._sandbox, job)
         ended = await run_in_place(self._sandbox, job, deadline=strike, max_result=MAX_RESULT_BYTES)
         meta: dict[str, object] = {"sandbox": self._sandbox.report_on(job)}
-        return to_outcome(ended, meta, lambda: returned_value(self._tool, job, ended, seconds))
+        return to_outcome(ended, meta, lambda: self._value(job, ended, seconds))
+
+    def _value(self, job: PythonFile, ended: Ended, seconds: float) -> object:
+        value = returned_value(self._tool, job, ended, seconds)
+        if not self._script.enveloped:
+            return value
+        from toolcrib.runners.envelope import open_envelope
+
+        return open_envelope(self._tool, self._script, value)
 
 
 async def run_in_place(sandbox: Sandbox, job: Job, **how: Any) -> Ended:

@@ -57,7 +57,8 @@ async def test_every_path_that_answers_is_described_with_just_its_methods(world)
     document = describe_api(needs_token=True)
     served = {}
     for path in document["paths"]:
-        place = path.format(bundleID=world.bundle, toolSlug="a", version="v", sessionID="s", handle="00")
+        words = {"toolSlug": "a", "version": "v", "sessionID": "s", "handle": "00", "requestID": "req_20240115_001"}
+        place = path.format(bundleID=world.bundle, **words)
         allowed = (await world.client.ask("OPTIONS", place)).headers["allow"].split(", ")
         served[path] = {method.lower() for method in allowed} - {"options", "head"}
     assert served == {path: set(found) for path, found in document["paths"].items()}
@@ -199,7 +200,9 @@ async def test_every_kind_of_problem_is_described_where_its_type_points(world):
 
 def judge(root: Path, max_examples: int) -> tuple[int, list[str]]:
     """Have the description judged against the application: how many requests were made, and what was wrong."""
-    with Crib(root, functions={"echo": lambda context, arguments: arguments}, http_hosts=["testserver"]) as crib:
+    functions = {"echo": lambda context, arguments: arguments}
+    # A stream of events lasts nearly as long as an answer may take.
+    with Crib(root, functions=functions, http_hosts=["testserver"], http_total_seconds=1) as crib:
         bearer = {"Authorization": f"Bearer {crib.tokens.create('judge', EVERY_SCOPE)[1]}"}
         config = SchemathesisConfig.from_dict(
             {

@@ -32,6 +32,7 @@ from toolcrib.faces.cli.logs import log_on_stderr
 from toolcrib.faces.cli.opening import open_any, open_crib
 from toolcrib.faces.cli.printing import complain, on_one_line, say, say_json, say_text
 from toolcrib.faces.cli.reading import URL, is_local
+from toolcrib.faces.cli.request_commands import builder, demo, experiments, request
 from toolcrib.faces.cli.running import run_command
 from toolcrib.faces.cli.secret_commands import secret
 from toolcrib.faces.cli.sharing_commands import depot, publish, pull
@@ -309,6 +310,7 @@ def version(*, as_json: bool) -> int:
 
 for command in (
     *(serve, search, enable, disable, bundle, secret, token),
+    *(request, builder, experiments, demo),
     *(new, build, registry, test, doc, prompt, export, latency, publish, pull, depot),
 ):
     cli.add_command(command)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from toolcrib.catalog.bundles import Bundles
     from toolcrib.crib.anywhere import Suggesting
     from toolcrib.crib.facts import Facts
+    from toolcrib.faces.cli.ordering import LocalRequests
     from toolcrib.model.bundle import Bundle
     from toolcrib.model.call import Call
     from toolcrib.model.protocols import Journal
@@ -56,6 +57,13 @@ class LocalCrib:
     def bundles(self) -> Bundles:
         """The bundles and the tools in them."""
         return self._crib.bundles
+
+    @property
+    def requests(self) -> LocalRequests:
+        """Requests for tools that do not exist yet."""
+        from toolcrib.faces.cli.ordering import LocalRequests
+
+        return LocalRequests(self._crib)
 
     def list_tools(self, *, tags: Sequence[str] = (), executors: bool = False) -> list[Facts]:
         """The tools, or those with every one of the tags; or what executes them."""

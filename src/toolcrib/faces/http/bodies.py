@@ -41,6 +41,14 @@ async def read_document(request: Request, limit: int) -> dict[str, object]:
     return await _read(await request.body(limit), limit, read_jsonc)
 
 
+async def read_bytes(request: Request, limit: int, types: re.Pattern[bytes]) -> bytes | None:
+    """The body as it is if it is of one of these types, which are no JSON; None leaves any other to whoever reads JSON."""
+    if not types.fullmatch(request.headers.get(b"content-type", b"")):
+        return None
+    _refuse_compressed(request)
+    return await request.body(limit)
+
+
 async def read_keys(request: Request, limit: int, known: frozenset[str]) -> dict[str, object]:
     """The object that is the body, which may have no other keys than these."""
     return only_keys(await read_object(request, limit), known)
@@ -86,6 +94,10 @@ def _check_type(request: Request) -> None:
     if content_type != JSON and not _JSON_TYPE.fullmatch(content_type):
         message = f"the body is of type {request.header(b'content-type')[:80]!r}; send JSON with Content-Type: application/json"
         raise Refusal(415, Kind.VALIDATION, message, headers=((b"accept-post", JSON),))
+    _refuse_compressed(request)
+
+
+def _refuse_compressed(request: Request) -> None:
     if request.headers.get(b"content-encoding", b"identity").lower() != b"identity":
         raise Refusal(415, Kind.VALIDATION, "the body is compressed; send it as it is, without Content-Encoding")
 

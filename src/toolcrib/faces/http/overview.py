@@ -110,4 +110,8 @@ class OverviewDesk:
             page_size=query.number("pageSize", least=1, most=MAX_PAGE),
             page_token=query.token(),
         )
-        return {"tools": [found_facts(found) for found in page.items], "nextPageToken": page.next_token or None}
+        tools = [found_facts(found) for found in page.items]
+        answer: dict[str, object] = {"tools": tools, "nextPageToken": page.next_token or None}
+        if not tools and not query.token() and (request_id := self._crib.wish_from_search(text)):
+            answer["requestID"] = request_id
+        return answer

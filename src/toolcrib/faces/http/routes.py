@@ -9,6 +9,7 @@ from toolcrib.faces.http.bundles import BundleDesk
 from toolcrib.faces.http.invoking import CallDesk
 from toolcrib.faces.http.overview import OverviewDesk
 from toolcrib.faces.http.pages import PageDesk
+from toolcrib.faces.http.requests import RequestDesk
 from toolcrib.faces.http.routing import Endpoint, Route
 from toolcrib.faces.http.sessions import SessionDesk
 from toolcrib.faces.http.tools import ToolDesk
@@ -26,6 +27,7 @@ BUNDLE = f"{BUNDLES}/{{bundleID}}"
 TOOL = f"{BUNDLE}/tools/{{toolSlug}}/version/{{version}}"
 # The document's paths are relative to /tools, and its own first word may be part of them or not.
 LISTS = ("/tools", "/tools/tools")
+REQUEST = "/requests/{requestID}"
 
 
 def all_routes(crib: Crib, threads: Threads, service: Service, *, needs_token: bool) -> Iterator[Route]:
@@ -34,8 +36,9 @@ def all_routes(crib: Crib, threads: Threads, service: Service, *, needs_token: b
     sessions = SessionDesk(crib, body_bytes)
     calls = CallDesk(crib, sessions, service, body_bytes)
     yield from _bundles(BundleDesk(crib.bundles, threads, body_bytes))
-    yield from _tools(ToolDesk(crib.bundles, threads, body_bytes), calls)
+    yield from _tools(ToolDesk(crib.bundles, crib.wish_from_search, threads, body_bytes), calls)
     yield from _calls(calls, sessions)
+    yield from _requests(RequestDesk(crib, threads, service, body_bytes))
     yield from _overview(OverviewDesk(crib, threads, service), PageDesk(service, needs_token=needs_token))
 
 
@@ -79,6 +82,18 @@ def _calls(calls: CallDesk, sessions: SessionDesk) -> Iterator[Route]:
         endpoints={"GET": _invoke(sessions.read), "DELETE": _invoke(sessions.close)},
     )
     yield Route(path="/crib/sessions/{sessionID}/turn", endpoints={"POST": _invoke(sessions.next_turn)})
+
+
+def _requests(desk: RequestDesk) -> Iterator[Route]:
+    yield Route(path="/requests", endpoints={"GET": _read(desk.list), "POST": _invoke(desk.file)})
+    yield Route(path=REQUEST, endpoints={"GET": _read(desk.read)})
+    yield Route(path=f"{REQUEST}/history", endpoints={"GET": _read(desk.history)})
+    yield Route(path=f"{REQUEST}/events", endpoints={"GET": _read(desk.events)})
+    yield Route(path=f"{REQUEST}/deliver", endpoints={"POST": _manage(desk.deliver)})
+    yield Route(path=f"{REQUEST}/cancel", endpoints={"POST": _manage(desk.cancel)})
+    yield Route(path=f"{REQUEST}/retry", endpoints={"POST": _manage(desk.retry)})
+    yield Route(path=f"{REQUEST}/allowance", endpoints={"PUT": _manage(desk.allow)})
+    yield Route(path="/experiments", endpoints={"GET": _read(desk.experiments)})
 
 
 def _overview(desk: OverviewDesk, pages: PageDesk) -> Iterator[Route]:

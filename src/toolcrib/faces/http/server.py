@@ -139,7 +139,7 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take nobody on any more, wait for those who are here, then stop them."""
-        self._service.ready = False
+        self._service.ending.set()
         for server in self.servers:
             server.close()
         for one in sockets or ():

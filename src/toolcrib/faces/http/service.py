@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from toolcrib.faces.http.admission import Admission
@@ -16,16 +17,21 @@ if TYPE_CHECKING:
 class Service:
     """Whether the server is ready for work, who may come in, who is being answered, and what has been counted.
 
-    The application opens every call of a tool with `async with service.admission:`, and answers `/readyz` by
+    `ending` is set when the server ends, for those whose answer would go on and on. The application opens every call of a tool with `async with service.admission:`, and answers `/readyz` by
     `service.ready` and `/metrics` with `service.metrics_text()`.
     """
 
     def __init__(self, settings: Settings) -> None:
-        self.ready = True
+        self.ending = asyncio.Event()
         self.admission = Admission(settings.http_concurrency, settings.http_queue)
         self.connections = Connections(settings.http_connections, settings.http_address_connections)
         self.exchanges: set[Exchange] = set()
         self.metrics = HttpMetrics()
+
+    @property
+    def ready(self) -> bool:
+        """Whether the server takes on work."""
+        return not self.ending.is_set()
 
     def look(self, now: float) -> None:
         """Stop every request that is due."""

@@ -29,8 +29,11 @@ LIST_QUERY = ("tags", "includeDisabled", "recommendedPageSize", "pageSize", "pag
 class ToolDesk:
     """Answers what is asked about tools."""
 
-    def __init__(self, bundles: Bundles, threads: Threads, body_bytes: int) -> None:
+    def __init__(
+        self, bundles: Bundles, wish_from_search: Callable[[str], str], threads: Threads, body_bytes: int
+    ) -> None:
         self._bundles = bundles
+        self._wish_from_search = wish_from_search
         self._threads = threads
         self._body_bytes = body_bytes
         self._switching = Switching(bundles, threads, body_bytes)
@@ -59,7 +62,10 @@ class ToolDesk:
             page_token=query.token(),
         )
         shown = [found_to_wire(found) for found in page.items]
-        return answer_json({"tools": shown, "nextPageToken": page.next_token or None})
+        answer = {"tools": shown, "nextPageToken": page.next_token or None}
+        if not shown and not query.token() and (request_id := await self._threads.write(self._wish_from_search, text)):
+            answer["requestID"] = request_id
+        return answer_json(answer)
 
     async def read(self, request: Request) -> Answer:
         """GET one version of a tool."""

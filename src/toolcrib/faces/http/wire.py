@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import re
+from contextlib import aclosing
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
@@ -15,7 +16,7 @@ from toolcrib.faces.http.problems import Refusal
 from toolcrib.model.errors import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, MutableMapping
+    from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
 
     Scope = MutableMapping[str, object]
     Message = MutableMapping[str, object]
@@ -31,7 +32,16 @@ MAX_DIGITS = 15
 NO_PAGE = b"default-src 'none'; frame-ancestors 'none'"
 
 # What two of would let two readers of one request read it differently.
-SINGLE = (b"host", b"authorization", b"origin", b"content-type", b"content-length", b"if-match", b"if-none-match")
+SINGLE = (
+    b"host",
+    b"authorization",
+    b"origin",
+    b"content-type",
+    b"content-length",
+    b"if-match",
+    b"if-none-match",
+    b"last-event-id",
+)
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 _PREFIX = os.urandom(6).hex()
@@ -110,13 +120,14 @@ class Request:
 
 
 class Answer(NamedTuple):
-    """What a client is sent; `policy` is what a browser may do with it."""
+    """What a client is sent; `policy` is what a browser may do with it. A `stream` is sent piece by piece in place of a body."""
 
     status: int = 200
     body: bytes = NOTHING
     content_type: bytes = JSON
     headers: tuple[Header, ...] = ()
     policy: bytes = NO_PAGE
+    stream: AsyncGenerator[bytes, None] | None = None
 
 
 def answer_json(value: object, *, status: int = 200, headers: tuple[Header, ...] = ()) -> Answer:
@@ -135,10 +146,25 @@ def to_bytes(value: object) -> bytes:
 async def send_answer(answer: Answer, send: Send, *, more: tuple[Header, ...] = (), with_body: bool = True) -> None:
     """Send the answer; an answer to HEAD says how long its body would be and leaves it out."""
     headers: list[Header] = [*answer.headers, *more, (b"content-security-policy", answer.policy)]
+    if answer.stream is not None:
+        await _send_stream(answer.stream, send, [*headers, (b"content-type", answer.content_type)], with_body=with_body)
+        return
     if answer.status not in (204, 304):
         headers += ((b"content-type", answer.content_type), (b"content-length", b"%d" % len(answer.body)))
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": answer.body if with_body else NOTHING})
+
+
+async def _send_stream(
+    stream: AsyncGenerator[bytes, None], send: Send, headers: list[Header], *, with_body: bool
+) -> None:
+    # Also who breaks off must be seen to have left.
+    async with aclosing(stream):
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        if with_body:
+            async for piece in stream:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": NOTHING})
 
 
 def _new_id() -> str:

@@ -3,41 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import time
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from toolcrib.ground.egress import wire
 from toolcrib.ground.egress.dialling import unreachable
+from toolcrib.ground.egress.door import ESTABLISHED, GO_ON, Meter, open_door, open_end
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.pure.url import Url, parse_authority, parse_url
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
+    from toolcrib.ground.egress.door import End
     from toolcrib.ground.egress.wire import PassOn, RequestHead, ResponseHead
 
-logger = logging.getLogger("toolcrib.egress")
-
-ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
-GO_ON = b"HTTP/1.1 100 Continue\r\n\r\n"
-STATUSES = {
-    Kind.VALIDATION: 400,
-    Kind.HOST_NOT_ALLOWED: 403,
-    Kind.LIMIT_EXCEEDED: 403,
-    Kind.TIMEOUT: 408,
-    Kind.OVERLOADED: 503,
-}
-UNREACHABLE = 502
 SWITCHING, FINAL = 101, 200
 MAX_INTERIM = 10
-MAX_REASON = 200
-
-_PAUSE_SECONDS = 0.1
-_LINGER_SECONDS = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,87 +68,28 @@ async def serve_proxy(
     listener: socket.socket, reach: Callable[[Url], Awaitable[socket.socket]], deadline: float, limits: ProxyLimits
 ) -> AsyncIterator[ProxyLog]:
     """Serve on a listening socket, which is closed at the end; `reach` checks a destination and connects to it."""
-    proxy = _Proxy(listener, reach, limits)
-    proxy.start(deadline)
-    try:
+    proxy = _Proxy(reach, limits)
+    async with open_door(listener, proxy.attend, deadline, limits.connections):
         yield proxy.log
-    finally:
-        proxy.end()
-        await _see_ended(proxy.tasks)
 
 
 class _Proxy:
-    """The listener, what is done for each client, and what all of them have used up."""
+    """What is done for each client, and what all of them have used up."""
 
-    def __init__(
-        self, listener: socket.socket, reach: Callable[[Url], Awaitable[socket.socket]], limits: ProxyLimits
-    ) -> None:
+    def __init__(self, reach: Callable[[Url], Awaitable[socket.socket]], limits: ProxyLimits) -> None:
         self.log = ProxyLog(room=limits.visits)
-        self.tasks: dict[asyncio.Task[None], socket.socket] = {}
-        self._listener = listener
         self._reach = reach
         self._limits = limits
-        self._sent = _Meter("sent", limits.sent_bytes)
-        self._received = _Meter("received", limits.received_bytes)
+        self._sent = Meter("sent", limits.sent_bytes)
+        self._received = Meter("received", limits.received_bytes)
         self._loop = asyncio.get_running_loop()
-        self._timers: list[asyncio.TimerHandle] = []
 
-    def start(self, deadline: float) -> None:
-        """Let clients in until the deadline."""
-        self._listener.settimeout(0)
-        self._timers = [self._loop.call_later(max(0.0, deadline - time.monotonic()), self.end)]
-        self._loop.add_reader(self._listener, self._accept)
-
-    def end(self) -> None:
-        """Let nobody in any more, and begin to end every connection."""
-        if self._listener.fileno() < 0:
-            return
-        for timer in self._timers:
-            timer.cancel()
-        self._loop.remove_reader(self._listener)
-        self._listener.close()
-        for task in self.tasks:
-            task.cancel()
-
-    def _accept(self) -> None:
-        try:
-            connection, _ = self._listener.accept()
-        except (BlockingIOError, ConnectionError):
-            return
-        except OSError:
-            self._pause()
-            return
-        connection.settimeout(0)
-        # Those that are too many are told so, as long as there are not too many of them either.
-        if len(self.tasks) >= 2 * self._limits.connections:
-            connection.close()
-            return
-        is_full = len(self.tasks) >= self._limits.connections
-        task = self._loop.create_task(self._serve(connection, is_full=is_full))
-        self.tasks[task] = connection
-        # Here and not in the task, because one that is cancelled before its first step never closes anything.
-        task.add_done_callback(lambda task: self.tasks.pop(task).close())
-
-    def _pause(self) -> None:
-        """Wait a moment before the next client: there was no descriptor for this one, and it would be told again at once."""
-        self._loop.remove_reader(self._listener)
-        resume = self._loop.call_later(_PAUSE_SECONDS, self._loop.add_reader, self._listener, self._accept)
-        self._timers = [self._timers[0], resume]
-
-    async def _serve(self, connection: socket.socket, *, is_full: bool) -> None:
-        try:
-            async with _open(connection) as client:
-                await self._attend(client, is_full=is_full)
-        except* (OSError, EOFError):
-            pass  # whoever went away or fell silent needs no answer
-        except* Exception:
-            logger.exception("a connection of the proxy failed unexpectedly")
-
-    async def _attend(self, client: _End, *, is_full: bool) -> None:
+    async def attend(self, client: End, *, is_full: bool) -> None:
+        """Read one request, and pass it on if its destination may be reached."""
         url = None
         try:
-            request = await self._read_request(client)
-            url = _destination(request)
+            request = await client.read_request(self._limits.head_seconds)
+            url = destination(request)
             self._check_room(is_full=is_full)
             upstream = await self._reach(url)
         except ToolError as refusal:
@@ -173,32 +98,21 @@ class _Proxy:
             return
         self.log.add(url)
         try:
-            async with _open(upstream) as server, asyncio.timeout(self._limits.idle_seconds) as patience:
+            async with open_end(upstream) as server, asyncio.timeout(self._limits.idle_seconds) as patience:
                 await self._pass(request, url, client, server, patience)
         except* ToolError as problems:
             await self._give_up(client, url, problems.exceptions[0])
 
-    async def _read_request(self, client: _End) -> RequestHead:
-        seconds = self._limits.head_seconds
-        try:
-            async with asyncio.timeout(seconds):
-                return wire.parse_request(await wire.read_head(client.reader))
-        except TimeoutError:
-            raise ToolError(Kind.TIMEOUT, f"no complete request within {seconds:g} s") from None
-
     def _check_room(self, *, is_full: bool) -> None:
         if is_full:
-            message = f"{self._limits.connections} connections are open already; close one, or try again later"
-            raise ToolError(Kind.OVERLOADED, message)
+            raise too_many(self._limits)
         self._sent.check()
         self._received.check()
 
-    async def _pass(
-        self, request: RequestHead, url: Url, client: _End, server: _End, patience: asyncio.Timeout
-    ) -> None:
+    async def _pass(self, request: RequestHead, url: Url, client: End, server: End, patience: asyncio.Timeout) -> None:
         """Pass on what goes to and fro; each piece proves that somebody is still there."""
 
-        def passing(end: _End, meter: _Meter) -> PassOn:
+        def passing(end: End, meter: Meter) -> PassOn:
             async def pass_on(data: bytes) -> None:
                 meter.add(len(data))
                 if not patience.expired():
@@ -214,7 +128,7 @@ class _Proxy:
         await _exchange(request, url, client, server, send, receive)
         await client.linger()
 
-    async def _give_up(self, client: _End, url: Url, problem: BaseException) -> None:
+    async def _give_up(self, client: End, url: Url, problem: BaseException) -> None:
         """Note what cut the connection short, and say so to a client that has heard nothing yet."""
         if not isinstance(problem, ToolError):
             raise problem
@@ -223,79 +137,13 @@ class _Proxy:
             await client.answer(problem)
 
 
-class _Meter:
-    """Counts bytes up to a limit."""
-
-    def __init__(self, what: str, limit: int) -> None:
-        self._what = what
-        self._limit = limit
-        self._used = 0
-
-    def add(self, size: int) -> None:
-        """Count them, or refuse them."""
-        self._used += size
-        self.check()
-
-    def check(self) -> None:
-        """Refuse if there were too many."""
-        if self._used > self._limit:
-            message = f"more than {self._limit} bytes were {self._what} by this job, and that is the limit"
-            raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"limit": self._limit})
+def too_many(limits: ProxyLimits) -> ToolError:
+    """The error for a client that finds all places taken."""
+    message = f"{limits.connections} connections are open already; close one, or try again later"
+    return ToolError(Kind.OVERLOADED, message)
 
 
-class _End:
-    """One side of a connection."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader = reader
-        self.writer = writer
-        self.has_answer = False
-        # So that `drain` waits for all of it, and nothing is lost when the connection is then cut.
-        writer.transport.set_write_buffer_limits(0)
-
-    async def write(self, data: bytes) -> None:
-        """Hand the bytes to the other side."""
-        self.has_answer = True
-        self.writer.write(data)
-        await self.writer.drain()
-
-    async def answer(self, error: ToolError) -> None:
-        """Say why there is no other answer, in the first line too: that is all that most clients show for CONNECT."""
-        body = f"{error.message}\n".encode()
-        reason = "".join(letter for letter in error.message[:MAX_REASON] if " " <= letter <= "~")
-        head = (
-            f"HTTP/1.1 {STATUSES.get(error.kind, UNREACHABLE)} {reason}\r\n"
-            f"Content-Type: text/plain; charset=utf-8\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-        )
-        await self.write(head.encode() + body)
-        await self.linger()
-
-    async def linger(self) -> None:
-        """Let the other side read to the end: what it sends now is dropped, and cutting it off would drop the answer."""
-        self.writer.write_eof()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_LINGER_SECONDS):
-                while await self.reader.read(wire.READ_BYTES):
-                    pass
-
-
-@asynccontextmanager
-async def _open(connection: socket.socket) -> AsyncIterator[_End]:
-    """Streams over a connected socket, which is closed at the end whatever happens."""
-    try:
-        reader, writer = await asyncio.open_connection(sock=connection, limit=wire.MAX_HEAD_BYTES)
-    except BaseException:
-        connection.close()
-        raise
-    try:
-        yield _End(reader, writer)
-    finally:
-        writer.transport.abort()
-        with suppress(OSError):
-            await writer.wait_closed()
-
-
-def _destination(request: RequestHead) -> Url:
+def destination(request: RequestHead) -> Url:
     """Where a request wants to go."""
     if request.method == wire.CONNECT:
         host, port = parse_authority(request.target)
@@ -308,7 +156,7 @@ def _destination(request: RequestHead) -> Url:
     return url
 
 
-async def _tunnel(client: _End, server: _End, send: PassOn, receive: PassOn) -> None:
+async def _tunnel(client: End, server: End, send: PassOn, receive: PassOn) -> None:
     """Pass bytes both ways, until both sides have ended theirs."""
     await client.write(ESTABLISHED)
     async with asyncio.TaskGroup() as group:
@@ -316,12 +164,12 @@ async def _tunnel(client: _End, server: _End, send: PassOn, receive: PassOn) -> 
         group.create_task(_relay(server, client, receive))
 
 
-async def _relay(source: _End, sink: _End, pass_on: PassOn) -> None:
+async def _relay(source: End, sink: End, pass_on: PassOn) -> None:
     await wire.copy_body(source.reader, None, pass_on)
     sink.writer.write_eof()
 
 
-async def _exchange(request: RequestHead, url: Url, client: _End, server: _End, send: PassOn, receive: PassOn) -> None:
+async def _exchange(request: RequestHead, url: Url, client: End, server: End, send: PassOn, receive: PassOn) -> None:
     """Pass on one request and its response; a redirect is the client's to follow, and is checked when it does."""
     await send(request.encode(url.authority, url.target))
     if request.waits:
@@ -336,13 +184,13 @@ async def _exchange(request: RequestHead, url: Url, client: _End, server: _End, 
         sending.cancel()
 
 
-async def _send_body(request: RequestHead, client: _End, send: PassOn) -> None:
+async def _send_body(request: RequestHead, client: End, send: PassOn) -> None:
     # A server may close its ear before it answers; what it says is still worth reading.
     with suppress(ConnectionError):
         await wire.copy_body(client.reader, request.framing or wire.Framing(0), send)
 
 
-async def _read_response(server: _End, url: Url) -> ResponseHead:
+async def _read_response(server: End, url: Url) -> ResponseHead:
     """The head of the final response."""
     try:
         for _ in range(MAX_INTERIM):
@@ -356,15 +204,3 @@ async def _read_response(server: _End, url: Url) -> ResponseHead:
     except ToolError as problem:
         raise unreachable(url.authority, f"the response is not valid HTTP: {problem.message}") from None
     raise unreachable(url.authority, "the response never comes to its point")
-
-
-async def _see_ended(tasks: Collection[asyncio.Task[None]]) -> None:
-    """Wait until every task has left; whoever cancels meanwhile has to wait for that too."""
-    cancelled = False
-    while tasks:
-        try:
-            await asyncio.wait(list(tasks))
-        except asyncio.CancelledError:
-            cancelled = True
-    if cancelled:
-        raise asyncio.CancelledError

@@ -28,6 +28,11 @@ CLEAN_ENVIRONMENT: Mapping[str, str] = {
 PROXY_HOST = "127.0.0.1"
 PROXY_PORT = 3128
 PROXY_URL = f"http://{PROXY_HOST}:{PROXY_PORT}"
+# By these it is found: most clients read the former, Node the latter.
+PROXY_VARIABLES: Mapping[str, str] = {
+    **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), PROXY_URL),
+    "NODE_USE_ENV_PROXY": "1",
+}
 
 MEGABYTE = 1_000_000
 

@@ -323,7 +323,22 @@ def _as_set(value: object) -> frozenset[str]:
 
 
 # A table of the file and the prefix of its settings here: [sandbox] require = [...] is sandbox_require.
-_SECTIONS = frozenset({"sandbox", "egress", "shell", "confirmation", "depot", "handler", "secrets", "search", "http", "queue", "request", "builder"})
+_SECTIONS = frozenset(
+    {
+        "sandbox",
+        "egress",
+        "shell",
+        "confirmation",
+        "depot",
+        "handler",
+        "secrets",
+        "search",
+        "http",
+        "queue",
+        "request",
+        "builder",
+    }
+)
 
 
 def _near(name: str) -> list[str]:

@@ -22,6 +22,7 @@ def operation(
     refusals: tuple[int, ...] = (),
     body: str = "",
     example: object = None,
+    yaml_example: str = "",
     needs_body: bool = True,
     of_call: bool = False,
     description: str = "",
@@ -38,5 +39,8 @@ def operation(
     if body:
         content: dict[str, object] = {"schema": schema(body)}
         content |= {} if example is None else {"example": example}
-        found["requestBody"] = {"required": needs_body, "content": {"application/json": content}}
+        contents: dict[str, object] = {"application/json": content}
+        if yaml_example:
+            contents["application/yaml"] = {"schema": {"type": "string"}, "example": yaml_example}
+        found["requestBody"] = {"required": needs_body, "content": contents}
     return found

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from toolcrib.crib.requests import MAX_LISTED as MAX_LISTED_REQUESTS
 from toolcrib.faces.http.queries import MAX_LISTED, MAX_PAGE, MAX_TEXT, MAX_TOKEN
+from toolcrib.faces.http.requests import LISTED, MAX_NUMBER, MAX_WAIT_SECONDS, NUMBER
+from toolcrib.model.toolrequest import Status
 
 UUID7 = "^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-7[0-9A-Fa-f]{3}-[89ABab][0-9A-Fa-f]{3}-[0-9A-Fa-f]{12}$"
 SLUG = r"^[\p{L}\p{Nd}-]{1,64}$"
@@ -77,6 +80,13 @@ PARAMETERS: dict[str, object] = {
         {"type": "string", "pattern": "^[0-9a-f]+$", "maxLength": 64},
         example="0000000068f0a1c3d4e5f60718293a4b5c6d7e8f90a1b2c3",
     ),
+    "toolRequestID": parameter(
+        "requestID",
+        "path",
+        "The id of the request for a tool.",
+        {"type": "string", "minLength": 1, "maxLength": 200},
+        example="req_20240115_001",
+    ),
     "bundleIDs": words("bundleIDs", "Only these bundles.", {"type": "string", "pattern": UUID7}),
     "tags": words("tags", "Only tools that have all of these tags.", {"type": "string", "pattern": "^[^,]+$"}),
     "includeDisabled": switch("includeDisabled", "Also what is switched off."),
@@ -104,6 +114,21 @@ PARAMETERS: dict[str, object] = {
         "query",
         "Only the tool that this name, slug or address means.",
         {"type": "string", "minLength": 1, "maxLength": MAX_TEXT},
+    ),
+    "requestStatus": parameter(
+        "status", "query", "Only requests of this status.", {"type": "string", "enum": [str(word) for word in Status]}
+    ),
+    "limit": whole("limit", "How many of the newest at most.", 1, MAX_LISTED_REQUESTS, LISTED),
+    "strict": switch("strict", "Refuse what is only readable with warnings."),
+    "after": whole("after", "Only what happened behind the event of this number.", 0, MAX_NUMBER, 0),
+    "wait": whole(
+        "wait", "How many seconds to wait for something to tell, if there is nothing.", 0, MAX_WAIT_SECONDS, 0
+    ),
+    "lastEventID": parameter(
+        "Last-Event-ID",
+        "header",
+        "The id of the last event that was heard: those behind it are told.",
+        {"type": "string", "pattern": f"^{NUMBER.pattern}$"},
     ),
     "ifMatch": parameter(
         "If-Match", "header", "Change it only if this is still its ETag.", {"type": "string", "pattern": ETAGS}

@@ -4,40 +4,34 @@ from __future__ import annotations
 
 from toolcrib.faces.http.openapi.answers import schema
 from toolcrib.faces.http.openapi.parameters import SLUG, UUID7, VERSION
+from toolcrib.faces.http.openapi.request_schemas import REQUEST_SCHEMAS
+from toolcrib.faces.http.openapi.shapes import (
+    ANYTHING,
+    OPTIONAL_TEXT,
+    OPTIONAL_TIME,
+    OPTIONAL_WHOLE,
+    SWITCH,
+    TEXT,
+    WHOLE,
+    closed,
+    open_to_more,
+)
 from toolcrib.faces.http.openapi.tool_schemas import TOOL_SCHEMAS
 from toolcrib.faces.http.problems import PROBLEMS
 from toolcrib.model.errors import Kind
 from toolcrib.model.session import MODES
 
-TEXT: dict[str, object] = {"type": "string"}
-SWITCH: dict[str, object] = {"type": "boolean"}
-ANYTHING: dict[str, object] = {"type": "object", "additionalProperties": True}
-WHOLE: dict[str, object] = {"type": "integer", "minimum": 0}
-OPTIONAL_TIME: dict[str, object] = {"type": ["string", "null"], "format": "date-time"}
-OPTIONAL_TEXT: dict[str, object] = {"type": ["string", "null"]}
-OPTIONAL_WHOLE: dict[str, object] = {"type": ["integer", "null"], "minimum": 1, "maximum": 2**31 - 1}
+ASKED_FOR: dict[str, object] = {
+    **TEXT,
+    "description": "The request for the tool that was searched for in vain, where such requests are filed.",
+}
 
 
-def closed(required: tuple[str, ...] = (), **properties: object) -> dict[str, object]:
-    """An object that has no other keys than these."""
-    return {
-        "type": "object",
-        "required": list(required),
-        "properties": properties,
-        "additionalProperties": False,
-    }
-
-
-def open_to_more(required: tuple[str, ...] = (), **properties: object) -> dict[str, object]:
-    """An object that may have further keys."""
-    return {**closed(required, **properties), "additionalProperties": True}
-
-
-def page(key: str, item: str) -> dict[str, object]:
+def page(key: str, item: str, **more: object) -> dict[str, object]:
     """Some of many, and the token that asks for the next ones."""
     token = {**OPTIONAL_TEXT, "description": "Asks for the next page; null behind the last."}
     items = {"type": "array", "items": schema(item)}
-    return closed((key, "nextPageToken"), **{key: items, "nextPageToken": token})
+    return closed((key, "nextPageToken"), **{key: items, "nextPageToken": token}, **more)
 
 
 PROBLEM_KEYS: dict[str, object] = {
@@ -99,9 +93,10 @@ SCHEMAS: dict[str, object] = {
     "Switch": closed(("isEnabled",), isEnabled=SWITCH),
     "BundlePage": page("bundles", "Bundle"),
     "ToolPage": page("tools", "Tool"),
-    "FoundPage": page("tools", "FoundTool"),
-    "FactsPage": page("tools", "Facts"),
+    "FoundPage": page("tools", "FoundTool", requestID=ASKED_FOR),
+    "FactsPage": page("tools", "Facts", requestID=ASKED_FOR),
     **TOOL_SCHEMAS,
+    **REQUEST_SCHEMAS,
     "Tool": open_to_more(
         (
             *("schemaVersion", "bundleID", "bundleSlug", "toolID", "slug", "version", "isEnabled", "isBuiltIn"),

@@ -1,0 +1,34 @@
+"""A program that needs a tool which is not there yet: it asks for it, waits, and goes on."""
+
+import asyncio
+import tempfile
+from pathlib import Path
+
+from toolcrib import Crib
+
+HERE = Path(__file__).parent / "requests"
+
+
+async def agent(crib):
+    print("the agent needs slug_maker")
+    tool = await crib.obtain("slug_maker", request=HERE / "slug_maker.yaml", seconds=60)
+    result = await crib.call(tool.name, headline="A Cup of Tea", words=2)
+    print("the agent goes on:", result.value)
+
+
+async def maker(crib):
+    """Whoever makes tools, here a person who has one ready."""
+    while not (waiting := crib.requests.list()):
+        await asyncio.sleep(0.05)
+    print("the maker sees:", waiting[0].name, waiting[0].status)
+    filed = await crib.requests.deliver(waiting[0].id, HERE / "made")
+    print("the maker is done:", filed.status, filed.tool)
+
+
+async def main():
+    with tempfile.TemporaryDirectory() as project:
+        async with Crib(project) as crib:
+            await asyncio.gather(agent(crib), maker(crib))
+
+
+asyncio.run(main())

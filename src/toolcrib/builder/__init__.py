@@ -1,0 +1,1 @@
+"""A request from pending to ready: made, proved, published."""

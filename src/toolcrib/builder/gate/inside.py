@@ -1,0 +1,161 @@
+"""What is looked at from within a process in which a candidate was imported. This very text runs there, beside the candidate.
+
+A candidate that wants to can deceive it; what the walls saw from outside it cannot, and that is judged as well.
+"""
+
+from __future__ import annotations
+
+import atexit
+import builtins
+import contextlib
+import ctypes
+import importlib.util
+import inspect
+import json
+import os
+import signal
+import sys
+import threading
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    Facts = dict[str, Any]
+
+ORDER = json.loads("{}")  # the gate writes its order here: module, function, and the arguments of a call or null
+SUBREAPER = 36  # of linux/prctl.h: orphans of this process come back to it
+LETTERS = 500
+MOST = 20
+
+
+def probe() -> Facts:
+    """Import the candidate, call it if that is asked for, and tell what was found."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
+    before = _Before()
+    try:
+        module = _load(ORDER["module"])
+    except BaseException as problem:  # noqa: BLE001 - a border to foreign code: whatever it raises is told
+        return {"raised": _describe(problem)}
+    function = getattr(module, ORDER["function"], None)
+    if ORDER["arguments"] is not None:
+        return _call(function)
+    return {"left": before.find_left(), "function": _describe_function(function)}
+
+
+def _load(name: str) -> Any:
+    """The candidate's own file, also where a module of that name is there already."""
+    spec: Any = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(name, module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _call(function: Any) -> Facts:
+    try:
+        value = function(**ORDER["arguments"])
+        if hasattr(value, "__await__"):
+            value = _settle(value)
+    except BaseException as problem:  # noqa: BLE001 - likewise
+        return {"raised": _describe(problem)}
+    return {"value": value, "left": ["a process"] if _has_children() else []}
+
+
+def _settle(value: Any) -> object:
+    import asyncio
+
+    async def wait() -> object:
+        return await value
+
+    return asyncio.run(wait())
+
+
+class _Before:
+    """How the process was before the import, to be compared with how it is afterwards."""
+
+    def __init__(self) -> None:
+        self._handlers = _handlers()
+        self._builtins = dict(vars(builtins))
+        self._threads = set(threading.enumerate())
+        self._streams = sys.stdout, sys.stderr
+        self._exits: list[str] = []
+        register = atexit.register
+
+        def note(function: Callable[..., Any], *arguments: Any, **more: Any) -> object:
+            if _is_own(getattr(getattr(function, "__code__", None), "co_filename", "")):
+                self._exits.append(getattr(function, "__qualname__", "?"))
+            return register(function, *arguments, **more)
+
+        atexit.register = note  # type: ignore[assignment]  # it takes and gives the same
+
+    def find_left(self) -> list[str]:
+        """What outlived the import, in words."""
+        threads = [thread for thread in threading.enumerate() if thread not in self._threads]
+        found = [f"the thread {thread.name} running" for thread in threads]
+        found += ["a process running"] if _has_children() else []
+        found += [f"a handler of {signal.Signals(number).name}" for number in _changed(self._handlers, _handlers())]
+        found += [f"another {name} among the builtins" for name in _changed(self._builtins, vars(builtins))]
+        found += [f"{name} to be called at the exit" for name in self._exits]
+        found += ["another sys.stdout or sys.stderr"] if self._streams != (sys.stdout, sys.stderr) else []
+        found += ["a trace function"] if sys.gettrace() or sys.getprofile() else []
+        return [text[:LETTERS] for text in found[:MOST]]
+
+
+def _handlers() -> dict[int, object]:
+    return {number: signal.getsignal(number) for number in signal.valid_signals()}
+
+
+def _changed(before: Mapping[Any, object], after: Mapping[Any, object]) -> list[Any]:
+    return [name for name in after if before.get(name) is not after[name]]
+
+
+def _has_children() -> bool:
+    try:
+        return os.waitpid(-1, os.WNOHANG)[0] == 0
+    except ChildProcessError:
+        return False
+
+
+def _is_own(file: str) -> bool:
+    """Whether it is a file of the package, in which this text stands too."""
+    return bool(file) and Path(__file__).parent in Path(file).parents
+
+
+def _describe_function(function: Any) -> Facts:
+    if not callable(function):
+        return {"kind": type(function).__name__}
+    inner = inspect.unwrap(function)
+    code = getattr(inner, "__code__", None)
+    try:
+        parameters = [_describe_parameter(known) for known in inspect.signature(function).parameters.values()]
+    except (ValueError, TypeError):
+        parameters = None
+    return {
+        "kind": type(inner).__name__,
+        "line": getattr(code, "co_firstlineno", 0),
+        "file": Path(getattr(code, "co_filename", "")).name,
+        "parameters": parameters,
+    }
+
+
+def _describe_parameter(known: inspect.Parameter) -> Facts:
+    described: Facts = {"name": known.name, "kind": known.kind.name, "optional": known.default is not known.empty}
+    with contextlib.suppress(TypeError, ValueError, RecursionError):
+        if described["optional"]:
+            described["default"] = json.loads(json.dumps(known.default, allow_nan=False))
+    return described
+
+
+def _describe(problem: BaseException) -> Facts:
+    steps = [step for step in traceback.extract_tb(problem.__traceback__) if _is_own(step.filename)]
+    place = next((step for step in reversed(steps) if step.filename != __file__), None)
+    return {
+        "type": type(problem).__name__,
+        "message": str(problem)[:LETTERS],
+        "place": f"{Path(place.filename).name}:{place.lineno}" if place else "",
+        "missing": str(problem.name) if isinstance(problem, ModuleNotFoundError) else "",
+    }

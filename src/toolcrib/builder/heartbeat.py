@@ -1,0 +1,164 @@
+"""Holding on to a claim while its tool is built: it is renewed, and what happens is written into its history."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from contextlib import suppress
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.toolrequest import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import Any, Self
+
+    from toolcrib.model.protocols import Queue
+    from toolcrib.model.toolrequest import Claim
+
+logger = logging.getLogger("toolcrib.builder")
+
+# How soon a cancelled request is noticed.
+LOOK_SECONDS = 0.5
+RENEWALS = 3
+# Only the latest events are kept: a talkative maker must not push out what became of its work.
+MAX_SAYINGS = 100
+MAX_SAYING = 500
+MAX_NOTE = 8_000
+AGAIN_SECONDS = 0.2
+LONGEST_AGAIN_SECONDS = 5.0
+
+
+class Lease:
+    """A claim that is kept alive while the `async with` lasts. `lost` is set once it is somebody else's, or over.
+
+    A queue that cannot be reached for a while is asked again, until the claim has run out; from then on it counts as lost,
+    because somebody else may hold it.
+    """
+
+    def __init__(self, queue: Queue, claim: Claim) -> None:
+        self.queue = queue
+        self.claim = claim
+        self.lost = asyncio.Event()
+        self._notes: deque[tuple[str, str]] = deque()
+        self._sayings = 0
+        self._wake = asyncio.Event()
+        self._turns = asyncio.Lock()
+        self._loop = asyncio.get_running_loop()
+        self._keeping: asyncio.Task[None] | None = None
+        self._count_from(monotonic())
+
+    async def __aenter__(self) -> Self:
+        self._keeping = asyncio.create_task(self._keep())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._keeping is not None:
+            await drop(self._keeping)
+
+    def note(self, step: str, text: str = "") -> None:
+        """Have it written into the history, in the order of the notes; any thread may call this, and nobody waits."""
+        self._notes.append((step, text[:MAX_NOTE]))
+        with suppress(RuntimeError):  # a loop that has ended reads no notes
+            self._loop.call_soon_threadsafe(self._wake.set)
+
+    def say(self, text: str) -> None:
+        """Note what a maker or the gate says on its way, as long as that is not too much."""
+        self._sayings += 1
+        if self._sayings <= MAX_SAYINGS:
+            self.note("progress", str(text)[:MAX_SAYING])
+
+    async def is_ours(self) -> bool:
+        """Whether the queue confirms, now, that the claim is still held; from here on it has its whole time again."""
+        self._renew_at = 0.0
+        delay = AGAIN_SECONDS
+        while not await self._look() and not self.lost.is_set():
+            await self._pause(delay)
+            delay = min(2 * delay, LONGEST_AGAIN_SECONDS)
+        return not self.lost.is_set()
+
+    async def end(self, act: Callable[[], bool], patience: float | None = None) -> bool:
+        """Say how it ended, after all notes; again while the queue cannot be reached and the claim may be ours.
+
+        False if it is not, or if the queue could not be told: then the claim runs out by itself.
+        """
+        over_at = monotonic() + (self.claim.seconds if patience is None else patience)
+        delay = AGAIN_SECONDS
+        while True:
+            try:
+                if await self._look():
+                    return await asyncio.to_thread(act)
+            except ToolError as problem:
+                logger.warning("%s: its end could not be told: %s", self.claim.id, problem.message)
+                if problem.kind is not Kind.TRANSIENT:
+                    return False
+            if self.lost.is_set() or monotonic() + delay > over_at:
+                return False
+            await self._pause(delay)
+            delay = min(2 * delay, LONGEST_AGAIN_SECONDS)
+
+    async def _keep(self) -> None:
+        while not self.lost.is_set():
+            await self._pause(min(LOOK_SECONDS, self.claim.seconds / RENEWALS))
+            await self._look()
+
+    async def _look(self) -> bool:
+        """Write what was noted, renew what is due, see whether it is still ours; False if not, or if nobody could tell."""
+        async with self._turns:
+            self._wake.clear()
+            try:
+                if not await asyncio.to_thread(self._take_turn):
+                    self.lost.set()
+            except Exception as problem:  # noqa: BLE001 - a background loop; a claim that cannot be renewed runs out
+                logger.warning("%s: the claim could not be renewed: %s", self.claim.id, problem)
+                if monotonic() > self._held_until:
+                    self.lost.set()
+                return False
+        return not self.lost.is_set()
+
+    def _take_turn(self) -> bool:
+        """Whether the claim is still ours."""
+        while self._notes:
+            if not self._write(*self._notes[0]):
+                return False
+            self._notes.popleft()
+        if monotonic() < self._renew_at:
+            filed = self.queue.get(self.claim.id)
+            return filed is not None and filed.status is Status.BUILDING
+        now = monotonic()
+        if not self.queue.renew(self.claim):
+            return False
+        self._count_from(now)
+        return True
+
+    def _write(self, step: str, text: str) -> bool:
+        try:
+            return self.queue.note(self.claim, step, text)
+        except ToolError as problem:
+            if problem.kind is Kind.TRANSIENT:
+                raise
+            # A note that no queue takes must not keep the claim from being renewed.
+            logger.warning("%s: %s could not be noted: %s", self.claim.id, step, problem.message)
+            return True
+
+    def _count_from(self, now: float) -> None:
+        self._held_until = now + self.claim.seconds
+        self._renew_at = now + self.claim.seconds / RENEWALS
+
+    async def _pause(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+
+
+async def drop(*tasks: asyncio.Task[Any]) -> None:
+    """End tasks that nobody needs any more, whatever they came to."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,49 @@
+"""`crib request allow ID`: what the operator adds to a request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib.faces.cli.codes import ExitCode, WrongUseError
+from toolcrib.faces.cli.printing import count, on_one_line, say
+from toolcrib.faces.cli.requesting import meant_by, read_file
+from toolcrib.model.toolrequest import Allowance
+from toolcrib.pure.capabilities import is_capability
+
+if TYPE_CHECKING:
+    from toolcrib.faces.cli.opening import OpenCrib
+    from toolcrib.model.toolrequest import RecordedAnswer
+
+
+def allow_request(
+    crib: OpenCrib,
+    word: str,
+    capabilities: tuple[str, ...],
+    hosts: tuple[str, ...],
+    answers: str | None,
+    *,
+    unproved: bool,
+) -> ExitCode:
+    """Add it, and say what the request has now."""
+    for name in capabilities:
+        if not is_capability(name):
+            raise WrongUseError(f"--capability: {name!r:.80} is none; write a dotted name, such as net.http")
+    allowance = Allowance(
+        capabilities=frozenset(capabilities), hosts=hosts, answers=_answers(answers), unproved=unproved
+    )
+    filed = crib.requests.allow(meant_by(crib, word), allowance)
+    allowed = [*sorted(capabilities), *hosts]
+    if allowance.answers:
+        allowed.append(count(len(allowance.answers), "recorded answer"))
+    if unproved:
+        allowed.append("unproved")
+    say(on_one_line(f"{filed.id} is allowed {', '.join(allowed) or 'nothing besides what it says'}"))
+    return ExitCode.DONE
+
+
+def _answers(file: str | None) -> tuple[RecordedAnswer, ...]:
+    if file is None:
+        return ()
+    from toolcrib.pure.requests import read_answers
+
+    return read_answers(read_file(file), place=file)

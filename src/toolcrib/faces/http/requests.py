@@ -1,0 +1,207 @@
+"""Requests for missing tools over HTTP: file, list, follow, deliver, cancel; and what waits for them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from toolcrib.crib.requests import MAX_LISTED, MAX_TEXT_BYTES
+from toolcrib.faces.http.bodies import read_any_keys, read_bytes, read_keys, read_object, text_of
+from toolcrib.faces.http.events import Listening
+from toolcrib.faces.http.leaving import until_gone
+from toolcrib.faces.http.packages import files_of, write_files
+from toolcrib.faces.http.problems import Refusal
+from toolcrib.faces.http.queries import Query, refuse_query
+from toolcrib.faces.http.wire import answer_json
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.toolrequest import Status
+from toolcrib.pure.requests import read_allowance, readable_id
+
+if TYPE_CHECKING:
+    from toolcrib.crib import Crib
+    from toolcrib.crib.requests import Submitted
+    from toolcrib.faces.http.service import Service
+    from toolcrib.faces.http.threads import Threads
+    from toolcrib.faces.http.wire import Answer, Request
+    from toolcrib.model.toolrequest import Event, Filed
+
+    Wish = Mapping[str, object] | str | bytes
+    # Within the class below, `list` is what it does.
+    Events = list[Event]
+
+LISTED = 100
+MAX_NUMBER = 2**31 - 1
+# A client that waits longer asks again; proxies on the way give up sooner than the server.
+MAX_WAIT_SECONDS = 30
+# So many are proved at once: each starts processes of its own.
+MAX_DELIVERIES = 2
+DELIVERY_SECONDS = 10
+WISH_KEYS = frozenset({"yaml", "request"})
+DELIVERY_KEYS = frozenset({"files", "binary"})
+YAML_TYPE = re.compile(rb"application/(?:x-)?yaml\s*(?:;\s*charset\s*=\s*\"?utf-8\"?\s*)?", re.IGNORECASE)
+NUMBER = re.compile("[0-9]{1,9}")
+
+
+class RequestDesk:
+    """Answers what is asked about requests."""
+
+    def __init__(self, crib: Crib, threads: Threads, service: Service, body_bytes: int) -> None:
+        self._crib = crib
+        self._threads = threads
+        self._body_bytes = body_bytes
+        self._listening = Listening(crib, service)
+        self._deliveries = 0
+
+    async def list(self, request: Request) -> Answer:
+        """GET /requests: the newest of them, in the order in which they were filed."""
+        query = Query(request, known=("status", "limit"))
+        limit = query.number("limit", least=1, most=MAX_LISTED) or LISTED
+        found = await self._threads.read(self._crib.requests.list, _status(query), limit=limit)
+        return answer_json({"requests": [filed.to_json() for filed in found]})
+
+    async def file(self, request: Request) -> Answer:
+        """POST /requests: file one, under the id that it has or the next number of the day."""
+        strict = Query(request, known=("strict",)).switch("strict")
+        wish = await self._wish(request)
+        submitted, is_new = await self._threads.write(self._file, wish, strict=strict)
+        if not is_new:
+            return answer_json(submitted.to_json())
+        place = f"/requests/{quote(submitted.filed.id, safe='')}"
+        return answer_json(submitted.to_json(), status=201, headers=((b"location", place.encode()),))
+
+    async def read(self, request: Request) -> Answer:
+        """GET /requests/{requestID}: one of them, with what happened to it."""
+        refuse_query(request)
+        filed, events = await self._threads.read(self._look, request.words[0])
+        return answer_json({**filed.to_json(), "history": [event.to_json() for event in events]})
+
+    async def history(self, request: Request) -> Answer:
+        """GET /requests/{requestID}/history: what happened behind a number; `wait` is how long to wait for more."""
+        query = Query(request, known=("after", "wait"))
+        after = query.number("after", least=0, most=MAX_NUMBER) or 0
+        seconds = query.number("wait", least=0, most=MAX_WAIT_SECONDS) or 0
+        filed, events = await self._threads.read(self._look, request.words[0], after)
+        if seconds and not events and not filed.status.is_final:
+            await until_gone(request, self._listening.until_news(request.words[0], after, seconds))
+            filed, events = await self._threads.read(self._look, request.words[0], after)
+        return answer_json({"status": str(filed.status), "history": [event.to_json() for event in events]})
+
+    async def events(self, request: Request) -> Answer:
+        """GET /requests/{requestID}/events: what happens to it, as it happens, until it is over."""
+        refuse_query(request)
+        after = _last_number(request)
+        await self._threads.read(self._crib.requests.show, request.words[0])
+        return self._listening.stream(request, request.words[0], after)
+
+    async def deliver(self, request: Request) -> Answer:
+        """POST /requests/{requestID}/deliver: have proved and published what was made for it."""
+        refuse_query(request)
+        files = files_of(await read_keys(request, self._body_bytes, DELIVERY_KEYS))
+        if self._deliveries >= MAX_DELIVERIES:
+            message = f"{MAX_DELIVERIES} deliveries are being proved; deliver it again in {DELIVERY_SECONDS} s"
+            again = (b"retry-after", b"%d" % DELIVERY_SECONDS)
+            raise Refusal(429, Kind.OVERLOADED, message, headers=(again,))
+        self._deliveries += 1
+        try:
+            filed = await until_gone(request, self._deliver(request.words[0], files))
+        finally:
+            self._deliveries -= 1
+        return answer_json(filed.to_json())
+
+    async def cancel(self, request: Request) -> Answer:
+        """POST /requests/{requestID}/cancel: nobody wants it any more."""
+        refuse_query(request)
+        body = await read_any_keys(request, self._body_bytes, frozenset({"reason"}))
+        reason = text_of(body, "reason") or ""
+        return answer_json((await self._threads.write(self._crib.requests.cancel, request.words[0], reason)).to_json())
+
+    async def retry(self, request: Request) -> Answer:
+        """POST /requests/{requestID}/retry: have it built again."""
+        refuse_query(request)
+        await read_any_keys(request, self._body_bytes, frozenset())
+        return answer_json((await self._threads.write(self._crib.requests.retry, request.words[0])).to_json())
+
+    async def allow(self, request: Request) -> Answer:
+        """PUT /requests/{requestID}/allowance: what the operator adds to it."""
+        refuse_query(request)
+        allowance = read_allowance(await read_object(request, self._body_bytes), place="body")
+        filed = await self._threads.write(self._crib.requests.allow, request.words[0], allowance)
+        return answer_json(filed.to_json())
+
+    async def experiments(self, request: Request) -> Answer:
+        """GET /experiments: everything that waits or waited for a tool."""
+        refuse_query(request)
+        found = await self._threads.read(self._crib.requests.experiments)
+        return answer_json({"experiments": [one.to_json() for one in found]})
+
+    async def _wish(self, request: Request) -> Wish:
+        """What is asked for: YAML itself, or JSON with the YAML or its fields in it."""
+        written = await read_bytes(request, self._body_bytes, YAML_TYPE)
+        if written is not None:
+            return written
+        found = await read_keys(request, self._body_bytes, WISH_KEYS)
+        if len(found) != 1:
+            raise ToolError(Kind.VALIDATION, "body: write either yaml, the request as text, or request, its fields")
+        [(key, wish)] = found.items()
+        if isinstance(wish, str if key == "yaml" else dict):
+            return wish
+        raise ToolError(Kind.VALIDATION, f"body: {key}: must be {'a text' if key == 'yaml' else 'an object'}")
+
+    def _file(self, wish: Wish, *, strict: bool) -> tuple[Submitted, bool]:
+        """File it; whether it is a request that was not there before."""
+        requests = self._crib.requests
+        was_there = self._is_filed(_id_of(wish))
+        # Where the operator is strict, no client is less so.
+        submitted = requests.new(wish, strict=strict or None)
+        return submitted, not (was_there or submitted.merged)
+
+    def _is_filed(self, request_id: str) -> bool:
+        try:
+            return bool(request_id) and bool(self._crib.requests.show(request_id))
+        except ToolError as problem:
+            if problem.kind is not Kind.NOT_FOUND:
+                raise
+            return False
+
+    def _look(self, request_id: str, after: int = 0) -> tuple[Filed, Events]:
+        # In this order: what ended it is in its history by then.
+        filed = self._crib.requests.show(request_id)
+        return filed, self._crib.requests.history(request_id, after)
+
+    async def _deliver(self, request_id: str, files: Mapping[str, bytes]) -> Filed:
+        # A thread that still writes when nobody waits any more is left to end by itself.
+        with TemporaryDirectory(prefix="toolcrib-delivery-", ignore_cleanup_errors=True) as place:
+            folder = await asyncio.to_thread(write_files, Path(place), files)
+            return await self._crib.requests.deliver(request_id, folder)
+
+
+def _status(query: Query) -> Status | None:
+    if not query.has("status"):
+        return None
+    word = query.text("status")
+    if word not in set(Status):
+        raise ToolError(Kind.VALIDATION, f"query: status: write one of {', '.join(Status)}")
+    return Status(word)
+
+
+def _last_number(request: Request) -> int:
+    """The number of the last event that a client heard before it lost its connection."""
+    if not request.has(b"last-event-id"):
+        return 0
+    last = request.header(b"last-event-id")
+    if not NUMBER.fullmatch(last):
+        raise ToolError(Kind.VALIDATION, "the header Last-Event-ID is no number; send the id of the last event heard")
+    return int(last)
+
+
+def _id_of(wish: Wish) -> str:
+    """The id that a request brings along; empty if it has none."""
+    if isinstance(wish, Mapping):
+        return str(wish.get("id") or "")
+    text = wish.decode(errors="replace") if isinstance(wish, bytes) else wish
+    return readable_id(text) if len(text) <= MAX_TEXT_BYTES else ""

@@ -1,0 +1,191 @@
+"""A request for a tool, read: lenient by default, and everything that is wrong with it told at once."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from toolcrib.model.tool import MAX_NAME
+from toolcrib.model.toolrequest import Priority, ToolRequest
+from toolcrib.pure.requests.answers import read_answer_list
+from toolcrib.pure.requests.fields import checked_text
+from toolcrib.pure.requests.ids import FORMAT, id_problem, is_safe_id
+from toolcrib.pure.requests.parameters import output_schema_of, parameters_of, read_inputs, read_outputs
+from toolcrib.pure.requests.proofs import read_capabilities, read_examples, read_hosts
+from toolcrib.pure.requests.report import show
+from toolcrib.pure.requests.source import Source
+from toolcrib.pure.requests.usage import FIELD, MAX_CODE, Example, Usage, read_usage
+from toolcrib.pure.requests.wishes import wish_digest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from toolcrib.model.toolrequest import Input
+    from toolcrib.pure.requests.fields import Fields
+
+KEYS = (
+    *("id", "name", "description", "priority", "requested_by", "experiment_blocked", "inputs", "outputs"),
+    *("requirements", "example_usage", "capabilities", "hosts", "examples", "answers"),
+)
+# What some people write in place of `experiment_blocked`.
+EXPERIMENT_ALIAS = "experiment_id"
+REQUESTER = "fullsend"
+NAME = "github_stargazer_scraper"
+MAX_DESCRIPTION = 4_000
+MAX_REQUIREMENT = 2_000
+MAX_REQUIREMENTS = 100
+MAX_WORD = 200
+SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
+
+
+def read_request(
+    text: str | bytes, *, place: str = "request", strict: bool = False, numbered: bool = True
+) -> ToolRequest:
+    """What the document asks for; `strict` refuses what is only readable with warnings, and without `numbered` the id may be absent.
+
+    Everything that is wrong with it is told in one VALIDATION, whose details list the problems and the line of the first.
+    """
+    source = Source(text, place)
+    root = source.root()
+    request = _Reader(root, source).read(numbered=numbered)
+    warnings = root.report.finish(strict=strict)
+    return replace(request, warnings=warnings, wish=wish_digest(request))
+
+
+def name_problem(name: str) -> str:
+    """Why it cannot be the name of a tool; empty if it can."""
+    if SNAKE_CASE.fullmatch(name) and len(name) <= MAX_NAME and not keyword.iskeyword(name):
+        return ""
+    rule = f"use snake_case of at most {MAX_NAME} letters, no keyword of Python, such as {NAME}"
+    return f"{show(name)} cannot be imported as tools.NAME; {rule}"
+
+
+class _Reader:
+    """Takes the fields of one request, in the order of the format."""
+
+    def __init__(self, root: Fields, source: Source) -> None:
+        self.root = root
+        self.source = source
+
+    def read(self, *, numbered: bool) -> ToolRequest:
+        root = self.root
+        name = self._name()
+        priority = self._priority()
+        experiment = self._experiment(priority)
+        before = root.report.refused
+        inputs, outputs = read_inputs(root), read_outputs(root)
+        parameters, output_schema = parameters_of(root, inputs), output_schema_of(root, outputs)
+        # Against schemas that were refused in part, nothing else could be judged rightly.
+        sound = root.report.refused == before
+        code = root.text(FIELD, MAX_CODE)
+        usage = self._usage(code, name, inputs if sound else None)
+        return ToolRequest(
+            id=self._id(numbered=numbered),
+            name=name,
+            description=root.required_text("description", "what the tool does", MAX_DESCRIPTION),
+            priority=priority,
+            requested_by=self._requested_by(),
+            text=self.source.text,
+            wish="",
+            function=usage.function,
+            parameters=parameters,
+            output_schema=output_schema,
+            experiment=experiment,
+            inputs=inputs,
+            outputs=outputs,
+            requirements=self._requirements(),
+            example_usage=code,
+            shown=usage.shown,
+            capabilities=read_capabilities(root),
+            hosts=read_hosts(root),
+            examples=read_examples(root, parameters if sound else None, output_schema if sound else None),
+            answers=read_answer_list(root),
+            extra=self._extra(),
+        )
+
+    def _id(self, *, numbered: bool) -> str:
+        root = self.root
+        if "id" not in root and not numbered:
+            return ""
+        text = root.required_text("id", "req_20240115_001", MAX_WORD)
+        if not text.strip():
+            return ""
+        if not is_safe_id(text):
+            root.refuse("id", f"{show(text)} cannot be an id; write {FORMAT}, such as req_20240115_001")
+        elif problem := id_problem(text):
+            root.warn("id", problem)
+        return text
+
+    def _name(self) -> str:
+        name = self.root.required_text("name", NAME, MAX_WORD)
+        if not name.strip():
+            return ""
+        if problem := name_problem(name):
+            self.root.refuse("name", problem)
+            return ""
+        if "_" not in name:
+            self.root.warn("name", f"{name!r} is one word; say the target and the action, such as {NAME}")
+        return name
+
+    def _priority(self) -> Priority:
+        root, choices = self.root, ", ".join(Priority)
+        written = root.required_text("priority", choices.replace(", ", " | "), MAX_WORD)
+        word = written.strip().lower()
+        if word not in [*Priority]:
+            if word:
+                root.refuse("priority", f"{show(written)} is unknown; write one of {choices}")
+            return Priority.MEDIUM
+        if word != written:
+            root.warn("priority", f"{show(written)} is understood as {word}; write {word}")
+        return Priority(word)
+
+    def _requested_by(self) -> str:
+        requester = self._one_line("requested_by", self.root.required_text("requested_by", REQUESTER, MAX_WORD))
+        if requester.strip() and requester != REQUESTER:
+            self.root.warn("requested_by", f"{show(requester)} is kept; the format always has {REQUESTER}")
+        return requester
+
+    def _experiment(self, priority: Priority) -> str:
+        root = self.root
+        if EXPERIMENT_ALIAS in root and "experiment_blocked" not in root:
+            root.warn(EXPERIMENT_ALIAS, "is understood as experiment_blocked; write that")
+            name = EXPERIMENT_ALIAS
+        else:
+            name = "experiment_blocked"
+        experiment = self._one_line(name, root.text(name, MAX_WORD))
+        if priority is Priority.HIGH and not experiment:
+            root.warn("priority", "is high although no experiment is blocked; write experiment_blocked, or medium")
+        if priority is Priority.LOW and experiment:
+            root.warn("priority", "is low although an experiment is blocked; write high, or remove experiment_blocked")
+        return experiment
+
+    def _one_line(self, name: str, text: str) -> str:
+        """A text that becomes part of keys and logs."""
+        if not text.strip():
+            return ""
+        if not text.isprintable():
+            self.root.refuse(name, f"{show(text)} holds letters that cannot be seen; write it on one line")
+        return text
+
+    def _requirements(self) -> tuple[str, ...]:
+        found = []
+        for at, item in self.root.items("requirements", MAX_REQUIREMENTS):
+            if isinstance(item, dict):
+                self.root.report.refuse(at, "is a mapping because of the colon in it; quote this line")
+            elif not isinstance(item, str) or not item.strip():
+                self.root.report.refuse(at, f"must be text, not {show(item)}; quote this line")
+            else:
+                found.append(checked_text(self.root.report, at, item, MAX_REQUIREMENT))
+        return tuple(found)
+
+    def _usage(self, code: str, name: str, inputs: tuple[Input, ...] | None) -> Usage:
+        if not code.strip():
+            return Usage(function=name)
+        return read_usage(Example(self.root, name, self.source.code_line), code, inputs)
+
+    def _extra(self) -> Mapping[str, object]:
+        known = {*KEYS} if "experiment_blocked" in self.root else {*KEYS, EXPERIMENT_ALIAS}
+        self.root.warn_of_strangers(known)
+        return {name: value for name, value in self.root.values.items() if name not in known}

@@ -1,0 +1,207 @@
+-- What every command uses. `given` is what was asked for. A request is one hash; its fields `crib_…` are ours, because foreign
+-- clients write `status` and `yaml` whenever they like. All other keys begin with `given.base`:
+--   count       how many requests were ever filed        changes         how often anything changed
+--   numbers     the last number of each day              answer:<token>  what a command came to, for whoever asks twice
+--   by:<status> the requests of that status, by age      open:<name>     the open requests for a tool, by age
+--   pending     what is to be built, the next one first  leases          what is being built, by the end of the lease
+--   wishes      the request that is built for a wish     followers:<id>  requests that end as that one does, by age
+--   history:<id>  what happened to it                    experiments     everything that ever waited, by age
+--   waiting:<wish>  requests and the experiments that named them, until the wish is fulfilled
+--   wanted:<experiment>  the requests that it waits for  named:<experiment>  the requests that ever named it, by age
+--   released    when each experiment went on
+
+local RANKS = {high = 0, medium = 1, low = 2}
+local OPEN = {pending = true, building = true}
+local FIELDS = {
+  'crib_name', 'crib_status', 'crib_priority', 'crib_text', 'created_at', 'updated_at', 'crib_experiment', 'error', 'tool',
+  'crib_leader', 'crib_owner', 'crib_held', 'crib_attempts', 'crib_wishes', 'crib_allowance',
+}
+local RANK_STEP = 2 ^ 40 -- more than there will ever be requests
+
+local given = cjson.decode(ARGV[1])
+local commands = {}
+
+local clock = redis.call('TIME')
+local seconds = tonumber(clock[1])
+local now = seconds * 1000 + math.floor(tonumber(clock[2]) / 1000)
+
+local function day_of(days)
+  -- Counted from a first of March, leap days come last and need no case of their own.
+  local shifted = days + 719468
+  local era = math.floor(shifted / 146097)
+  local day_of_era = shifted - era * 146097
+  local year_of_era = math.floor(
+    (day_of_era - math.floor(day_of_era / 1460) + math.floor(day_of_era / 36524) - math.floor(day_of_era / 146096)) / 365
+  )
+  local day_of_year = day_of_era - (365 * year_of_era + math.floor(year_of_era / 4) - math.floor(year_of_era / 100))
+  local month_from_march = math.floor((5 * day_of_year + 2) / 153)
+  local day = day_of_year - math.floor((153 * month_from_march + 2) / 5) + 1
+  local month = month_from_march < 10 and month_from_march + 3 or month_from_march - 9
+  local year = year_of_era + era * 400 + (month <= 2 and 1 or 0)
+  return year, month, day
+end
+
+local year, month, day = day_of(math.floor(seconds / 86400))
+local today = given.today or string.format('%04d%02d%02d', year, month, day)
+local second_of_day = seconds % 86400
+local stamp = given.stamp or string.format(
+  '%04d-%02d-%02dT%02d:%02d:%02d.%03dZ', year, month, day,
+  math.floor(second_of_day / 3600), math.floor(second_of_day % 3600 / 60), second_of_day % 60, now % 1000
+)
+
+local function own(name)
+  return given.base .. name
+end
+
+local function key(id)
+  return given.prefix .. ':' .. id
+end
+
+local function get(id, field)
+  return redis.call('HGET', key(id), field) or ''
+end
+
+local function put(id, ...)
+  redis.call('HSET', key(id), ...)
+end
+
+local function is_known(id)
+  return get(id, 'crib_status') ~= ''
+end
+
+local function record(id)
+  local row = redis.call('HMGET', key(id), unpack(FIELDS))
+  table.insert(row, 1, id)
+  return row
+end
+
+local function without_last_newlines(text)
+  local last = #text
+  while last > 0 do
+    local byte = string.byte(text, last)
+    if byte ~= 10 and byte ~= 13 then break end
+    last = last - 1
+  end
+  return string.sub(text, 1, last)
+end
+
+local function same_text(one, other)
+  return without_last_newlines(one) == without_last_newlines(other)
+end
+
+local function changed()
+  redis.call('PUBLISH', own('changed'), redis.call('INCR', own('changes')))
+end
+
+local function tell(id, step, text)
+  local number = redis.call('HINCRBY', key(id), 'crib_events', 1)
+  redis.call('RPUSH', own('history:') .. id, cjson.encode({number, stamp, step, text or ''}))
+  redis.call('LTRIM', own('history:') .. id, -given.events, -1)
+end
+
+-- All that follow, also those that are over by themselves. Whoever owns the server may take the hash of a request away at any
+-- time; then it is none any more.
+local function followers(id)
+  local members = {}
+  for _, member in ipairs(redis.call('ZRANGE', own('followers:') .. id, 0, -1)) do
+    if is_known(member) then members[#members + 1] = member end
+  end
+  return members
+end
+
+-- A request, and those that follow it and are of that kind.
+local function with_followers(id, kinds)
+  local members = {id}
+  for _, member in ipairs(followers(id)) do
+    if kinds[get(member, 'crib_status')] then members[#members + 1] = member end
+  end
+  return members
+end
+
+local function leader_of(id)
+  local leader = get(id, 'crib_leader')
+  return leader ~= '' and is_known(leader) and leader or id
+end
+
+local function set_leader(id, leader)
+  local before, age = get(id, 'crib_leader'), tonumber(get(id, 'crib_age'))
+  if before ~= '' then redis.call('ZREM', own('followers:') .. before, id) end
+  if leader ~= '' then redis.call('ZADD', own('followers:') .. leader, age, id) end
+  put(id, 'crib_leader', leader)
+end
+
+local function open_for(wish)
+  local leader = redis.call('HGET', own('wishes'), wish)
+  return leader and OPEN[get(leader, 'crib_status')] and leader or nil
+end
+
+-- What comes first is built first.
+local function place_in_order(id)
+  return RANKS[get(id, 'crib_priority')] * RANK_STEP + tonumber(get(id, 'crib_age'))
+end
+
+-- Have every index say what the hash of the request says.
+local function index(id)
+  local status, age = get(id, 'crib_status'), tonumber(get(id, 'crib_age'))
+  for _, other in ipairs({'pending', 'building', 'ready', 'failed', 'cancelled'}) do
+    if other ~= status then redis.call('ZREM', own('by:') .. other, id) end
+  end
+  redis.call('ZADD', own('by:') .. status, age, id)
+  local open = own('open:') .. get(id, 'crib_name')
+  if OPEN[status] then redis.call('ZADD', open, age, id) else redis.call('ZREM', open, id) end
+  if status == 'pending' and get(id, 'crib_leader') == '' then
+    redis.call('ZADD', own('pending'), place_in_order(id), id)
+  else
+    redis.call('ZREM', own('pending'), id)
+  end
+  if status ~= 'building' or get(id, 'crib_held') == '1' then redis.call('ZREM', own('leases'), id) end
+end
+
+local function turn(id, status)
+  put(id, 'status', status, 'crib_status', status, 'updated_at', stamp)
+  index(id)
+end
+
+local function turn_all(id, status)
+  for _, member in ipairs(with_followers(id, OPEN)) do turn(member, status) end
+end
+
+-- Write into the history that another text came, once for each; true if it is new.
+local function refuse_text(id, digest)
+  if get(id, 'crib_refused') == digest then return false end
+  put(id, 'crib_refused', digest)
+  tell(id, 'refused', given.another_text)
+  return true
+end
+
+-- What a foreign client made of the text, or nil if it is still ours; nothing that is far too long is read.
+local function other_yaml(id)
+  local text, length = get(id, 'crib_text'), redis.call('HSTRLEN', key(id), 'yaml')
+  if length > #text + given.newlines then return 'of ' .. length .. ' bytes' end
+  local yaml = get(id, 'yaml')
+  if yaml == text then return nil end
+  return yaml
+end
+
+-- A foreign client that comes late may have written over what a request is; true if that was so.
+local function mend(id)
+  local status, other = get(id, 'crib_status'), other_yaml(id)
+  if get(id, 'status') == status and not other then return false end
+  if other and not same_text(other, get(id, 'crib_text')) then refuse_text(id, redis.sha1hex(other)) end
+  put(id, 'status', status, 'yaml', get(id, 'crib_text'))
+  return true
+end
+
+local function answer()
+  local changes = tonumber(redis.call('GET', own('changes')) or 0)
+  local token = given.token and own('answer:') .. given.token
+  local spelled, rows = token and redis.call('GET', token), nil
+  if not spelled then
+    local outcome
+    outcome, rows = commands[given.command]()
+    spelled = cjson.encode(outcome)
+    if token then redis.call('SET', token, spelled, 'EX', given.memory) end
+  end
+  local id = cjson.decode(spelled).id
+  return {spelled, rows or id and {record(id)} or {}, changes}
+end

@@ -1,0 +1,120 @@
+-- What people decide about requests, and what they ask.
+
+-- Why nothing can be decided about it, or nil.
+local function undecidable(id, decidable)
+  local status = get(id, 'crib_status')
+  if status == '' then return {outcome = 'unknown'} end
+  if not decidable[status] then return {outcome = 'refused', status = status} end
+  return nil
+end
+
+-- The oldest that follows a cancelled one is built in its place, from the beginning.
+local function hand_over(id)
+  local heirs = with_followers(id, OPEN)
+  table.remove(heirs, 1)
+  redis.call('HINCRBY', key(id), 'crib_wishes', -#heirs)
+  redis.call('HDEL', own('wishes'), get(id, 'crib_wish'))
+  for _, heir in ipairs(heirs) do
+    set_leader(heir, '')
+    turn(heir, 'pending')
+    lead_or_follow(heir)
+  end
+  if heirs[1] then tell(heirs[1], 'returned', id .. ' was cancelled') end
+end
+
+function commands.cancel()
+  local id = given.id
+  local refusal = undecidable(id, OPEN)
+  if refusal then return refusal end
+  local leader = get(id, 'crib_leader')
+  if leader == '' then hand_over(id) elseif is_known(leader) then redis.call('HINCRBY', key(leader), 'crib_wishes', -1) end
+  put(id, 'crib_owner', '', 'crib_held', '', 'error', given.reason)
+  turn(id, 'cancelled')
+  tell(id, 'cancelled', given.reason)
+  changed()
+  return {outcome = 'done', id = id}
+end
+
+-- What failed comes back with everything that failed with it.
+local function to_bring_back(id)
+  local first = leader_of(id)
+  if get(id, 'crib_status') ~= 'failed' or get(first, 'crib_status') ~= 'failed' then return {id} end
+  return with_followers(first, {failed = true})
+end
+
+function commands.retry()
+  local id = given.id
+  local refusal = undecidable(id, {failed = true, cancelled = true})
+  if refusal then return refusal end
+  if get(id, 'crib_wish') == '' then return {outcome = 'unreadable'} end
+  for _, member in ipairs(to_bring_back(id)) do
+    put(member, 'error', '', 'tool', '', 'crib_wishes', 1)
+    set_leader(member, '')
+    turn(member, 'pending')
+    tell(member, 'retried', '')
+    lead_or_follow(member)
+  end
+  changed()
+  return {outcome = 'done', id = id}
+end
+
+function commands.allow()
+  local id = given.id
+  local refusal = undecidable(id, OPEN)
+  if refusal then return refusal end
+  for _, member in ipairs(with_followers(leader_of(id), OPEN)) do
+    put(member, 'crib_allowance', given.allowance, 'updated_at', stamp)
+    tell(member, 'allowed', '')
+  end
+  changed()
+  return {outcome = 'done', id = id}
+end
+
+function commands.get()
+  return is_known(given.id) and {id = given.id} or {}
+end
+
+-- Some requests from the newest of a status on, those that are older than `given.age`.
+function commands.list()
+  local names, rows, ids = given.statuses, {}, {}
+  for _, status in ipairs(names) do
+    local below = given.age == 0 and '+inf' or '(' .. string.format('%.0f', given.age)
+    local some = redis.call('ZREVRANGEBYSCORE', own('by:') .. status, below, '-inf', 'WITHSCORES', 'LIMIT', 0, given.portion)
+    for position = 1, #some, 2 do ids[#ids + 1] = {tonumber(some[position + 1]), some[position]} end
+  end
+  table.sort(ids, function(one, other) return one[1] > other[1] end)
+  for position = 1, math.min(#ids, given.portion) do
+    if is_known(ids[position][2]) then rows[#rows + 1] = record(ids[position][2]) end
+  end
+  local last = ids[math.min(#ids, given.portion)]
+  return {more = #ids >= given.portion, age = last and last[1] or 0}, rows
+end
+
+function commands.find_open()
+  for _, id in ipairs(redis.call('ZRANGE', own('open:') .. given.name, 0, -1)) do
+    if OPEN[get(id, 'crib_status')] and get(id, 'crib_leader') == '' then return {id = id} end
+  end
+  return {}
+end
+
+function commands.history()
+  return {}, redis.call('LRANGE', own('history:') .. given.id, 0, -1)
+end
+
+function commands.experiments()
+  local rows = {}
+  for _, experiment in ipairs(redis.call('ZRANGE', own('experiments'), given.start, given.start + given.portion - 1)) do
+    local ids, missing = redis.call('ZRANGE', own('named:') .. experiment, 0, -1), {}
+    for _, id in ipairs(ids) do
+      local waits_for = is_known(id) and redis.call('SISMEMBER', own('wanted:') .. experiment, id) == 1
+      if waits_for then missing[#missing + 1] = get(id, 'crib_name') end
+    end
+    rows[#rows + 1] = {experiment, ids, missing, redis.call('HGET', own('released'), experiment) or ''}
+  end
+  return {}, rows
+end
+
+-- Every answer says how often anything had changed.
+function commands.changes()
+  return {}
+end

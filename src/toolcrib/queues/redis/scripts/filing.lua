@@ -1,0 +1,196 @@
+-- How requests come in: by our own clients, and by foreign ones.
+
+-- The experiment waits for the request from now on, if it never has before.
+local function waits(experiment, id)
+  if experiment == '' then return end
+  local age = tonumber(get(id, 'crib_age'))
+  redis.call('ZADD', own('experiments'), 'NX', age, experiment)
+  if redis.call('ZADD', own('named:') .. experiment, 'NX', age, id) == 0 then return end
+  redis.call('SADD', own('waiting:') .. get(id, 'crib_wish'), id .. ' ' .. experiment)
+  redis.call('SADD', own('wanted:') .. experiment, id)
+  redis.call('HDEL', own('released'), experiment)
+end
+
+local function share_priority(leader, priority)
+  local members = followers(leader)
+  table.insert(members, leader)
+  for _, id in ipairs(members) do
+    if RANKS[priority] < RANKS[get(id, 'crib_priority')] then
+      put(id, 'crib_priority', priority, 'updated_at', stamp)
+      index(id)
+    end
+  end
+end
+
+local function follow(id, leader)
+  set_leader(id, leader)
+  put(id, 'error', '', 'crib_wishes', 1, 'crib_allowance', get(leader, 'crib_allowance'))
+  redis.call('HINCRBY', key(leader), 'crib_wishes', 1)
+  turn(id, get(leader, 'crib_status'))
+  share_priority(leader, get(id, 'crib_priority'))
+  share_priority(leader, get(leader, 'crib_priority'))
+  tell(id, 'merged', leader)
+end
+
+-- Build it by itself, unless the same wish is open.
+local function lead_or_follow(id)
+  local leader = open_for(get(id, 'crib_wish'))
+  if leader and leader ~= id then return follow(id, leader) end
+  redis.call('HSET', own('wishes'), get(id, 'crib_wish'), id)
+end
+
+local function next_number()
+  local number = tonumber(redis.call('HGET', own('numbers'), today) or 0)
+  local id
+  repeat
+    number = number + 1
+    if number > given.numbers then return nil end
+    id = string.format('req_%s_%03d', today, number)
+  until redis.call('EXISTS', key(id)) == 0
+  redis.call('HSET', own('numbers'), today, number)
+  return id
+end
+
+local function create(id, text, status)
+  local age = redis.call('INCR', own('count'))
+  local created = get(id, 'created_at')
+  if not string.match(created, '^%d%d%d%d%-%d%d%-%d%dT%d%d:%d%d:%d%d[%d.]*Z$') then created = stamp end
+  put(
+    id, 'status', status, 'yaml', text, 'created_at', created, 'updated_at', stamp, 'error', '', 'tool', '',
+    'crib_status', status, 'crib_text', text, 'crib_age', age, 'crib_name', given.name, 'crib_wish', given.wish,
+    'crib_priority', given.priority, 'crib_experiment', given.experiment, 'crib_leader', '', 'crib_owner', '',
+    'crib_held', '', 'crib_fence', 0, 'crib_attempts', 0, 'crib_wishes', 1, 'crib_allowance', ''
+  )
+  index(id)
+end
+
+-- What a foreign client wrote into the hash, in either layout, and how long that is; nothing that is too long is read.
+local function foreign(id)
+  for _, field in ipairs({'yaml', 'spec'}) do
+    local length = redis.call('HSTRLEN', key(id), field)
+    if length > given.longest then return '', length end
+    if length > 0 then return get(id, field), length end
+  end
+  return '', 0
+end
+
+-- What the hash of the id holds already: "known", "taken" by another text, or nil.
+local function standing(id, text)
+  if not is_known(id) then
+    local other, length = foreign(id)
+    return length > 0 and not same_text(other, text) and 'taken' or nil
+  end
+  if same_text(get(id, 'crib_text'), text) then
+    if mend(id) then changed() end
+    return 'known'
+  end
+  if given.heard and refuse_text(id, redis.sha1hex(text)) then changed() end
+  return 'taken'
+end
+
+function commands.file()
+  local id = given.id
+  local before = id ~= '' and standing(id, given.text)
+  if before then return {outcome = before, id = id} end
+  local leader = open_for(given.wish)
+  if leader and id == '' then
+    redis.call('HINCRBY', key(leader), 'crib_wishes', 1)
+    share_priority(leader, given.priority)
+    waits(given.experiment, leader)
+    tell(leader, 'merged', '')
+    changed()
+    return {outcome = 'merged', id = leader}
+  end
+  local text = given.text
+  if id == '' then
+    id = next_number()
+    if not id then return {outcome = 'full', day = today} end
+    text = given.text .. id .. given.rest
+  end
+  create(id, text, 'pending')
+  tell(id, 'filed', '')
+  waits(given.experiment, id)
+  lead_or_follow(id)
+  if not given.heard then redis.call('PUBLISH', given.requests, text) end
+  changed()
+  return {outcome = 'filed', id = id}
+end
+
+-- Keep what could not be understood, so that whoever sent it can see why.
+function commands.reject()
+  local id = given.id
+  local before = (given.heard or is_known(id)) and standing(id, given.text)
+  if before then return {outcome = before, id = id} end
+  create(id, given.heard and given.text or (foreign(id)), 'failed')
+  put(id, 'error', given.error)
+  tell(id, 'failed', given.error)
+  changed()
+  return {outcome = 'rejected', id = id}
+end
+
+-- One that waits to be taken in, or nil; whoever writes the status first writes the text a little later.
+local function stranger(id)
+  local status = get(id, 'status')
+  if status == '' then status = get(id, 'state') end
+  local text, length = foreign(id)
+  return status == 'pending' and length > 0 and {id, text, length} or nil
+end
+
+local function is_listed(id)
+  local status = get(id, 'crib_status')
+  if not redis.call('ZSCORE', own('by:') .. status, id) then return false end
+  return status ~= 'pending' or get(id, 'crib_leader') ~= '' or redis.call('ZSCORE', own('pending'), id) ~= false
+end
+
+-- Whether whoever builds it, or is to build it, can be found.
+local function is_cared_for(id)
+  local leader = get(id, 'crib_leader')
+  if leader ~= '' then return is_known(leader) and redis.call('ZSCORE', own('followers:') .. leader, id) ~= false end
+  if not open_for(get(id, 'crib_wish')) then return false end
+  local is_leased = get(id, 'crib_status') == 'building' and get(id, 'crib_held') == ''
+  return not is_leased or redis.call('ZSCORE', own('leases'), id) ~= false
+end
+
+-- Bring back what was lost from sight, because keys were taken away; true if that was so.
+local function recover(id)
+  local is_open, age = OPEN[get(id, 'crib_status')], tonumber(get(id, 'crib_age'))
+  local listed, cared_for = is_listed(id), not is_open or is_cared_for(id)
+  if listed and cared_for then return false end
+  if age > tonumber(redis.call('GET', own('count')) or 0) then redis.call('SET', own('count'), age) end
+  index(id)
+  if not is_open then return true end
+  waits(get(id, 'crib_experiment'), id)
+  local leader = get(id, 'crib_leader')
+  if leader ~= '' and is_known(leader) then
+    set_leader(id, leader)
+    return true
+  end
+  if leader ~= '' then
+    set_leader(id, '')
+    turn(id, 'pending')
+  end
+  if get(id, 'crib_status') == 'building' and get(id, 'crib_held') == '' then
+    redis.call('ZADD', own('leases'), 'NX', now, id)
+  end
+  lead_or_follow(id)
+  return true
+end
+
+-- Look at some requests: mend what is ours, and show what is not yet, as much as fits into one answer.
+function commands.survey()
+  local mended, strangers, room = 0, {}, given.room
+  for _, id in ipairs(given.ids) do
+    if is_known(id) then
+      local was_mended, was_recovered = mend(id), recover(id)
+      if was_mended or was_recovered then
+        mended = mended + 1
+        changed()
+      end
+    elseif room > 0 then
+      local found = stranger(id)
+      strangers[#strangers + 1] = found
+      room = room - (found and #found[2] or 0)
+    end
+  end
+  return {mended = mended, full = room <= 0}, strangers
+end

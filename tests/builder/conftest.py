@@ -1,0 +1,160 @@
+"""A project with a queue, where a Builder works with makers that a test writes."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from toolcrib import Crib
+from toolcrib.builder.building import Proof, real_bench
+from toolcrib.builder.candidate import read_candidate
+from toolcrib.builder.loop import Builder
+from toolcrib.crib.trying import trials_of
+from toolcrib.model.errors import ToolError
+from toolcrib.pure.requests import read_request, write_request
+from toolcrib.queues.embedded import EmbeddedQueue
+from toolcrib.queues.embedded.leases import read_clock
+
+SECONDS = 30.0
+
+
+class Writer:
+    """A maker that writes each of the given texts in turn, the last one from then on."""
+
+    name = "writer"
+
+    def __init__(self, *texts):
+        self.texts = texts
+        self.commissions = []
+
+    async def make(self, commission):
+        self.commissions.append(commission)
+        text = self.texts[min(len(self.commissions), len(self.texts)) - 1]
+        (commission.package / f"{commission.request.name}.py").write_text(text)
+        return True
+
+    async def close(self):
+        """Nothing was started."""
+
+
+class Stuck:
+    """A maker that never ends by itself, and knows when it was ended."""
+
+    name = "stuck"
+
+    def __init__(self):
+        self.began = asyncio.Event()
+        self.ended = asyncio.Event()
+
+    async def make(self, commission):
+        self.folder = commission.folder
+        self.began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.ended.set()
+
+    async def close(self):
+        """Nothing was started."""
+
+
+async def trust(path, request, allowance, deadline, say):
+    """A gate that lets everything pass that can be read, unless it says that it is wrong: these tests are about the way there."""
+    try:
+        candidate = await asyncio.to_thread(read_candidate, path, request)
+    except ToolError as problem:
+        return Proof(complaints=(problem.message,))
+    say("looking")
+    text = candidate.files[candidate.entry].decode()
+    complaints = tuple(line.removeprefix("# wrong: ") for line in text.splitlines() if line.startswith("# wrong: "))
+    return Proof(candidate=candidate, passed=not complaints, complaints=complaints, unprovable="unprovable" in text)
+
+
+class Shop:
+    """A project, its crib, its queue, and Builders in it."""
+
+    def __init__(self, root):
+        self.root = root
+        self.tools = root / "tools"
+        self.builds = root / ".toolcrib" / "builds"
+        self.later = 0.0
+        self.crib = Crib(root)
+        self.queue = EmbeddedQueue(root / ".toolcrib" / "requests.db", clock=self.clock)
+        self.bench = real_bench(
+            trial=trials_of(self.crib._parts), tools=self.tools, exists=self.exists, seconds_per_call=5.0
+        )
+        self.trusting = replace(self.bench, prove=trust)
+        self.said = []
+
+    def clock(self):
+        """The clock of leases, which tests put forward."""
+        now = read_clock()
+        return replace(now, ticks=now.ticks + self.later)
+
+    def exists(self, name):
+        entry = self.crib.find(name)
+        return "" if entry is None else entry.tool.address
+
+    def file(self, name, **fields):
+        return self.queue.file(self.request(name, **fields))
+
+    def request(self, name="word_counter", **fields):
+        wish = {
+            "name": name,
+            "description": "Count the words of a text",
+            "priority": "medium",
+            "requested_by": "fullsend",
+            "inputs": [{"name": "text", "type": "string", "description": "What to count in", "required": True}],
+            "outputs": [{"name": "words", "type": "integer"}],
+            "examples": [
+                {"input": {"text": "one two"}, "output": {"words": 2}},
+                {"input": {"text": "one"}, "output": {"words": 1}},
+            ],
+            **fields,
+        }
+        return read_request(write_request(wish), numbered=False)
+
+    def code(self, name="word_counter"):
+        return f"def {name}(text: str) -> dict:\n    return {{'words': len(text.split())}}\n"
+
+    def builder(self, maker, *, bench=None, queue=None, **more):
+        return Builder(
+            queue or self.queue,
+            maker,
+            bench or self.trusting,
+            folder=self.builds,
+            say=self.said.append,
+            **{"owner": "builder-1", "lease_seconds": 30.0, "seconds": SECONDS, **more},
+        )
+
+    def steps(self, request_id):
+        return [event.step for event in self.queue.history(request_id)]
+
+    def texts(self, request_id, step):
+        return [event.text for event in self.queue.history(request_id) if event.step == step]
+
+    async def until_over(self, request_id):
+        async with asyncio.timeout(SECONDS):
+            while not (filed := self.queue.get(request_id)).status.is_final:
+                await asyncio.to_thread(self.queue.wait, 0.5)
+        return filed
+
+
+@pytest.fixture
+async def shop(project):
+    shop = Shop(project)
+    yield shop
+    shop.queue.close()
+    await shop.crib.close()
+
+
+@pytest.fixture
+def writer():
+    return Writer
+
+
+@pytest.fixture
+def stuck():
+    return Stuck

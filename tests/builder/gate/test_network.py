@@ -1,0 +1,193 @@
+"""Tools that need a network are proved with recorded answers, and one that should keep what it had is made to lose its network."""
+
+import pytest
+
+from toolcrib.builder.gate import find_unprovable
+from toolcrib.model.toolrequest import Allowance, RecordedAnswer
+
+PAGES = {
+    "https://api.example.com/stars?repo=owner/name&page=1": '["ada", "bob"]',
+    "https://api.example.com/stars?repo=owner/name&page=2": '["cid"]',
+    "https://api.example.com/stars?repo=owner/name&page=3": "[]",
+}
+ANSWERS = [{"url": url, "body": body} for url, body in PAGES.items()]
+WISH = {
+    "name": "star_lister",
+    "description": "Lists who starred a repository",
+    "inputs": [{"name": "repo", "type": "string", "description": "As owner/name", "required": True}],
+    "outputs": [{"name": "users", "type": "list"}, {"name": "complete", "type": "boolean"}],
+    "example_usage": 'from tools.star_lister import list_stars\n\nlist_stars(repo="owner/name")\n',
+    "capabilities": ["net.http"],
+    "hosts": ["api.example.com"],
+    "answers": ANSWERS,
+}
+HONEST = """
+import json
+import urllib.request
+
+def list_stars(repo: str) -> dict:
+    users, page = [], 0
+    while True:
+        page += 1
+        try:
+            with urllib.request.urlopen(f"https://api.example.com/stars?repo={repo}&page={page}") as answer:
+                found = json.load(answer)
+        except OSError as problem:
+            return {"result": {"users": users, "complete": False}, "success": False, "error": str(problem)}
+        if not found:
+            return {"users": users, "complete": True}
+        users += found
+"""
+CARELESS = HONEST.replace('{"result": {"users": users, "complete": False}', '{"result": None')
+ELSEWHERE = HONEST.replace(
+    "    users, page",
+    '    try:\n        urllib.request.urlopen("https://evil.example/")\n    except OSError:\n        pass\n    users, page',
+)
+
+
+SCRAPER = """
+import json
+import urllib.request
+
+FIELDS = ("email", "name", "company", "bio", "location", "twitter")
+
+def scrape_stargazers(repo: str, limit: int = 100, include_email: bool = True) -> dict:
+    users, page, why = [], 0, ""
+    while not why and len(users) < limit:
+        page += 1
+        try:
+            with urllib.request.urlopen(f"https://api.github.com/repos/{repo}/stargazers?page={page}") as answer:
+                found = json.load(answer)
+        except (OSError, ValueError) as problem:
+            why = f"page {page}: {problem}"
+            break
+        if not found:
+            break
+        users += [_user(one, include_email) for one in found]
+    value = {"users": users[: max(limit, 0)], "total_found": len(users), "rate_limited": bool(why)}
+    return {"result": value, "success": not why, "error": why or None}
+
+def _user(one, include_email):
+    user = {name: one.get(name) for name in FIELDS}
+    return {**user, "username": one["login"], "followers": one["followers"], "email": user["email"] if include_email else None}
+"""
+
+
+@pytest.mark.spec("S0-26", "S0-27", "S0-42")
+def test_the_request_of_the_document_is_proved_with_what_the_operator_adds(prove, template):
+    url = "https://api.github.com/repos/anthropics/claude/stargazers?page="
+    pages = [
+        '[{"login": "ada", "followers": 3, "email": "ada@example.com"}]',
+        '[{"login": "bob", "followers": 0}]',
+        "[]",
+    ]
+    allowance = Allowance(
+        capabilities=frozenset({"net.http"}),
+        hosts=("api.github.com",),
+        answers=tuple(RecordedAnswer(url=f"{url}{number}", body=body) for number, body in enumerate(pages, 1)),
+    )
+    judgement = prove(SCRAPER, template, allowance=allowance)
+    assert judgement.complaints == ()
+    assert "partial: request 2 of a call failed" in judgement.checks
+    followers = prove(SCRAPER.replace('one["followers"]', 'str(one["followers"])'), template, allowance=allowance)
+    assert {complaint.check for complaint in followers.complaints} == {"output"}
+    assert "users[0].followers" in followers.complaints[0].text
+
+
+def test_a_tool_is_proved_with_the_answers_of_its_request(prove, wish):
+    judgement = prove(HONEST, wish(**WISH))
+    assert judgement.complaints == ()
+    assert judgement.passed
+
+
+def test_a_connection_past_the_recorded_answers_is_named(prove, wish):
+    judgement = prove(ELSEWHERE, wish(**WISH))
+    texts = [complaint.text for complaint in judgement.complaints if complaint.check == "effects"]
+    assert texts == [
+        (
+            "list_stars(repo='owner/name'): it connects to evil.example:443 (it was kept from that); "
+            "remove it, or have that host among the hosts and recorded answers of the request"
+        )
+    ]
+
+
+def test_one_that_knows_no_recorded_answer_to_an_ordinary_call_fails(prove, wish):
+    judgement = prove(HONEST.replace("page={page}", "part={page}"), wish(**WISH))
+    assert [complaint.check for complaint in judgement.complaints] == ["accepts"]
+    assert judgement.complaints[0].text.startswith("list_stars(repo='owner/name') (only what is required) fails: ")
+
+
+def test_without_recorded_answers_it_is_not_provable_and_nothing_runs(prove, wish):
+    judgement = prove(HONEST, wish(**{**WISH, "answers": None}), trial=None)
+    assert [str(complaint) for complaint in judgement.complaints] == [
+        (
+            "proof: not provable: the tool needs net.http, and nobody is asked in earnest while it is proved; "
+            "add answers (url, status, body) to the request, or allow it to go unproved"
+        )
+    ]
+    assert judgement.unprovable
+    assert judgement.checks == ("nothing of it was run",)
+
+
+def test_the_operator_may_add_answers_and_the_network_itself(prove, wish):
+    request = wish(**{**WISH, "answers": None, "capabilities": None, "hosts": None})
+    answers = tuple(RecordedAnswer(url=url, body=body) for url, body in PAGES.items())
+    allowance = Allowance(capabilities=frozenset({"net.http"}), hosts=("api.example.com",), answers=answers)
+    assert not prove(HONEST, request).passed
+    assert prove(HONEST, request, allowance=allowance).complaints == ()
+
+
+def test_the_operator_may_let_it_go_unproved_and_the_rest_is_still_looked_at(prove, wish):
+    request, allowance = wish(**{**WISH, "answers": None}), Allowance(unproved=True)
+    assert prove(HONEST, request, allowance=allowance).passed
+    writing = HONEST.replace("    users, page", "    open('/var/mark', 'w')\n    users, page")
+    assert [complaint.check for complaint in prove(writing, request, allowance=allowance).complaints] == ["effects"]
+    elsewhere = prove(ELSEWHERE, request, allowance=allowance)
+    assert [complaint.check for complaint in elsewhere.complaints] == ["effects"]
+    assert "evil.example" in elsewhere.complaints[0].text
+
+
+@pytest.mark.parametrize("capability", ["net.http", "net.call", "secrets.github"])
+def test_what_needs_a_network_or_secrets_needs_recorded_answers(capability, wish):
+    request = wish(capabilities=[capability])
+    unprovable = find_unprovable(request, Allowance())
+    assert capability in unprovable.text
+    assert find_unprovable(request, Allowance(unproved=True)) is None
+    assert find_unprovable(request, Allowance(answers=(RecordedAnswer(url="https://api.example.com/"),))) is None
+    assert find_unprovable(wish(capabilities=["fs.read"]), Allowance()) is None
+
+
+@pytest.mark.spec("S0-27")
+def test_what_was_achieved_survives_a_network_that_fails(prove, wish):
+    judgement = prove(HONEST, wish(**WISH, requirements=["Return partial results on failure (don't lose progress)"]))
+    assert judgement.complaints == ()
+    assert "partial: request 2 of a call failed" in judgement.checks
+
+
+def test_one_that_loses_what_it_had_is_told_so(prove, wish):
+    judgement = prove(CARELESS, wish(**WISH, requirements=["Return partial results on failure"]))
+    assert [complaint.check for complaint in judgement.complaints] == ["partial"]
+    text = judgement.complaints[0].text
+    assert text.startswith("list_stars(repo='owner/name') loses what it had when the network fails (PERMANENT: ")
+    assert text.endswith('catch the failure and return {"result": what there is, "success": False, "error": why}')
+    assert prove(CARELESS, wish(**WISH)).passed, "nobody asked for partial results"
+
+
+def test_of_one_request_the_first_fails(prove, wish):
+    single = """
+import json
+import urllib.request
+
+def list_stars(repo: str) -> dict:
+    with urllib.request.urlopen(f"https://api.example.com/stars?repo={repo}&page=1") as answer:
+        return {"users": json.load(answer), "complete": False}
+"""
+    judgement = prove(single, wish(**WISH, requirements=["Return partial results on failure"]))
+    assert [complaint.check for complaint in judgement.complaints] == ["partial"]
+    assert "partial: request 1 of a call failed" in judgement.checks
+
+
+def test_a_tool_that_makes_no_requests_has_none_that_could_fail(prove, wish, honest):
+    judgement = prove(honest, wish(requirements=["Return partial results on failure"]))
+    assert judgement.passed
+    assert "partial: not tried, no call of it uses a recorded network" in judgement.checks

@@ -1,0 +1,74 @@
+"""A project whose crib files requests, and somebody on the other side of its queue who fulfils them."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolcrib import Crib
+from toolcrib.crib.workshop import QUEUE_FILE
+from toolcrib.model.toolrequest import Made
+from toolcrib.pure.requests import with_id, write_request
+from toolcrib.queues.embedded import EmbeddedQueue
+
+
+class Yard:
+    """A crib over a project, and another process's view of its queue."""
+
+    def __init__(self, root, **settings):
+        self.tools = root / "tools"
+        self.crib = Crib(root, **settings)
+        self.requests = self.crib.requests
+        self.queue = EmbeddedQueue(root / ".toolcrib" / QUEUE_FILE)
+
+    def fields(self, name="word_counter", **more):
+        return {
+            "name": name,
+            "description": "Count the words of a text",
+            "priority": "medium",
+            "requested_by": "fullsend",
+            "inputs": [{"name": "text", "type": "string", "description": "What to count in", "required": True}],
+            "outputs": [{"name": "words", "type": "integer"}],
+            "examples": [
+                {"input": {"text": "one two"}, "output": {"words": 2}},
+                {"input": {"text": "one"}, "output": {"words": 1}},
+            ],
+            **more,
+        }
+
+    def text(self, request_id="", **more):
+        text = write_request(self.fields(**more))
+        return with_id(text, request_id) if request_id else text
+
+    def code(self, name="word_counter"):
+        return f"def {name}(text: str) -> dict:\n    return {{'words': len(text.split())}}\n"
+
+    def claim(self, request_id=None):
+        return self.queue.claim("somebody", 60.0, request_id)
+
+    def fulfil(self, claim=None):
+        """Put a tool in its place and announce it."""
+        claim = claim or self.claim()
+        name = self.queue.get(claim.id).name
+        (self.tools / f"{name}.py").write_text(self.code(name))
+        address = f"tools/{name.replace('_', '-')}@1.0.0"
+        made = Made(name=name, version="1.0.0", address=address, path=f"tools/{name}.py", digest="d" * 64)
+        assert self.queue.finish(claim, made)
+
+
+@pytest.fixture
+async def yards(project):
+    opened = []
+
+    def make(**settings):
+        opened.append(Yard(project, **settings))
+        return opened[-1]
+
+    yield make
+    for yard in opened:
+        yard.queue.close()
+        await yard.crib.close()
+
+
+@pytest.fixture
+def yard(yards):
+    return yards()

@@ -1,0 +1,13 @@
+"""A person as a maker."""
+
+from toolcrib.makers.person import PersonMaker
+
+
+async def test_a_person_is_told_where_to_work_and_how_to_deliver(office):
+    maker = PersonMaker()
+    assert await maker.make(office.commission()) is False
+    (said,) = office.said
+    assert str(office.building / "BRIEF.md") in said
+    assert str(office.building / "package") in said
+    assert said.endswith("crib request deliver req_20240115_001")
+    await maker.close()

@@ -1,0 +1,414 @@
+"""Servers that fall, freeze and refuse, answers that are lost, and Builders that die in the midst of things."""
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.toolrequest import Allowance, Made, Status
+from toolcrib.pure.requests import read_request
+from toolcrib.queues.redis import RedisQueue, link, listening
+
+ID = "req_20240115_001"
+MADE = Made(name="t", version="1.0.0", address="tools/t@1.0.0", path="tools/t", digest="d" * 64)
+KEEPING = ("--appendonly", "yes", "--appendfsync", "always")
+
+
+@pytest.fixture
+def request_of(spelled):
+    """A request by its number; 0 is one that is still to get a number."""
+
+    def make(number=1, **facts):
+        if number:
+            return read_request(spelled(id=f"req_20240115_{number:03}", **facts))
+        return read_request(spelled(**facts).replace("  id: req_20240115_001\n", ""), numbered=False)
+
+    return make
+
+
+class TestAServerThatIsDown:
+    @pytest.mark.spec("S0-31")
+    def test_a_request_is_refused_and_whoever_files_it_is_told(self, queue_at, start_server, request_of):
+        server = start_server(*KEEPING)
+        queue = queue_at(server.url)
+        queue.file(request_of(1))
+        server.kill()
+        with pytest.raises(ToolError, match="cannot be reached .*; nothing was stored: try again") as caught:
+            queue.file(request_of(2, name="other_tool"))
+        assert (caught.value.kind, caught.value.retryable) == (Kind.TRANSIENT, True)
+        assert f"127.0.0.1:{server.port}" in caught.value.message
+        server.start()
+        assert [filed.id for filed in queue.requests()] == [ID]
+
+    def test_every_door_says_so_and_whoever_waits_goes_on_waiting(
+        self, queue_at, start_server, request_of, monkeypatch
+    ):
+        monkeypatch.setattr(link, "PAUSES", ())
+        server = start_server()
+        queue = queue_at(server.url)
+        queue.file(request_of(1))
+        claim = queue.claim("o", 60)
+        server.kill()
+        doors = (
+            lambda: queue.get(ID),
+            queue.requests,
+            lambda: queue.claim("o", 60),
+            lambda: queue.renew(claim),
+            lambda: queue.finish(claim, MADE),
+            lambda: queue.cancel(ID, ""),
+            queue.experiments,
+            queue.reconcile,
+            queue.remarks,
+        )
+        for door in doors:
+            with pytest.raises(ToolError, match="cannot be reached") as caught:
+                door()
+            assert caught.value.kind is Kind.TRANSIENT
+        assert not queue.wait(0.05)
+        assert not queue_at(server.url).wait(0.05)
+        server.start()
+
+    def test_whoever_waited_is_woken_when_it_is_back(self, queue_at, start_server, request_of, eventually):
+        server = start_server(*KEEPING)
+        queue = queue_at(server.url)
+        queue.file(request_of(1))
+        eventually(lambda: not queue.wait(0.1))
+        server.kill()
+        server.start()
+        queue_at(server.url).file(request_of(2, name="other_tool"))
+        assert queue.wait(20)
+
+    def test_what_was_acknowledged_survives_its_fall(self, queue_at, start_server, request_of):
+        server = start_server(*KEEPING)
+        queue = queue_at(server.url)
+        acknowledged, stop = [], threading.Event()
+
+        def file():
+            for number in range(1, 900):
+                if stop.is_set():
+                    return
+                acknowledged.append(queue.file(request_of(number, name=f"tool_{number}")).id)
+
+        filing = threading.Thread(target=file)
+        filing.start()
+        for fall in range(1, 4):
+            deadline = time.monotonic() + 20
+            while len(acknowledged) < fall * 40:
+                assert time.monotonic() < deadline
+                time.sleep(0.001)
+            server.kill()
+            known = list(acknowledged)
+            server.start()
+            kept = {filed.id for filed in queue.requests()}
+            assert kept >= set(known)
+        stop.set()
+        filing.join(30)
+        # Each fall came between a command and its answer for whoever was filing, and nothing was stored twice.
+        assert [filed.id for filed in queue.requests()] == acknowledged
+        assert {len(queue.history(request_id)) for request_id in acknowledged} == {1}
+
+    def test_closing_wakes_whoever_waits_for_its_answer(self, start_server, request_of):
+        server = start_server()
+        queue = RedisQueue(server.url)
+        queue.reconcile()
+        server.freeze()
+        problems = []
+
+        def ask():
+            with pytest.raises(ToolError) as caught:
+                queue.file(request_of(1))
+            problems.append(caught.value.message)
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        until_it_waits = time.monotonic() + 20
+        while not queue._link._open - set(queue._link._idle) - {queue._listener._connection}:
+            assert time.monotonic() < until_it_waits
+            time.sleep(0.001)
+        queue.close()
+        asking.join(3)  # an answer may take five
+        assert not asking.is_alive()
+        assert "was closed; open it again" in problems[0]
+        server.thaw()
+        with pytest.raises(ToolError, match="was closed; open it again"):
+            queue.file(request_of(1))
+
+
+class TestAnswersThatAreLost:
+    @pytest.fixture
+    def proxy(self, proxy_to, server, monkeypatch):
+        monkeypatch.setattr(link, "PAUSES", (0.01, 0.01, 0.01))
+        return proxy_to(server.port)
+
+    @pytest.fixture
+    def far(self, queue_at, proxy):
+        queue = queue_at(proxy.url)
+        queue.get("")
+        return queue
+
+    def test_a_command_counts_once_although_it_is_given_twice(self, far, proxy, request_of):
+        def lose(act):
+            proxy.swallow, before = 1, proxy.opened
+            answer = act()
+            assert (proxy.swallow, proxy.opened) == (0, before + 1)
+            return answer
+
+        filed = lose(lambda: far.file(request_of(0)))
+        assert filed.wishes == 1
+        assert len(far.requests()) == 1
+        assert lose(lambda: far.file(request_of(0, experiment="exp_2"))).wishes == 2
+        claim = lose(lambda: far.claim("o", 60))
+        assert (claim.attempts, claim.fence) == (1, 1)
+        assert lose(lambda: far.note(claim, "made"))
+        assert lose(lambda: far.hold(claim, "by hand"))
+        claim = lose(lambda: far.claim("o", 60, filed.id))
+        assert lose(lambda: far.renew(claim))
+        assert lose(lambda: far.give_back(claim, "stop"))
+        assert lose(lambda: far.cancel(filed.id, "no")).status is Status.CANCELLED
+        assert lose(lambda: far.retry(filed.id)).status is Status.PENDING
+        assert lose(lambda: far.allow(filed.id, Allowance(unproved=True))).allowance.unproved
+        assert lose(lambda: far.fail(far.claim("o", 60), "no"))
+        far.retry(filed.id)
+        assert lose(lambda: far.finish(far.claim("o", 60), MADE))
+        steps = [event.step for event in far.history(filed.id)]
+        assert steps == [
+            *("filed", "merged", "building", "made", "held", "building", "returned", "cancelled", "retried", "allowed"),
+            *("building", "failed", "retried", "building", "ready", "released", "released"),
+        ]
+
+    def test_a_connection_that_was_cut_while_nothing_happened_is_no_failure(self, far, proxy, request_of):
+        far.file(request_of(1))
+        proxy.drop()
+        assert far.get(ID).status is Status.PENDING
+
+    def test_when_every_answer_is_lost_it_says_that_it_does_not_know(self, far, proxy, request_of, queue):
+        proxy.swallow = 1_000
+        with pytest.raises(ToolError, match="whether anything was stored is not known: ask again") as caught:
+            far.file(request_of(1))
+        assert (caught.value.kind, caught.value.partial_side_effects) == (Kind.TRANSIENT, True)
+        proxy.swallow = 0
+        assert queue.get(ID).status is Status.PENDING  # it was
+        assert far.file(request_of(1)) == queue.get(ID)
+
+    def test_who_hangs_up_at_once_has_stored_nothing(self, queue_at, proxy, request_of, queue):
+        proxy.refusing = True
+        with pytest.raises(ToolError, match="nothing was stored"):
+            queue_at(proxy.url).file(request_of(1))
+        assert queue.requests() == []
+
+    def test_a_slow_way_only_takes_longer(self, far, proxy, request_of):
+        proxy.latency = 0.05
+        assert far.file(request_of(1)).id == ID
+        assert far.finish(far.claim("o", 60), MADE)
+
+    def test_an_answer_that_comes_too_late_is_not_taken_for_the_next_one(self, queue_at, start_server, request_of):
+        server = start_server()
+        queue = queue_at(f"{server.url}?socket_timeout=0.1")
+        for number in (1, 2):
+            queue.file(request_of(number, name=f"tool_{number}"))
+        server.freeze()
+        with pytest.raises(ToolError, match="cannot be reached"):
+            queue.cancel(ID, "no")
+        server.thaw()
+        for _ in range(5):
+            assert queue.get("req_20240115_002").name == "tool_2"
+            assert queue.find_open("tool_9") is None
+            assert queue.get(ID).name == "tool_1"
+
+    def test_a_break_of_the_reader_leaves_no_answer_behind(self, queue, request_of, monkeypatch):
+        queue.file(request_of(1))
+        connection = queue._link._idle[-1]
+
+        def interrupted():
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patched:
+            patched.setattr(connection, "read_response", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                queue.requests()
+        assert queue.get(ID).id == ID
+        assert connection not in queue._link._idle
+
+    def test_what_was_stored_while_the_listener_was_cut_off_is_found_when_it_is_back(
+        self, far, proxy, client, spelled, eventually
+    ):
+        far.reconcile()
+        channel = "fullsend:builder_requests"
+        eventually(lambda: client.pubsub_numsub(channel)[0][1] == 1)
+        proxy.refusing = True
+        proxy.drop()
+        eventually(lambda: client.pubsub_numsub(channel)[0][1] == 0)
+        client.hset(f"tool_requests:{ID}", mapping={"status": "pending", "yaml": spelled()})
+        proxy.refusing = False
+        eventually(lambda: client.hget(f"tool_requests:{ID}", "crib_status") == "pending")
+        assert far.wait(20)
+
+    def test_a_listener_notices_a_server_that_answers_no_more(self, queue_at, start_server, eventually, monkeypatch):
+        monkeypatch.setattr(listening, "QUIET_SECONDS", 0.02)
+        server = start_server()
+        queue = queue_at(f"{server.url}?socket_timeout=0.1")
+        queue.reconcile()
+        eventually(lambda: queue._listener._connection)
+        first = queue._listener._connection
+        server.freeze()
+        eventually(lambda: queue._listener._connection is not first)
+        server.thaw()
+        eventually(lambda: queue._listener._connection)
+
+
+class TestAServerThatRefuses:
+    def test_a_full_one_stores_nothing_and_says_so(self, queue_at, start_server, request_of):
+        server = start_server("--maxmemory-policy", "noeviction")
+        queue = queue_at(server.url)
+        queue.get("")
+        server.say("CONFIG", "SET", "maxmemory", "1")
+        with pytest.raises(ToolError, match="its memory is full; nothing was stored") as caught:
+            queue.file(request_of(1))
+        assert (caught.value.kind, caught.value.retryable) == (Kind.TRANSIENT, True)
+        server.say("CONFIG", "SET", "maxmemory", "0")
+        assert queue.requests() == []
+        assert queue.file(request_of(1)).id == ID
+
+    def test_a_copy_takes_no_requests(self, queue_at, start_server, request_of):
+        server = start_server("--replicaof", "127.0.0.1 1")
+        with pytest.raises(ToolError, match="it is a copy that takes no changes; nothing was stored, name the primary"):
+            queue_at(server.url).file(request_of(1))
+
+    def test_a_script_that_was_forgotten_is_sent_again(self, queue, server, request_of):
+        queue.get("")
+        server.say("SCRIPT", "FLUSH")
+        assert queue.file(request_of(1)).id == ID
+
+    def test_a_wrong_password_is_said_without_the_password(self, queue_at, start_server, request_of):
+        server = start_server("--requirepass", "open-sesame")
+        right = f"redis://:open-sesame@127.0.0.1:{server.port}/0"
+        assert queue_at(right).file(request_of(1)).id == ID
+        assert queue_at(server.url, password="open-sesame").get(ID).id == ID
+        for wrong in (
+            {"url": server.url, "password": "Sesam-Auf"},
+            {"url": right.replace("open", "Sesam-Auf")},
+            {"url": server.url},
+        ):
+            with pytest.raises(ToolError) as caught:
+                queue_at(**wrong).file(request_of(2))
+            assert caught.value.kind is Kind.AUTH
+            assert "queue_secret" in caught.value.message
+            assert "sesam" not in repr((caught.value.message, caught.value.details, caught.value.args)).lower()
+
+    def test_a_server_that_repeats_the_greeting_does_not_give_the_password_away(self, queue_at, request_of):
+        import socket
+
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+
+            def echo():
+                while True:
+                    try:
+                        connection, _ = listening.accept()
+                    except OSError:
+                        return
+                    with connection:
+                        said = connection.recv(1_000)
+                        connection.sendall(
+                            b"-ERR unknown command, with args beginning with: " + said.replace(b"\r\n", b" ") + b"\r\n"
+                        )
+
+            echoing = threading.Thread(target=echo, daemon=True)
+            echoing.start()
+            url = f"redis://127.0.0.1:{listening.getsockname()[1]}"
+            with pytest.raises(ToolError, match="nothing was stored") as caught:
+                queue_at(url, password="open-sesame").file(request_of(1))
+            assert "sesame" not in caught.value.message
+            listening.shutdown(socket.SHUT_RDWR)
+        echoing.join(10)
+
+
+class TestRemarks:
+    def test_a_server_that_forgets_in_a_fall_is_reported_with_the_cure(self, queue_at, start_server):
+        (remark,) = queue_at(start_server().url).remarks()
+        assert remark.endswith("keeps no append-only file: if it falls, requests are lost; set appendonly yes")
+
+    @pytest.mark.parametrize(
+        ("policy", "is_told"),
+        [("allkeys-lru", True), ("allkeys-random", True), ("volatile-lru", False), ("noeviction", False)],
+    )
+    def test_a_server_that_drops_keys_when_it_is_full_is_reported_with_the_cure(
+        self, queue_at, start_server, policy, is_told
+    ):
+        server = start_server(*KEEPING, "--maxmemory", "100mb", "--maxmemory-policy", policy)
+        remarks = queue_at(server.url).remarks()
+        assert bool(remarks) is is_told
+        assert not is_told or remarks[0].endswith("requests too; set maxmemory-policy noeviction")
+
+    def test_a_user_who_may_not_ask_hears_nothing(self, queue_at, start_server, request_of):
+        server = start_server()
+        server.say("ACL", "SETUSER", "anna", "on", ">pw", "~*", "&*", "+@all", "-info")
+        queue = queue_at(f"redis://anna:pw@127.0.0.1:{server.port}/0")
+        assert queue.file(request_of(1)).id == ID
+        assert queue.remarks() == []
+
+    def test_a_user_who_may_not_use_scripts_is_told(self, queue_at, start_server, request_of):
+        server = start_server()
+        server.say("ACL", "SETUSER", "anna", "on", ">pw", "~*", "&*", "+@all", "-@scripting")
+        with pytest.raises(ToolError, match="this user may not do that; nothing was stored") as caught:
+            queue_at(f"redis://anna:pw@127.0.0.1:{server.port}/0").file(request_of(1))
+        assert caught.value.kind is Kind.AUTH
+
+
+HOLDER = """
+import sys
+from toolcrib.queues.redis import RedisQueue
+from toolcrib.model.toolrequest import Made
+
+queue = RedisQueue(sys.argv[1])
+claim = queue.claim("holder", float(sys.argv[2]))
+print(claim.id, flush=True)
+sys.stdin.readline()
+made = Made(name="t", version="1", address="late", path="tools/t", digest="d")
+print(queue.renew(claim), queue.finish(claim, made), flush=True)
+queue.close()
+"""
+
+
+@pytest.fixture
+def holder(server):
+    """Another process that claims for half a second and finishes when it is told to."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, server.url, "0.5"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    yield process
+    process.send_signal(signal.SIGCONT)
+    process.kill()
+    process.communicate(timeout=30)
+
+
+class TestBuildersThatDie:
+    @pytest.mark.spec("S0-34")
+    def test_what_a_killed_one_held_comes_back_after_its_lease(self, queue, holder, request_of, eventually):
+        queue.file(request_of(1))
+        assert holder.stdout.readline().strip() == ID
+        holder.kill()
+        holder.wait(30)
+        claim = eventually(lambda: queue.claim("heir", 60))
+        assert (claim.id, claim.attempts) == (ID, 2)
+        assert queue.finish(claim, MADE)
+
+    @pytest.mark.spec("S0-34")
+    def test_a_frozen_one_cannot_finish_what_somebody_else_claimed(
+        self, queue, holder, request_of, subscribe, eventually
+    ):
+        hear = subscribe("builder:tool_ready")
+        queue.file(request_of(1))
+        assert holder.stdout.readline().strip() == ID
+        holder.send_signal(signal.SIGSTOP)
+        claim = eventually(lambda: queue.claim("heir", 60))
+        holder.send_signal(signal.SIGCONT)
+        assert holder.communicate("\n", timeout=30)[0].strip() == "False False"
+        assert queue.get(ID).status is Status.BUILDING
+        assert queue.finish(claim, MADE)
+        assert hear()
+        assert hear(0.1) is None
+        assert queue.get(ID).tool == MADE.address
