@@ -527,10 +527,9 @@ class TestEnding:
             assert not queue.finish(claim, MADE)
         assert queue.claim("o", 60) is None
         assert queue.claim("o", 60, the_id(1)) is None
-        for door in (lambda: queue.cancel(the_id(1), "again"), lambda: queue.allow(the_id(1), Allowance())):
-            with pytest.raises(ToolError, match=f"is cancelled already; .*crib request retry {the_id(1)}") as caught:
-                door()
-            assert caught.value.kind is Kind.CONFLICT
+        with pytest.raises(ToolError, match=f"is cancelled already; .*crib request retry {the_id(1)}") as caught:
+            queue.cancel(the_id(1), "again")
+        assert caught.value.kind is Kind.CONFLICT
         assert queue.retry(the_id(1)).status is Status.PENDING
         assert queue.claim("o", 60).id == the_id(1)
 
@@ -578,6 +577,35 @@ class TestEnding:
         assert queue.renew(claim)
         assert queue.fail(claim, "no")
         assert queue.retry(the_id(1)).allowance == narrower
+
+    @pytest.mark.parametrize("how", ["failed", "cancelled"])
+    def test_what_is_over_can_be_allowed_more_and_is_built_so_when_it_is_retried(self, queue, how):
+        for number in (1, 2):
+            queue.file(a_request(id=the_id(number)))
+        if how == "failed":
+            queue.fail(queue.claim("o", 60), "not provable")
+        else:
+            queue.cancel(the_id(2), "")
+        allowed = queue.allow(the_id(2), Allowance(unproved=True))
+        assert (allowed.status, allowed.allowance.unproved) == (Status(how), True)
+        # What failed would come back together; what was cancelled comes back alone.
+        assert queue.get(the_id(1)).allowance.unproved is (how == "failed")
+        assert [event.step for event in queue.history(the_id(2))][-1] == "allowed"
+        if how == "cancelled":
+            queue.cancel(the_id(1), "")
+        assert queue.retry(the_id(2)).allowance.unproved
+        assert queue.claim("o", 60).allowance.unproved
+
+    def test_what_is_ready_can_be_allowed_nothing_more(self, queue):
+        queue.file(a_request(id=the_id(1)))
+        queue.file(a_request(id=the_id(2)))
+        queue.cancel(the_id(2), "")
+        queue.finish(queue.claim("o", 60), MADE)
+        with pytest.raises(ToolError, match=f"{the_id(1)} is ready already") as caught:
+            queue.allow(the_id(1), Allowance(unproved=True))
+        assert caught.value.kind is Kind.CONFLICT
+        assert queue.allow(the_id(2), Allowance(unproved=True)).allowance.unproved
+        assert not queue.get(the_id(1)).allowance.unproved
 
     def test_an_allowance_that_cannot_be_written_down_is_refused(self, queue):
         queue.file(a_request(id=the_id(1)))
@@ -1216,10 +1244,16 @@ class Model:
             self.follow(heirs[1:], heirs[0])
         self.end(request, "cancelled", error=reason)
 
-    def retry(self, request):
-        back, first = [request], self.requests.get(request.merged_into, request)
+    def together(self, request):
+        first = self.requests.get(request.merged_into, request)
+        if request.is_open and first.is_open:
+            return [first, *(each for each in self.led_by(first) if each.is_open)]
         if request.status == first.status == "failed":
-            back = [first, *(each for each in self.led_by(first) if each.status == "failed")]
+            return [first, *(each for each in self.led_by(first) if each.status == "failed")]
+        return [request]
+
+    def retry(self, request):
+        back = self.together(request)
         leader = self.open_leader(request.wish)
         if leader is None:
             leader = back.pop(0)
@@ -1227,9 +1261,8 @@ class Model:
         self.follow(back, leader)
 
     def allow(self, request):
-        leader = self.requests[request.merged_into] if request.merged_into else request
-        for each in [leader, *self.led_by(leader)]:
-            each.unproved |= each.is_open
+        for each in self.together(request):
+            each.unproved = True
 
     def reconcile(self):
         left = [
@@ -1324,7 +1357,11 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(which=objects, request_id=ids, what=st.sampled_from(["cancel", "retry", "allow"]))
     def decide(self, which, request_id, what):
         known = self.model.requests[request_id]
-        possible = known.status in {"failed", "cancelled"} if what == "retry" else known.is_open
+        possible = {
+            "cancel": known.is_open,
+            "retry": known.status in {"failed", "cancelled"},
+            "allow": known.status != "ready",
+        }[what]
         given = {"cancel": ("enough",), "allow": (Allowance(unproved=True),)}.get(what, ())
         if possible:
             getattr(self.queues[which], what)(request_id, *given)

@@ -38,6 +38,13 @@ COMMANDS = [
     ("disable", "x/*"),
     ("bundle", "list"),
     ("bundle", "delete", "x"),
+    ("request", "list"),
+    ("request", "show", "req_20240115_001"),
+    ("request", "watch", "req_20240115_001"),
+    ("request", "cancel", "req_20240115_001"),
+    ("request", "retry", "req_20240115_001"),
+    ("request", "allow", "req_20240115_001"),
+    ("experiments",),
 ]
 HEAD = b"HTTP/1.1 200 OK\r\n"
 ENDLESS = itertools.chain([HEAD + b"Connection: close\r\n\r\n"], itertools.repeat(b"x" * 1_000_000))
@@ -270,7 +277,22 @@ EXPLAINED = {
     ],
 }
 FAILED = {"type": "BLOCKED", "message": "no", "retryable": False, "partialSideEffects": False, "details": {"gate": "x"}}
+FILED = {
+    **dict.fromkeys(("id", "name", "createdAt", "updatedAt", "yaml"), "x"),
+    **dict.fromkeys(("experiment", "tool", "error", "mergedInto", "owner"), None),
+    "status": "failed",
+    "priority": "high",
+    "held": False,
+    "attempts": 1,
+    "wishes": 1,
+}
+HAPPENED = {"number": 1, "at": "2024-01-15T00:00:00Z", "step": "filed", "text": "a\nb"}
+WAITING = {"id": "exp", "status": "blocked", "waitsFor": ["x"], "requests": ["y"], "releasedAt": None}
 DOCUMENTS = {
+    ("request", "list"): {"requests": [FILED]},
+    ("request", "show", "req_20240115_001"): {**FILED, "history": [HAPPENED]},
+    ("request", "cancel", "req_20240115_001"): FILED,
+    ("experiments",): {"experiments": [WAITING]},
     ("list",): {"tools": LISTED, "nextPageToken": None},
     ("show", "add"): {"tools": [SHOWN], "nextPageToken": None},
     ("explain", "add"): EXPLAINED,

@@ -157,7 +157,7 @@ class Requests:
         return self._queue().retry(self.show(request_id).id)
 
     def allow(self, request_id: str, allowance: Allowance) -> Filed:
-        """Add what the operator allows to a request that is open."""
+        """Add what the operator allows to a request that is not ready; one that is over has to be retried for it."""
         return self._queue().allow(self.show(request_id).id, allowance)
 
     def experiments(self) -> Experiments:

@@ -216,7 +216,10 @@ class Queue(Protocol):
         """Have one that failed, or was cancelled, built again. Raises NOT_FOUND, or CONFLICT if it is not over or is ready."""
 
     def allow(self, request_id: str, allowance: Allowance) -> Filed:
-        """Have the Builder know what the operator adds to it. Raises NOT_FOUND, or CONFLICT if it is over."""
+        """Have the Builder know what the operator adds to it; one that failed, or was cancelled, is built so when it is retried.
+
+        Raises NOT_FOUND, or CONFLICT if it is ready.
+        """
 
     def experiments(self) -> list[Experiment]:
         """Everything that waits or waited for a tool."""

@@ -9,7 +9,8 @@ Both queues keep to the same rules, which the contract suite holds them to:
   of them, which is built anew from the beginning; the cancelled one takes wishes without an id that became part of it along.
 - To retry what failed is to retry everything that failed with it. What is cancelled comes back alone. Where the same wish is
   open by then, what comes back follows that one.
-- An allowance belongs to the wish: to give it to one is to give it to the leader and to all that follow.
+- An allowance belongs to the wish: to give it to one is to give it to the leader and to all that follow. To give it to one that
+  failed is to give it to everything that would be retried with it.
 - An experiment waits for each request that names it until the wish of that request is fulfilled, by whichever request; a request
   that fails or is cancelled leaves it blocked.
 """

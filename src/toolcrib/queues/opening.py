@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolcrib.model.errors import SettingsError
-
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -31,15 +29,8 @@ def open_queue(
         from toolcrib.queues.embedded import EmbeddedQueue
 
         return EmbeddedQueue(path)
-    try:
-        from toolcrib.queues.redis import RedisQueue
-    except ModuleNotFoundError as problem:
-        if problem.name != "redis":
-            raise
-        message = (
-            "queue_url names a Redis server, but the package to reach it is missing; pip install 'toolcrib[redis]'"
-        )
-        raise SettingsError(message) from problem
+    from toolcrib.queues.redis import RedisQueue
+
     return RedisQueue(
         url, password=password, requests=requests, ready=ready, hash_prefix=hash_prefix, original=original
     )

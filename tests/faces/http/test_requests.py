@@ -11,6 +11,7 @@ import pytest
 from toolcrib.crib.requests import MAX_TEXT_BYTES
 from toolcrib.crib.workshop import QUEUE_FILE
 from toolcrib.faces.http import events, requests
+from toolcrib.faces.http.server import serve
 from toolcrib.pure.requests import with_id, write_request
 from toolcrib.queues.embedded import EmbeddedQueue
 
@@ -286,6 +287,20 @@ async def test_the_newest_are_listed_and_those_of_one_status(world, file, queue)
         assert (await world.client.get(f"/requests?{query}")).status == 400
 
 
+async def test_of_long_requests_as_many_are_listed_as_one_answer_holds(world, file, monkeypatch):
+    for number in range(3):
+        await file(name=f"tool_{number}", description=str(number) * 4_000)
+
+    async def names():
+        return [one["name"] for one in (await world.client.get("/requests")).json["requests"]]
+
+    assert await names() == ["tool_0", "tool_1", "tool_2"]
+    monkeypatch.setattr(requests, "MAX_LISTED_LETTERS", 10_000)
+    assert await names() == ["tool_1", "tool_2"]
+    monkeypatch.setattr(requests, "MAX_LISTED_LETTERS", 1)
+    assert await names() == ["tool_2"]
+
+
 async def test_the_history_is_told_from_any_event_on(world, file, queue):
     place = f"/requests/{(await file())['id']}/history"
     claim = queue.claim("somebody", 60.0)
@@ -443,6 +458,7 @@ async def until_delivered(world, request_id):
 
 
 async def test_a_client_that_goes_away_stops_its_delivery_and_the_request_is_as_before(world, held):
+    await world.crib.sandbox_report()
     client = Leaving({"files": {"word_counter.py": HANGS}})
     async with asyncio.timeout(SECONDS):
         work = asyncio.create_task(
@@ -456,6 +472,28 @@ async def test_a_client_that_goes_away_stops_its_delivery_and_the_request_is_as_
     assert (reply.status, reply.json["kind"]) == (503, "CANCELLED")
     shown = (await world.client.get(f"/requests/{held}")).json
     assert (shown["status"], shown["held"]) == ("building", True)
+
+
+async def test_a_delivery_that_takes_longer_than_an_answer_may_is_stopped_and_the_request_is_as_before(
+    make_world, queue, held
+):
+    crib = make_world(http_total_seconds=1).crib
+    await crib.sandbox_report()
+    url = asyncio.get_running_loop().create_future()
+    serving = asyncio.create_task(serve(crib, host="127.0.0.1", port=0, say=lambda _: None, ready=url.set_result))
+    async with asyncio.timeout(SECONDS):
+        port = int((await url).rpartition(":")[2])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        body = json.dumps({"files": {"word_counter.py": HANGS}})
+        head = f"POST /requests/{held}/deliver HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+        assert (await reader.readline()).startswith(b"HTTP/1.1 504 ")
+        writer.close()
+    assert queue.get(held).held
+    assert "delivered" in [event.step for event in queue.history(held)]
+    serving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(serving, SECONDS)
 
 
 async def test_so_many_deliveries_are_proved_at_once_and_the_next_one_comes_again(world, held, monkeypatch):

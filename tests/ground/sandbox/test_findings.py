@@ -213,3 +213,13 @@ def test_a_broken_file_is_no_knowledge(tmp_path):
     cache = tmp_path / "found.json"
     cache.write_text(json.dumps({"of": [], "reports": {}}))
     assert Findings(cache).known() is None
+
+
+async def test_what_was_tried_for_one_file_is_kept_in_another_without_a_second_trial(monkeypatch, tmp_path):
+    trials, tried = Trials(monkeypatch), Findings(None)
+    trials.let.set()
+    caches = [tmp_path / name for name in ("one.json", "other.json")]
+    for cache in caches:
+        await Findings(cache, tried=tried).learn(None)
+    assert trials.count == 1
+    assert [Findings(cache).known() for cache in caches] == [WEAK, WEAK]

@@ -23,6 +23,8 @@ from toolcrib.model.toolrequest import Status
 from toolcrib.pure.requests import read_allowance, readable_id
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from toolcrib.crib import Crib
     from toolcrib.crib.requests import Submitted
     from toolcrib.faces.http.service import Service
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     Events = list[Event]
 
 LISTED = 100
+MAX_LISTED_LETTERS = 8_000_000
 MAX_NUMBER = 2**31 - 1
 # A client that waits longer asks again; proxies on the way give up sooner than the server.
 MAX_WAIT_SECONDS = 30
@@ -62,7 +65,7 @@ class RequestDesk:
         query = Query(request, known=("status", "limit"))
         limit = query.number("limit", least=1, most=MAX_LISTED) or LISTED
         found = await self._threads.read(self._crib.requests.list, _status(query), limit=limit)
-        return answer_json({"requests": [filed.to_json() for filed in found]})
+        return answer_json({"requests": [filed.to_json() for filed in _that_fit(found)]})
 
     async def file(self, request: Request) -> Answer:
         """POST /requests: file one, under the id that it has or the next number of the day."""
@@ -187,6 +190,16 @@ def _status(query: Query) -> Status | None:
     if word not in set(Status):
         raise ToolError(Kind.VALIDATION, f"query: status: write one of {', '.join(Status)}")
     return Status(word)
+
+
+def _that_fit(found: Sequence[Filed]) -> Sequence[Filed]:
+    """The newest whose texts are no more in all than one answer should hold, and the newest of all."""
+    size = 0
+    for place, filed in enumerate(reversed(found)):
+        size += len(filed.text)
+        if size > MAX_LISTED_LETTERS and place:
+            return found[-place:]
+    return found
 
 
 def _last_number(request: Request) -> int:

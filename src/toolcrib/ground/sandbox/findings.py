@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 @functools.cache
 def findings_at(cache: Path | None) -> Findings:
-    """What this process knows, kept in this file."""
-    return Findings(cache)
+    """What this process knows, kept in this file; what was tried for one file needs no second trial for another."""
+    return Findings(cache, tried=None if cache is None else findings_at(None))
 
 
 def profile_of(walls: Walls | None, *, program: bool = False) -> str:
@@ -32,10 +32,11 @@ def profile_of(walls: Walls | None, *, program: bool = False) -> str:
 
 
 class Findings:
-    """The reports of the probe, one for each profile of jobs."""
+    """The reports of the probe, one for each profile of jobs. `tried` has them tried for several of these."""
 
-    def __init__(self, cache: Path | None) -> None:
+    def __init__(self, cache: Path | None, tried: Findings | None = None) -> None:
         self._cache = cache
+        self._tried = tried
         self._lock = threading.Lock()
         self._trying: tuple[int, Future[None]] | None = None
         self._trial: asyncio.Task[None] | None = None
@@ -75,7 +76,7 @@ class Findings:
         from toolcrib.ground.sandbox import probe
 
         try:
-            self._reports = await probe.probe(run_job)
+            self._reports = await self._probe(run_job)
             if self._cache is not None:
                 with contextlib.suppress(OSError):  # then the next process tries again
                     probe.store(self._cache, self._reports)
@@ -83,3 +84,11 @@ class Findings:
             with self._lock:
                 self._trying = None
             trying.set_result(None)
+
+    async def _probe(self, run_job: RunJob) -> Mapping[str, Report]:
+        from toolcrib.ground.sandbox import probe
+
+        if self._tried is None:
+            return await probe.probe(run_job)
+        await self._tried.learn(run_job)
+        return self._tried.known() or {}

@@ -23,8 +23,11 @@ def read_allowance(document: Mapping[str, object], place: str = "allowance") -> 
 
     The lists are written as in a request. What an operator wrote in vain is refused, as nobody would read a warning.
     """
+    given = {name: value for name, value in document.items() if value is not None}
     # The values come without their text, so that no line of it is known but the first.
-    root = Fields(Report(place, lambda _: 1), document, (ROOT,))
+    root = Fields(Report(place, lambda _: 1), given, (ROOT,))
+    for name in document.keys() - given.keys():
+        root.refuse(name, "is empty; write a value, or leave it out")
     for name, question in root.strangers(KEYS):
         root.refuse(name, f"can be allowed to nobody; {question or KNOWN}")
     allowance = Allowance(

@@ -60,7 +60,7 @@ def retry(change: Change, request_id: str) -> None:
     row = known_row(connection, request_id)
     if row["status"] not in {Status.FAILED, Status.CANCELLED}:
         raise cannot_be_retried(request_id, Status(row["status"]))
-    back = _failed_together(connection, row) if row["status"] == Status.FAILED else [row]
+    back = _together(connection, row)
     for each in back:
         write_event(change, each["number"], Step.RETRIED)
     leader = open_leader(connection, row["wish"])
@@ -76,25 +76,25 @@ def retry(change: Change, request_id: str) -> None:
 
 
 def allow(change: Change, request_id: str, allowance: Allowance) -> None:
-    """Keep what the operator adds, for the leader and everyone who follows."""
+    """Keep what the operator adds, for everyone who is built with it, or would come back with it."""
     connection = change.connection
     row = known_row(connection, request_id)
-    if Status(row["status"]).is_final:
-        raise is_over(request_id, Status(row["status"]))
-    leader = leader_of(connection, row)
-    for each in (leader, *followers(connection, leader["id"], *OPEN)):
+    if row["status"] == Status.READY:
+        raise is_over(request_id, Status.READY)
+    for each in _together(connection, row):
         connection.execute(
             "UPDATE requests SET allowance = ? WHERE number = ?", (write_allowance(allowance), each["number"])
         )
         write_event(change, each["number"], Step.ALLOWED)
 
 
-def _failed_together(connection: sqlite3.Connection, row: sqlite3.Row) -> list[sqlite3.Row]:
-    """The leader, if it failed, and those that failed with it; the row itself in any case."""
-    leader_id = row["merged_into"] or row["id"]
-    leader = known_row(connection, leader_id)
-    led = followers(connection, leader_id, Status.FAILED)
-    return [leader, *led] if leader["status"] == Status.FAILED else [row]
+def _together(connection: sqlite3.Connection, row: sqlite3.Row) -> list[sqlite3.Row]:
+    """The leader and those that share its lot, open or failed; what is cancelled, or failed otherwise, is alone."""
+    leader = leader_of(connection, row)
+    for statuses in (OPEN, (Status.FAILED,)):
+        if row["status"] in statuses and leader["status"] in statuses:
+            return [leader, *followers(connection, leader["id"], *statuses)]
+    return [row]
 
 
 def _hand_over(change: Change, row: sqlite3.Row, heirs: Sequence[sqlite3.Row]) -> None:

@@ -50,7 +50,7 @@ REQUEST_PATHS: dict[str, object] = {
             "requests",
             "List the requests for tools.",
             scope="read",
-            description="In the order in which they were filed; of many the newest.",
+            description="In the order in which they were filed; of many the newest, as far as one answer can hold them.",
             parameters=("requestStatus", "limit"),
             answers={"200": answer("The requests.", "ToolRequestList")},
         ),

@@ -72,10 +72,7 @@ REQUEST_SCHEMAS: dict[str, object] = {
             "items": schema("RecordedAnswer"),
             "description": "What web servers answer while it is proved.",
         },
-        unproved={
-            "type": ["boolean", "null"],
-            "description": "Whether it may go live although nothing recorded proves its network.",
-        },
+        unproved={**SWITCH, "description": "Whether it may go live although nothing recorded proves its network."},
     ),
     "RecordedAnswer": closed(
         ("url",),

@@ -58,11 +58,16 @@ function commands.retry()
   return {outcome = 'done', id = id}
 end
 
+-- Those that are built together, or would come back together.
+local function to_allow(id)
+  return OPEN[get(id, 'crib_status')] and with_followers(leader_of(id), OPEN) or to_bring_back(id)
+end
+
 function commands.allow()
   local id = given.id
-  local refusal = undecidable(id, OPEN)
+  local refusal = undecidable(id, {pending = true, building = true, failed = true, cancelled = true})
   if refusal then return refusal end
-  for _, member in ipairs(with_followers(leader_of(id), OPEN)) do
+  for _, member in ipairs(to_allow(id)) do
     put(member, 'crib_allowance', given.allowance, 'updated_at', stamp)
     tell(member, 'allowed', '')
   end
