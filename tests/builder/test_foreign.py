@@ -93,3 +93,23 @@ async def test_the_commands_of_the_document_have_a_tool_built_and_announced(shop
     assert "Not-A-Name" in fullsend.hget("tool_requests:req_20240115_001", "error")
     assert queue.experiments()[0].ready
     assert (shop.tools / "line_counter" / "tool.json").is_file()
+
+
+@pytest.mark.spec("S0-29", "S0-33")
+async def test_what_was_stored_before_the_builder_started_is_built_by_its_urgency(shop, queue, writer, fullsend):
+    ids = []
+    for number in range(1, 151):
+        priority = "high" if number == 150 else "low"
+        text = shop.request(f"tool_{number}", priority=priority).text
+        ids.append(f"req_20240115_{number:03d}")
+        text = with_id(text, ids[-1])
+        fullsend.hset(f"tool_requests:{ids[-1]}", mapping={"status": "pending", "yaml": text})
+    maker = writer("def run(text):\n    return {}\n")
+    stop = asyncio.Event()
+    work = asyncio.create_task(shop.builder(maker, queue=queue).run(stop))
+    try:
+        await until_status(fullsend, ids[-1], "ready", "failed")
+    finally:
+        stop.set()
+        await asyncio.wait_for(work, SECONDS)
+    assert maker.commissions[0].request.id == ids[-1]

@@ -468,6 +468,15 @@ async def test_a_maker_that_raises_anything_fails_its_request_and_the_next_one_i
     assert "sk-123" in caplog.text
 
 
+@pytest.mark.parametrize("problem", [asyncio.CancelledError, GeneratorExit])
+async def test_a_maker_that_breaks_off_by_itself_does_not_take_the_builder_along(shop, problem):
+    first, second = shop.file("first_tool"), shop.file("second_tool")
+    async with running(shop.builder(Raising(problem()))):
+        assert (await shop.until_over(second.id)).status is Status.READY
+    failed = shop.queue.get(first.id)
+    assert (failed.status, failed.error) == (Status.FAILED, f"the maker broke off with {problem.__name__}")
+
+
 async def test_a_maker_that_came_to_nothing_may_try_again_and_knows_why(shop):
     filed = shop.file("word_counter")
     maker = Raising(ToolError(Kind.PERMANENT, "the program ended with exit code 1"))

@@ -107,6 +107,15 @@ async def test_what_is_asked_for_already_is_waited_for_without_a_request(yard):
     assert (experiment.id, experiment.ready) == ("exp_late", True)
 
 
+async def test_what_is_wrong_with_a_file_is_told_with_its_name(yard, tmp_path):
+    wish = tmp_path / "wish.yaml"
+    wish.write_text("tool_request:\n  name: word_counter\n  priority: urgent\n")
+    with pytest.raises(ToolError) as refusal:
+        await yard.crib.obtain("word_counter", wish, seconds=1)
+    assert f"{wish}:3: priority: " in refusal.value.message
+    assert yard.queue.requests() == []
+
+
 async def test_without_a_request_nobody_guesses_what_a_name_may_mean(yard):
     error = await refused(yard.crib.obtain("word_counter"))
     assert error.kind is Kind.NOT_FOUND

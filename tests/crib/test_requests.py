@@ -304,6 +304,14 @@ def test_what_the_operator_allows_reaches_whoever_builds(yard):
     assert yard.claim().allowance == allowance
 
 
+def test_what_failed_as_not_provable_is_allowed_more_and_then_built_again(yard):
+    filed = yard.requests.new(yard.fields()).filed
+    yard.queue.fail(yard.claim(), "not provable")
+    assert yard.requests.allow(filed.id, Allowance(unproved=True)).status is Status.FAILED
+    yard.requests.retry(filed.id)
+    assert yard.claim().allowance.unproved
+
+
 async def test_a_person_finds_the_package_that_was_laid_out(yard):
     filed = yard.requests.new(yard.fields()).filed
     assert yard.requests.package(filed.id) is None

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib.builder.gate.probing import write_probe
 from toolcrib.builder.trial import TrialTerms
 from toolcrib.crib.parts import Parts
-from toolcrib.crib.trying import AUTHORITY, PREFIX, trials_of
+from toolcrib.crib.trying import AUTHORITY, trials_of
 from toolcrib.ground.sandbox import notify
 from toolcrib.ground.settings import load_settings
 from toolcrib.model.errors import Kind, ToolError
@@ -93,7 +94,7 @@ def try_out(operator):
 
 def folders():
     """What is there of trials."""
-    return sorted(Path(tempfile.gettempdir()).glob(f"{PREFIX}*"))
+    return sorted(Path(tempfile.gettempdir()).iterdir())
 
 
 def shown(deeds):
@@ -161,8 +162,25 @@ def sample():
     async with try_out(code, files=files) as trial:
         result = await trial.call({})
         deeds = trial.deeds(result)
-    assert result.value[:3] == [7, 8, ["helper.py", "inner", "sample.py"]]
+    assert result.value[:3] == [7, 8, ["__init__.py", "helper.py", "inner", "sample.py", "tool.json"]]
     assert [(deed.act, Path(deed.what).name, deed.denied) for deed in deeds] == [("write", "helper.py", True)]
+
+
+async def test_a_tool_is_not_told_that_it_is_on_trial(try_out):
+    code = """
+import os, sys
+SEEN = [sys.argv[0], *sorted(sys.modules)]
+def sample():
+    words = [__file__, os.getcwd(), *SEEN, *os.environ, *os.environ.values(), *sys.path, *os.listdir(".")]
+    found = [word for word in words for tell in ("trial", "probe", "record", "candidate") if tell in word.lower()]
+    return [found, sys.argv[0] == __file__, os.path.relpath(__file__, os.path.join(os.path.dirname(__file__), "..", ".."))]
+"""
+    probe = write_probe("sample", "sample", {})
+    async with try_out(code, files={}, requires=NETWORK, answers=(PAGE,)) as trial:
+        called = (await trial.call({})).value
+        probed = (await trial.load(probe)).value["value"]
+    assert called == [[], True, "tools/sample/sample.py"]
+    assert probed == called
 
 
 async def test_nothing_is_left_of_a_trial(try_out):
@@ -237,7 +255,7 @@ def sample():
         names, workspace = result.value
         deeds = trial.deeds(result)
     assert names == []
-    assert Path(workspace).parent.name.startswith(PREFIX)
+    assert not Path(workspace).is_relative_to(operator.settings.workspace)
     assert ("write", f"{workspace}/made.txt", False) in shown(deeds)
     assert [path.name for path in operator.settings.workspace.iterdir() if path.name != ".toolcrib"] == ["secret.txt"]
 

@@ -107,6 +107,11 @@ def test_whatever_is_searched_for_the_wish_is_a_readable_request_or_none(text):
         ("?", None),
         ("", None),
         ("42", None),
+        ("weather", None),
+        ("ema", None),
+        ("sha256 file hash", "sha256_file_hash"),
+        ("person with ssn 123456789", None),
+        ("call 555 0123 456", None),
     ],
 )
 def test_a_search_becomes_a_name_where_its_words_are_one(text, name):

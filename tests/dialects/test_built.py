@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import importlib.util
 import json
+import marshal
 import os
 import shutil
 import subprocess
@@ -426,6 +428,28 @@ class TestWhatRuns:
         assert (await crib.call("text_shouter", text="helper.py")).value == {"loud": HELPER}
         for name in (".env", "../other.py", "../../toolcrib.toml"):
             assert "SECRET" not in (await crib.call("text_shouter", text=name)).value["loud"]
+
+    @pytest.mark.parametrize("requires", [[], ["fs.read"]])
+    async def test_bytecode_that_was_put_beside_it_never_runs(self, project, crib_of, requires):
+        folder = put(project, request=wish(capabilities=requires))
+        source = folder / "helper.py"
+        other = compile("def loud(text):\n    return 'mine'\n", str(source), "exec")
+        unchecked = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8)
+        planted = Path(importlib.util.cache_from_source(str(source)))
+        planted.parent.mkdir()
+        planted.write_bytes(unchecked + marshal.dumps(other))
+        crib = crib_of(project=project, grants=requires)
+
+        result = await crib.call("text_shouter", text="ahoy")
+
+        if not requires:
+            assert result.value == {"loud": "AHOY"}
+            return
+        place = "text_shouter/__pycache__"
+        assert result.error.kind is Kind.CONFLICT
+        assert result.error.message == (f"{place}/{planted.name} would run in place of what was proved; remove {place}")
+        planted.rename(planted.with_name(f"__init__.{sys.implementation.cache_tag}.pyc"))
+        assert (await crib.call("text_shouter", text="ahoy")).value == {"loud": "AHOY"}
 
     async def test_a_capability_that_was_not_granted_is_refused_before_anything_runs(self, project, crib_of):
         put(project, CODE, wish(capabilities=["net.http"]))

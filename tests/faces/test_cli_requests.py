@@ -171,8 +171,17 @@ def test_watching_tells_every_step_and_ends_with_the_request(project, capsys):
         assert crib(capsys, "request", "deliver", request_id, "honest")[0] == 0
         told = watching.stdout.read()
         assert watching.wait(SECONDS) == 0
-    assert '"published"' in told
-    assert '"status": "ready"' in told
+    lines = [json.loads(line) for line in told.splitlines()]
+    assert "published" in [line.get("step") for line in lines]
+    assert (lines[-1]["id"], lines[-1]["status"]) == (request_id, "ready")
+
+
+def test_watching_without_anywhere_to_write_ends_in_order(project, capsys):
+    request_id = file_it(capsys)
+    crib(capsys, "request", "cancel", request_id)
+    command = f"{sys.executable} -m toolcrib request watch {request_id} >&-"
+    done = subprocess.run(command, shell=True, stderr=subprocess.PIPE, text=True, timeout=SECONDS, check=False)
+    assert (done.returncode, done.stderr) == (1, f"crib: {request_id} is cancelled: cancelled\n")
 
 
 def test_the_operator_adds_what_a_request_cannot(project, capsys):
@@ -182,6 +191,10 @@ def test_the_operator_adds_what_a_request_cannot(project, capsys):
     code, _, err = crib(capsys, "request", "allow", request_id, "--capability", "everything")
     assert code == 2
     assert "dotted name" in err
+    for host in ("https://api.example.com/", "a b", "*"):
+        code, out, err = crib(capsys, "request", "allow", request_id, "--host", host)
+        assert (code, out) == (2, "")
+        assert f"--host: '{host}' is none; write api.example.com" in err
     (project / "answers.yaml").write_text("- url: https://api.example.com/\n  body: '{}'\n")
     code, out, _ = crib(capsys, "request", "allow", request_id, "--answers", "answers.yaml", "--unproved")
     assert (code, out) == (0, f"{request_id} is allowed 1 recorded answer, unproved\n")
@@ -211,6 +224,26 @@ def test_on_a_terminal_questions_become_a_request(project, capsys, monkeypatch):
     assert '"Must be quick: always"' in told["yaml"] or "'Must be quick: always'" in told["yaml"]
 
 
+def test_an_answer_on_the_terminal_that_no_request_can_hold_is_asked_for_again(project, capsys, monkeypatch):
+    answers = iter(
+        [
+            *("count_letters", "\x1b[31mred", "Counts letters", "", ""),
+            *("class", "text", "", "The text", "", "text", ""),
+            *("the count", "count", "integer", "", ""),
+            *("\udcff", ""),
+        ]
+    )
+    monkeypatch.setattr("toolcrib.faces.cli.requesting.may_ask", lambda: True)
+    monkeypatch.setattr("sys.stdin", type("Lines", (), {"readline": lambda self: f"{next(answers)}\n"})())
+    code, out, err = crib(capsys, "request", "new", "--json")
+    assert code == 0, err
+    told = json.loads(out)
+    assert "description: Counts letters" in told["yaml"]
+    assert told["yaml"].count("- name:") == 2
+    for words in ("without them", "no keyword", "text is there already", "use letters, digits, '_', '-' and '.'"):
+        assert words in err
+
+
 def test_an_unknown_request_is_named(project, capsys):
     for word in ("req_20240115_009", "nothing_here"):
         code, _, err = crib(capsys, "request", "show", word)
@@ -221,9 +254,10 @@ def test_an_unknown_request_is_named(project, capsys):
 def test_outside_of_a_project_there_is_nowhere_to_keep_a_request(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "wish.yaml").write_text(WISH)
-    code, _, err = crib(capsys, "request", "new", "wish.yaml")
-    assert code == 2
-    assert "crib init" in err
+    for words in (("request", "new", "wish.yaml"), ("request", "list"), ("experiments",), ("builder", "run", "--once")):
+        code, _, err = crib(capsys, *words)
+        assert code == 2
+        assert "crib init" in err
 
 
 def test_a_builder_ends_in_order_when_it_is_told_to(project):
@@ -232,6 +266,77 @@ def test_a_builder_ends_in_order_when_it_is_told_to(project):
         assert builder.stdout.readline().startswith("the Builder is here (person)")
         builder.send_signal(signal.SIGTERM)
         assert builder.wait(SECONDS) == 0
+
+
+WAITING = """\
+import signal, time
+
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("at work", flush=True)
+time.sleep(600)
+"""
+
+
+def start_builder(project: Path, tmp_path: Path, *words: str) -> subprocess.Popen[str]:
+    """A Builder whose maker is at work and will never be done."""
+    (tmp_path / "agent.py").write_text(WAITING, encoding="utf-8")
+    command = json.dumps([sys.executable, str(tmp_path / "agent.py")])
+    settings = f'[builder]\nmaker = "command"\ncommand = {command}\n'
+    (project / "toolcrib.toml").write_text(settings, encoding="utf-8")
+    started = [sys.executable, "-m", "toolcrib", "builder", "run", *words]
+    return subprocess.Popen(started, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=project)
+
+
+def wait_until_it_works(project: Path, request_id: str) -> None:
+    command = [sys.executable, "-m", "toolcrib", "request", "watch", request_id, "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=project) as watching:
+        while json.loads(watching.stdout.readline())["text"] != "at work":
+            pass
+        watching.terminate()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_builder_that_runs_once_gives_back_what_it_holds_when_it_is_told_to_end(project, capsys, tmp_path, number):
+    request_id = file_it(capsys)
+    with start_builder(project, tmp_path, "--once") as builder:
+        wait_until_it_works(project, request_id)
+        builder.send_signal(number)
+        out, err = builder.communicate(timeout=SECONDS)
+    assert (builder.returncode, err) == (130, "")
+    assert out.endswith(f"{request_id}: pending\n")
+    assert list((project / ".toolcrib" / "builds").iterdir()) == []
+
+
+def test_a_builder_that_is_told_twice_to_end_says_so_and_nothing_else(project, capsys, tmp_path):
+    request_id = file_it(capsys)
+    with start_builder(project, tmp_path) as builder:
+        wait_until_it_works(project, request_id)
+        # Two of a kind could arrive as one.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            builder.send_signal(number)
+        _, err = builder.communicate(timeout=SECONDS)
+    assert (builder.returncode, err) == (130, "crib: interrupted\n")
+    assert json.loads(crib(capsys, "request", "list", "--json")[1])[0]["status"] == "pending"
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ('maker = "nobody"', "no maker is called 'nobody'; use one of person, command, openai"),
+        ('maker = "command"', "builder_command names no program"),
+        ('maker = "command"\ncommand = ["no-such-agent"]', "the program 'no-such-agent' was not found; install it"),
+        ('maker = "command"\ncommand = ["./agent"]', "write its absolute path"),
+        ('maker = "openai"', "builder_url names no endpoint"),
+        ('maker = "openai"\nurl = "https://api.example.com/v1"', "builder_model names no model"),
+    ],
+)
+def test_a_builder_that_could_build_nothing_does_not_begin(project, capsys, settings, words):
+    file_it(capsys)
+    (project / "toolcrib.toml").write_text(f"[builder]\n{settings}\n", encoding="utf-8")
+    code, out, err = crib(capsys, "builder", "run", "--once")
+    assert (code, out) == (2, "")
+    assert words in err
+    assert json.loads(crib(capsys, "request", "list", "--json")[1])[0]["status"] == "pending"
 
 
 def test_the_demo_tells_the_whole_story(tmp_path):

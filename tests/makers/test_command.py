@@ -285,8 +285,12 @@ async def test_a_maker_that_is_cancelled_leaves_nothing_running(office):
     [
         "import itertools\nfor n in itertools.count():\n    open(f'package/{n}', 'wb').write(bytes(1_000_000))",
         "import itertools, os\nfor n in itertools.count():\n    os.makedirs(f'a{n}/b'); open(f'a{n}/b/c', 'w').close()",
+        (
+            "import os, time\nkept = []\nfor _ in range(40):\n    kept.append(open('package/x', 'wb', buffering=0))\n"
+            "    kept[-1].write(bytes(1_000_000))\n    os.unlink('package/x')\ntime.sleep(600)"
+        ),
     ],
-    ids=["many megabytes", "many small files"],
+    ids=["many megabytes", "many small files", "files without names"],
 )
 async def test_a_maker_that_fills_the_disk_is_ended(office, code):
     error = await refused(office, code, disk_bytes=20_000_000)

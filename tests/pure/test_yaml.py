@@ -190,7 +190,26 @@ class TestHostileDocuments:
     def test_what_is_no_plain_data_is_refused_with_its_line(self, text, message):
         assert refuse(text).startswith(message)
 
-    @pytest.mark.parametrize("text", ["a: [1", "a: 'x", "a: b: c", "{a: 1", "%YAML 3.0\n---\na: 1", "a: @x", "]"])
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("a: b: c", "tool.yaml:1: a colon begins no value here; write text that holds one in quotes"),
+            ("a:\n  b: 1\n   c: []", "tool.yaml:3: a colon begins no value here"),
+            ("x: 1\na: 'b\nc: 1\n", "tool.yaml:2: the quote that opens here is never closed; close it"),
+            ("x: 1\na:low\nc: 1\n", "tool.yaml:2: is no key with a value; write key: value"),
+            ("a: @all", "tool.yaml:1: text cannot begin with '@'; write it in quotes"),
+            ("a: *all* of it", "tool.yaml:1: text cannot begin with '*'; write it in quotes"),
+            ("a: 'don't'", "tool.yaml:1: does not belong here; indent it like its neighbours"),
+            ("Here it is:\n```yaml\na: 1\n```", "tool.yaml:2: ``` is a fence around YAML and none of it; remove"),
+            ("a:\n\xa0\xa0b: 1", "tool.yaml:2: a no-break space cannot indent YAML; write spaces"),
+        ],
+    )
+    @pytest.mark.parametrize("fast", [True, False])
+    def test_the_slips_of_people_are_told_where_they_are_with_their_cure(self, monkeypatch, fast, text, message):
+        monkeypatch.setattr("yaml.__with_libyaml__", fast)
+        assert refuse(text).startswith(message)
+
+    @pytest.mark.parametrize("text", ["a: [1", "{a: 1", "%YAML 3.0\n---\na: 1", "]"])
     def test_a_fault_of_syntax_is_told_with_its_line(self, text):
         assert re.fullmatch(r"tool\.yaml:\d+: .+; correct the YAML there", refuse(text), re.DOTALL)
 

@@ -226,7 +226,7 @@ def test_what_the_operator_adds_over_a_url_is_what_the_server_has(desk):
         capabilities=frozenset({"fs.read"}), hosts=("api.example.com",), answers=(answer,), unproved=True
     )
     code, _, err = desk.crib("request", "allow", request_id, "--host", "http://x")
-    assert (code, "hosts[0]" in err) == (1, True)
+    assert (code, "--host: 'http://x' is none" in err) == (2, True)
 
 
 def test_a_package_is_read_here_and_what_is_no_package_is_not_sent(desk):
@@ -320,10 +320,14 @@ def test_a_server_that_stays_away_is_told_and_so_is_one_that_was_never_there(pup
     assert raised.value.kind is Kind.TRANSIENT
     with pytest.raises(ToolError):
         Script(puppet, b"").follow(puppet.url)
+
+
+def test_a_server_that_refuses_is_not_asked_again(puppet):
+    script = Script(puppet, news("building", 1), {"kind": "AUTH", "detail": "nobody may", "retryable": False})
     with pytest.raises(ToolError, match="nobody may") as raised:
-        refused = {"kind": "AUTH", "detail": "nobody may", "retryable": False}
-        Script(puppet, news("building", 1), refused).follow(puppet.url)
+        script.follow(puppet.url)
     assert raised.value.kind is Kind.AUTH
+    assert script.slept == []
 
 
 def test_a_server_that_does_not_wait_is_not_asked_all_the_time(puppet):

@@ -37,12 +37,13 @@ class Lease:
     """A claim that is kept alive while the `async with` lasts. `lost` is set once it is somebody else's, or over.
 
     A queue that cannot be reached for a while is asked again, until the claim has run out; from then on it counts as lost,
-    because somebody else may hold it.
+    because somebody else may hold it. `hear` is told every note at once, whatever becomes of it.
     """
 
-    def __init__(self, queue: Queue, claim: Claim) -> None:
+    def __init__(self, queue: Queue, claim: Claim, hear: Callable[[str, str], None] | None = None) -> None:
         self.queue = queue
         self.claim = claim
+        self._hear = hear or (lambda _step, _text: None)
         self.lost = asyncio.Event()
         self._notes: deque[tuple[str, str]] = deque()
         self._sayings = 0
@@ -65,6 +66,7 @@ class Lease:
     def note(self, step: str, text: str = "") -> None:
         """Have it written into the history, in the order of the notes; any thread may call this, and nobody waits."""
         self._notes.append((step, text[:MAX_NOTE]))
+        self._hear(step, text[:MAX_NOTE])
         with suppress(RuntimeError):  # a loop that has ended reads no notes
             self._loop.call_soon_threadsafe(self._wake.set)
 

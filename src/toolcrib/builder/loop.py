@@ -40,10 +40,9 @@ GRACE_SECONDS = 5.0
 PARTING_SECONDS = 2.0
 # What a history may say of a claim that ended well; a person who delivers is no Builder.
 ENDS = frozenset({Step.FAILED, Step.CANCELLED, Step.RETRIED, Step.HELD})
-# What no further attempt of the maker cures.
-HOPELESS = frozenset(
-    {Kind.AUTH, Kind.EXECUTOR_NOT_FOUND, Kind.HOST_NOT_ALLOWED, Kind.SANDBOX_UNAVAILABLE, Kind.TIMEOUT, Kind.CANCELLED}
-)
+# What no further attempt of the maker cures, and what no other request would fare better with.
+HOPELESS = frozenset({Kind.HOST_NOT_ALLOWED, Kind.SANDBOX_UNAVAILABLE, Kind.TIMEOUT, Kind.CANCELLED})
+UNFIT = frozenset({Kind.AUTH, Kind.EXECUTOR_NOT_FOUND})
 
 
 class StoppedError(Exception):
@@ -54,11 +53,15 @@ class LostError(Exception):
     """The request is somebody else's by now, or over."""
 
 
+class UnfitError(ToolError):
+    """The maker can make nothing before the operator has put something right; no request is failed for that."""
+
+
 class Builder:
-    """Builds one request at a time: `run` until it is told to stop, or `build_one`.
+    """Builds one request at a time: `run` until it is told to stop, or `build_one`; both raise UnfitError.
 
     `folder` is where makers work. `owner` is the name that this Builder claims by, another for each. `seconds` is the time
-    for one request with all its `attempts`. `say` hears what happens, line by line.
+    for one request with all its `attempts`. `say` hears what happens, line by line; any thread may call it.
     """
 
     def __init__(
@@ -86,14 +89,19 @@ class Builder:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Build whatever is asked for, until it is time to stop; what is under way then is given back."""
-        reconciling = asyncio.create_task(self._go_on_reconciling())
+        looked = asyncio.Event()
+        reconciling = asyncio.create_task(self._go_on_reconciling(looked))
         delay = AGAIN_SECONDS
         try:
+            # What came while nobody listened may be more urgent than what is known already.
+            await _first_of(looked, stop)
             while not stop.is_set():
                 try:
                     if await self.build_one(stop) is None:
                         await self._wait(stop)
                     delay = AGAIN_SECONDS
+                except UnfitError:
+                    raise
                 except Exception as problem:  # noqa: BLE001 - a background loop: one failure must not be the last
                     _log(problem, "the queue could not be asked")
                     await _pause(stop, delay)
@@ -110,7 +118,7 @@ class Builder:
         await self._build(claim, stop or asyncio.Event())
         filed = await asyncio.to_thread(self._queue.get, claim.id)
         if filed is not None:
-            self._say(f"{filed.id}: {filed.status}" + (f": {filed.error}" if filed.error else ""))
+            self._tell(filed.id, "held" if filed.held else filed.status, filed.error or filed.tool)
         return filed
 
     async def reconcile(self) -> None:
@@ -124,7 +132,7 @@ class Builder:
 
     async def _build(self, claim: Claim, stop: asyncio.Event) -> None:
         queue = self._queue
-        async with Lease(queue, claim) as lease:
+        async with Lease(queue, claim, partial(self._tell, claim.id)) as lease:
             try:
                 await self._build_held(lease, stop)
             except LostError:
@@ -134,12 +142,22 @@ class Builder:
             except asyncio.CancelledError:
                 await asyncio.shield(self._give_back(lease))
                 raise
+            except UnfitError as problem:
+                lease.note("progress", problem.message)
+                await self._give_back(lease)
+                raise
             except ToolError as problem:
                 await lease.end(partial(queue.fail, claim, problem.message))
             except Exception as problem:
                 logger.exception("%s: building it failed", claim.id)
                 reason = f"building it failed with {type(problem).__name__}; the log of the Builder says more"
                 await lease.end(partial(queue.fail, claim, reason))
+
+    def _tell(self, request_id: str, step: str, text: str) -> None:
+        """Say what happens to a request; progress goes without saying."""
+        place = request_id if step == "progress" else f"{request_id}: {step}"
+        for line in text.splitlines() or [""]:
+            self._say(f"{place}: {line}" if line else place)
 
     async def _give_back(self, lease: Lease) -> None:
         await lease.end(partial(self._queue.give_back, lease.claim, GIVEN_BACK), PARTING_SECONDS)
@@ -182,7 +200,9 @@ class Builder:
                 if not await self._maker.make(commission):
                     return None
             except ToolError as problem:
-                if problem.kind in HOPELESS or isinstance(problem, SettingsError):
+                if problem.kind in UNFIT or isinstance(problem, SettingsError):
+                    raise UnfitError(problem.kind, problem.message) from problem
+                if problem.kind in HOPELESS:
                     raise
                 proof = Proof(complaints=(problem.message,))
             else:
@@ -232,7 +252,7 @@ class Builder:
             if lease.lost.is_set():
                 raise LostError
             if working.done():
-                return working.result()
+                return _outcome(working)
             if stop.is_set():
                 raise StoppedError
             message = f"building it took longer than {self._seconds:g} seconds; see builder_seconds"
@@ -241,12 +261,13 @@ class Builder:
             await drop(*others)
             await _end(working)
 
-    async def _go_on_reconciling(self) -> None:
+    async def _go_on_reconciling(self, looked: asyncio.Event) -> None:
         while True:
             try:
                 await self.reconcile()
             except Exception as problem:  # noqa: BLE001 - a background loop: one failure must not be the last
                 _log(problem, "what came while nobody listened could not be taken in")
+            looked.set()
             await asyncio.sleep(RECONCILE_SECONDS)
 
     async def _wait(self, stop: asyncio.Event) -> None:
@@ -259,6 +280,22 @@ class Builder:
                 waiting.result()
         finally:
             await drop(waiting, stopping)
+
+
+def _outcome(working: asyncio.Task[Proof | None]) -> Proof | None:
+    """What the work came to; a maker that ends itself in a way that would end a Builder too has only failed."""
+    problem = asyncio.CancelledError() if working.cancelled() else working.exception()
+    if problem is None or isinstance(problem, Exception):
+        return working.result()
+    raise ToolError(Kind.PERMANENT, f"the maker broke off with {type(problem).__name__}") from problem
+
+
+async def _first_of(*events: asyncio.Event) -> None:
+    waits = [asyncio.create_task(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        await drop(*waits)
 
 
 async def _to_its_end(work: Callable[[], Commission]) -> Commission:

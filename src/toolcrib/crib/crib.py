@@ -104,7 +104,7 @@ class Crib:
             parts.data.store = store
         if journal is not None:
             parts.data.journal = journal
-        self._workshop = Workshop(parts, self.find)
+        self._workshop = Workshop(parts, self.find, self._catalog.suggest)
         files_wishes = self.settings.request_missing and root is not None
         self._kept = KeptResults(lambda: parts.data.store)
         self._pipeline = Pipeline(

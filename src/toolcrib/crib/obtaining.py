@@ -105,7 +105,8 @@ class Obtaining:
     def _ask(self, name: str, wish: Wish | None, experiment: str) -> Filed:
         if wish is None:
             return self._join(name, experiment)
-        request = read_request(_text_of(wish), numbered=False)
+        place = "request" if isinstance(wish, str | Mapping) else str(wish)
+        request = read_request(_text_of(wish), place=place, numbered=False)
         if request.name != name:
             message = f"the request asks for {request.name!r:.80}, and {name!r:.80} is wanted; use one name in both"
             raise ToolError(Kind.VALIDATION, message)

@@ -225,6 +225,7 @@ class Parts:
         if "sandbox" in self.__dict__ and self._lent is None:
             import asyncio
 
+            await self.sandbox.settle()
             await asyncio.to_thread(self.sandbox.close)
         for end in self.plugins.on_close:
             end()

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import tempfile
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.crib.crib import Crib
+from toolcrib.dialects.built import write_generated
 from toolcrib.ground.egress.recorded import Recorded
 from toolcrib.ground.sandbox import notify, scratch
 from toolcrib.ground.sandbox.host import MAX_RESULT_BYTES
@@ -28,22 +31,28 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Tool
     from toolcrib.runners.effects import Deed
 
-PREFIX = "toolcrib-trial-"
 EFFECTS = "effects"
+TOOLS = "tools"
 # No name that a tool or a module can have.
 PROBE_TOOL, PROBE_FILE = "probe-of-a-trial", "probe-of-a-trial.py"
 PROBE = "probe"
 # No name that a file of a package can have.
-AUTHORITY = ".toolcrib-authority.pem"
+AUTHORITY = ".authorities.pem"
 # Where programs of all kinds look for whom to trust.
 TRUST = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
 # What a trial has in common with whoever lends the sandbox: where programs and environments are found, and how much a job may use.
 SHARED_VARIABLES = ("PATH", "HOME", "XDG_CACHE_HOME")
 SHARED_SETTINGS = ("sandbox_jobs", "sandbox_memory_mb", "sandbox_processes", "sandbox_disk_mb")
+# Who logs that a tool failed.
+LOGGERS = ("toolcrib.pipeline", "toolcrib.runners")
+
+_is_on_trial: ContextVar[bool] = ContextVar("is_on_trial", default=False)
 
 
 def trials_of(lender: Parts) -> OpenTrial:
     """Trials in the sandbox of these parts, whose launcher runs already."""
+    for name in LOGGERS:
+        logging.getLogger(name).addFilter(_play_down)
 
     @asynccontextmanager
     async def open_trial(tool: Tool, terms: TrialTerms) -> AsyncIterator[Trial]:
@@ -103,14 +112,26 @@ class _Trial:
 
     async def _perform(self, tool: Tool, arguments: Mapping[str, object]) -> Result:
         async with self._turns:
-            result = await self._crib.call(tool.address, arguments)
+            before = _is_on_trial.set(True)
+            try:
+                result = await self._crib.call(tool.address, arguments)
+            finally:
+                _is_on_trial.reset(before)
         return replace(result, meta={EFFECTS: [], **result.meta})
+
+
+def _play_down(record: logging.LogRecord) -> bool:
+    """Let nothing that happens on trial alarm the operator: the gate tells whoever made the tool."""
+    if _is_on_trial.get() and record.levelno > logging.INFO:
+        record.levelno, record.levelname = logging.INFO, logging.getLevelName(logging.INFO)
+    return True
 
 
 @asynccontextmanager
 async def _private_folder() -> AsyncIterator[Path]:
     """A folder that is gone afterwards, whatever a tool that may write left in it."""
-    place = tempfile.mkdtemp(prefix=PREFIX)
+    # Nothing in its name tells a tool that it is on trial.
+    place = tempfile.mkdtemp()
     try:
         yield _without_links(place)
     finally:
@@ -134,13 +155,14 @@ def _refuse_unseen() -> None:
 def _house(tool: Tool, terms: TrialTerms, recorded: Recorded, place: Path) -> Tool:
     """The tool with its files in a folder of its own, the hosts and the time of the terms, and whom it has to trust."""
     run, script = _code_of(tool)
-    folder, config = place / "tool", dict(run.config)
+    folder, config = place / TOOLS / tool.name, dict(run.config)
     entry = folder / script.path.name
     files = dict(script.files or {entry.name: script.code})
     if has_network(terms.requires):
         files[AUTHORITY] = recorded.authority.pem
         config["env"] = dict.fromkeys(TRUST, str(folder / AUTHORITY))
-    _write(folder, files)
+    # A tool that counts or measures its neighbours finds those that it will have once it is published.
+    _write(folder, {**files, **(write_generated(tool, TOOLS) if script.files else {})})
     return replace(
         tool,
         limits=replace(tool.limits, timeout_ms=max(1, round(terms.seconds * 1000))),
@@ -162,7 +184,7 @@ def _code_of(tool: Tool) -> tuple[Chained, Script]:
 
 
 def _write(folder: Path, files: Mapping[str, bytes]) -> None:
-    folder.mkdir()
+    folder.mkdir(parents=True)
     for path, content in files.items():
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)

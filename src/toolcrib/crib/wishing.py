@@ -18,6 +18,8 @@ from toolcrib.pure.requests.parameters import MAX_ITEMS, is_argument_name
 from toolcrib.pure.requests.reading import SNAKE_CASE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from toolcrib.crib.requests import Requests
 
     Fields = dict[str, object]
@@ -53,6 +55,7 @@ _TYPES: dict[type, str] = {
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _GAPS = re.compile(r"[\s_-]+")
 _QUESTION = re.compile(r"[A-Za-z0-9\s_-]+[?!.]?")
+_LONG_NUMBER = re.compile(r"[0-9](?:[\s_-]?[0-9]){4}")
 
 
 def wish_from_call(name: str, arguments: object) -> Fields | None:
@@ -69,11 +72,15 @@ def wish_from_call(name: str, arguments: object) -> Fields | None:
 
 
 def wish_from_search(text: str) -> Fields | None:
-    """What to ask for when a search found nothing; None if the words are too many for a name, or no words."""
-    if len(text) > MAX_TEXT or not _QUESTION.fullmatch(text.strip()):
+    """What to ask for when a search found nothing; None if the words are too few or too many for a name, or no words.
+
+    One word is no tool yet, but often the beginning of what somebody types; and a long number is no part of a name, but of
+    what is private.
+    """
+    if len(text) > MAX_TEXT or not _QUESTION.fullmatch(text.strip()) or _LONG_NUMBER.search(text):
         return None
     spelled = _spell(text.strip().rstrip("?!."))
-    return _fields(spelled, OF_SEARCH) if spelled and spelled.count("_") < MAX_WORDS else None
+    return _fields(spelled, OF_SEARCH) if 0 < spelled.count("_") < MAX_WORDS else None
 
 
 def _input(name: str, value: object) -> Fields:
@@ -102,11 +109,20 @@ class Wishing:
     """Files what was called or searched for in vain: once for each name, so many open ones at most, and held up by nothing.
 
     Both methods take a moment at most and never raise; within a loop call them in a thread. They return the id of the
-    request for the name, if it is known in time.
+    request for the name, if it is known in time. `suggest` hints at what was perhaps meant by a name: then it is most likely
+    a slip, and nothing is filed.
     """
 
-    def __init__(self, requests: Requests, *, most: int = MAX_OPEN, patience: float = PATIENCE_SECONDS) -> None:
+    def __init__(
+        self,
+        requests: Requests,
+        *,
+        suggest: Callable[[str], str] = lambda _: "",
+        most: int = MAX_OPEN,
+        patience: float = PATIENCE_SECONDS,
+    ) -> None:
         self._requests = requests
+        self._suggest = suggest
         self._most = most
         self._patience = patience
         self._known: dict[str, str] = {}
@@ -158,6 +174,8 @@ class Wishing:
         requests = self._requests.list()
         found = next((filed.id for filed in reversed(requests) if filed.name == name), None)
         if found is None:
+            if self._suggest(name):
+                return None
             if sum(MARK in filed.text and not filed.status.is_final for filed in requests) >= self._most:
                 logger.warning("no request was filed for %s: %d of this kind are open already", name, self._most)
                 self._quiet_until = monotonic() + QUIET_SECONDS

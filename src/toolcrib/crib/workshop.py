@@ -30,11 +30,12 @@ PERSON, COMMAND, OPENAI = "person", "command", "openai"
 
 
 class Workshop:
-    """What a Crib has for tools that do not exist yet. `find` looks a tool up as a call does."""
+    """What a Crib has for tools that do not exist yet. `find` looks a tool up as a call does, `suggest` hints at near names."""
 
-    def __init__(self, parts: Parts, find: Callable[[str], Entry | None]) -> None:
+    def __init__(self, parts: Parts, find: Callable[[str], Entry | None], suggest: Callable[[str], str]) -> None:
         self._parts = parts
         self._find = find
+        self._suggest = suggest
         self._opening = threading.Lock()
         self._queue: Queue | None = None
 
@@ -74,7 +75,7 @@ class Workshop:
         """Who files what was called or searched for in vain."""
         from toolcrib.crib.wishing import Wishing
 
-        return Wishing(self.requests)
+        return Wishing(self.requests, suggest=self._suggest)
 
     async def wish_for(self, call: Call) -> str:
         """The id of the request for a tool that was called and that nobody knows; empty if there is none."""
@@ -192,7 +193,7 @@ class Workshop:
 
         parts, settings = self._parts, self._parts.settings
         home = parts.environment.get("HOME", "")
-        return CommandMaker(
+        maker = CommandMaker(
             parts.sandbox,
             parts.premises,
             command=settings.builder_command,
@@ -205,6 +206,9 @@ class Workshop:
             variable=self._variable,
             disk_bytes=settings.builder_disk_mb * MEGABYTE,
         )
+        # Else every request would fail by it, one after the other.
+        maker.check()
+        return maker
 
     def _find_program(self, command: str) -> Found | None:
         """A program of the operator's: on the search path, or where its absolute path says."""

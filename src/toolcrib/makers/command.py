@@ -1,7 +1,4 @@
-"""A program of the operator's writes the tool, such as a coding agent: behind walls, with its workspace to write in.
-
-What is not measured is a file that it keeps open without a name; the largest size of a file bounds each of these.
-"""
+"""A program of the operator's writes the tool, such as a coding agent: behind walls, with its workspace to write in."""
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ from toolcrib.ground.sandbox.scratch import measure
 from toolcrib.ground.secrets.hiding import Masking
 from toolcrib.makers.printing import Lines, Pipe, Tail
 from toolcrib.makers.seclusion import build_maker_walls, lies_in_project
+from toolcrib.makers.unnamed import measure_unnamed
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.pure.words import check_words
 
@@ -94,6 +92,13 @@ class CommandMaker:
         self._variables = tuple(variables)
         self._variable = variable
         self._disk_bytes = disk_bytes
+
+    def check(self) -> None:
+        """Refuse a command that starts nothing, before anything is given to it."""
+        try:
+            self._found()
+        except ToolError as problem:
+            raise SettingsError(problem.message) from problem
 
     async def make(self, commission: Commission) -> bool:
         """Run the program until it ends; True if it ended well."""
@@ -201,8 +206,7 @@ class CommandMaker:
         return self._egress().proxy(parse_hosts(self._hosts, "the setting builder_hosts"), deadline=deadline)
 
     async def _refuse_full_disk(self, folder: Path) -> None:
-        limit = self._disk_bytes
-        if await asyncio.to_thread(measure, str(folder), limit) > limit:
+        if await asyncio.to_thread(_takes_more, str(folder), self._disk_bytes):
             raise self._over_limit("disk")
 
     def _refuse_bad_end(self, ended: Ended, printed: dict[str, str]) -> None:
@@ -227,6 +231,12 @@ class CommandMaker:
     def _over_limit(self, limit: str, printed: Mapping[str, str] | None = None) -> ToolError:
         message = f"{self._program} used {LIMITS.get(limit, limit)}; it was ended"
         return ToolError(Kind.LIMIT_EXCEEDED, message, details={"limit": limit, **(printed or {})})
+
+
+def _takes_more(folder: str, limit: int) -> bool:
+    """Whether what lies in the folder, or lay there and is still open, takes more than that."""
+    named = measure(folder, limit)
+    return named > limit or named + measure_unnamed(folder) > limit
 
 
 def _is_path(word: str) -> bool:

@@ -26,6 +26,8 @@ MAX_ALIASES = 64
 MAX_UNFOLDED = 64_000
 MAX_DIGITS = 24
 SHOWN = 80
+FENCE = "```"
+NO_BREAK_SPACE = "\xa0"
 
 CONSTANTS: dict[str, object] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
@@ -155,6 +157,8 @@ class _Builder:
     def _key(self, event: Any) -> str:
         if not isinstance(event, yaml.ScalarEvent):
             raise self._refuse(event, "a key must be text; write a word before the colon")
+        if event.implicit[0] and event.value.startswith(NO_BREAK_SPACE):
+            raise self._refuse(event, "a no-break space cannot indent YAML; write spaces")
         if event.implicit[0] and event.value == "<<":
             raise self._refuse(event, "'<<' merges nothing here; write the keys out")
         key, _ = self._node(event, (), 1)
@@ -201,17 +205,48 @@ class _Builder:
         return value
 
     def _refuse(self, event: Any, message: str) -> ToolError:
-        mark = event.start_mark
-        return _refusal(self._place, mark.line + 1, mark.column + 1, message)
+        return _refuse_at(event.start_mark, message, self._place)
+
+
+# What the parser says of slips that people make, and their cures; the words of both parsers of the library.
+_SLIPS = {
+    "mapping values are not allowed": (
+        "a colon begins no value here; write text that holds one in quotes, a space behind the colon of a key, and keys below each other"
+    ),
+    "could not find expected ':'": "is no key with a value; write key: value, or indent it below what it belongs to",
+    "did not find expected key": "does not belong here; indent it like its neighbours, and write text with quotes in others",
+    "expected <block end>": "does not belong here; indent it like its neighbours, and write text with quotes in others",
+}
 
 
 def _syntax_error(error: Any, text: str, place: str) -> ToolError:
     mark = error.problem_mark or error.context_mark
-    line, column = (1, 1) if mark is None else (mark.line + 1, mark.column + 1)
-    written = text.split("\n")
-    if line <= len(written) and written[line - 1][column - 1 : column] == "\t":
-        return _refusal(place, line, column, "a tab cannot indent YAML; write spaces")
-    return _refusal(place, line, column, f"{error.problem}; correct the YAML there")
+    if mark is None:
+        return _refusal(place, 1, 1, f"{error.problem}; correct the YAML there")
+    return _refuse_at(*_explain(error, text, mark, error.context_mark or mark), place)
+
+
+def _explain(error: Any, text: str, mark: Any, begun: Any) -> tuple[Any, str]:
+    """Where the slip is, and its cure; the parser noticed it at the mark, in something that had begun before."""
+    problem, context = str(error.problem), str(error.context)
+    if _letter(text, mark) == "\t":
+        return mark, "a tab cannot indent YAML; write spaces"
+    if text.startswith(FENCE, mark.index):
+        return mark, f"{FENCE} is a fence around YAML and none of it; remove the lines with it"
+    if "quoted scalar" in context and "end of stream" in problem:
+        return begun, "the quote that opens here is never closed; close it"
+    if "cannot start any token" in problem or "alphabetic or numeric" in problem:
+        return begun, f"text cannot begin with {_letter(text, begun)!r}; write it in quotes"
+    cure = next((cure for words, cure in _SLIPS.items() if words in problem), f"{problem}; correct the YAML there")
+    return begun if "simple key" in context else mark, cure
+
+
+def _letter(text: str, mark: Any) -> str:
+    return text[mark.index : mark.index + 1]
+
+
+def _refuse_at(mark: Any, message: str, place: str) -> ToolError:
+    return _refusal(place, mark.line + 1, mark.column + 1, message)
 
 
 def _refusal(place: str, line: int, column: int, message: str) -> ToolError:

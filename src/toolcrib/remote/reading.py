@@ -82,14 +82,14 @@ def read_filed(document: Document) -> Filed:
         merged_into=document["mergedInto"] or "",
         owner=document["owner"] or "",
         held=document["held"],
-        attempts=document["attempts"],
-        wishes=document["wishes"],
+        attempts=int(document["attempts"]),
+        wishes=int(document["wishes"]),
     )
 
 
 def read_event(document: Document) -> Event:
     """Something that happened to a request."""
-    return Event(number=document["number"], at=document["at"], step=document["step"], text=document["text"])
+    return Event(number=int(document["number"]), at=document["at"], step=document["step"], text=document["text"])
 
 
 def read_experiment(document: Document) -> Experiment:

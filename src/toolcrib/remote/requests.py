@@ -154,14 +154,16 @@ class RemoteRequests:
 
     def _later_news(self, request_id: str, after: int) -> tuple[Status, Events]:
         """What there is to tell after a while; asks again while the server is away, and raises when it stays so."""
-        began = time.monotonic()
+        began, wait = time.monotonic(), WAIT_SECONDS
         while True:
             asked = time.monotonic()
             try:
-                status, events = self._news(request_id, after, WAIT_SECONDS)
+                status, events = self._news(request_id, after, wait)
             except ToolError as problem:
                 if problem.kind not in PASSING or time.monotonic() - began > PATIENCE_SECONDS:
                     raise
+                # Where too many listen already, whoever only looks is still answered.
+                wait = 0 if problem.kind is Kind.OVERLOADED else WAIT_SECONDS
                 self._sleep(AGAIN_SECONDS)
                 continue
             # One that does not wait, as it was asked to, is not asked all the time.

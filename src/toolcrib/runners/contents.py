@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Script, Tool
 
 MOUNTS = "mounts"
+CACHE, BYTECODE, IMPORTED = "__pycache__", ".pyc", "__init__"
 
 
 def refuse_changed(
@@ -65,6 +66,19 @@ async def refuse_changed_package(tool: Tool, script: Script, sandbox: Sandbox, j
 
     await sandbox.learn()
     refuse_changed(tool, package_files(script), (), sandbox.report_on(job)["layers"], changed)
+    if READ in tool.requires:
+        _refuse_bytecode(folder)
+
+
+def _refuse_bytecode(folder: Path) -> None:
+    """Refuse what an interpreter that may read the workspace would run in place of the files: nobody loaded it or looked at it."""
+    for path in sorted(folder.rglob(f"{CACHE}/*{BYTECODE}")):
+        # The file to import the package by is never run in a process of the tool.
+        if path.parent.parent == folder and path.name.startswith(f"{IMPORTED}."):
+            continue
+        cure = f"remove {path.parent.relative_to(folder.parent)}"
+        message = f"{path.relative_to(folder.parent)} would run in place of what was proved; {cure}"
+        raise ToolError(Kind.CONFLICT, message)
 
 
 def _added(folder: Path, files: Mapping[Path, bytes]) -> Path | None:

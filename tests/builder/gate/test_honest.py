@@ -122,14 +122,99 @@ def test_a_tool_that_is_random_is_not_held_to_its_defaults(prove, wish):
         name="dice_roller",
         inputs=[{"name": "sides", "type": "integer", "description": "How many", "default": 6}],
         outputs=[{"name": "rolled", "type": "integer"}],
+        examples=[{"input": {"sides": 1}, "output": {"rolled": 1}}],
         example_usage=None,
     )
     code = """
 import random
 
 def dice_roller(sides: int = 6):
-    return {"rolled": random.SystemRandom().randint(1, 10**12)}
+    return {"rolled": random.SystemRandom().randint(1, (sides - 1) * 10**12 + 1)}
 """
+    assert passes(prove(code, request))
+
+
+def test_chance_is_no_reason_to_refuse_where_something_follows_from_the_inputs(prove, wish):
+    request = wish(
+        name="password_maker",
+        inputs=[{"name": "letters", "type": "integer", "description": "How many", "default": 12}],
+        outputs=[{"name": "password", "type": "string"}],
+        example_usage=None,
+    )
+    code = """
+import secrets, string
+
+def password_maker(letters: int = 12) -> dict:
+    return {"password": "".join(secrets.choice(string.ascii_letters) for _ in range(letters))}
+"""
+    assert passes(prove(code, request))
+
+
+@pytest.mark.parametrize("name", ["inspect", "typing", "contextlib", "pathlib", "traceback", "json"])
+def test_a_file_may_be_called_like_a_module_that_the_gate_uses(name, prove, honest):
+    assert passes(prove({"text_shouter.py": honest, f"{name}.py": "NUMBER = 1\n"}))
+
+
+def test_code_as_people_write_it_passes(prove, wish):
+    request = wish(
+        name="date_shifter",
+        inputs=[
+            {"name": "start", "type": "string", "description": "A date", "required": True},
+            {"name": "days", "type": "integer", "description": "How many", "default": 1},
+            {"name": "unit", "type": "string", "description": "days or weeks"},
+        ],
+        outputs=[
+            {"name": "date", "type": "string"},
+            {"name": "facts", "type": "object", "schema": {"weekday": "string", "zone": "string | null"}},
+        ],
+        example_usage="from tools.date_shifter import shift_date\n\nshift_date(start='2024-02-28').date\n",
+    )
+    code = r'''
+"""Dates, shifted."""
+from __future__ import annotations
+
+import functools
+import logging
+import re
+from dataclasses import dataclass
+from datetime import date, timedelta
+from enum import Enum
+from zoneinfo import ZoneInfo
+
+from toolcrib import Kind, ToolError
+
+log = logging.getLogger(__name__)
+log.addHandler(logging.NullHandler())
+ISO = re.compile(r"\d{4}-\d{2}-\d{2}")
+BERLIN = ZoneInfo("Europe/Berlin")
+
+class Unit(str, Enum):
+    DAYS = "days"
+    WEEKS = "weeks"
+
+@dataclass(frozen=True)
+class Facts:
+    weekday: str
+    zone: str | None = None
+
+@dataclass(frozen=True)
+class Shifted:
+    date: str
+    facts: Facts
+
+@functools.lru_cache(maxsize=64)
+def shift_date(start: str, days: int = 1, unit: str | None = None) -> Shifted:
+    """Shift a date by some days."""
+    if not ISO.fullmatch(start):
+        raise ToolError(Kind.VALIDATION, f"{start!r} is no date")
+    log.info("shifting %s", start)
+    there = date.fromisoformat(start) + timedelta(days=days * (7 if unit == Unit.WEEKS else 1))
+    return Shifted(date=there.isoformat(), facts=Facts(weekday=there.strftime("%A"), zone=str(BERLIN)))
+
+if __name__ == "__main__":
+    import sys
+    print(shift_date(*sys.argv[1:]))
+'''
     assert passes(prove(code, request))
 
 

@@ -65,7 +65,18 @@ def test_a_wrong_answer_to_an_example_is_told_with_what_is_right(prove, few):
 def test_an_example_that_fails_is_told(prove, few):
     judgement = prove(CODE.replace("    return", "    1 / loudly\n    return"), few(examples=EXAMPLES))
     assert checks(judgement) == ["examples"]
-    assert texts(judgement)[0].startswith("examples: shout() fails: INTERNAL: text_shouter failed unexpectedly")
+    assert texts(judgement) == [
+        (
+            "examples: shout() fails: ZeroDivisionError: division by zero (at text_shouter.py:3); "
+            "the request shows {'loud': 'ahoy', 'letters': 4, 'first': None}"
+        )
+    ]
+
+
+def test_an_output_of_which_nothing_is_proved_is_named(prove, few):
+    heard = []
+    assert prove(CODE, few(), say=heard.append).passed
+    assert heard[-1] == "nothing is proved of first: empty in every answer; examples would show more"
 
 
 def test_examples_that_differ_only_by_what_python_calls_equal_are_both_tried(prove, wish):

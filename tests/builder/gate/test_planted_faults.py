@@ -204,6 +204,24 @@ IMPORTED = {
             "import what Python brings with it, or modules that lie beside it in the package"
         ),
     ),
+    "imports with dots": (
+        shout(before="from .helper import louder"),
+        "import",
+        "text_shouter.py imports with dots (ImportError: attempted relative import with no known parent package",
+        "a file beside it goes by its own name: from helper import …",
+    ),
+    "wraps itself": (
+        shout(after="shout.__wrapped__ = shout"),
+        "interface",
+        "the signature of shout cannot be read; remove the decorator that hides it",
+    ),
+    "counts its neighbours": (
+        shout(
+            before="import os\nTIMES = 1 + len(os.listdir(os.path.dirname(__file__)))", signature="text, times=TIMES"
+        ),
+        "interface",
+        "times defaults to 4, and the request says 2",
+    ),
     "is replaced by hand": (
         shout(after="def other(text, times=2):\n    return {}\nglobals()['shout'] = other"),
         "interface",
@@ -237,6 +255,16 @@ def test_what_importing_does_is_seen(name, prove):
     assert not judgement.passed
     texts = [complaint.text for complaint in judgement.complaints if complaint.check == check]
     assert [word for word in words if not any(word in text for text in texts)] == [], judgement.complaints
+
+
+def test_what_a_file_does_that_is_called_like_a_module_of_the_gate_is_seen(prove):
+    thread = (
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(9,), name='idler', daemon=True).start()\n"
+    )
+    judgement = prove({"text_shouter.py": shout(before="import traceback"), "traceback.py": thread})
+    assert [complaint.text for complaint in judgement.complaints] == [
+        "importing text_shouter.py leaves the thread idler running; do such things inside the function, and undo them there"
+    ]
 
 
 # One input of two values, so that few calls are made.
@@ -273,6 +301,10 @@ for number in range(3, 20):
         os.write(number, json.dumps({"value": {"loud": "HEY"}}).encode())
     except OSError:
         pass
+"""
+CHANCE = """
+import secrets
+drawn = "x" * secrets.randbelow(10)
 """
 KNOWING_BETTER = """
 import functools
@@ -361,6 +393,12 @@ CALLED = {
         called(answer='{"loud": "HEY", "letters": 3, "first": "H"}'),
         "varies",
         "not provable, add examples: shout answers {'loud': 'HEY', 'letters': 3, 'first': 'H'} to each of 2 different calls",
+    ),
+    "an answer that is left to chance": (
+        called(CHANCE, answer='{"loud": drawn, "letters": len(drawn), "first": None}'),
+        "varies",
+        "not provable, add examples of inputs that leave nothing to chance: shout answers otherwise when the very same call",
+        "nothing in its answers follows from the inputs",
     ),
     "an endless loop": (
         called("while True: pass"),

@@ -8,6 +8,7 @@ import json
 
 import pytest
 
+from toolcrib import tool
 from toolcrib.crib.requests import MAX_TEXT_BYTES
 from toolcrib.crib.workshop import QUEUE_FILE
 from toolcrib.faces.http import events, requests
@@ -22,6 +23,12 @@ CODE = "def word_counter(text: str) -> dict:\n    return {'words': len(text.spli
 LIES = "def word_counter(text: str) -> dict:\n    return {'letters': 1}\n"
 HANGS = "import time\ntime.sleep(1000)\n" + CODE
 ANSWER = {"url": "https://api.example.com/users", "status": 200, "body": {"users": []}}
+
+
+@tool
+def poem_machine(text: str) -> str:
+    """Translate poems."""
+    return text
 
 
 def fields(name="word_counter", **more):
@@ -402,6 +409,7 @@ async def test_a_path_that_leads_elsewhere_is_refused(world, held, key):
         reply = await world.client.post(f"/requests/{held}/deliver", body)
         assert (reply.status, reply.json["kind"]) == (400, "VALIDATION"), path
         assert "complaints" not in reply.json.get("details", {}), path
+        assert "toolcrib-delivery" not in reply.raw.decode(), path
     assert sorted(world.root.rglob("*")) == before
 
 
@@ -592,13 +600,7 @@ async def test_a_search_becomes_no_request_unless_the_operator_wants_that_or_som
     closed = make_world()
     assert (await closed.client.get(path)).json == {"tools": [], "nextPageToken": None}
 
-    def translate_poems(text: str) -> str:
-        """Translate poems."""
-        return text
-
-    from toolcrib import tool
-
-    found = (await make_world(tool(translate_poems), request_missing=True).client.get(path)).json
+    found = (await make_world(poem_machine, request_missing=True).client.get(path)).json
     assert len(found["tools"]) == 1
     assert "requestID" not in found
     assert (await closed.client.get("/requests")).json == {"requests": []}

@@ -9,6 +9,7 @@ import ssl
 import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
@@ -229,6 +230,18 @@ async def test_the_answer_is_sent_as_it_was_recorded(open_proxy):
         "Connection: close",
     ]
     assert body.encode("latin-1") == "nö".encode()
+
+
+@pytest.mark.parametrize(
+    ("status", "line"), [(200, "HTTP/1.1 200 OK"), (404, "HTTP/1.1 404 Not Found"), (299, "HTTP/1.1 299 ")]
+)
+async def test_the_first_line_is_that_of_a_server_in_earnest(open_proxy, status, line):
+    answer = replace(PLAIN, status=status)
+    async with open_proxy(Recorded([answer])) as door:
+        reader, writer = await door.open()
+        writer.write(f"GET {answer.url} HTTP/1.1\r\nConnection: close\r\n\r\n".encode())
+        async with asyncio.timeout(PATIENCE):
+            assert (await reader.readuntil(b"\r\n")).decode() == f"{line}\r\n"
 
 
 async def test_a_body_that_is_json_says_so_unless_the_answer_says_otherwise(open_proxy):
@@ -641,6 +654,7 @@ class TestHostileClients:
         (RecordedAnswer(url="http://a.example/", headers={"A": "x\r\nB: y"}), "recorded answer 2: header 'A'"),
         (RecordedAnswer(url="http://a.example/", headers={"A\r\nB": "y"}), "recorded answer 2: header"),
         (RecordedAnswer(url="http://a.example/", headers={"A": "\u2603"}), "recorded answer 2: header 'A'"),
+        (RecordedAnswer(url="http://a.example/", body="\ud800"), "recorded answer 2: its body holds half a character"),
     ],
 )
 def test_an_answer_that_no_server_could_give_is_refused(answer, problem):

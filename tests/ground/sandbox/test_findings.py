@@ -145,12 +145,14 @@ class Trials:
 
     def __init__(self, monkeypatch, outcomes=()):
         self.count = 0
+        self.began = threading.Event()
         self.let = threading.Event()
         self.outcomes = list(outcomes)
         monkeypatch.setattr(probe, "probe", self)
 
     async def __call__(self, run_job):
         self.count += 1
+        self.began.set()
         await asyncio.to_thread(self.let.wait, 10)
         if self.outcomes:
             raise self.outcomes.pop()
@@ -223,3 +225,18 @@ async def test_what_was_tried_for_one_file_is_kept_in_another_without_a_second_t
         await Findings(cache, tried=tried).learn(None)
     assert trials.count == 1
     assert [Findings(cache).known() for cache in caches] == [WEAK, WEAK]
+
+
+async def test_a_trial_that_nobody_waits_for_is_broken_off_when_all_ends_and_begun_anew_later(monkeypatch, tmp_path):
+    trials, findings = Trials(monkeypatch), Findings(tmp_path / "found.json", tried=Findings(None))
+    asking = asyncio.create_task(findings.learn(None))
+    assert await asyncio.to_thread(trials.began.wait, 5)
+    asking.cancel()
+    await asyncio.wait((asking,))
+    await asyncio.wait_for(findings.rest(), 5)
+    assert findings.known() is None
+    trials.let.set()
+    await asyncio.sleep(0.05)
+    assert findings.known() is None, "it went on"
+    await asyncio.wait_for(findings.learn(None), 5)
+    assert trials.count == 2

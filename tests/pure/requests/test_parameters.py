@@ -421,6 +421,12 @@ class TestNestedFields:
         assert said.startswith("outputs[0].schema.x")
         assert words in said
 
+    def test_json_schema_in_place_of_fields_comes_with_a_warning(self, warnings, of_output):
+        pasted = {"type": "object", "properties": {"x": {"type": "string"}}}
+        assert "outputs[0].schema: looks like JSON Schema" in warnings(of_output(type="object", schema=pasted))[0]
+        items = {"type": "array", "items": {"x": "string"}}
+        assert "outputs[0].schema: looks like JSON Schema" in warnings(of_output(type="list", schema=items))[0]
+
     @pytest.mark.parametrize(
         "entry",
         [

@@ -36,8 +36,12 @@ class TestTheRoot:
             ("tool_request: []\n", 1, 1, "tool_request must be a mapping, not a list"),
             ("a: 1\ntool_request: x\n", 2, 1, "tool_request must be a mapping, not text"),
             ("tool_request:\n  id: [1\n", 3, 1, "correct the YAML there"),
-            ("tool_request:\n  id: 'x\n", 3, 1, "correct the YAML there"),
-            ("tool_request:\n  id: a: b\n", 2, 8, "correct the YAML there"),
+            ("tool_request:\n  id: 'x\n", 2, 7, "the quote that opens here is never closed"),
+            ("tool_request:\n  id: a: b\n", 2, 8, "write text that holds one in quotes"),
+            ("```yaml\ntool_request:\n  id: x\n```\n", 1, 1, "remove the lines with it"),
+            ("tool_request:\n\xa0\xa0id: x\n", 2, 1, "a no-break space cannot indent YAML; write spaces"),
+            ("tool_request:\n  id: x\n  priority:low\n  name: y\n", 3, 3, "write key: value"),
+            ("tool_request:\n  requirements:\n    - see: that: x\n", 3, 16, "in quotes"),
             ("tool_request:\n\tid: x\n", 2, 1, "a tab cannot indent YAML"),
             ("tool_request:\n  id: \0\n", 2, 7, "holds the character U+0000"),
             ("tool_request:\n  id: \ud800\n", 2, 7, "is not UTF-8"),
@@ -166,6 +170,11 @@ class TestThePlainFields:
         assert problems(compose(**{field: None})) == [f"{field}: is missing; write {field}: {sample}"]
         assert problems(compose(**{field: " \n"})) == [f"{field}: must not be empty; write {field}: {sample}"]
         assert problems(compose(**{field: 5})) == [f"{field}: must be text, not 5; write it in quotes"]
+
+    def test_a_text_that_is_refused_is_not_said_to_be_empty_too(self, compose, problems):
+        assert problems(compose(description="a\x1b[0m")) == [
+            "description: holds the control character U+001B; remove it"
+        ]
 
     @pytest.mark.spec("S0-09")
     @pytest.mark.parametrize("word", ["high", "medium", "low"])

@@ -426,10 +426,3 @@ class TestWhatCannotBeRead:
             assert queue.reconcile() == 0
         assert client.hgetall(f"tool_requests:{name}") == before
         assert "1 requests of foreign clients were refused" in queue.remarks()[-1]
-
-    def test_a_key_of_another_kind_is_reported_and_nothing_breaks(self, queue, client, spelled):
-        client.set(KEY, "not a hash")
-        with pytest.raises(ToolError, match="WRONGTYPE"):
-            queue.file(read_request(spelled()))
-        queue.file(read_request(spelled(id="req_20240115_002")))
-        assert queue.claim("o", 60).id == "req_20240115_002"

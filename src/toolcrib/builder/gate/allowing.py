@@ -35,15 +35,28 @@ def refuse_beyond(request: ToolRequest, allowance: Allowance, cap: frozenset[str
 
 def find_unprovable(request: ToolRequest, allowance: Allowance) -> Complaint | None:
     """Why nothing that anybody could make would be proved; None if it can be, or need not."""
+    if allowance.unproved:
+        return None
+    text = _why_silent(request) or _why_unreachable(request, allowance)
+    return complain(Check.PROOF, f"not provable: {text}, or allow it to go unproved") if text else None
+
+
+def _why_silent(request: ToolRequest) -> str:
+    """Whether any answer would do: one without inputs cannot even be told by how it varies."""
+    if request.inputs or request.outputs or request.examples:
+        return ""
+    return "add outputs or examples to the request, which says nothing about the answer"
+
+
+def _why_unreachable(request: ToolRequest, allowance: Allowance) -> str:
     wanted = request.capabilities | allowance.capabilities
     names = sorted(name for name in wanted if has_network((name,)) or name.startswith(SECRETS))
-    if not names or request.answers or allowance.answers or allowance.unproved:
-        return None
-    text = (
-        f"not provable: the tool needs {', '.join(names)}, and nobody is asked in earnest while it is proved; "
-        "add answers (url, status, body) to the request, or allow it to go unproved"
+    if not names or request.answers or allowance.answers:
+        return ""
+    return (
+        f"the tool needs {', '.join(names)}, and nobody is asked in earnest while it is proved; "
+        "add answers (url, status, body) to the request"
     )
-    return complain(Check.PROOF, text)
 
 
 def terms_of(tool: Tool, request: ToolRequest, allowance: Allowance, seconds: float) -> TrialTerms:

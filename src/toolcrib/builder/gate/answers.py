@@ -1,4 +1,4 @@
-"""Whether calls came to what the request asks for: answered, refused, in the declared shape, and having to do with the question."""
+"""Whether calls came to what the request asks for: answered, refused, and in the declared shape."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from toolcrib.builder.gate.calls import TOO_MUCH
 from toolcrib.builder.gate.nouns import Check, complain, show_call, show_value, spell_value
 from toolcrib.cases.comparing import differences
 from toolcrib.model.errors import Kind
-from toolcrib.model.toolrequest import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 MOST = 5
 SHOWN_DIFFERENCES = 3
 ENVELOPE = {"result", "success", "error"}
+EMPTY: tuple[object, ...] = (None, "", [], {})
 SHAPE = "return every declared output, of its declared type, and no others"
 REFUSAL = "toolcrib.ToolError(toolcrib.Kind.VALIDATION, why)"
 ADD_EXAMPLES = "if that input cannot be answered, have examples added to the request, which then decide"
@@ -44,7 +44,7 @@ class Leniency:
         if self.decided or self.unproved:
             return True
         # A value at the edge of what a type allows may be one that the tool refuses, if it says so.
-        return not tried.sample.plain and (self.offline or _is_refusal(tried))
+        return not tried.sample.plain and (self.offline or is_refusal(tried))
 
 
 def check_refusals(tried: Iterable[Tried], request: ToolRequest) -> list[Complaint]:
@@ -80,6 +80,13 @@ def find_failures(tried: Sequence[Tried], leniency: Leniency) -> list[Tried]:
     return list(islice(_one_of_each(failed), MOST))
 
 
+def find_empty(tried: Iterable[Tried], request: ToolRequest) -> list[str]:
+    """The outputs that hold nothing in any answer, of which therefore nothing is proved."""
+    values = [each.result.value for each in tried if each.result.ok and isinstance(each.result.value, dict)]
+    names = [output.name for output in request.outputs or ()] if values else []
+    return [name for name in names if all(value.get(name) in EMPTY for value in values)]
+
+
 def complain_of_failure(failed: Tried, raised: str, request: ToolRequest) -> Complaint:
     """Say that a call should have been answered; `raised` is what the candidate itself said, if that is known."""
     said = raised or _message(failed)
@@ -88,36 +95,21 @@ def complain_of_failure(failed: Tried, raised: str, request: ToolRequest) -> Com
     return complain(Check.ACCEPTS, f"{call} fails: {said}; the inputs allow it, so {cure}; {ADD_EXAMPLES}")
 
 
-def check_examples(tried: Iterable[tuple[Tried, object]], request: ToolRequest) -> list[Complaint]:
-    """Complain of calls that came to something else than the request shows."""
+def check_examples(
+    tried: Iterable[tuple[Tried, object]], raised: Mapping[int, str], request: ToolRequest
+) -> list[Complaint]:
+    """Complain of calls that came to something else than the request shows; `raised` is what the candidate itself said, by `id`."""
     texts = []
     for each, expected in tried:
         call = _call(request, each.sample)
         if not each.result.ok:
-            texts.append(f"{call} fails: {_message(each)}; the request shows {show_value(expected)}")
+            said = raised.get(id(each)) or _message(each)
+            texts.append(f"{call} fails: {said}; the request shows {show_value(expected)}")
             continue
         wrong = list(islice(differences(expected, each.result.value, "value", exact=True), SHOWN_DIFFERENCES))
         if wrong:
             texts.append(f"{call} answers otherwise than the request shows: {'; '.join(wrong)}; answer as shown")
     return [complain(Check.EXAMPLES, text) for text in texts[:MOST]]
-
-
-def check_variety(tried: Sequence[Tried], request: ToolRequest, leniency: Leniency) -> list[Complaint]:
-    """Complain if the answer has nothing to do with the question, as far as that shows."""
-    if leniency.decided or leniency.unproved or not request.inputs:
-        return []
-    asked = {spell_value(_in_full(each.sample.arguments, request)) for each in tried}
-    answered = {spell_value(_in_full(each.sample.arguments, request)): each for each in tried if each.result.ok}
-    values = {spell_value(each.result.value) for each in answered.values()}
-    if len(asked) == 1 or len(values) != 1:
-        return []
-    if len(answered) == 1 and not all(each.result.ok or _is_refusal(each) for each in tried):
-        return []
-    text = (
-        f"not provable, add examples: {request.function} answers {show_value(next(iter(answered.values())).result.value)} "
-        f"to each of {len(answered)} different calls; an answer has to follow from the inputs"
-    )
-    return [complain(Check.VARIES, text)]
 
 
 def check_defaults(
@@ -157,14 +149,9 @@ def check_partial(tried: Iterable[Tried], request: ToolRequest) -> list[Complain
     ]
 
 
-def _is_refusal(tried: Tried) -> bool:
+def is_refusal(tried: Tried) -> bool:
     """Whether the tool itself says that it does not take these values."""
     return tried.kind is Kind.VALIDATION and not tried.result.refused
-
-
-def _in_full(arguments: Mapping[str, object], request: ToolRequest) -> dict[str, object]:
-    defaults = {given.name: given.default for given in request.inputs if given.default is not MISSING}
-    return {**defaults, **arguments}
 
 
 def _unwrapped(value: object) -> object:

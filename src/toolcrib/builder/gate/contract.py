@@ -30,7 +30,7 @@ def derive_contract(request: ToolRequest) -> Contract:
     """The contract of a request."""
     least = Sample(about="only what is required", arguments=_ordinary(request, required=True))
     defaults = {given.name: given.default for given in request.inputs if given.default is not MISSING}
-    filled = Sample(about="every default given", arguments={**least.arguments, **defaults})
+    filled = Sample(about="every default given", arguments={**defaults, **least.arguments})
     return Contract(
         file=f"{request.name}.py",
         function=request.function,

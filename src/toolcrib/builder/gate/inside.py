@@ -128,12 +128,11 @@ def _is_own(file: str) -> bool:
 def _describe_function(function: Any) -> Facts:
     if not callable(function):
         return {"kind": type(function).__name__}
-    inner = inspect.unwrap(function)
-    code = getattr(inner, "__code__", None)
-    try:
+    inner, parameters = function, None
+    with contextlib.suppress(ValueError, TypeError):  # what wraps itself, and what has no signature
+        inner = inspect.unwrap(function)
         parameters = [_describe_parameter(known) for known in inspect.signature(function).parameters.values()]
-    except (ValueError, TypeError):
-        parameters = None
+    code = getattr(inner, "__code__", None)
     return {
         "kind": type(inner).__name__,
         "line": getattr(code, "co_firstlineno", 0),

@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toolcrib.builder.gate.nouns import Complaint
-    from toolcrib.builder.gate.probing import Probed
+    from toolcrib.builder.gate.probing import Probed, Raised
     from toolcrib.model.toolrequest import ToolRequest
 
 SHOWN_LETTERS = 200
 BY_NAME = frozenset({"POSITIONAL_OR_KEYWORD", "KEYWORD_ONLY"})
+# How Python itself puts it.
+RELATIVE = "attempted relative import"
 MAY_IMPORT = "import what Python brings with it, or modules that lie beside it in the package"
 
 
@@ -38,18 +40,24 @@ def _import_problems(probed: Probed, entry: str) -> Iterator[str]:
             yield f"importing {entry} prints {str(printed)[:SHOWN_LETTERS]!r}; print nothing at the top level"
     for left in probed.left:
         yield f"importing {entry} leaves {left}; do such things inside the function, and undo them there"
-    if raised is not None and raised.missing:
-        yield f"{entry} imports {raised.missing}, which is not installed for it; {MAY_IMPORT}"
-    elif raised is not None and raised.type == "SystemExit":
-        yield f"importing {entry} ends the process ({raised}); remove the call of exit at the top level"
-    elif raised is not None:
-        yield f"importing {entry} raises {raised}; correct it"
+    if raised is not None:
+        yield _describe_raised(raised, entry)
     elif result.error is not None and result.error.kind is Kind.TIMEOUT:
         yield f"importing {entry} does not end in time; do nothing at the top level but define"
     elif result.error is not None:
         yield f"importing {entry} fails: {result.error.message}; do nothing at the top level but define"
     elif probed.function is None:
         yield f"importing {entry} puts an answer of its own in place of the gate's; remove what does that"
+
+
+def _describe_raised(raised: Raised, entry: str) -> str:
+    if raised.missing:
+        return f"{entry} imports {raised.missing}, which is not installed for it; {MAY_IMPORT}"
+    if raised.message.startswith(RELATIVE):
+        return f"{entry} imports with dots ({raised}); a file beside it goes by its own name: from helper import …"
+    if raised.type == "SystemExit":
+        return f"importing {entry} ends the process ({raised}); remove the call of exit at the top level"
+    return f"importing {entry} raises {raised}; correct it"
 
 
 def _function_problems(found: Mapping[str, object], request: ToolRequest, line: int) -> Iterator[str]:

@@ -16,6 +16,18 @@ if TYPE_CHECKING:
     from toolcrib.model.result import Result
 
 EMPTY_ORDER = 'json.loads("{}")'
+# Whatever a file of the candidate is called, the probe imports what Python brings with it, and the candidate what a call of it
+# would; and what it sees of its process at first sight is what it sees in a call.
+APART = """import os, sys
+place, known = sys.path.pop(0), set(sys.modules)
+exec(compile({text!r}, __file__, "exec", dont_inherit=True))
+beside = {{name.partition(".")[0] for name in os.listdir(place)}}
+for name in [name for name in sys.modules.keys() - known if name.partition(".")[0] in beside]:
+    del sys.modules[name]
+sys.modules.pop(__name__, None)
+sys.argv[0] = os.path.join(place, {entry!r})
+sys.path.insert(0, place)
+"""
 SHOWN_LETTERS = 300
 MOST = 20
 
@@ -63,7 +75,7 @@ class Probed:
 def write_probe(module: str, function: str, arguments: Mapping[str, object] | None = None) -> str:
     """A probe that imports the candidate, and calls it with these arguments alone if there are any given."""
     order = json.dumps({"module": module, "function": function, "arguments": arguments})
-    return _text().replace(EMPTY_ORDER, f"json.loads({order!r})", 1)
+    return APART.format(text=_text().replace(EMPTY_ORDER, f"json.loads({order!r})", 1), entry=f"{module}.py")
 
 
 @cache

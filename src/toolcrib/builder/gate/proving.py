@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import cycle, islice
 from typing import TYPE_CHECKING
 
 from toolcrib.builder.gate import answers
 from toolcrib.builder.gate.answers import Leniency
-from toolcrib.builder.gate.calls import Calls
+from toolcrib.builder.gate.calls import TOO_MUCH, Calls
 from toolcrib.builder.gate.effects import check_effects, find_undeclared, uses_network
 from toolcrib.builder.gate.loading import check_import
 from toolcrib.builder.gate.nouns import Check, Judgement, Sample, complain, show_call, spell_value
 from toolcrib.builder.gate.probing import Probed, write_probe
+from toolcrib.builder.gate.varying import REPEATED, check_variety, has_to_vary
 from toolcrib.ground.sandbox.walls import has_network
 from toolcrib.model.errors import Kind, ToolError
 
@@ -87,35 +89,46 @@ class Passage:
         misshapen = answers.check_shapes([*shown, *accepted], request)
         self._note(misshapen)
         right = {id(sample): value for sample, value in expected}
-        self._note(answers.check_examples([(each, right[id(each.sample)]) for each in shown], request))
+        failed = [each for each in shown if each.kind not in {None, *TOO_MUCH}][: answers.MOST]
+        raised = {id(each): await self._said(calls, each) for each in failed}
+        self._note(answers.check_examples([(each, right[id(each.sample)]) for each in shown], raised, request))
         for each in (*shown, *accepted):
             self._see(self._show(each), seen[id(each)])
         # A call that was kept from something fails for that reason, which has been told.
         honest = [each for each in accepted if not any(find_undeclared(self.tool, self.terms, seen[id(each)]))]
         failures = answers.find_failures(honest, self._leniency)
         await self._explain(calls, failures)
-        if not failures and not misshapen:
-            self._note(answers.check_variety(accepted, request, self._leniency))
+        if empty := answers.find_empty([*shown, *accepted], request):
+            self.say(f"nothing is proved of {', '.join(empty)}: empty in every answer; examples would show more")
         self.checks += [f"refuses: {len(refused)} calls", f"accepts: {len(accepted)} calls"]
         self.checks += [f"examples: {len(shown)}"] if shown else []
         self.checks.append("output, effects, limits: in every call")
         if not calls.is_exhausting:
-            await self._repeat(calls, [*accepted, *shown])
+            again = await self._repeat(calls, [*accepted, *shown])
+            if not failures and not misshapen and has_to_vary(request, self._leniency):
+                self._note(check_variety(accepted, again, request))
         return [each for each in (*shown, *accepted) if each.result.ok and uses_network(seen[id(each)])]
 
     async def _explain(self, calls: Calls, failures: Iterable[Tried]) -> None:
         """Complain of calls that should have been answered, with what the candidate raised: the pipeline keeps that to itself."""
         for failed in failures:
-            raised = (await self._probe(calls, failed.sample.arguments)).raised
-            said = "" if raised is None else str(raised)
-            self._note([answers.complain_of_failure(failed, said, self.request)])
+            self._note([answers.complain_of_failure(failed, await self._said(calls, failed), self.request)])
 
-    async def _repeat(self, calls: Calls, tried: list[Tried]) -> None:
-        """Make the first call that was answered a second time, and once as bare Python, where nobody fills in defaults."""
-        first = next((each for each in tried if each.result.ok), None)
-        if first is None:
-            return
-        again = await calls.make([first.sample])
+    async def _said(self, calls: Calls, failed: Tried) -> str:
+        raised = (await self._probe(calls, failed.sample.arguments)).raised
+        return "" if raised is None else str(raised)
+
+    async def _repeat(self, calls: Calls, tried: list[Tried]) -> list[Tried]:
+        """Make calls that were answered a second time, and the first once as bare Python, where nobody fills in defaults."""
+        answered = [each for each in tried if each.result.ok]
+        if not answered:
+            return []
+        first = answered[0]
+        number = REPEATED if has_to_vary(self.request, self._leniency) else 1
+        again = await calls.make(each.sample for each in islice(cycle(answered), number))
+        self._note(answers.check_shapes(again, self.request))
+        for each in again:
+            self._see(self._show(each), calls.trial.deeds(each.result))
         bare = await self._probe(calls, first.sample.arguments)
         self._see(self._show(first), calls.trial.deeds(bare.result))
         self._note(
@@ -126,6 +139,7 @@ class Passage:
             given = self._filled(first, tried)
             self._note(answers.check_defaults(bare.value, first, again[0], given, self.request))
         self.checks.append("defaults: by a call that leaves out what it may")
+        return again
 
     def _filled(self, first: Tried, tried: list[Tried]) -> Tried | None:
         """The call with every default written out that leaves nothing else out than the first one does."""

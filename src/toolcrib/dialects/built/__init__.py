@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from toolcrib.dialects.built.files import read_file, read_folder
-from toolcrib.dialects.built.making import make_tool
+from toolcrib.dialects.built.making import make_tool, write_generated
 from toolcrib.dialects.built.package import (
     DESCRIPTION_FILE,
     GENERATED,
@@ -26,4 +26,5 @@ __all__ = [
     "read_folder",
     "read_package",
     "write_description",
+    "write_generated",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolcrib.dialects.built.package import VERSION
+from toolcrib.dialects.built.package import DESCRIPTION_FILE, IMPORT_FILE, VERSION, Package, write_description
 from toolcrib.dialects.reading import parse_python
 from toolcrib.dialects.syntax import top_imports
 from toolcrib.model.tool import Chained, Origin, Script, Tool
@@ -13,10 +13,9 @@ from toolcrib.pure.schema import check_parameters, check_schema
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from toolcrib.dialects.built.package import Package
-
 SOURCE = "built"
 RUNTIME = "python_runtime"
+REQUIREMENTS, REQUEST = "requirements", "requestID"
 # How the makers of old answer: what came of it, whether that is all that was asked for, and if not, why.
 ENVELOPE = frozenset({"result", "success", "error"})
 
@@ -52,9 +51,33 @@ def make_tool(package: Package, folder: Path) -> Tool:
         ),
         source_type=SOURCE,
         requires=package.requires,
-        metadata={"requirements": list(package.requirements), "requestID": package.request},
+        metadata={REQUIREMENTS: list(package.requirements), REQUEST: package.request},
         origin=Origin(place=str(path)),
     )
+
+
+def write_generated(tool: Tool, bundle: str) -> dict[str, bytes]:
+    """The files that lie beside those of a tool that was made here, in the bundle of its folder; without any times."""
+    run = tool.run
+    if not isinstance(run, Chained) or run.script is None:
+        return {}
+    requirements = tool.metadata.get(REQUIREMENTS)
+    package = Package(
+        name=tool.name,
+        function=run.script.entry,
+        description=tool.description,
+        parameters=tool.parameters,
+        output_schema=tool.output_schema,
+        files=run.script.files,
+        requires=tool.requires,
+        hosts=run.hosts,
+        requirements=tuple(map(str, requirements)) if isinstance(requirements, list) else (),
+        request=str(tool.metadata.get(REQUEST, "")),
+    )
+    return {
+        IMPORT_FILE: package.contents[IMPORT_FILE],
+        DESCRIPTION_FILE: write_description(package, bundle),
+    }
 
 
 def _declares_envelope(package: Package) -> bool:

@@ -9,6 +9,7 @@ from toolcrib.faces.cli.printing import count, on_one_line, say
 from toolcrib.faces.cli.requesting import meant_by, read_file
 from toolcrib.model.toolrequest import Allowance
 from toolcrib.pure.capabilities import is_capability
+from toolcrib.pure.requests.proofs import HOST_CURE, is_host_pattern
 
 if TYPE_CHECKING:
     from toolcrib.faces.cli.opening import OpenCrib
@@ -28,6 +29,9 @@ def allow_request(
     for name in capabilities:
         if not is_capability(name):
             raise WrongUseError(f"--capability: {name!r:.80} is none; write a dotted name, such as net.http")
+    for host in hosts:
+        if not is_host_pattern(host):
+            raise WrongUseError(f"--host: {host!r:.80} is none; {HOST_CURE}")
     allowance = Allowance(
         capabilities=frozenset(capabilities), hosts=hosts, answers=_answers(answers), unproved=unproved
     )

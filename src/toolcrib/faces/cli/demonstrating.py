@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -98,6 +99,9 @@ class Story:
         say(f"{self.number}. {title}  ({perf_counter() - started:.2f} s)")
         for line in lines:
             say(f"     {on_one_line(line)}")
+        # Whoever reads this through a pipe follows it too.
+        if sys.stdout is not None:
+            sys.stdout.flush()
 
     @property
     def seconds(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ TYPES = ("string", "integer", "boolean", "list", "object")
 PRIORITIES = ("high", "medium", "low")
 MOST_ANSWERS = 50
 MOST_TRIES = 5
+# Keys that were pressed by mistake, and bytes that are no UTF-8.
+_UNWRITABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def ask_for_wish() -> str:
@@ -30,9 +33,9 @@ def ask_for_wish() -> str:
     }
     if experiment := _ask("experiment that waits for it, if any"):
         fields["experiment_blocked"] = experiment
-    if inputs := [_input(name) for name in _listed("input")]:
+    if inputs := [_input(name) for name in _listed("input", _is_argument)]:
         fields["inputs"] = inputs
-    if outputs := [_output(name) for name in _listed("output")]:
+    if outputs := [_output(name) for name in _listed("output", _is_output)]:
         fields["outputs"] = outputs
     if requirements := list(_listed("requirement")):
         fields["requirements"] = requirements
@@ -56,12 +59,20 @@ def _output(name: str) -> dict[str, object]:
     return {"name": name, "type": f"{kind} | null" if may_be_null else kind}
 
 
-def _listed(noun: str) -> Iterator[str]:
-    """What the person names, until an empty line."""
+def _listed(noun: str, check: Callable[[str], str] | None = None) -> Iterator[str]:
+    """What the person names, until an empty line; what is checked is named once."""
+    named: set[str] = set()
+
+    def look(text: str) -> str:
+        if not text or check is None:
+            return ""
+        return f"{text} is there already; name another" if text in named else check(text)
+
     for number in range(1, MOST_ANSWERS + 1):
-        answer = _ask(f"{noun} {number}")
+        answer = _ask(f"{noun} {number}", check=look)
         if not answer:
             return
+        named.add(answer)
         yield answer
 
 
@@ -74,7 +85,7 @@ def _ask(question: str, default: str = "", check: Callable[[str], str] | None = 
         if not line:
             break
         answer = line.strip() or default
-        problem = "" if check is None else check(answer)
+        problem = _is_text(answer) or ("" if check is None else check(answer))
         if not problem:
             return answer
         complain(problem)
@@ -85,6 +96,22 @@ def _is_name(text: str) -> str:
     from toolcrib.pure.requests import name_problem
 
     return name_problem(text)
+
+
+def _is_argument(text: str) -> str:
+    from toolcrib.pure.requests.parameters import is_argument_name
+
+    return "" if is_argument_name(text) else "it is an argument in Python; use letters, digits and '_', and no keyword"
+
+
+def _is_output(text: str) -> str:
+    from toolcrib.pure.requests.parameters import OUTPUT_NAME
+
+    return "" if OUTPUT_NAME.fullmatch(text) else "it is a key of the answer; use letters, digits, '_', '-' and '.'"
+
+
+def _is_text(text: str) -> str:
+    return "that holds letters that cannot be written; write it without them" if _UNWRITABLE.search(text) else ""
 
 
 def _is_said(text: str) -> str:

@@ -32,6 +32,23 @@ def log_on_stderr(*, verbose: bool = False) -> Iterator[None]:
         logger.handlers = before[1]
 
 
+@contextmanager
+def show_warnings(*names: str) -> Iterator[None]:
+    """Show inside the block what these loggers warn of, in one line each; what is worse is shown anyway."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setLevel(logging.WARNING)
+    handler.addFilter(lambda record: record.levelno < logging.ERROR)
+    handler.setFormatter(_OneLine())
+    loggers = [logging.getLogger(name) for name in names]
+    for logger in loggers:
+        logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeHandler(handler)
+
+
 class _Whole(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         return visible(super().format(record))

@@ -9,8 +9,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from toolcrib.faces.cli.codes import ExitCode
+from toolcrib.faces.cli.logs import show_warnings
 from toolcrib.faces.cli.printing import complain, on_one_line, say
 from toolcrib.faces.cli.projects import require_project
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.toolrequest import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,33 +21,82 @@ if TYPE_CHECKING:
     from toolcrib.builder.loop import Builder
     from toolcrib.crib import Crib
 
+# Whose warnings an operator wants to see while a Builder runs.
+TELLING = ("toolcrib.builder", "toolcrib.queues", "toolcrib.requests")
+# How often a queue that is not there yet is asked what there is to say about it.
+AGAIN_SECONDS = 1.0
+
 
 def run_builder(crib: Crib, *, once: bool, maker: str | None) -> ExitCode:
     """Run a Builder in this process."""
     require_project(crib)
     crib.check_settings()
-    return asyncio.run(_run(crib, once=once, maker=maker))
+    try:
+        with show_warnings(*TELLING):
+            return asyncio.run(_run(crib, once=once, maker=maker))
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
 
 
 async def _run(crib: Crib, *, once: bool, maker: str | None) -> ExitCode:
     async with crib:
-        builder = crib.builder(maker=maker, say=_tell)
-        for remark in crib.requests.remarks():
-            complain(remark)
-        if once:
-            return await _until_empty(builder)
         with _stopping() as stop:
-            _tell(f"the Builder is here ({maker or crib.settings.builder_maker}); Ctrl-C ends it")
-            await builder.run(stop)
-    return ExitCode.DONE
+            voice = _Voice(stop)
+            builder = crib.builder(maker=maker, say=voice)
+            try:
+                if once:
+                    code = await _until_empty(crib, builder, stop)
+                else:
+                    voice(f"the Builder is here ({maker or crib.settings.builder_maker}); Ctrl-C ends it")
+                    code = await _until_told(crib, builder, stop)
+            finally:
+                await builder.close()
+    if voice.problem is not None:
+        raise voice.problem
+    return code
 
 
-async def _until_empty(builder: Builder) -> ExitCode:
-    """Build what is there; a request that fails is a result like any other."""
+async def _until_empty(crib: Crib, builder: Builder, stop: asyncio.Event) -> ExitCode:
+    """Build what is there, unless told to end."""
+    for remark in await asyncio.to_thread(crib.requests.remarks):
+        complain(remark)
     await builder.reconcile()
-    while await builder.build_one() is not None:
-        pass
+    code = ExitCode.DONE
+    while not stop.is_set() and (filed := await builder.build_one(stop)) is not None:
+        if filed.status is Status.FAILED:
+            code = ExitCode.FAILED
+    return ExitCode.INTERRUPTED if stop.is_set() else code
+
+
+async def _until_told(crib: Crib, builder: Builder, stop: asyncio.Event) -> ExitCode:
+    """Build whatever comes, also where the queue comes later than the Builder."""
+    remarking = asyncio.create_task(_remark(crib))
+    try:
+        await builder.run(stop)
+    finally:
+        remarking.cancel()
+        await asyncio.gather(remarking, return_exceptions=True)
     return ExitCode.DONE
+
+
+async def _remark(crib: Crib) -> None:
+    """Say what the operator should know about the queue, as soon as it is there."""
+    is_told = False
+    while True:
+        try:
+            remarks = await asyncio.to_thread(crib.requests.remarks)
+        except ToolError as problem:
+            if problem.kind is not Kind.TRANSIENT:
+                complain(problem.message)
+                return
+            if not is_told:
+                complain(f"the queue is not there yet, the Builder waits for it: {problem.message}")
+                is_told = True
+            await asyncio.sleep(AGAIN_SECONDS)
+            continue
+        for remark in remarks:
+            complain(remark)
+        return
 
 
 @contextmanager
@@ -68,8 +120,22 @@ def _stopping() -> Iterator[asyncio.Event]:
             loop.remove_signal_handler(number)
 
 
-def _tell(text: str) -> None:
-    say(on_one_line(text))
-    # Whoever reads this through a pipe watches it work.
-    if sys.stdout is not None:
-        sys.stdout.flush()
+class _Voice:
+    """Says what happens, in any thread; once nobody can hear it the Builder ends, and no request is failed for that."""
+
+    def __init__(self, stop: asyncio.Event) -> None:
+        self.problem: OSError | None = None
+        self._stop = stop
+        self._loop = asyncio.get_running_loop()
+
+    def __call__(self, text: str) -> None:
+        if self.problem is not None:
+            return
+        try:
+            say(on_one_line(text))
+            # Whoever reads this through a pipe watches it work.
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except OSError as problem:
+            self.problem = problem
+            self._loop.call_soon_threadsafe(self._stop.set)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from toolcrib.faces.cli.group import json_option, project_option, url_option
-from toolcrib.faces.cli.opening import open_any, open_crib, open_keeping
+from toolcrib.faces.cli.opening import open_crib, open_keeping
 
 STATUSES = ("pending", "building", "ready", "failed", "cancelled")
 # The number of a request; the name of a tool means the newest request for it.
@@ -97,7 +97,7 @@ def request_show(project: str | None, request_id: str, *, url: str | None, as_ya
 def request_watch(project: str | None, request_id: str, *, url: str | None, as_json: bool) -> int:
     """Follow a request until it is over.
 
-    Ends with 0 if the tool is ready, else with 1.
+    Ends with 0 if the tool is ready, else with 1. With --json, every line is an event, and the last one the request.
     """
     from toolcrib.faces.cli.requesting import watch_request
 
@@ -189,7 +189,7 @@ def experiments(project: str | None, *, url: str | None, as_json: bool) -> int:
     """List what waits for tools, and what waits no more."""
     from toolcrib.faces.cli.requesting import list_experiments
 
-    with open_any(project, url) as crib:
+    with open_keeping(project, url) as crib:
         return list_experiments(crib, as_json=as_json)
 
 

@@ -13,6 +13,8 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Status
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from toolcrib.crib.anywhere import AnyRequests
     from toolcrib.crib.requests import Submitted
     from toolcrib.faces.cli.opening import OpenCrib
@@ -82,16 +84,18 @@ def watch_request(crib: OpenCrib, word: str, *, as_json: bool) -> ExitCode:
 
     def hear(event: Event) -> None:
         if as_json:
-            import json
-
-            say(json.dumps(event.to_json(), ensure_ascii=False))
+            _say_line(event.to_json())
         else:
             _tell_event(event)
         # Whoever reads this through a pipe watches too.
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
 
     filed = crib.requests.follow(meant_by(crib, word), hear)
-    return _tell_end(filed, as_json=as_json)
+    if not as_json:
+        return _tell_end(filed, as_json=False)
+    _say_line(filed.to_json())
+    return _code_of(filed)
 
 
 def deliver_tool(crib: OpenCrib, word: str, path: str | None, *, as_json: bool) -> ExitCode:
@@ -205,14 +209,24 @@ def _tell(submitted: Submitted, *, as_json: bool) -> ExitCode:
 
 
 def _tell_end(filed: Filed, *, as_json: bool) -> ExitCode:
-    code = ExitCode.DONE if filed.status is Status.READY else ExitCode.FAILED
     if as_json:
         say_json(filed.to_json())
     elif filed.status is Status.READY:
         say(on_one_line(f"{filed.id} is ready: {filed.tool}; try: crib show {filed.name}"))
     else:
         complain(f"{filed.id} is {filed.status}: {filed.error}" if filed.error else f"{filed.id} is {filed.status}")
-    return code
+    return _code_of(filed)
+
+
+def _code_of(filed: Filed) -> ExitCode:
+    return ExitCode.DONE if filed.status is Status.READY else ExitCode.FAILED
+
+
+def _say_line(value: Mapping[str, object]) -> None:
+    """One of several values that are read line by line."""
+    import json
+
+    say_text(json.dumps(value, ensure_ascii=False))
 
 
 def _tell_event(event: Event) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 import re
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import TYPE_CHECKING
 
 import orjson
@@ -23,9 +25,12 @@ if TYPE_CHECKING:
 PLACE = "body"
 # Reading more than this at once would keep everybody else waiting.
 READ_AT_ONCE = 16_384
+READERS = 2
 # From here on a number may have been an integer that was rounded.
 LARGE = 2.0**63
 SHOWN = 8
+YAML = b"application/yaml"
+_YAML_TYPE = re.compile(rb'application/(?:x-)?yaml\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?', re.IGNORECASE)
 _JSON_TYPE = re.compile(rb'application/json\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?', re.IGNORECASE)
 
 
@@ -41,12 +46,13 @@ async def read_document(request: Request, limit: int) -> dict[str, object]:
     return await _read(await request.body(limit), limit, read_jsonc)
 
 
-async def read_bytes(request: Request, limit: int, types: re.Pattern[bytes]) -> bytes | None:
-    """The body as it is if it is of one of these types, which are no JSON; None leaves any other to whoever reads JSON."""
-    if not types.fullmatch(request.headers.get(b"content-type", b"")):
-        return None
-    _refuse_compressed(request)
-    return await request.body(limit)
+async def read_yaml(request: Request, limit: int) -> bytes | None:
+    """The body as it is if it is YAML; None leaves JSON to whoever reads that, and any other type is refused."""
+    if _YAML_TYPE.fullmatch(request.headers.get(b"content-type", b"")):
+        _refuse_compressed(request)
+        return await request.body(limit)
+    _check_type(request, JSON, YAML)
+    return None
 
 
 async def read_keys(request: Request, limit: int, known: frozenset[str]) -> dict[str, object]:
@@ -89,11 +95,13 @@ def arguments_of(body: dict[str, object]) -> dict[str, object]:
     raise ToolError(Kind.VALIDATION, 'body: args: must be an object; write {"args": {"name": value, …}}')
 
 
-def _check_type(request: Request) -> None:
+def _check_type(request: Request, *known: bytes) -> None:
     content_type = request.headers.get(b"content-type", b"")
     if content_type != JSON and not _JSON_TYPE.fullmatch(content_type):
-        message = f"the body is of type {request.header(b'content-type')[:80]!r}; send JSON with Content-Type: application/json"
-        raise Refusal(415, Kind.VALIDATION, message, headers=((b"accept-post", JSON),))
+        types = b", ".join(known or (JSON,))
+        cure = "send JSON with Content-Type: application/json" if not known else f"send one of {types.decode()}"
+        message = f"the body is of type {request.header(b'content-type')[:80]!r}; {cure}"
+        raise Refusal(415, Kind.VALIDATION, message, headers=((b"accept-post", types),))
     _refuse_compressed(request)
 
 
@@ -105,7 +113,13 @@ def _refuse_compressed(request: Request) -> None:
 async def _read(raw: bytes, limit: int, read: Callable[..., object]) -> dict[str, object]:
     if len(raw) <= READ_AT_ONCE:
         return _read_now(raw, limit, read)
-    return await asyncio.to_thread(_read_now, raw, limit, read)
+    return await asyncio.get_running_loop().run_in_executor(_readers(), _read_now, raw, limit, read)
+
+
+@cache
+def _readers() -> ThreadPoolExecutor:
+    """Threads that nobody else uses: those of the loop may all be waiting for a server that does not answer."""
+    return ThreadPoolExecutor(READERS, "toolcrib-body")
 
 
 def _read_now(raw: bytes, limit: int, read: Callable[..., object]) -> dict[str, object]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from toolcrib.crib import Crib
+    from toolcrib.faces.http.asking import Asking
     from toolcrib.faces.http.service import Service
     from toolcrib.faces.http.wire import Request
     from toolcrib.model.toolrequest import Event
@@ -38,8 +39,9 @@ STILL_HERE = b": still here\n\n"
 class Listening:
     """Tells what happens to requests, to so many at once; nobody listens longer than an answer may take."""
 
-    def __init__(self, crib: Crib, service: Service) -> None:
+    def __init__(self, crib: Crib, asking: Asking, service: Service) -> None:
         self._crib = crib
+        self._asking = asking
         self._service = service
         self._seconds = crib.settings.http_total_seconds * SHARE_OF_TIME
         self._listeners = 0
@@ -65,7 +67,7 @@ class Listening:
                     async for piece in pieces:
                         yield piece
                 if ear.is_over:
-                    filed = await asyncio.to_thread(self._crib.requests.show, request_id)
+                    filed = await self._asking.read(self._crib.requests.show, request_id)
                     yield _spell("end", filed.to_json())
             except ToolError as problem:
                 logger.warning("the events of %s broke off: %s", request_id, problem.message)

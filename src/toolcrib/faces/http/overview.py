@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from toolcrib import __version__
@@ -14,6 +15,7 @@ from toolcrib.model.errors import Kind, ToolError
 if TYPE_CHECKING:
     from toolcrib.crib import Crib
     from toolcrib.crib.facts import Facts
+    from toolcrib.faces.http.asking import Asking
     from toolcrib.faces.http.service import Service
     from toolcrib.faces.http.threads import Threads
     from toolcrib.faces.http.wire import Answer, Request
@@ -22,15 +24,19 @@ PAGE = 100
 PIECE = 100_000
 MAX_PIECE = 1_000_000
 MAX_OFFSET = 2**40
+# Whoever asks for the health of a server does not wait for that of another.
+QUEUE_SECONDS = 2
 TOOLS_QUERY = ("name", "q", "question", "includeDisabled", "tags", "executors", "pageSize", "pageToken")
 
 
 class OverviewDesk:
     """Answers what a remote command line asks besides bundles and calls."""
 
-    def __init__(self, crib: Crib, threads: Threads, service: Service) -> None:
+    def __init__(self, crib: Crib, threads: Threads, asking: Asking, service: Service) -> None:
         self._crib = crib
         self._threads = threads
+        self._asking = asking
+        self._asked: asyncio.Task[str] | None = None
         self._service = service
         self._cursors = crib.bundles.cursors
 
@@ -61,8 +67,23 @@ class OverviewDesk:
                 "version": __version__,
                 "schemaVersion": SCHEMA_VERSION,
                 "problems": [problem.message for problem in problems],
+                "queue": await self._queue_problem() if self._crib.settings.queue_url else None,
             }
         )
+
+    async def _queue_problem(self) -> str | None:
+        """What is wrong with the server that keeps requests; it is asked once, however many want to know."""
+        if self._asked is None or self._asked.done():
+            self._asked = asyncio.ensure_future(self._ask_queue())
+        done, _ = await asyncio.wait({self._asked}, timeout=QUEUE_SECONDS)
+        return self._asked.result() or None if done else f"the queue of requests does not answer in {QUEUE_SECONDS} s"
+
+    async def _ask_queue(self) -> str:
+        try:
+            await self._asking.read(self._crib.requests.list, limit=1)
+        except ToolError as problem:
+            return problem.message
+        return ""
 
     def _list(self, query: Query) -> dict[str, object]:
         # All are read before any is used: what is wrong is told, also where it would make no difference.

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from toolcrib.dialects.folder.files import MAX_DEPTH, MAX_FILES
@@ -12,8 +16,9 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.pure.names import is_foreign
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+    from collections.abc import AsyncIterator, Mapping
+
+    from toolcrib.faces.http.threads import Threads
 
 MAX_NAME_BYTES = 255
 SHOWN = 80
@@ -21,10 +26,23 @@ SHOWN = 80
 FOLDER = "package"
 
 
-def write_files(place: Path, files: Mapping[str, bytes]) -> Path:
-    """Write the files into a new folder there, and give the folder."""
-    folder = place / FOLDER
-    with explained(str(folder)):
+@asynccontextmanager
+async def written(files: Mapping[str, bytes], threads: Threads) -> AsyncIterator[Path]:
+    """The files in a folder of their own, for as long as it is used."""
+    # Where that is does not concern who sent them.
+    with explained(FOLDER):
+        directory = TemporaryDirectory(prefix="toolcrib-delivery-", ignore_cleanup_errors=True)
+    with directory as place:
+        writing = asyncio.ensure_future(threads.write(_write, Path(place) / FOLDER, files))
+        try:
+            yield await asyncio.shield(writing)
+        finally:
+            # What is still being written would outlive the folder.
+            await asyncio.wait({writing})
+
+
+def _write(folder: Path, files: Mapping[str, bytes]) -> Path:
+    with explained(FOLDER):
         for path, content in files.items():
             target = folder / path
             target.parent.mkdir(parents=True, exist_ok=True)

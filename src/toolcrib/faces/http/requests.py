@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Mapping
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from toolcrib.crib.requests import MAX_LISTED, MAX_TEXT_BYTES
-from toolcrib.faces.http.bodies import read_any_keys, read_bytes, read_keys, read_object, text_of
+from toolcrib.faces.http.asking import without_folders
+from toolcrib.faces.http.bodies import read_any_keys, read_keys, read_object, read_yaml, text_of
 from toolcrib.faces.http.events import Listening
 from toolcrib.faces.http.leaving import until_gone
-from toolcrib.faces.http.packages import files_of, write_files
+from toolcrib.faces.http.packages import files_of, written
 from toolcrib.faces.http.problems import Refusal
 from toolcrib.faces.http.queries import Query, refuse_query
 from toolcrib.faces.http.wire import answer_json
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
 
     from toolcrib.crib import Crib
     from toolcrib.crib.requests import Submitted
+    from toolcrib.faces.http.asking import Asking
     from toolcrib.faces.http.service import Service
     from toolcrib.faces.http.threads import Threads
     from toolcrib.faces.http.wire import Answer, Request
@@ -37,7 +36,8 @@ if TYPE_CHECKING:
     Events = list[Event]
 
 LISTED = 100
-MAX_LISTED_LETTERS = 8_000_000
+MAX_LISTED_BYTES = 8_000_000
+FIRST_ASKED = 32
 MAX_NUMBER = 2**31 - 1
 # A client that waits longer asks again; proxies on the way give up sooner than the server.
 MAX_WAIT_SECONDS = 30
@@ -46,32 +46,32 @@ MAX_DELIVERIES = 2
 DELIVERY_SECONDS = 10
 WISH_KEYS = frozenset({"yaml", "request"})
 DELIVERY_KEYS = frozenset({"files", "binary"})
-YAML_TYPE = re.compile(rb"application/(?:x-)?yaml\s*(?:;\s*charset\s*=\s*\"?utf-8\"?\s*)?", re.IGNORECASE)
 NUMBER = re.compile("[0-9]{1,9}")
 
 
 class RequestDesk:
     """Answers what is asked about requests."""
 
-    def __init__(self, crib: Crib, threads: Threads, service: Service, body_bytes: int) -> None:
+    def __init__(self, crib: Crib, threads: Threads, asking: Asking, service: Service) -> None:
         self._crib = crib
         self._threads = threads
-        self._body_bytes = body_bytes
-        self._listening = Listening(crib, service)
+        self._asking = asking
+        self._body_bytes = crib.settings.http_body_bytes
+        self._listening = Listening(crib, asking, service)
         self._deliveries = 0
 
     async def list(self, request: Request) -> Answer:
         """GET /requests: the newest of them, in the order in which they were filed."""
         query = Query(request, known=("status", "limit"))
         limit = query.number("limit", least=1, most=MAX_LISTED) or LISTED
-        found = await self._threads.read(self._crib.requests.list, _status(query), limit=limit)
-        return answer_json({"requests": [filed.to_json() for filed in _that_fit(found)]})
+        found = await self._asking.read(self._newest, _status(query), limit)
+        return answer_json({"requests": [filed.to_json() for filed in found]})
 
     async def file(self, request: Request) -> Answer:
         """POST /requests: file one, under the id that it has or the next number of the day."""
         strict = Query(request, known=("strict",)).switch("strict")
         wish = await self._wish(request)
-        submitted, is_new = await self._threads.write(self._file, wish, strict=strict)
+        submitted, is_new = await self._asking.write(self._file, wish, strict=strict)
         if not is_new:
             return answer_json(submitted.to_json())
         place = f"/requests/{quote(submitted.filed.id, safe='')}"
@@ -80,7 +80,7 @@ class RequestDesk:
     async def read(self, request: Request) -> Answer:
         """GET /requests/{requestID}: one of them, with what happened to it."""
         refuse_query(request)
-        filed, events = await self._threads.read(self._look, request.words[0])
+        filed, events = await self._asking.read(self._look, request.words[0])
         return answer_json({**filed.to_json(), "history": [event.to_json() for event in events]})
 
     async def history(self, request: Request) -> Answer:
@@ -88,23 +88,27 @@ class RequestDesk:
         query = Query(request, known=("after", "wait"))
         after = query.number("after", least=0, most=MAX_NUMBER) or 0
         seconds = query.number("wait", least=0, most=MAX_WAIT_SECONDS) or 0
-        filed, events = await self._threads.read(self._look, request.words[0], after)
+        # Whoever waits with us is only seen to leave behind all that it sends.
+        await request.body(self._body_bytes)
+        filed, events = await self._asking.read(self._look, request.words[0], after)
         if seconds and not events and not filed.status.is_final:
             await until_gone(request, self._listening.until_news(request.words[0], after, seconds))
-            filed, events = await self._threads.read(self._look, request.words[0], after)
+            filed, events = await self._asking.read(self._look, request.words[0], after)
         return answer_json({"status": str(filed.status), "history": [event.to_json() for event in events]})
 
     async def events(self, request: Request) -> Answer:
         """GET /requests/{requestID}/events: what happens to it, as it happens, until it is over."""
         refuse_query(request)
         after = _last_number(request)
-        await self._threads.read(self._crib.requests.show, request.words[0])
+        await request.body(self._body_bytes)
+        await self._asking.read(self._crib.requests.show, request.words[0])
         return self._listening.stream(request, request.words[0], after)
 
     async def deliver(self, request: Request) -> Answer:
         """POST /requests/{requestID}/deliver: have proved and published what was made for it."""
         refuse_query(request)
-        files = files_of(await read_keys(request, self._body_bytes, DELIVERY_KEYS))
+        body = await read_keys(request, self._body_bytes, DELIVERY_KEYS)
+        files = await self._threads.read(files_of, body)
         if self._deliveries >= MAX_DELIVERIES:
             message = f"{MAX_DELIVERIES} deliveries are being proved; deliver it again in {DELIVERY_SECONDS} s"
             again = (b"retry-after", b"%d" % DELIVERY_SECONDS)
@@ -121,32 +125,31 @@ class RequestDesk:
         refuse_query(request)
         body = await read_any_keys(request, self._body_bytes, frozenset({"reason"}))
         reason = text_of(body, "reason") or ""
-        return answer_json((await self._threads.write(self._crib.requests.cancel, request.words[0], reason)).to_json())
+        return answer_json((await self._asking.write(self._crib.requests.cancel, request.words[0], reason)).to_json())
 
     async def retry(self, request: Request) -> Answer:
         """POST /requests/{requestID}/retry: have it built again."""
         refuse_query(request)
         await read_any_keys(request, self._body_bytes, frozenset())
-        return answer_json((await self._threads.write(self._crib.requests.retry, request.words[0])).to_json())
+        return answer_json((await self._asking.write(self._crib.requests.retry, request.words[0])).to_json())
 
     async def allow(self, request: Request) -> Answer:
         """PUT /requests/{requestID}/allowance: what the operator adds to it."""
         refuse_query(request)
-        allowance = read_allowance(await read_object(request, self._body_bytes), place="body")
-        filed = await self._threads.write(self._crib.requests.allow, request.words[0], allowance)
-        return answer_json(filed.to_json())
+        body = await read_object(request, self._body_bytes)
+        return answer_json((await self._asking.write(self._allow, request.words[0], body)).to_json())
 
     async def experiments(self, request: Request) -> Answer:
         """GET /experiments: everything that waits or waited for a tool."""
         refuse_query(request)
-        found = await self._threads.read(self._crib.requests.experiments)
+        found = await self._asking.read(self._crib.requests.experiments)
         return answer_json({"experiments": [one.to_json() for one in found]})
 
     async def _wish(self, request: Request) -> Wish:
         """What is asked for: YAML itself, or JSON with the YAML or its fields in it."""
-        written = await read_bytes(request, self._body_bytes, YAML_TYPE)
-        if written is not None:
-            return written
+        text = await read_yaml(request, self._body_bytes)
+        if text is not None:
+            return text
         found = await read_keys(request, self._body_bytes, WISH_KEYS)
         if len(found) != 1:
             raise ToolError(Kind.VALIDATION, "body: write either yaml, the request as text, or request, its fields")
@@ -154,6 +157,19 @@ class RequestDesk:
         if isinstance(wish, str if key == "yaml" else dict):
             return wish
         raise ToolError(Kind.VALIDATION, f"body: {key}: must be {'a text' if key == 'yaml' else 'an object'}")
+
+    def _newest(self, status: Status | None, limit: int) -> Sequence[Filed]:
+        """The newest that fit into one answer, asked for little by little: a queue hands them out with all their texts."""
+        asked = FIRST_ASKED
+        while True:
+            found = self._crib.requests.list(status, limit=min(asked, limit))
+            fitting = _that_fit(found)
+            if len(fitting) < len(found) or len(found) < asked or asked >= limit:
+                return fitting
+            asked *= 2
+
+    def _allow(self, request_id: str, body: Mapping[str, object]) -> Filed:
+        return self._crib.requests.allow(request_id, read_allowance(body, place="body"))
 
     def _file(self, wish: Wish, *, strict: bool) -> tuple[Submitted, bool]:
         """File it; whether it is a request that was not there before."""
@@ -177,10 +193,9 @@ class RequestDesk:
         return filed, self._crib.requests.history(request_id, after)
 
     async def _deliver(self, request_id: str, files: Mapping[str, bytes]) -> Filed:
-        # A thread that still writes when nobody waits any more is left to end by itself.
-        with TemporaryDirectory(prefix="toolcrib-delivery-", ignore_cleanup_errors=True) as place:
-            folder = await asyncio.to_thread(write_files, Path(place), files)
-            return await self._crib.requests.deliver(request_id, folder)
+        with without_folders():
+            async with written(files, self._threads) as folder:
+                return await self._crib.requests.deliver(request_id, folder)
 
 
 def _status(query: Query) -> Status | None:
@@ -196,8 +211,8 @@ def _that_fit(found: Sequence[Filed]) -> Sequence[Filed]:
     """The newest whose texts are no more in all than one answer should hold, and the newest of all."""
     size = 0
     for place, filed in enumerate(reversed(found)):
-        size += len(filed.text)
-        if size > MAX_LISTED_LETTERS and place:
+        size += len(filed.text.encode())
+        if size > MAX_LISTED_BYTES and place:
             return found[-place:]
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolcrib.crib.tokens import Scope
+from toolcrib.faces.http.asking import Asking
 from toolcrib.faces.http.bundles import BundleDesk
 from toolcrib.faces.http.invoking import CallDesk
 from toolcrib.faces.http.overview import OverviewDesk
@@ -33,13 +34,13 @@ REQUEST = "/requests/{requestID}"
 def all_routes(crib: Crib, threads: Threads, service: Service, *, needs_token: bool) -> Iterator[Route]:
     """The routes of a crib."""
     body_bytes = crib.settings.http_body_bytes
-    sessions = SessionDesk(crib, body_bytes)
+    sessions, asking = SessionDesk(crib, body_bytes), Asking(threads)
     calls = CallDesk(crib, sessions, service, body_bytes)
     yield from _bundles(BundleDesk(crib.bundles, threads, body_bytes))
     yield from _tools(ToolDesk(crib.bundles, crib.wish_from_search, threads, body_bytes), calls)
     yield from _calls(calls, sessions)
-    yield from _requests(RequestDesk(crib, threads, service, body_bytes))
-    yield from _overview(OverviewDesk(crib, threads, service), PageDesk(service, needs_token=needs_token))
+    yield from _requests(RequestDesk(crib, threads, asking, service))
+    yield from _overview(OverviewDesk(crib, threads, asking, service), PageDesk(service, needs_token=needs_token))
 
 
 def _bundles(desk: BundleDesk) -> Iterator[Route]:

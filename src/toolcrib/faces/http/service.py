@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 class Service:
     """Whether the server is ready for work, who may come in, who is being answered, and what has been counted.
 
-    `ending` is set when the server ends, for those whose answer would go on and on. The application opens every call of a tool with `async with service.admission:`, and answers `/readyz` by
-    `service.ready` and `/metrics` with `service.metrics_text()`.
+    `ending` is set when the server ends, for those whose answer would go on and on. The application opens every call of a
+    tool with `async with service.admission:`, and answers `/readyz` by `service.ready` and `/metrics` with
+    `service.metrics_text()`.
     """
 
     def __init__(self, settings: Settings) -> None:

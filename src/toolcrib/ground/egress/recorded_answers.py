@@ -23,6 +23,28 @@ if TYPE_CHECKING:
     Key = tuple[str, str, str, tuple[tuple[str, str], ...] | None]
 
 LOWEST_STATUS, HIGHEST_STATUS = 200, 599
+# What a server in earnest says, so that no tool is told by it that it is on trial.
+PHRASES = {
+    200: "OK",
+    201: "Created",
+    202: "Accepted",
+    204: "No Content",
+    301: "Moved Permanently",
+    302: "Found",
+    303: "See Other",
+    304: "Not Modified",
+    400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not Found",
+    409: "Conflict",
+    422: "Unprocessable Entity",
+    429: "Too Many Requests",
+    500: "Internal Server Error",
+    502: "Bad Gateway",
+    503: "Service Unavailable",
+    504: "Gateway Timeout",
+}
 # The body is kept as text, as it reads without these.
 REWRITTEN = HOP_BY_HOP | {"content-encoding"}
 
@@ -40,7 +62,10 @@ class Reply:
 
     def encode(self, method: str, *, stays: bool) -> bytes:
         """The whole message; `stays` says that the connection is there for more."""
-        lines = [f"HTTP/1.1 {self.status} Recorded", *(f"{name}: {value}" for name, value in self.headers)]
+        lines = [
+            f"HTTP/1.1 {self.status} {PHRASES.get(self.status, '')}",
+            *(f"{name}: {value}" for name, value in self.headers),
+        ]
         if self.status not in WITHOUT_BODY:
             lines.append(f"Content-Length: {len(self.body)}")
         lines += [f"Connection: {'keep-alive' if stays else 'close'}", "", ""]
@@ -119,7 +144,11 @@ def _read(answer: RecordedAnswer) -> Reply:
             raise ToolError(Kind.VALIDATION, message)
     if answer.body and not any(name.lower() == "content-type" for name, _ in headers):
         headers.append(("Content-Type", "application/json" if _is_json(answer.body) else "text/plain; charset=utf-8"))
-    return Reply(status=answer.status, headers=tuple(headers), body=answer.body.encode())
+    try:
+        body = answer.body.encode()
+    except UnicodeEncodeError:
+        raise ToolError(Kind.VALIDATION, "its body holds half a character; write the whole of it") from None
+    return Reply(status=answer.status, headers=tuple(headers), body=body)
 
 
 def _is_json(text: str) -> bool:

@@ -22,7 +22,7 @@ class Authority:
     def __init__(self) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._server_key = ec.generate_private_key(ec.SECP256R1())
-        self._name = _name("Recorded answers")
+        self._name = _name("Internet Root")
         identifier = x509.SubjectKeyIdentifier.from_public_key(self._key.public_key())
         self._certificate = (
             _draft(self._name, self._name, self._key)
@@ -49,7 +49,7 @@ class Authority:
         key = self._server_key
         own = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
         certificate = (
-            _draft(_name("A recorded server"), self._name, key)
+            _draft(_name("Internet Server"), self._name, key)
             .add_extension(x509.SubjectAlternativeName([_alternative(host)]), critical=False)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(signs_certificates=False), critical=True)

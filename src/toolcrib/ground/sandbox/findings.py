@@ -62,6 +62,16 @@ class Findings:
             else:
                 await asyncio.shield(asyncio.wrap_future(trying))
 
+    async def rest(self) -> None:
+        """Break off a trial that this loop began; whoever else waits for it begins anew."""
+        trial = self._trial
+        if trial is None or trial.done() or trial.get_loop() is not asyncio.get_running_loop():
+            return
+        if self._tried is not None:
+            await self._tried.rest()
+        trial.cancel()
+        await asyncio.gather(trial, return_exceptions=True)
+
     def _begin(self) -> tuple[bool, Future[None]]:
         from concurrent.futures import Future
 

@@ -157,6 +157,10 @@ class Sandbox:
         with contextlib.suppress(ToolError), self._launchers.use(_OWN) as seat:
             seat.running()
 
+    async def settle(self) -> None:
+        """Begin nothing any more by itself: what is still being tried is broken off, and would start the launcher again."""
+        await self._findings.rest()
+
     def close(self) -> None:
         """End the launchers and every job under them; waits for that, a few seconds at the most."""
         self._launchers.close()

@@ -49,10 +49,11 @@ class Fields:
         if name not in self:
             self.refuse(name, f"is missing; write {name}: {sample}")
             return ""
-        value = self.text(name, longest)
-        if isinstance(self.values[name], str) and not value.strip():
+        value = self.values[name]
+        if isinstance(value, str) and not value.strip():
             self.refuse(name, f"must not be empty; write {name}: {sample}")
-        return value
+            return ""
+        return self.text(name, longest)
 
     def text(self, name: str, longest: int) -> str:
         """A text, empty where there is none or it is refused."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MAX_ITEMS = 64
 MAX_TEXT = 200
+HOST_CURE = 'write api.example.com, or "*.example.com" for what lies below it, either with a port such as :8443'
 EXAMPLE_KEYS = ("input", "arguments", "output", "expected")
 
 
@@ -36,9 +37,8 @@ def read_hosts(root: Fields) -> tuple[str, ...] | None:
         return None
     found = _texts(root, "hosts", "api.example.com")
     for index, pattern in found.items():
-        if not _is_host_pattern(pattern):
-            cure = 'write api.example.com, or "*.example.com" for what lies below it, either with a port such as :8443'
-            root.report.refuse((*root.at, "hosts", index), f"{show(pattern)} is no host; {cure}")
+        if not is_host_pattern(pattern):
+            root.report.refuse((*root.at, "hosts", index), f"{show(pattern)} is no host; {HOST_CURE}")
     return tuple(found.values())
 
 
@@ -58,7 +58,8 @@ def _texts(root: Fields, name: str, sample: str) -> dict[int, str]:
     return found
 
 
-def _is_host_pattern(text: str) -> bool:
+def is_host_pattern(text: str) -> bool:
+    """Whether it says where a network may lead."""
     try:
         host, _ = parse_authority(text.removeprefix("*."))
     except ToolError:

@@ -156,6 +156,11 @@ def _is_definition(entry: Schema) -> bool:
     return known and all(name == "type" or _is_note(name, value) for name, value in entry.items())
 
 
+def _looks_like_json_schema(entry: Schema) -> bool:
+    inner = {"object": "properties", "array": "items"}.get(str(entry.get("type")), "")
+    return isinstance(entry.get(inner), dict)
+
+
 def _is_note(name: str, value: object) -> bool:
     return name in NOTES and parse_type(value) is None and not isinstance(value, dict)
 
@@ -198,6 +203,8 @@ def _read_fields(report: Report, at: Steps, entry: Schema) -> Schema:
     if not entry or len(entry) > MAX_FIELDS:
         report.refuse(at, f"has {len(entry)} fields; write 1 to {MAX_FIELDS} of them: name: type")
         return {}
+    if _looks_like_json_schema(entry):
+        report.warn(at, "looks like JSON Schema, but its keys are read as names of fields; write name: type for each")
     properties: Schema = {}
     for name, written in entry.items():
         if not 0 < len(name) <= MAX_NAME or not name.isprintable():

@@ -32,7 +32,11 @@ PASS_SECONDS = 10.0
 # All who listen hear the same message at nearly the same time.
 ECHO_SECONDS = 5
 LOOKS = 3
-REFUSALS = {"taken": "another request has that id already", "full": "the numbers of the day are used up"}
+REFUSALS = {
+    "taken": "another request has that id already",
+    "occupied": "its key holds something that is no request",
+    "full": "the numbers of the day are used up",
+}
 NUMBER_TO_COME = "req_00000000_000"
 
 logger = logging.getLogger("toolcrib.queues")
@@ -72,12 +76,14 @@ class Adopting:
 
     def survey(self, ids: Sequence[str]) -> int:
         """Look at hashes: mend ours, take in what is new; how many that were."""
-        count, left = 0, len(ids)
-        while left > 0:
-            answer = self._commands.read("survey", ids=list(ids), room=ANSWER_BYTES)
+        count, left = 0, list(ids)
+        while left:
+            answer = self._commands.read("survey", ids=left, room=ANSWER_BYTES)
+            strangers = [read_stranger(row) for row in answer.rows]
             count += int(str(answer.outcome["mended"]))
-            count += sum(self._adopt(*read_stranger(row)) for row in answer.rows)
-            left = left - len(answer.rows) if answer.outcome["full"] else 0
+            count += sum(self._adopt(*stranger) for stranger in strangers)
+            shown = {stranger[0] for stranger in strangers}
+            left = [each for each in left if each not in shown] if answer.outcome["full"] else []
         return count
 
     def sweep(self) -> int:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from toolcrib.queues.redis.names import Names
 
 LONGEST_TEXT = MAX_DEFINITION_BYTES
+LONGEST_KEY = 1_000
 NEWLINES = 64  # more at the end of a text than any shell adds or strips
 # Longer than any command is repeated, and not long enough to fill a server.
 MEMORY_SECONDS = 120
@@ -86,6 +87,8 @@ class Commands:
         position, keys = answer if isinstance(answer, list) else (0, [])
         ids = []
         for key in keys:
+            if len(key) > LONGEST_KEY:
+                continue
             with suppress(UnicodeDecodeError):  # no request: ids are made of plain letters
                 ids.append(self.names.id_of(key.decode()))
         return int(position), ids

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from toolcrib.model.errors import Kind, ToolError
 from toolcrib.pure.requests import spell_id, with_id
 from toolcrib.pure.requests.ids import LAST_NUMBER
 from toolcrib.queues.documents import is_text
@@ -21,6 +22,10 @@ def file_request(commands: Commands, request: ToolRequest) -> Filed:
     answer = give_request(commands, request)
     if answer.outcome["outcome"] == "taken":
         raise other_text(request.id)
+    if answer.outcome["outcome"] == "occupied":
+        place = f"the key {commands.names.prefix}:{request.id} at {commands.link.place}"
+        message = f"{place} holds something that is no request; take it away, or give the request another id"
+        raise ToolError(Kind.CONFLICT, message, details={"id": request.id})
     if answer.outcome["outcome"] == "full":
         spell_id(str(answer.outcome["day"]), LAST_NUMBER + 1)
     return read_filed(answer.rows[0])

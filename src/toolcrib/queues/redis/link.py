@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -37,10 +38,8 @@ class Link:
         address = read_address(url, password)
         self.place = address.place
         self._make = address.make
-        self._open: set[Connection] = set()
-        self._idle: list[Connection] = []
-        self._lock = threading.Lock()
         self._closed = False
+        self._begin()
 
     def ask(self, *words: str | bytes | int) -> object:
         """The answer to a command that may be given twice: it is, where the first answer was lost on the way.
@@ -62,6 +61,7 @@ class Link:
         """A new connection that nobody else uses, until it is dropped; raises Lost, or AUTH."""
         from redis.exceptions import AuthenticationError, RedisError
 
+        self._leave_to_parent()
         connection = self._make()
         with self._lock:
             if self._closed:
@@ -90,12 +90,24 @@ class Link:
 
     def close(self) -> None:
         """Let go of every connection; whoever waits for an answer waits no more."""
+        self._leave_to_parent()
         with self._lock:
             self._closed = True
             self._idle.clear()
             opened = list(self._open)
         for connection in opened:
             self.drop(connection)
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._open: set[Connection] = set()
+        self._idle: list[Connection] = []
+
+    def _leave_to_parent(self) -> None:
+        """A forked child has connections of its own: two who ask on one get each other's answers."""
+        if self._process != os.getpid():
+            self._begin()
 
     def _ask_once(self, words: tuple[str | bytes | int, ...]) -> object:
         from redis.exceptions import ConnectionError as Disconnected
@@ -123,6 +135,7 @@ class Link:
         return answer
 
     def _take(self) -> Connection:
+        self._leave_to_parent()
         while True:
             with self._lock:
                 connection = self._idle.pop() if self._idle else None

@@ -52,7 +52,8 @@ class Listener:
     def start(self) -> None:
         """Listen from now on, unless it does already."""
         with self._lock:
-            if self._thread is not None or self._closing.is_set():
+            # A forked child has no thread but the one that forked.
+            if (self._thread is not None and self._thread.is_alive()) or self._closing.is_set():
                 return
             self._thread = threading.Thread(target=self._listen, name="toolcrib-redis", daemon=True)
             self._thread.start()

@@ -182,7 +182,8 @@ class RedisQueue:
         self._listener.join()
 
     def _act(self, command: str, claim: Claim, **given: object) -> bool:
-        answer = self._commands.change(command, id=claim.id, fence=claim.fence, **given)
+        whose = {"id": claim.id, "fence": claim.fence, "owner": cut(claim.owner)}
+        answer = self._commands.change(command, **whose, **given)
         return answer.outcome["done"] is True
 
     def _described(self, claim: Claim) -> list[str]:

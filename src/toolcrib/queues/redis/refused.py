@@ -17,6 +17,10 @@ _MEANINGS = {
     ),
     "MISCONF": (Kind.TRANSIENT, "it cannot write to its disk; nothing was stored, look at its log"),
     "BUSY": (Kind.TRANSIENT, "it is busy with a script; nothing was stored, try again"),
+    "WRONGTYPE": (
+        Kind.PERMANENT,
+        "a key that begins with toolcrib: holds what is not ours; take it away, or choose another word for queue_hash",
+    ),
     "ReadOnlyError": (
         Kind.PERMANENT,
         "it is a copy that takes no changes; nothing was stored, name the primary in queue_url",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def read_filed(row: Sequence[object]) -> Filed:
-    """A request, from the fields in the order in which `common.lua` names them."""
+    """A request, from the fields in the order in which `common.lua` names them, and its allowance."""
     texts = [_text(value) for value in row]
     request_id, name, status, priority, text, created_at, updated_at, experiment, error, tool = texts[:10]
     leader, owner, held, attempts, wishes, allowance = texts[10:]

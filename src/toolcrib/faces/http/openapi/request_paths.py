@@ -90,6 +90,8 @@ REQUEST_PATHS: dict[str, object] = {
             "requests",
             "Read what happened to a request, or wait for it.",
             scope="read",
+            description="The latest 200 events are kept; a number that follows the last one heard with a gap says that "
+            "some were missed.",
             parameters=(*PLACE, "after", "wait"),
             refusals=(404,),
             answers={"200": answer("How far it has come, and the events.", "RequestHistory")},

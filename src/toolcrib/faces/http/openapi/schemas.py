@@ -215,11 +215,12 @@ SCHEMAS: dict[str, object] = {
         next={"type": ["integer", "null"], "description": "Where the next piece begins; null at the end."},
     ),
     "Health": closed(
-        ("ready", "version", "schemaVersion", "problems"),
+        ("ready", "version", "schemaVersion", "problems", "queue"),
         ready=SWITCH,
         version=TEXT,
         schemaVersion=TEXT,
         problems={"type": "array", "items": TEXT, "description": "What could not be loaded."},
+        queue={**OPTIONAL_TEXT, "description": "Why the server of `queue_url` keeps no requests."},
     ),
     "Alive": closed(("alive",), alive={"const": True}),
     "Ready": closed(("ready",), ready=SWITCH),

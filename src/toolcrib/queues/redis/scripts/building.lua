@@ -6,11 +6,26 @@ local function set_free(id, reason)
   tell(id, 'returned', reason)
 end
 
+local function lease(id)
+  redis.call('ZADD', own('leases'), now + given.lease, id)
+  put(id, 'crib_lease', given.lease)
+end
+
+-- Whether somebody may still be at it; a clock that is set back makes no lease longer than it was given.
+local function is_leased(id)
+  local left = tonumber(redis.call('ZSCORE', own('leases'), id) or now) - now
+  return left > 0 and left <= (tonumber(get(id, 'crib_lease')) or 0)
+end
+
 -- What is being built by nobody any more. Its Builder may still come back, unless somebody else is quicker.
 local function abandoned()
   local ids = {}
-  for _, id in ipairs(redis.call('ZRANGEBYSCORE', own('leases'), '-inf', now)) do
-    if get(id, 'crib_status') == 'building' then ids[#ids + 1] = id else redis.call('ZREM', own('leases'), id) end
+  for _, id in ipairs(redis.call('ZRANGE', own('leases'), 0, -1)) do
+    if status_of(id) ~= 'building' then
+      redis.call('ZREM', own('leases'), id)
+    elseif not is_leased(id) then
+      ids[#ids + 1] = id
+    end
   end
   return ids
 end
@@ -18,8 +33,8 @@ end
 local function first_pending()
   while true do
     local id = redis.call('ZRANGE', own('pending'), 0, 0)[1]
-    if not id or get(id, 'crib_status') == 'pending' then return id end
-    redis.call('ZREM', own('pending'), id) -- its hash was taken away
+    if not id or status_of(id) == 'pending' then return id end
+    redis.call('ZREM', own('pending'), id) -- its hash was taken away, or damaged
   end
 end
 
@@ -34,8 +49,7 @@ end
 -- This very one, or the one that is built in its place, unless somebody builds it or it is over.
 local function asked_for(id)
   id = leader_of(id)
-  local ends = redis.call('ZSCORE', own('leases'), id)
-  if not OPEN[get(id, 'crib_status')] or ends and tonumber(ends) > now then return nil end
+  if not OPEN[status_of(id)] or is_leased(id) then return nil end
   return id
 end
 
@@ -48,7 +62,7 @@ local function say_original(channel, kind, id)
 end
 
 function commands.claim()
-  if given.id ~= '' and not OPEN[get(given.id, 'crib_status')] then return {fence = 0} end
+  if given.id ~= '' and not OPEN[status_of(given.id)] then return {fence = 0} end
   local id
   if given.id ~= '' then id = asked_for(given.id) else id = next_to_build() end
   if not id then return {fence = 0} end
@@ -56,17 +70,18 @@ function commands.claim()
   local attempts = redis.call('HINCRBY', key(id), 'crib_attempts', 1)
   put(id, 'crib_owner', given.owner, 'crib_held', '')
   turn_all(id, 'building')
-  redis.call('ZADD', own('leases'), now + given.lease, id)
+  lease(id)
   tell(id, 'building', given.owner)
   say_original('orchestrator', 'builder_started', id)
   changed()
   return {id = id, fence = fence, attempts = attempts}
 end
 
--- Whoever follows is building too, but nobody builds it: a claim from before that counts no more.
+-- Whoever follows is building too, but nobody builds it: a claim from before that counts no more. A hash that was taken away
+-- and came back counts its claims anew, so that the owner has to be the same too.
 local function is_held_by_claim(id)
-  if get(id, 'crib_status') ~= 'building' or get(id, 'crib_held') == '1' or get(id, 'crib_leader') ~= '' then return false end
-  return tonumber(get(id, 'crib_fence')) == given.fence
+  if status_of(id) ~= 'building' or get(id, 'crib_held') == '1' or leader_of(id) ~= id then return false end
+  return tonumber(get(id, 'crib_fence')) == given.fence and get(id, 'crib_owner') == given.owner
 end
 
 -- Do something as the one who builds it; nothing for anybody else.
@@ -79,7 +94,7 @@ local function as_builder(act)
 end
 
 commands.renew = as_builder(function(id)
-  redis.call('ZADD', own('leases'), now + given.lease, id)
+  lease(id)
   mend(id)
 end)
 

@@ -8,13 +8,15 @@
 --   history:<id>  what happened to it                    experiments     everything that ever waited, by age
 --   waiting:<wish>  requests and the experiments that named them, until the wish is fulfilled
 --   wanted:<experiment>  the requests that it waits for  named:<experiment>  the requests that ever named it, by age
---   released    when each experiment went on
+--   released    when each experiment went on             allowances      what the operator adds to a request
+-- What the operator adds is not in the hash: whoever may only write requests must not allow anything.
 
 local RANKS = {high = 0, medium = 1, low = 2}
+local STATUSES = {'pending', 'building', 'ready', 'failed', 'cancelled'}
 local OPEN = {pending = true, building = true}
 local FIELDS = {
   'crib_name', 'crib_status', 'crib_priority', 'crib_text', 'created_at', 'updated_at', 'crib_experiment', 'error', 'tool',
-  'crib_leader', 'crib_owner', 'crib_held', 'crib_attempts', 'crib_wishes', 'crib_allowance',
+  'crib_leader', 'crib_owner', 'crib_held', 'crib_attempts', 'crib_wishes',
 }
 local RANK_STEP = 2 ^ 40 -- more than there will ever be requests
 
@@ -57,21 +59,52 @@ local function key(id)
   return given.prefix .. ':' .. id
 end
 
+-- A field of the hash; empty where somebody keeps something else under the key.
 local function get(id, field)
-  return redis.call('HGET', key(id), field) or ''
+  local found = redis.pcall('HGET', key(id), field)
+  return type(found) == 'string' and found or ''
 end
 
 local function put(id, ...)
   redis.call('HSET', key(id), ...)
 end
 
+local function is_whole(id)
+  for _, field in ipairs({'crib_age', 'crib_fence', 'crib_attempts', 'crib_wishes'}) do
+    local count = get(id, field)
+    if #count > 15 or not string.match(count, '^%-?%d+$') then return false end
+  end
+  return RANKS[get(id, 'crib_priority')] ~= nil
+end
+
+-- How far a request has come; empty if the key holds none of ours, or one that somebody has damaged.
+local function status_of(id)
+  local status = get(id, 'crib_status')
+  for _, one in ipairs(STATUSES) do
+    if status == one then return is_whole(id) and status or '' end
+  end
+  return ''
+end
+
 local function is_known(id)
-  return get(id, 'crib_status') ~= ''
+  return status_of(id) ~= ''
+end
+
+-- What the operator added to this very text, and to no other that came under the id.
+local function allowance_of(id)
+  local kept = redis.call('HGET', own('allowances'), id)
+  if not kept or string.sub(kept, 1, 40) ~= redis.sha1hex(get(id, 'crib_text')) then return '' end
+  return string.sub(kept, 41)
+end
+
+local function set_allowance(id, allowance)
+  redis.call('HSET', own('allowances'), id, redis.sha1hex(get(id, 'crib_text')) .. allowance)
 end
 
 local function record(id)
-  local row = redis.call('HMGET', key(id), unpack(FIELDS))
-  table.insert(row, 1, id)
+  local row = {id}
+  for position, field in ipairs(FIELDS) do row[position + 1] = get(id, field) end
+  row[#row + 1] = allowance_of(id)
   return row
 end
 
@@ -99,12 +132,18 @@ local function tell(id, step, text)
   redis.call('LTRIM', own('history:') .. id, -given.events, -1)
 end
 
--- All that follow, also those that are over by themselves. Whoever owns the server may take the hash of a request away at any
--- time; then it is none any more.
+-- The request that is built in place of this one, or itself. Whoever owns the server may take the hash of a request away at any
+-- time; then it is none any more, and what comes under its id later may be another wish.
+local function leader_of(id)
+  local leader = get(id, 'crib_leader')
+  return leader ~= '' and is_known(leader) and get(leader, 'crib_wish') == get(id, 'crib_wish') and leader or id
+end
+
+-- All that follow, also those that are over by themselves.
 local function followers(id)
   local members = {}
   for _, member in ipairs(redis.call('ZRANGE', own('followers:') .. id, 0, -1)) do
-    if is_known(member) then members[#members + 1] = member end
+    if is_known(member) and leader_of(member) == id then members[#members + 1] = member end
   end
   return members
 end
@@ -113,14 +152,9 @@ end
 local function with_followers(id, kinds)
   local members = {id}
   for _, member in ipairs(followers(id)) do
-    if kinds[get(member, 'crib_status')] then members[#members + 1] = member end
+    if kinds[status_of(member)] then members[#members + 1] = member end
   end
   return members
-end
-
-local function leader_of(id)
-  local leader = get(id, 'crib_leader')
-  return leader ~= '' and is_known(leader) and leader or id
 end
 
 local function set_leader(id, leader)
@@ -132,7 +166,7 @@ end
 
 local function open_for(wish)
   local leader = redis.call('HGET', own('wishes'), wish)
-  return leader and OPEN[get(leader, 'crib_status')] and leader or nil
+  return leader and OPEN[status_of(leader)] and get(leader, 'crib_wish') == wish and leader or nil
 end
 
 -- What comes first is built first.
@@ -143,7 +177,7 @@ end
 -- Have every index say what the hash of the request says.
 local function index(id)
   local status, age = get(id, 'crib_status'), tonumber(get(id, 'crib_age'))
-  for _, other in ipairs({'pending', 'building', 'ready', 'failed', 'cancelled'}) do
+  for _, other in ipairs(STATUSES) do
     if other ~= status then redis.call('ZREM', own('by:') .. other, id) end
   end
   redis.call('ZADD', own('by:') .. status, age, id)

@@ -2,7 +2,7 @@
 
 -- Why nothing can be decided about it, or nil.
 local function undecidable(id, decidable)
-  local status = get(id, 'crib_status')
+  local status = status_of(id)
   if status == '' then return {outcome = 'unknown'} end
   if not decidable[status] then return {outcome = 'refused', status = status} end
   return nil
@@ -38,7 +38,7 @@ end
 -- What failed comes back with everything that failed with it.
 local function to_bring_back(id)
   local first = leader_of(id)
-  if get(id, 'crib_status') ~= 'failed' or get(first, 'crib_status') ~= 'failed' then return {id} end
+  if status_of(id) ~= 'failed' or status_of(first) ~= 'failed' then return {id} end
   return with_followers(first, {failed = true})
 end
 
@@ -60,7 +60,7 @@ end
 
 -- Those that are built together, or would come back together.
 local function to_allow(id)
-  return OPEN[get(id, 'crib_status')] and with_followers(leader_of(id), OPEN) or to_bring_back(id)
+  return OPEN[status_of(id)] and with_followers(leader_of(id), OPEN) or to_bring_back(id)
 end
 
 function commands.allow()
@@ -68,7 +68,8 @@ function commands.allow()
   local refusal = undecidable(id, {pending = true, building = true, failed = true, cancelled = true})
   if refusal then return refusal end
   for _, member in ipairs(to_allow(id)) do
-    put(member, 'crib_allowance', given.allowance, 'updated_at', stamp)
+    set_allowance(member, given.allowance)
+    put(member, 'updated_at', stamp)
     tell(member, 'allowed', '')
   end
   changed()
@@ -97,7 +98,7 @@ end
 
 function commands.find_open()
   for _, id in ipairs(redis.call('ZRANGE', own('open:') .. given.name, 0, -1)) do
-    if OPEN[get(id, 'crib_status')] and get(id, 'crib_leader') == '' then return {id = id} end
+    if OPEN[status_of(id)] and leader_of(id) == id then return {id = id} end
   end
   return {}
 end

@@ -24,9 +24,10 @@ end
 
 local function follow(id, leader)
   set_leader(id, leader)
-  put(id, 'error', '', 'crib_wishes', 1, 'crib_allowance', get(leader, 'crib_allowance'))
+  put(id, 'error', '', 'crib_wishes', 1)
+  set_allowance(id, allowance_of(leader))
   redis.call('HINCRBY', key(leader), 'crib_wishes', 1)
-  turn(id, get(leader, 'crib_status'))
+  turn(id, status_of(leader))
   share_priority(leader, get(id, 'crib_priority'))
   share_priority(leader, get(leader, 'crib_priority'))
   tell(id, 'merged', leader)
@@ -59,23 +60,29 @@ local function create(id, text, status)
     id, 'status', status, 'yaml', text, 'created_at', created, 'updated_at', stamp, 'error', '', 'tool', '',
     'crib_status', status, 'crib_text', text, 'crib_age', age, 'crib_name', given.name, 'crib_wish', given.wish,
     'crib_priority', given.priority, 'crib_experiment', given.experiment, 'crib_leader', '', 'crib_owner', '',
-    'crib_held', '', 'crib_fence', 0, 'crib_attempts', 0, 'crib_wishes', 1, 'crib_allowance', ''
+    'crib_held', '', 'crib_fence', 0, 'crib_attempts', 0, 'crib_wishes', 1, 'crib_events', 0
   )
+  -- One of that id may have been there before.
+  redis.call('DEL', own('history:') .. id)
+  redis.call('HDEL', own('allowances'), id)
   index(id)
 end
 
 -- What a foreign client wrote into the hash, in either layout, and how long that is; nothing that is too long is read.
 local function foreign(id)
   for _, field in ipairs({'yaml', 'spec'}) do
-    local length = redis.call('HSTRLEN', key(id), field)
+    local length = tonumber(redis.pcall('HSTRLEN', key(id), field)) or 0
     if length > given.longest then return '', length end
     if length > 0 then return get(id, field), length end
   end
   return '', 0
 end
 
--- What the hash of the id holds already: "known", "taken" by another text, or nil.
+local HOLDS_REQUEST = {none = true, hash = true}
+
+-- What the key of the id holds already: "known", "taken" by another text, "occupied" by something else, or nil.
 local function standing(id, text)
+  if not HOLDS_REQUEST[redis.call('TYPE', key(id)).ok] then return 'occupied' end
   if not is_known(id) then
     local other, length = foreign(id)
     return length > 0 and not same_text(other, text) and 'taken' or nil
@@ -137,7 +144,7 @@ local function stranger(id)
 end
 
 local function is_listed(id)
-  local status = get(id, 'crib_status')
+  local status = status_of(id)
   if not redis.call('ZSCORE', own('by:') .. status, id) then return false end
   return status ~= 'pending' or get(id, 'crib_leader') ~= '' or redis.call('ZSCORE', own('pending'), id) ~= false
 end
@@ -145,15 +152,15 @@ end
 -- Whether whoever builds it, or is to build it, can be found.
 local function is_cared_for(id)
   local leader = get(id, 'crib_leader')
-  if leader ~= '' then return is_known(leader) and redis.call('ZSCORE', own('followers:') .. leader, id) ~= false end
+  if leader ~= '' then return leader_of(id) == leader and redis.call('ZSCORE', own('followers:') .. leader, id) ~= false end
   if not open_for(get(id, 'crib_wish')) then return false end
-  local is_leased = get(id, 'crib_status') == 'building' and get(id, 'crib_held') == ''
+  local is_leased = status_of(id) == 'building' and get(id, 'crib_held') == ''
   return not is_leased or redis.call('ZSCORE', own('leases'), id) ~= false
 end
 
 -- Bring back what was lost from sight, because keys were taken away; true if that was so.
 local function recover(id)
-  local is_open, age = OPEN[get(id, 'crib_status')], tonumber(get(id, 'crib_age'))
+  local is_open, age = OPEN[status_of(id)], tonumber(get(id, 'crib_age'))
   local listed, cared_for = is_listed(id), not is_open or is_cared_for(id)
   if listed and cared_for then return false end
   if age > tonumber(redis.call('GET', own('count')) or 0) then redis.call('SET', own('count'), age) end
@@ -161,7 +168,7 @@ local function recover(id)
   if not is_open then return true end
   waits(get(id, 'crib_experiment'), id)
   local leader = get(id, 'crib_leader')
-  if leader ~= '' and is_known(leader) then
+  if leader ~= '' and leader_of(id) == leader then
     set_leader(id, leader)
     return true
   end
@@ -169,7 +176,7 @@ local function recover(id)
     set_leader(id, '')
     turn(id, 'pending')
   end
-  if get(id, 'crib_status') == 'building' and get(id, 'crib_held') == '' then
+  if status_of(id) == 'building' and get(id, 'crib_held') == '' then
     redis.call('ZADD', own('leases'), 'NX', now, id)
   end
   lead_or_follow(id)

