@@ -15,13 +15,13 @@ from toolcrib.builder.building import take_order
 from toolcrib.builder.candidate import read_candidate
 from toolcrib.builder.heartbeat import MAX_SAYINGS
 from toolcrib.builder.leftovers import find_package
-from toolcrib.builder.loop import GIVEN_BACK, MAX_FALLS, count_falls
+from toolcrib.builder.loop import GIVEN_BACK, MAX_FALLS, UnfitError, count_falls
 from toolcrib.builder.publishing import publish
 from toolcrib.builder.workspace import write_workspace
 from toolcrib.ground.sandbox.jobs import MEGABYTE
 from toolcrib.makers.command import CommandMaker
 from toolcrib.makers.person import PersonMaker
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.toolrequest import Allowance, Event, Status
 from toolcrib.runners.commands import Commands
 
@@ -486,9 +486,31 @@ async def test_a_maker_that_came_to_nothing_may_try_again_and_knows_why(shop):
 
 async def test_a_maker_that_nothing_can_help_is_not_asked_again(shop):
     shop.file("word_counter")
-    maker = Raising(ToolError(Kind.AUTH, "the key was refused; set builder_key"), AssertionError())
+    maker = Raising(
+        ToolError(Kind.HOST_NOT_ALLOWED, "the endpoint is not allowed; see egress_private"), AssertionError()
+    )
     over = await shop.builder(maker).build_one()
-    assert over.error == "the key was refused; set builder_key"
+    assert over.error == "the endpoint is not allowed; see egress_private"
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        ToolError(Kind.AUTH, "put it right"),
+        ToolError(Kind.EXECUTOR_NOT_FOUND, "put it right"),
+        SettingsError("put it right"),
+    ],
+)
+async def test_a_maker_that_could_make_nothing_ends_the_builder_and_no_request_fails_for_it(shop, problem):
+    filed, other = shop.file("word_counter"), shop.file("other_tool")
+    async with asyncio.timeout(20):
+        with pytest.raises(UnfitError, match="put it right"):
+            await shop.builder(Raising(*[problem] * 9)).run(asyncio.Event())
+    assert [shop.queue.get(one.id).status for one in (filed, other)] == [Status.PENDING] * 2
+    assert shop.steps(filed.id) == ["filed", "building", "making", "progress", "returned"]
+    assert shop.texts(filed.id, "progress") == ["put it right"]
+    assert shop.texts(filed.id, "returned") == [GIVEN_BACK]
+    assert shop.steps(other.id) == ["filed"]
 
 
 async def test_a_maker_that_never_ends_is_ended_and_the_next_request_is_built(shop, stuck, monkeypatch):

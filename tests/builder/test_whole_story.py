@@ -137,6 +137,7 @@ class Watcher:
             status = self.client.execute_command("HGET", f"tool_requests:{request_id}", "status")
             if status not in statuses[-1:]:
                 statuses.append(status)
+            assert status != "failed", self.client.execute_command("HGET", f"tool_requests:{request_id}", "error")
         return self.heard.get_message(timeout=0.01)
 
     def next_announced(self):
@@ -223,7 +224,7 @@ def test_what_was_only_stored_is_built_once_and_a_server_that_could_lose_it_is_t
             f"crib: the Redis server at {path} keeps no append-only file: if it falls, requests are lost; "
             "set appendonly yes"
         )
-        assert rest == ["req_20240115_003: claimed", "req_20240115_003: ready"]
+        assert rest[-1].startswith("req_20240115_003: ready")
         assert client.execute_command("HGET", "tool_requests:req_20240115_003", "status") == "ready"
         with Crib(project) as fresh:
             assert fresh.call_sync("lucky_number").value == {"number": 7}

@@ -133,6 +133,18 @@ async def test_a_call_of_an_unknown_tool_files_a_request_and_names_it(yards):
     assert len(yard.queue.requests()) == 1
 
 
+async def test_a_slip_of_a_name_that_is_there_files_nothing(yards):
+    yard = yards(request_missing=True)
+    (yard.tools / "word_counter.py").write_text(yard.code())
+    result = await yard.crib.call("word_counterr", text="x")
+    assert "did you mean word_counter" in result.error.message
+    assert "requestId" not in result.error.details
+    assert yard.crib.wish_from_search("word countr") == ""
+    assert yard.queue.requests() == []
+    result = await yard.crib.call("github_scraper", repo="x")
+    assert result.error.details["requestId"] == yard.crib.wish_from_search("github scraper")
+
+
 async def test_nothing_is_filed_unless_the_operator_wants_it(yard):
     result = await yard.crib.call("word_counter", text="x")
     assert "requestId" not in result.error.details

@@ -1,4 +1,4 @@
-"""Every setting about requests and Builders, given to a Crib, reaches the part that it is about."""
+"""Every setting about Builders and their makers reaches its part through a Crib."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import json
 import os
 import sys
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -17,7 +16,6 @@ from toolcrib import Crib
 from toolcrib.crib.workshop import QUEUE_FILE
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.toolrequest import Status
-from toolcrib.queues.embedded import EmbeddedQueue
 
 SECONDS = 20
 KEY = "sk-canary-19bd55e188a2"
@@ -320,117 +318,3 @@ def test_a_maker_that_could_make_nothing_is_refused_with_the_cure(crib_with, set
     with pytest.raises(SettingsError) as refusal:
         crib_with(**settings).builder()
     assert words in refusal.value.message
-
-
-def test_a_project_without_a_place_for_tools_has_no_builder(project, crib_with):
-    (project / "toolcrib.toml").write_text("tools = []\n")
-    with pytest.raises(SettingsError, match="built tools have no place; name a folder in "):
-        crib_with().builder()
-
-
-class TestTheGate:
-    @pytest.fixture
-    def delivered(self, operator):
-        """Deliver this code for a request; what became of it."""
-
-        async def deliver(crib, code=HONEST, say=None, **more):
-            (operator / "lucky_number.py").write_text(code)
-            filed = crib.requests.new(wish(**more)).filed
-            async with asyncio.timeout(SECONDS):
-                return await crib.requests.deliver(filed.id, operator / "lucky_number.py", say)
-
-        return deliver
-
-    SLOW = "import time\n\ndef lucky_number():\n    time.sleep(3)\n    return {'number': 7}\n"
-
-    async def test_a_call_may_take_as_long_as_the_setting_says(self, crib_with, delivered, project):
-        with pytest.raises(ToolError, match=r"limits: lucky_number\(\): TIMEOUT") as refusal:
-            await delivered(crib_with(builder_call_seconds=1), self.SLOW)
-        assert refusal.value.kind is Kind.VALIDATION
-        assert not (project / "tools" / "lucky_number").exists()
-
-    async def test_the_whole_proof_may_take_as_long_as_the_setting_says(self, crib_with, delivered, project):
-        crib = crib_with(builder_seconds=1, builder_call_seconds=4)
-        with pytest.raises(ToolError, match="builder_seconds"):
-            await delivered(crib, f"import time\ntime.sleep(1_000)\n{HONEST}")
-        assert not (project / "tools" / "lucky_number").exists()
-
-    async def test_a_request_gets_the_capabilities_that_the_setting_lists_and_no_others(self, crib_with, delivered):
-        crib = crib_with(builder_capabilities=["fs.read"])
-        with pytest.raises(
-            ToolError, match="lucky_number asks for fs.write, which no request may have here"
-        ) as refusal:
-            await delivered(crib, name="lucky_number", capabilities=["fs.read", "fs.write"])
-        assert refusal.value.kind is Kind.CAPABILITY_MISSING
-        filed = await delivered(crib, capabilities=["fs.read"])
-        assert filed.status is Status.READY
-        assert crib.find("lucky_number").tool.requires == {"fs.read"}
-
-    async def test_what_nothing_proves_goes_live_only_if_the_setting_says_so(self, crib_with, delivered):
-        cautious = crib_with(builder_capabilities=["net.http"])
-        with pytest.raises(ToolError, match="not provable: the tool needs net.http"):
-            await delivered(cautious, capabilities=["net.http"])
-        bold = crib_with(builder_capabilities=["net.http"], builder_unproved=True)
-        assert (await delivered(bold, capabilities=["net.http"])).status is Status.READY
-
-
-class TestTheLease:
-    @pytest.fixture
-    def overtake(self, crib_with, project):
-        """Hold up whoever says this, as if it had fallen silent, until somebody else could claim its request."""
-        crib = crib_with(builder_lease_seconds=1)
-        crib.requests.new(wish())
-        other = EmbeddedQueue(project / ".toolcrib" / QUEUE_FILE)
-        claims = []
-
-        def wait(_):
-            until = time.monotonic() + SECONDS / 2
-            while not claims and time.monotonic() < until:
-                other.wait(0.05)
-                claims.extend(filter(None, [other.claim("another", 60.0)]))
-
-        yield crib, wait, claims
-        other.close()
-
-    async def test_a_builder_that_falls_silent_holds_others_up_as_long_as_the_setting_says(self, overtake):
-        crib, wait, claims = overtake
-        filed = await crib.builder(say=wait).build_one()
-        assert [claim.id for claim in claims] == [filed.id]
-        assert (filed.owner, filed.held) == ("another", False)
-
-    async def test_so_does_whoever_delivers(self, overtake, operator, project):
-        crib, wait, claims = overtake
-        (operator / "lucky_number.py").write_text(HONEST)
-        [filed] = crib.requests.list()
-        with pytest.raises(ToolError, match="somebody else's by now") as refusal:
-            await crib.requests.deliver(filed.id, operator, wait)
-        assert refusal.value.kind is Kind.CONFLICT
-        assert len(claims) == 1
-        assert not (project / "tools" / "lucky_number").exists()
-
-
-class TestRequests:
-    def test_warnings_refuse_a_request_where_the_setting_is_strict(self, crib_with):
-        crib = crib_with(request_strict=True)
-        with pytest.raises(ToolError, match="requested_by") as refusal:
-            crib.requests.new(wish(requested_by="somebody"))
-        assert refusal.value.kind is Kind.VALIDATION
-        assert crib.requests.list() == []
-        assert crib_with().requests.new(wish(requested_by="somebody")).warnings
-
-    @pytest.mark.spec("S0-01")
-    async def test_what_is_missing_is_asked_for_where_the_setting_says_so(self, crib_with):
-        crib = crib_with(request_missing=True)
-        result = await crib.call("word_counter", text="canary")
-        assert crib.find_tools("scrape github stargazers") == []
-        filed = crib.requests.list()
-        assert [each.name for each in filed] == ["word_counter", "scrape_github_stargazers"]
-        assert result.error.details["requestId"] == filed[0].id
-
-    async def test_nothing_is_asked_for_by_itself_otherwise(self, crib_with):
-        crib = crib_with()
-        result = await crib.call("word_counter", text="canary")
-        assert crib.find_tools("scrape github stargazers") == []
-        assert crib.wish_from_search("scrape github stargazers") == ""
-        assert "requestId" not in result.error.details
-        assert crib.requests.list() == []

@@ -25,13 +25,14 @@ NOT_SHOWN = {
     "examples/folders/tools/refund-order/doc.md",
     "examples/folders/tools/refund-order/doc_summary.md",
     "examples/folders/tools/refund-order/schema.json",
+    "examples/requests/toolcrib.toml",
     "examples/scripts/toolcrib.toml",
     "examples/scripts/lines.txt",
     "examples/scripts/.ai/tools/numbers/fibonacci.awk",
     "examples/scripts/.ai/tools/text/peek.py",
 }
-# Programs that the settings of an example load.
-MODULES = {"examples/server/dice.py"}
+# Programs that something else runs: the settings of an example load it, or it is delivered.
+MODULES = {"examples/server/dice.py", "examples/requests/made/slug_maker.py"}
 PROMPT = "$ "
 ANYTHING = "…"
 

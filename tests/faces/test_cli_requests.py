@@ -97,8 +97,8 @@ def test_what_is_wrong_with_a_request_is_told_at_once_and_nothing_is_filed(proje
     code, out, err = crib(capsys, "request", "new", "bad.yaml")
     assert code == 1
     assert out == ""
-    assert "requested_by" in err
-    assert "date" in err
+    assert "bad.yaml:1: requested_by: is missing" in err
+    assert 'bad.yaml:8: inputs[0].type: the type "date" is unknown' in err
     assert "there are no such requests" in crib(capsys, "request", "list")[1]
 
 
@@ -130,7 +130,8 @@ def test_a_request_with_an_id_is_filed_once(project, capsys):
     assert code == 1
     assert "CONFLICT" in err
     assert crib(capsys, "request", "show", "req_20240115_001", "--yaml")[1] == text
-    assert crib(capsys, "request", "submit", "wish.yaml")[0] == 1
+    code, _, err = crib(capsys, "request", "submit", "wish.yaml")
+    assert (code, "wish.yaml: id: is missing; to have it numbered write: crib request new wish.yaml" in err) == (1, True)
 
 
 def test_the_same_wish_becomes_part_of_the_open_one(project, capsys):
@@ -154,7 +155,9 @@ def test_a_request_is_cancelled_and_taken_up_again(project, capsys):
 def test_a_person_finds_a_workspace_and_delivers_it_without_naming_it(project, capsys):
     request_id = file_it(capsys)
     assert crib(capsys, "builder", "run", "--once")[0] == 0
-    assert "held for a person" in crib(capsys, "request", "show", request_id)[1]
+    shown = crib(capsys, "request", "show", request_id)[1]
+    assert "held for a person" in shown
+    assert "begun:       1 time\n" in shown
     starter = next((project / ".toolcrib" / "builds" / request_id).rglob("package/shout_words.py"))
     code, _, err = crib(capsys, "request", "deliver", request_id)
     assert code == 1, "the starter is no tool"
@@ -198,6 +201,48 @@ def test_the_operator_adds_what_a_request_cannot(project, capsys):
     (project / "answers.yaml").write_text("- url: https://api.example.com/\n  body: '{}'\n")
     code, out, _ = crib(capsys, "request", "allow", request_id, "--answers", "answers.yaml", "--unproved")
     assert (code, out) == (0, f"{request_id} is allowed 1 recorded answer, unproved\n")
+
+
+def test_what_was_allowed_can_be_seen_and_is_taken_back_in_so_many_words(project, capsys):
+    request_id = file_it(capsys)
+    nothing = {"capabilities": [], "hosts": [], "answers": 0, "unproved": False}
+    assert json.loads(crib(capsys, "request", "show", request_id, "--json")[1])["allowance"] == nothing
+    assert "allowed:" not in crib(capsys, "request", "show", request_id)[1]
+
+    (project / "answers.yaml").write_text("- url: https://api.example.com/\n  body: secret\n")
+    words = ("--capability", "net.http", "--host", "api.example.com", "--answers", "answers.yaml", "--unproved")
+    assert crib(capsys, "request", "allow", request_id, *words)[0] == 0
+    shown = crib(capsys, "request", "show", request_id)[1]
+    [line] = [line for line in shown.splitlines() if line.startswith("allowed:")]
+    assert line.split(maxsplit=1)[1] == "net.http, api.example.com, 1 recorded answer, unproved"
+    told = json.loads(crib(capsys, "request", "show", request_id, "--json")[1])["allowance"]
+    assert told == {"capabilities": ["net.http"], "hosts": ["api.example.com"], "answers": 1, "unproved": True}
+
+    for words in ((), ("--nothing", "--host", "api.example.com")):
+        code, _, err = crib(capsys, "request", "allow", request_id, *words)
+        assert (code, "or take all of that back: --nothing" in err) == (2, True)
+    assert "allowed:" in crib(capsys, "request", "show", request_id)[1]
+    assert crib(capsys, "request", "allow", request_id, "--nothing")[0] == 0
+    assert json.loads(crib(capsys, "request", "show", request_id, "--json")[1])["allowance"] == nothing
+
+
+def test_a_file_that_is_no_python_is_not_delivered(project, capsys):
+    request_id = file_it(capsys)
+    code, _, err = crib(capsys, "request", "deliver", request_id, "wish.yaml")
+    assert (code, err) == (
+        2,
+        "crib: wish.yaml is no file of Python; name NAME.py, by the name of the tool, or its folder\n",
+    )
+
+
+def test_a_search_in_vain_says_which_request_asks_for_it_now(project, capsys):
+    assert "list all tools with: crib list" in crib(capsys, "search", "shout", "words")[2]
+    (project / "toolcrib.toml").write_text("request_missing = true\n")
+    code, out, err = crib(capsys, "search", "shout", "words")
+    [filed] = json.loads(crib(capsys, "request", "list", "--json")[1])
+    assert (code, out, err) == (0, "", f"crib: nothing fits 'shout words'; it is asked for by {filed['id']}\n")
+    assert filed["name"] == "shout_words"
+    assert crib(capsys, "search", "shout", "words", "--json")[:2] == (0, "[]\n")
 
 
 def test_without_a_terminal_nobody_is_asked(project, capsys):

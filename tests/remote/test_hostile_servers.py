@@ -43,7 +43,7 @@ COMMANDS = [
     ("request", "watch", "req_20240115_001"),
     ("request", "cancel", "req_20240115_001"),
     ("request", "retry", "req_20240115_001"),
-    ("request", "allow", "req_20240115_001"),
+    ("request", "allow", "req_20240115_001", "--nothing"),
     ("experiments",),
 ]
 HEAD = b"HTTP/1.1 200 OK\r\n"
@@ -285,6 +285,7 @@ FILED = {
     "held": False,
     "attempts": 1,
     "wishes": 1,
+    "allowance": {"capabilities": [], "hosts": [], "answers": 0, "unproved": False},
 }
 HAPPENED = {"number": 1, "at": "2024-01-15T00:00:00Z", "step": "filed", "text": "a\nb"}
 WAITING = {"id": "exp", "status": "blocked", "waitsFor": ["x"], "requests": ["y"], "releasedAt": None}

@@ -169,7 +169,7 @@ def test_the_same_wish_becomes_part_of_the_open_one_and_warnings_are_told(desk):
     assert (code, json.loads(out)["priority"], "warning: " in err) == (0, "high", True)
     bad = desk.write("bad.yaml", "tool_request:\n  name: [\n")
     code, _, err = desk.crib("request", "new", bad)
-    assert (code, "request:3" in err) == (1, True)
+    assert (code, f"{bad}:3" in err) == (1, True)
     names = [one["name"] for one in json.loads(desk.crib("request", "list", "--json")[1])]
     assert {desk.name, f"{desk.name}_b"} <= set(names)
     assert len(json.loads(desk.crib("request", "list", "--limit", "1", "--json")[1])) == 1
@@ -225,6 +225,8 @@ def test_what_the_operator_adds_over_a_url_is_what_the_server_has(desk):
     assert filed.allowance == Allowance(
         capabilities=frozenset({"fs.read"}), hosts=("api.example.com",), answers=(answer,), unproved=True
     )
+    shown = {"capabilities": ["fs.read"], "hosts": ["api.example.com"], "answers": 1, "unproved": True}
+    assert json.loads(desk.crib("request", "show", request_id, "--json")[1])["allowance"] == shown
     code, _, err = desk.crib("request", "allow", request_id, "--host", "http://x")
     assert (code, "--host: 'http://x' is none" in err) == (2, True)
 
@@ -258,6 +260,7 @@ FILED = {
     "held": False,
     "attempts": 0,
     "wishes": 1,
+    "allowance": {"capabilities": [], "hosts": [], "answers": 0, "unproved": False},
     "createdAt": "2024-01-15T00:00:00Z",
     "updatedAt": "2024-01-15T00:00:00Z",
     "yaml": WISH.format(name="shout_words").replace("tool_request:\n", f"tool_request:\n  id: {ID}\n"),
@@ -310,7 +313,7 @@ def test_a_server_that_is_away_for_a_while_is_asked_again_from_where_it_was(pupp
     assert (heard, filed.status, filed.tool) == ([1, 2, 3, 4], Status.READY, "tools/shout-words@1.0.0")
     assert script.slept == [remote_requests.AGAIN_SECONDS] * 2
     asked = [head.split(" ")[1].partition("?")[2] for head in puppet.heard[:-1]]
-    assert asked == ["after=0", *["after=2&wait=25"] * 3, "after=3&wait=25"]
+    assert asked == ["after=0", *["after=2&wait=25"] * 2, "after=2", "after=3&wait=25"]
 
 
 def test_a_server_that_stays_away_is_told_and_so_is_one_that_was_never_there(puppet, monkeypatch):
@@ -335,6 +338,25 @@ def test_a_server_that_does_not_wait_is_not_asked_all_the_time(puppet):
     assert script.follow(puppet.url)[0] == [1]
     assert len(script.slept) == 4
     assert all(0 < seconds <= remote_requests.QUIET_SECONDS for seconds in script.slept)
+
+
+def test_where_too_many_listen_one_looks_now_and_then_for_as_long_as_it_takes(puppet, monkeypatch):
+    monkeypatch.setattr(remote_requests, "PATIENCE_SECONDS", 2.0)
+    busy = {"kind": "OVERLOADED", "detail": "256 listen already", "retryable": False}
+    script = Script(puppet, news("building", 1), *[busy, news("building")] * 5, busy, news("ready", 2))
+    assert script.follow(puppet.url)[0] == [1, 2]
+    asked = [head.split(" ")[1].partition("?")[2] for head in puppet.heard[1:-1]]
+    assert asked == ["after=1&wait=25", "after=1"] * 6
+
+
+def test_whole_numbers_are_whole_however_a_server_spells_them(puppet):
+    puppet.answer({**FILED, "attempts": 2.0, "wishes": 1e3})
+    with RemoteCrib(puppet.url) as crib:
+        filed = crib.requests.show(ID)
+    assert (str(filed.attempts), str(filed.wishes)) == ("2", "1000")
+    script = Script(puppet, news("building", 1.0), news("ready", 2.0))
+    assert script.follow(puppet.url)[0] == [1, 2]
+    assert any("after=1&" in head for head in puppet.heard)
 
 
 def test_what_a_server_tells_twice_or_in_another_order_is_heard_once_and_in_order(puppet):

@@ -54,10 +54,10 @@ class AnyBundles(Protocol):
 class AnyRequests(Protocol):
     """Requests for tools that do not exist yet; every method blocks until it is done."""
 
-    def submit(self, text: str, *, strict: bool | None = None) -> Submitted:
-        """File a request under the id that it has."""
+    def submit(self, text: str, *, strict: bool | None = None, place: str = ...) -> Submitted:
+        """File a request under the id that it has; what is wrong with it is told with the place it was read from."""
 
-    def new(self, wish: str, *, strict: bool | None = None) -> Submitted:
+    def new(self, wish: str, *, strict: bool | None = None, place: str = ...) -> Submitted:
         """File a wish, which gets a number."""
 
     def list(self, status: Status | None = None, *, limit: int = ...) -> list[Filed]:

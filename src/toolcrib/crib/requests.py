@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     Experiments = list[Experiment]
     Remarks = list[str]
 
+PLACE = "request"
 MAX_TEXT_BYTES = 256_000
 MAX_ID = 200
 MAX_REASON = 1_000
@@ -82,14 +83,16 @@ class Requests:
 
         return Waiting(self._queue)
 
-    def submit(self, text: str | bytes, *, strict: bool | None = None) -> Submitted:
-        """File a request under the id that it has; the same text again is no second request."""
-        return self._file(self._read(text, strict=strict, numbered=True))
+    def submit(self, text: str | bytes, *, strict: bool | None = None, place: str = PLACE) -> Submitted:
+        """File a request under the id that it has; the same text again is no second request. Complaints name the `place`."""
+        return self._file(self._read(text, strict=strict, numbered=True, place=place))
 
-    def new(self, wish: Mapping[str, object] | str | bytes, *, strict: bool | None = None) -> Submitted:
+    def new(
+        self, wish: Mapping[str, object] | str | bytes, *, strict: bool | None = None, place: str = PLACE
+    ) -> Submitted:
         """File a wish, given as its fields or as text; without an id it gets the next number of the day."""
         text = write_request(wish) if isinstance(wish, Mapping) else wish
-        return self._file(self._read(text, strict=strict, numbered=False))
+        return self._file(self._read(text, strict=strict, numbered=False, place=place))
 
     def list(self, status: Status | None = None, *, limit: int = MAX_LISTED) -> Filings:
         """The requests in the order in which they were filed; of many the newest."""
@@ -173,12 +176,13 @@ class Requests:
         if "waiting" in self.__dict__:
             self.waiting.close()
 
-    def _read(self, text: str | bytes, *, strict: bool | None, numbered: bool) -> ToolRequest:
+    def _read(self, text: str | bytes, *, strict: bool | None, numbered: bool, place: str) -> ToolRequest:
         size = len(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
         if size > MAX_TEXT_BYTES:
             message = f"a request has at most {MAX_TEXT_BYTES} bytes, this one has {size}; ask for less at once"
             raise ToolError(Kind.LIMIT_EXCEEDED, message)
-        return read_request(text, strict=self._strict if strict is None else strict, numbered=numbered)
+        is_strict = self._strict if strict is None else strict
+        return read_request(text, place=place, strict=is_strict, numbered=numbered)
 
     def _file(self, request: ToolRequest) -> Submitted:
         queue = self._queue()

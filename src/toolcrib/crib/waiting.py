@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.queues.refusals import unknown
@@ -18,10 +20,13 @@ if TYPE_CHECKING:
     from toolcrib.model.protocols import Queue
     from toolcrib.model.toolrequest import Event, Filed
 
+T = TypeVar("T")
+
 logger = logging.getLogger("toolcrib.requests")
 
 # How long the thread stays when nobody waits any more.
 SLICE_SECONDS = 0.25
+ASKERS = 4
 # Somebody else with the same queue may have heard a ring, so everything is looked at that often anyway.
 LOOK_SECONDS = 1.0
 AGAIN_SECONDS = 0.25
@@ -56,13 +61,15 @@ class Waiting:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._closing = threading.Event()
+        # Threads of its own: a queue that does not answer would else keep all of the loop's.
+        self._askers = ThreadPoolExecutor(ASKERS, "toolcrib-asking")
 
     async def until_over(self, request_id: str) -> Filed:
         """Wait until nothing more happens to a request by itself."""
         with self._place(request_id) as place:
             # It may be over already: what rang before this place was taken rings for nobody here.
             with suppress(ToolError):
-                filed = await asyncio.to_thread(self._queue().get, request_id)
+                filed = await self._ask(lambda: self._queue().get(request_id))
                 if filed is not None and filed.status.is_final:
                     return filed
             await place.rung.wait()
@@ -72,12 +79,12 @@ class Waiting:
 
     async def watch(self, request_id: str, after: int = 0) -> AsyncIterator[Event]:
         """What happens to a request, from the event behind that number on, until it is over."""
-        if await asyncio.to_thread(self._queue().get, request_id) is None:
+        if await self._ask(lambda: self._queue().get(request_id)) is None:
             raise unknown(request_id)
         with self._place("") as place:
             while True:
                 place.rung.clear()
-                is_over, events = await asyncio.to_thread(self._news, request_id, after)
+                is_over, events = await self._ask(partial(self._news, request_id, after))
                 for event in events:
                     after = event.number
                     yield event
@@ -93,8 +100,13 @@ class Waiting:
             places, thread = tuple(self._places), self._thread
         for place in places:
             place.ring(None)
+        self._askers.shutdown(wait=False)
         if thread is not None:
             thread.join(2 * SLICE_SECONDS)
+
+    async def _ask(self, ask: Callable[[], T]) -> T:
+        self._refuse_closed()
+        return await asyncio.get_running_loop().run_in_executor(self._askers, ask)
 
     @contextmanager
     def _place(self, request_id: str) -> Iterator[Place]:

@@ -100,6 +100,15 @@ class Allowance:
     answers: tuple[RecordedAnswer, ...] = ()
     unproved: bool = False
 
+    def to_json(self) -> dict[str, object]:
+        """As every face shows it: of the answers, which may be long and private, only how many there are."""
+        return {
+            "capabilities": sorted(self.capabilities),
+            "hosts": list(self.hosts),
+            "answers": len(self.answers),
+            "unproved": self.unproved,
+        }
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToolRequest:
@@ -196,6 +205,7 @@ class Filed:
             "held": self.held,
             "attempts": self.attempts,
             "wishes": self.wishes,
+            "allowance": self.allowance.to_json(),
             "createdAt": self.created_at,
             "updatedAt": self.updated_at,
             "yaml": self.text,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from toolcrib.model.bundle import Bundle, Owner
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Intent, Result
-from toolcrib.model.toolrequest import Event, Experiment, Filed, Priority, Status
+from toolcrib.model.toolrequest import Allowance, Event, Experiment, Filed, Priority, RecordedAnswer, Status
 from toolcrib.model.verdict import Decision, Verdict
 from toolcrib.pipeline.explanation import Explanation, Finding
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     Document = Mapping[str, Any]
 
 PARTIAL = "partialValue"
+# A server says how many answers were recorded, and not what they are.
+UNSEEN = RecordedAnswer(url="")
 
 
 def read_success(document: Document) -> Result:
@@ -67,7 +69,7 @@ def read_bundle(document: Document) -> Bundle:
 
 
 def read_filed(document: Document) -> Filed:
-    """A request as its queue keeps it; what the operator allowed it stays there."""
+    """A request as its queue keeps it."""
     return Filed(
         id=document["id"],
         name=document["name"],
@@ -84,6 +86,7 @@ def read_filed(document: Document) -> Filed:
         held=document["held"],
         attempts=int(document["attempts"]),
         wishes=int(document["wishes"]),
+        allowance=_allowance(document["allowance"]),
     )
 
 
@@ -100,6 +103,15 @@ def read_experiment(document: Document) -> Experiment:
         waits_for=tuple(document["waitsFor"]),
         requests=tuple(document["requests"]),
         released_at=document["releasedAt"] or "",
+    )
+
+
+def _allowance(document: Document) -> Allowance:
+    return Allowance(
+        capabilities=frozenset(document["capabilities"]),
+        hosts=tuple(document["hosts"]),
+        answers=(UNSEEN,) * int(document["answers"]),
+        unproved=document["unproved"],
     )
 
 

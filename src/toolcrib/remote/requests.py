@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     Experiments = list[Experiment]
 
 REQUESTS = "/requests"
+PLACE = "request"
 MAX_LISTED = 1_000
 # How long the server lets us wait for news at most, and how long an answer without any takes at least.
 WAIT_SECONDS = 25
@@ -64,18 +65,21 @@ class RemoteRequests:
         self._ask = ask
         self._sleep = sleep
 
-    def submit(self, text: str, *, strict: bool | None = None) -> Submitted:
-        """File a request under the id that it has; the same text again is no second request."""
+    def submit(self, text: str, *, strict: bool | None = None, place: str = PLACE) -> Submitted:
+        """File a request under the id that it has; the same text again is no second request. Complaints name the `place`."""
         from toolcrib.pure.requests import read_request
 
         # The server would give one without an id a number.
-        read_request(text)
-        return self.new(text, strict=strict)
+        read_request(text, place=place)
+        return self.new(text, strict=strict, place=place)
 
-    def new(self, wish: str, *, strict: bool | None = None) -> Submitted:
+    def new(self, wish: str, *, strict: bool | None = None, place: str = PLACE) -> Submitted:
         """File a wish; without an id it gets the next number of the day. The server may be stricter than is wished."""
         from toolcrib.crib.requests import Submitted
+        from toolcrib.pure.requests import read_request
 
+        # The server would say the same, but it does not know what the file is called.
+        read_request(wish, place=place, strict=bool(strict), numbered=False)
         query = [("strict", "true")] if strict else []
         found = self._ask("POST", REQUESTS, shapes.SUBMITTED, query=query, body={"yaml": wish}).document
         return Submitted(filed=read_filed(found), warnings=tuple(found["warnings"]), merged=found["merged"])

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     Schema = dict[str, object]
 
 MAX_PROBLEM = 300
+# No request has more recorded answers.
+MAX_ANSWERS = 64
 
 ANYTHING: Schema = {}
 OBJECT: Schema = {"type": "object"}
@@ -177,6 +179,7 @@ FILED = _object(
     held=SWITCH,
     attempts=WHOLE,
     wishes=WHOLE,
+    allowance=_object(capabilities=TEXTS, hosts=TEXTS, answers={**WHOLE, "maximum": MAX_ANSWERS}, unproved=SWITCH),
     createdAt=TEXT,
     updatedAt=TEXT,
     yaml=TEXT,

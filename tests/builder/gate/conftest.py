@@ -64,6 +64,17 @@ def wish() -> Callable[..., ToolRequest]:
 
 
 @pytest.fixture(scope="session")
+def few(wish: Callable[..., ToolRequest]) -> Callable[..., ToolRequest]:
+    """A request with one input of two values, so that few calls are made."""
+
+    def make(**fields: object) -> ToolRequest:
+        loudly = {"name": "loudly", "type": "boolean", "description": "Whether to shout", "default": False}
+        return wish(inputs=[loudly], example_usage="from tools.text_shouter import shout\n\nshout()\n", **fields)
+
+    return make
+
+
+@pytest.fixture(scope="session")
 def template() -> ToolRequest:
     """The request that the document about requests shows."""
     fixtures = Path(__file__).parents[2] / "seeds" / "fixtures" / "requests"

@@ -134,6 +134,14 @@ def dice_roller(sides: int = 6):
     assert passes(prove(code, request))
 
 
+def test_an_input_that_is_required_and_has_a_default_is_given_as_the_request_shows_it(prove, wish):
+    given = {"name": "number", "type": "integer", "description": "Any", "required": True, "default": 5, "example": 3}
+    request = wish(
+        name="number_doubler", inputs=[given], outputs=[{"name": "twice", "type": "integer"}], example_usage=None
+    )
+    assert passes(prove("def number_doubler(number: int) -> dict:\n    return {'twice': 2 * number}\n", request))
+
+
 def test_chance_is_no_reason_to_refuse_where_something_follows_from_the_inputs(prove, wish):
     request = wish(
         name="password_maker",

@@ -22,17 +22,6 @@ EXAMPLES = [
 ]
 
 
-@pytest.fixture
-def few(wish):
-    """A request with one input of two values, so that few calls are made."""
-
-    def make(**fields):
-        loudly = {"name": "loudly", "type": "boolean", "description": "Whether to shout", "default": False}
-        return wish(inputs=[loudly], example_usage="from tools.text_shouter import shout\n\nshout()\n", **fields)
-
-    return make
-
-
 def checks(judgement):
     return sorted({str(complaint.check) for complaint in judgement.complaints})
 
@@ -98,10 +87,60 @@ def test_examples_that_differ_only_by_what_python_calls_equal_are_both_tried(pro
     ]
 
 
-def test_with_examples_other_calls_may_fail_and_the_answer_need_not_vary(prove, few):
-    request = few(examples=EXAMPLES[1:])
-    assert prove(CONSTANT, request).passed
-    assert prove(CONSTANT.replace("    return", "    assert not loudly\n    return"), request).passed
+def test_with_examples_other_calls_may_fail(prove, few):
+    narrow = CONSTANT.replace("    return", "    assert not loudly\n    return")
+    assert prove(narrow, few(examples=EXAMPLES[1:])).passed
+
+
+KNOWING_BETTER = """
+import functools
+
+def told(function):
+    @functools.wraps(function)
+    def inner(**given):
+        return function(loudly=given.get("loudly", True))
+    return inner
+
+@told
+"""
+
+
+def test_one_that_draws_the_same_twice_is_not_held_to_its_defaults(prove, few, trial):
+    drawn = iter(["HEY", "HEY", *["ho", "HEY"] * 20])
+
+    class Drawing:
+        def __init__(self, opened):
+            self.load, self.deeds, self._call = opened.load, opened.deeds, opened.call
+
+        async def call(self, arguments):
+            result = await self._call(arguments)
+            return result if arguments else replace(result, value={**result.value, "loud": next(drawn)})
+
+    @asynccontextmanager
+    async def drawing(tool, terms):
+        async with trial(tool, terms) as opened:
+            yield Drawing(opened)
+
+    code = CODE.replace('"letters": 4', '"letters": 4 + loudly')
+    assert prove(code, few(), trial=drawing).complaints == ()
+
+
+def test_leaving_out_is_held_against_giving_every_default(prove, few, trial):
+    """The platform fills in defaults; should they be lost on the way, the gate sees who uses others."""
+
+    @asynccontextmanager
+    async def unfilled(tool, terms):
+        properties = {"loudly": {"type": "boolean"}}
+        async with trial(replace(tool, parameters={**tool.parameters, "properties": properties}), terms) as opened:
+            yield opened
+
+    assert prove(CODE, few(), trial=unfilled).passed
+    assert texts(prove(KNOWING_BETTER + CODE.lstrip(), few(), trial=unfilled)) == [
+        (
+            "defaults: shout() with every default given answers {'loud': 'ahoy', 'letters': 4, 'first': None}, "
+            "and otherwise {'loud': 'AHOY', 'letters': 4, 'first': None}; use the defaults of the request"
+        )
+    ]
 
 
 @pytest.mark.parametrize(

@@ -164,6 +164,142 @@ def test_what_was_achieved_survives_a_network_that_fails(prove, wish):
     assert "partial: request 2 of a call failed" in judgement.checks
 
 
+TOKEN = {"url": "https://api.example.com/token", "body": '{"token": "s3cr3t"}'}
+PARTIAL = ["Return partial results on failure"]
+# The first request asks for something else, as many a tool does.
+KNOCKING = HONEST.replace(
+    "    users, page = [], 0\n",
+    """    users, page = [], 0
+    try:
+        urllib.request.urlopen("https://api.example.com/token").read()
+    except OSError as problem:
+        return {"result": {"users": [], "complete": False}, "success": False, "error": str(problem)}
+""",
+)
+HEEDLESS = KNOCKING.replace(
+    '        return {"result": {"users": [], "complete": False}, "success": False, "error": str(problem)}\n    while',
+    "        pass\n    while",
+)
+ONE_PAGE = """
+        if page == 1:
+            return {"users": found, "complete": True}
+        if not found:"""
+BY_NUMBER = """
+import json
+import urllib.request
+
+def list_stars(repo: str) -> dict:
+    users = []
+    try:
+        with urllib.request.urlopen(f"https://api.example.com/stars?repo={repo}&page=1") as answer:
+            names = json.load(answer)
+        for name in names:
+            with urllib.request.urlopen(f"https://api.example.com/users/{name}") as answer:
+                users.append({"name": name, "city": json.load(answer)["city"]})
+    except OSError as problem:
+        return {"result": {"users": users, "complete": False}, "success": False, "error": str(problem)}
+    return {"users": users, "complete": True}
+"""
+CITIES = [
+    {"url": f"https://api.example.com/users/{name}", "body": f'{{"city": "{city}"}}'}
+    for name, city in (("ada", "London"), ("bob", "Berlin"))
+]
+
+
+@pytest.mark.spec("S0-27")
+@pytest.mark.parametrize(
+    "left",
+    [
+        '{"result": {"users": [], "complete": False}, "success": False, "error": "gone"}',
+        '{"result": {}, "success": False, "error": "gone"}',
+        '{"result": {"users": ["nobody"], "complete": False}, "success": False, "error": "gone"}',
+        '{"users": [], "complete": False}',
+    ],
+)
+def test_one_that_keeps_an_empty_shell_loses_what_it_had(left, prove, wish):
+    code = HONEST.replace(
+        '{"result": {"users": users, "complete": False}, "success": False, "error": str(problem)}', left
+    )
+    [complaint] = prove(code, wish(**WISH, requirements=PARTIAL)).complaints
+    assert complaint.check == "partial"
+    assert complaint.text.startswith("list_stars(repo='owner/name') loses what it had when the network fails")
+    assert ": it answers {" in complaint.text
+    assert ("and answers that hold more had come before; catch the failure" in complaint.text) is ('"users"' in left)
+
+
+def test_one_that_is_empty_handed_is_tried_further_on(prove, wish):
+    """When its second request fails, it has achieved nothing yet."""
+    request = wish(**{**WISH, "answers": [TOKEN, *ANSWERS]}, requirements=PARTIAL)
+    judgement = prove(KNOCKING, request)
+    assert judgement.complaints == ()
+    assert "partial: request 3 of a call failed" in judgement.checks
+    losing = KNOCKING.replace('"users": users, "complete": False', '"users": [], "complete": False')
+    assert [complaint.check for complaint in prove(losing, request).complaints] == ["partial"]
+
+
+@pytest.mark.parametrize("code", [KNOCKING, HEEDLESS])
+def test_one_whose_only_answer_with_something_in_it_is_the_last_has_nothing_to_lose(code, prove, wish):
+    code = code.replace("\n        if not found:", ONE_PAGE)
+    judgement = prove(code, wish(**{**WISH, "answers": [TOKEN, *ANSWERS[:1]]}, requirements=PARTIAL))
+    assert judgement.complaints == ()
+    assert "partial: request 2 of a call failed" in judgement.checks
+
+
+def test_one_that_puts_its_items_together_from_several_answers_may_have_none_yet(prove, wish):
+    request = wish(**{**WISH, "answers": [ANSWERS[0], *CITIES]}, requirements=PARTIAL)
+    assert prove(BY_NUMBER, request).complaints == ()
+
+
+def test_one_that_had_nothing_when_its_first_request_failed_may_say_so(prove, wish):
+    code = HONEST.replace("\n        if not found:", ONE_PAGE)
+    judgement = prove(code, wish(**{**WISH, "answers": ANSWERS[:1]}, requirements=PARTIAL))
+    assert judgement.complaints == ()
+    assert "partial: request 1 of a call failed" in judgement.checks
+
+
+READING = """
+import re
+import urllib.request
+
+def read_page(repo: str) -> dict:
+    name, about = None, None
+    try:
+        with urllib.request.urlopen("https://api.example.com/name") as answer:
+            name = re.search("<h1>(.*)</h1>", answer.read().decode())[1]
+        with urllib.request.urlopen(f"https://api.example.com/about?repo={repo}") as answer:
+            about = answer.read().decode()
+    except OSError as problem:
+        return {"result": {"name": name, "about": about}, "success": False, "error": str(problem)}
+    return {"name": name, "about": about}
+"""
+
+
+def test_single_values_and_pages_of_text_count_too(prove, wish):
+    request = wish(
+        **{
+            **WISH,
+            "name": "page_reader",
+            "outputs": [{"name": "name", "type": "string"}, {"name": "about", "type": "string"}],
+            "example_usage": 'from tools.page_reader import read_page\n\nread_page(repo="owner/name")\n',
+            "answers": [
+                {"url": "https://api.example.com/name", "body": "<h1>Ada</h1>"},
+                {"url": "https://api.example.com/about?repo=owner/name", "body": "All about it"},
+            ],
+        },
+        examples=[{"input": {"repo": "owner/name"}, "output": {"name": "Ada", "about": "All about it"}}],
+        requirements=PARTIAL,
+    )
+    assert prove(READING, request).complaints == ()
+    losing = prove(READING.replace('"result": {"name": name,', '"result": {"name": "",'), request)
+    assert [complaint.check for complaint in losing.complaints] == ["partial"]
+
+
+def test_one_that_raises_when_the_network_fails_is_told_what_and_where(prove, wish):
+    code = HONEST.replace("            return {", "            raise KeyError('gone')\n            return {", 1)
+    [complaint] = prove(code, wish(**WISH, requirements=PARTIAL)).complaints
+    assert "when the network fails (KeyError: 'gone' (at star_lister.py:13)); catch" in complaint.text
+
+
 def test_one_that_loses_what_it_had_is_told_so(prove, wish):
     judgement = prove(CARELESS, wish(**WISH, requirements=["Return partial results on failure"]))
     assert [complaint.check for complaint in judgement.complaints] == ["partial"]

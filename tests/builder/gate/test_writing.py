@@ -16,6 +16,8 @@ SHAPE = "test_what_the_inputs_allow_is_answered_in_the_declared_shape"
 EXAMPLES = "test_the_answer_is_the_one_that_the_request_shows"
 VARIES = "test_the_answer_has_to_do_with_the_question"
 SHOWN = [{"input": {"text": "ahoy", "times": 1}, "output": {"loud": "AHOY", "letters": 4, "first": "a"}}]
+CONSTANT = "def shout(text: str, times: int = 2):\n    return {'loud': 'AHOY', 'letters': 4, 'first': 'a'}\n"
+NARROW = CONSTANT.replace("    return", "    assert text == 'ahoy' and times == 1\n    return")
 
 FAULTS = {
     "wrong_default": (("times: int = 2", "times: int = 3"), {DEFAULTS}),
@@ -46,7 +48,9 @@ def outcomes(tmp_path_factory, wish, honest):
     lay_out("honest_async", honest.replace("def", "async def"))
     lay_out("honest_examples", honest, examples=SHOWN)
     lay_out("honest_network", "def shout(text, times=2): ...", capabilities=["net.http"])
+    lay_out("honest_narrow", NARROW, examples=SHOWN)
     lay_out("empty_package", "")
+    lay_out("constant_example", CONSTANT, examples=SHOWN)
     lay_out("wrong_example", honest.replace("upper()", "lower()"), examples=SHOWN)
     for name, ((old, new), _) in FAULTS.items():
         lay_out(name, honest.replace(old, new))
@@ -72,7 +76,7 @@ def outcomes(tmp_path_factory, wish, honest):
     return failed
 
 
-@pytest.mark.parametrize("name", ["honest_tool", "honest_async", "honest_examples", "honest_network"])
+@pytest.mark.parametrize("name", ["honest_tool", "honest_async", "honest_examples", "honest_network", "honest_narrow"])
 def test_an_honest_package_passes_its_contract(name, outcomes):
     assert outcomes[name] == set()
 
@@ -85,6 +89,10 @@ def test_a_faulty_package_fails_the_test_that_is_about_its_fault(name, outcomes)
 def test_an_empty_package_and_a_wrong_answer_fail(outcomes):
     assert SIGNATURE in outcomes["empty_package"]
     assert outcomes["wrong_example"] == {EXAMPLES}
+
+
+def test_examples_with_one_answer_do_not_excuse_a_constant(outcomes):
+    assert outcomes["constant_example"] == {VARIES}
 
 
 def test_the_file_is_the_same_every_time_and_needs_nothing_but_pytest(wish):

@@ -222,6 +222,15 @@ async def test_a_stream_ends_in_order_before_the_time_of_an_answer_is_up(posts):
     assert (listener.status, (await listener.body())["id"]) == (200, post.request_id)
 
 
+@pytest.mark.parametrize("path", ["events", "history?after=1&wait=30"])
+async def test_whoever_announces_a_body_and_sends_none_is_told_so(posts, caplog, path):
+    post = await posts(http_body_seconds=1)
+    listener = await post.connect()
+    await listener.ask(f"/requests/{post.request_id}/{path}", headers="Content-Length: 9\r\n")
+    assert (listener.status, "the body was not there" in (await listener.body())["detail"]) == (408, True)
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
 async def test_head_says_what_a_stream_would_be_and_leaves_the_connection_in_order(post):
     listener = await post.connect()
     await listener.ask(post.path, method="HEAD")

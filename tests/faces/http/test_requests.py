@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import threading
 
 import pytest
 
@@ -12,7 +13,9 @@ from toolcrib import tool
 from toolcrib.crib.requests import MAX_TEXT_BYTES
 from toolcrib.crib.workshop import QUEUE_FILE
 from toolcrib.faces.http import events, requests
+from toolcrib.faces.http.packages import written
 from toolcrib.faces.http.server import serve
+from toolcrib.faces.http.threads import Threads
 from toolcrib.pure.requests import with_id, write_request
 from toolcrib.queues.embedded import EmbeddedQueue
 
@@ -302,10 +305,38 @@ async def test_of_long_requests_as_many_are_listed_as_one_answer_holds(world, fi
         return [one["name"] for one in (await world.client.get("/requests")).json["requests"]]
 
     assert await names() == ["tool_0", "tool_1", "tool_2"]
-    monkeypatch.setattr(requests, "MAX_LISTED_LETTERS", 10_000)
+    monkeypatch.setattr(requests, "MAX_LISTED_BYTES", 10_000)
     assert await names() == ["tool_1", "tool_2"]
-    monkeypatch.setattr(requests, "MAX_LISTED_LETTERS", 1)
+    monkeypatch.setattr(requests, "MAX_LISTED_BYTES", 1)
     assert await names() == ["tool_2"]
+
+
+async def test_a_body_of_another_type_is_told_the_types_that_are_read(world):
+    reply = await world.client.post("/requests", raw=b"a: 1", headers={"content-type": "text/plain"})
+    assert (reply.status, reply.headers["accept-post"]) == (415, "application/json, application/yaml")
+    assert "send one of application/json, application/yaml" in reply.json["detail"]
+
+
+async def test_long_requests_are_asked_for_little_by_little(world, file, monkeypatch):
+    for number in range(9):
+        await file(name=f"tool_{number}")
+    asked, ask = [], world.crib.requests.list
+    monkeypatch.setattr(
+        world.crib.requests, "list", lambda status, limit: asked.append(limit) or ask(status, limit=limit)
+    )
+    monkeypatch.setattr(requests, "FIRST_ASKED", 2)
+
+    async def numbers(limit=""):
+        asked.clear()
+        listed = (await world.client.get(f"/requests{limit}")).json["requests"]
+        return [int(one["name"][-1]) for one in listed], list(asked)
+
+    assert await numbers() == (list(range(9)), [2, 4, 8, 16])
+    assert await numbers("?limit=3") == ([6, 7, 8], [2, 3])
+    assert await numbers("?limit=4") == ([5, 6, 7, 8], [2, 4])
+    size = len((await file(name="tool_9"))["yaml"])
+    monkeypatch.setattr(requests, "MAX_LISTED_BYTES", 3 * size)
+    assert await numbers() == ([7, 8, 9], [2, 4])
 
 
 async def test_the_history_is_told_from_any_event_on(world, file, queue):
@@ -529,6 +560,48 @@ async def test_a_delivery_for_what_somebody_builds_or_what_is_over_says_so(world
     queue.fail(claim, "it cannot be built")
     assert (await world.client.post(f"{place}/deliver", body)).status == 409
     assert not list((world.root / "tools").glob("*"))
+
+
+async def test_a_server_without_room_for_a_delivery_says_so_and_not_where(world, held, monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
+    reply = await world.client.post(f"/requests/{held}/deliver", {"files": {"word_counter.py": CODE}})
+    assert (reply.status, "has no place for what was delivered" in reply.json["detail"]) == (500, True)
+    assert str(tmp_path) not in reply.raw.decode()
+    assert (await world.client.get(f"/requests/{held}")).json["held"]
+
+
+class Slow(dict):
+    """Files that are handed out when somebody lets go of them."""
+
+    def __init__(self, *given):
+        super().__init__(*given)
+        self.begun, self.free, self.done = threading.Event(), threading.Event(), threading.Event()
+
+    def items(self):
+        for item in super().items():
+            yield item
+            self.begun.set()
+            self.free.wait(SECONDS)
+        self.done.set()
+
+
+async def test_nothing_of_a_delivery_stays_behind_when_the_client_leaves_while_it_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    threads, files = Threads(), Slow({"a.py": b"", "more/b.py": b""})
+
+    async def deliver():
+        async with written(files, threads):
+            raise AssertionError
+
+    work = asyncio.create_task(deliver())
+    await asyncio.to_thread(files.begun.wait, SECONDS)
+    work.cancel()
+    asyncio.get_running_loop().call_later(0.05, files.free.set)
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    await asyncio.to_thread(files.done.wait, SECONDS)
+    threads.close()
+    assert list(tmp_path.iterdir()) == []
 
 
 async def test_what_is_cancelled_can_be_had_again(world, file):

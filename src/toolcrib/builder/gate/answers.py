@@ -7,19 +7,20 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from toolcrib.builder.gate.calls import TOO_MUCH
+from toolcrib.builder.gate.causes import MOST, Reason, tell_once
 from toolcrib.builder.gate.nouns import Check, complain, show_call, show_value, spell_value
 from toolcrib.cases.comparing import differences
 from toolcrib.model.errors import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from toolcrib.builder.gate.calls import Tried
     from toolcrib.builder.gate.nouns import Complaint, Sample
     from toolcrib.model.toolrequest import ToolRequest
 
-MOST = 5
 SHOWN_DIFFERENCES = 3
+TOLD_BY_SHAPE = TOO_MUCH | {Kind.OUTPUT_INVALID}
 ENVELOPE = {"result", "success", "error"}
 EMPTY: tuple[object, ...] = (None, "", [], {})
 SHAPE = "return every declared output, of its declared type, and no others"
@@ -61,23 +62,26 @@ def check_refusals(tried: Iterable[Tried], request: ToolRequest) -> list[Complai
 
 def check_shapes(tried: Iterable[Tried], request: ToolRequest) -> list[Complaint]:
     """Complain of answers that are no answers: of the wrong shape, too late, too large."""
-    complaints = []
-    for each in _one_of_each(tried):
-        call = _call(request, each.sample)
-        if each.kind is Kind.OUTPUT_INVALID:
-            complaints.append(complain(Check.OUTPUT, f"{call}: {_message(each)}; {SHAPE}"))
-        elif each.kind in TOO_MUCH:
-            complaints.append(complain(Check.LIMITS, f"{call}: {_message(each)}; do less, or do it sooner"))
-    return complaints[:MOST]
+    told = [(each, _call(request, each.sample), Reason.of(each)) for each in tried if each.kind in TOLD_BY_SHAPE]
+    misshapen = [
+        (f"{call}: {reason.text}; {SHAPE}", reason.causes)
+        for each, call, reason in told
+        if each.kind is Kind.OUTPUT_INVALID
+    ]
+    excessive = [
+        (f"{call}: {reason.text}; do less, or do it sooner", reason.causes)
+        for each, call, reason in told
+        if each.kind in TOO_MUCH
+    ]
+    return [*tell_once(Check.OUTPUT, misshapen), *tell_once(Check.LIMITS, excessive)]
 
 
 def find_failures(tried: Sequence[Tried], leniency: Leniency) -> list[Tried]:
-    """The calls that failed although they should not have, one for each way of failing."""
-    failed = [each for each in tried if each.kind is not None and each.kind not in TOO_MUCH]
-    failed = [each for each in failed if each.kind is not Kind.OUTPUT_INVALID and not leniency.forgives(each)]
+    """The calls that failed although they should not have, and not by what `check_shapes` tells."""
     if leniency.offline and any(each.result.ok and each.sample.plain for each in tried):
         return []
-    return list(islice(_one_of_each(failed), MOST))
+    failed = [each for each in tried if each.kind is not None and each.kind not in TOLD_BY_SHAPE]
+    return [each for each in failed if not leniency.forgives(each)]
 
 
 def find_empty(tried: Iterable[Tried], request: ToolRequest) -> list[str]:
@@ -87,40 +91,41 @@ def find_empty(tried: Iterable[Tried], request: ToolRequest) -> list[str]:
     return [name for name in names if all(value.get(name) in EMPTY for value in values)]
 
 
-def complain_of_failure(failed: Tried, raised: str, request: ToolRequest) -> Complaint:
-    """Say that a call should have been answered; `raised` is what the candidate itself said, if that is known."""
-    said = raised or _message(failed)
-    cure = "answer it" if failed.sample.plain else f"answer it, or refuse it with {REFUSAL}"
-    call = f"{_call(request, failed.sample)} ({failed.sample.about})"
-    return complain(Check.ACCEPTS, f"{call} fails: {said}; the inputs allow it, so {cure}; {ADD_EXAMPLES}")
+def check_failures(failures: Iterable[Tried], reasons: Mapping[int, Reason], request: ToolRequest) -> list[Complaint]:
+    """Complain of calls that should have been answered; `reasons` are theirs, by `id`."""
+    found = []
+    for failed in failures:
+        reason = reasons.get(id(failed))
+        if reason is None:
+            continue
+        cure = "answer it" if failed.sample.plain else f"answer it, or refuse it with {REFUSAL}"
+        call = f"{_call(request, failed.sample)} ({failed.sample.about})"
+        text = f"{call} fails: {reason.text}; the inputs allow it, so {cure}; {ADD_EXAMPLES}"
+        found.append((text, reason.causes))
+    return tell_once(Check.ACCEPTS, found)
 
 
 def check_examples(
-    tried: Iterable[tuple[Tried, object]], raised: Mapping[int, str], request: ToolRequest
+    tried: Iterable[tuple[Tried, object]], reasons: Mapping[int, Reason], request: ToolRequest
 ) -> list[Complaint]:
-    """Complain of calls that came to something else than the request shows; `raised` is what the candidate itself said, by `id`."""
-    texts = []
+    """Complain of calls that came to something else than the request shows; `reasons` are those of failures, by `id`."""
+    found = []
     for each, expected in tried:
-        call = _call(request, each.sample)
-        if not each.result.ok:
-            said = raised.get(id(each)) or _message(each)
-            texts.append(f"{call} fails: {said}; the request shows {show_value(expected)}")
-            continue
-        wrong = list(islice(differences(expected, each.result.value, "value", exact=True), SHOWN_DIFFERENCES))
-        if wrong:
-            texts.append(f"{call} answers otherwise than the request shows: {'; '.join(wrong)}; answer as shown")
-    return [complain(Check.EXAMPLES, text) for text in texts[:MOST]]
+        call, value = _call(request, each.sample), each.result.value
+        if reason := reasons.get(id(each)):
+            found.append((f"{call} fails: {reason.text}; the request shows {show_value(expected)}", reason.causes))
+        wrong = differences(expected, value, "value", exact=True) if each.result.ok else iter(())
+        if shown := "; ".join(islice(wrong, SHOWN_DIFFERENCES)):
+            text = f"{call} answers otherwise than the request shows: {shown}; answer as shown"
+            found.append((text, frozenset({_misnamed(expected, value) or text})))
+    return tell_once(Check.EXAMPLES, found)
 
 
-def check_defaults(
-    bare: object, first: Tried, again: Tried, given: Tried | None, request: ToolRequest
-) -> list[Complaint]:
-    """Complain if leaving inputs out is not the same as giving their defaults; said of tools that answer the same twice.
+def check_defaults(bare: object, first: Tried, given: Tried | None, request: ToolRequest) -> list[Complaint]:
+    """Complain if leaving inputs out is not the same as giving their defaults; not to be said of tools that draw lots.
 
     `bare` is what the function answered by itself, without anybody filling in defaults.
     """
-    if not (first.result.ok and again.result.ok) or _differ(first.result.value, again.result.value):
-        return []
     answers = {"by itself": _unwrapped(bare)}
     if given is not None and given.result.ok:
         answers["with every default given"] = given.result.value
@@ -136,17 +141,9 @@ def check_defaults(
     ]
 
 
-def check_partial(tried: Iterable[Tried], request: ToolRequest) -> list[Complaint]:
-    """Complain of what was achieved and got lost when the network failed; a success that is complete is as good."""
-    return [
-        complain(
-            Check.PARTIAL,
-            f"{_call(request, each.sample)} loses what it had when the network fails ({_message(each)}); catch the "
-            'failure and return {"result": what there is, "success": False, "error": why}',
-        )
-        for each in tried
-        if not each.result.ok and each.result.value is None
-    ]
+def are_same(one: Tried, others: Sequence[Tried]) -> bool:
+    """Whether there are others, and all of them were answered as this one was."""
+    return bool(others) and all(each.result.ok and not _differ(each.result.value, one.result.value) for each in others)
 
 
 def is_refusal(tried: Tried) -> bool:
@@ -162,18 +159,11 @@ def _differ(one: object, other: object) -> bool:
     return spell_value(one) != spell_value(other)
 
 
-def _one_of_each(tried: Iterable[Tried]) -> Iterator[Tried]:
-    """The failed calls, one for each thing that was said."""
-    seen: set[str] = set()
-    for each in tried:
-        if each.kind is not None and _message(each) not in seen:
-            seen.add(_message(each))
-            yield each
-
-
-def _message(tried: Tried) -> str:
-    error = tried.result.error
-    return "" if error is None else f"{error.kind}: {error.message}"
+def _misnamed(expected: object, value: object) -> str:
+    """Which outputs have other names than they should, if that is what is wrong."""
+    if not isinstance(expected, dict) or not isinstance(value, dict) or expected.keys() == value.keys():
+        return ""
+    return f"without {sorted(map(str, expected.keys() - value.keys()))}, with {sorted(map(str, value.keys() - expected.keys()))}"
 
 
 def _call(request: ToolRequest, sample: Sample) -> str:

@@ -29,8 +29,9 @@ UNKNOWN = "no_such_input"
 def derive_contract(request: ToolRequest) -> Contract:
     """The contract of a request."""
     least = Sample(about="only what is required", arguments=_ordinary(request, required=True))
-    defaults = {given.name: given.default for given in request.inputs if given.default is not MISSING}
-    filled = Sample(about="every default given", arguments={**defaults, **least.arguments})
+    left_out = [given for given in request.inputs if given.default is not MISSING and not given.required]
+    defaults = {given.name: given.default for given in left_out}
+    filled = Sample(about="every default given", arguments={**least.arguments, **defaults})
     return Contract(
         file=f"{request.name}.py",
         function=request.function,
@@ -72,7 +73,7 @@ def _edges(request: ToolRequest) -> Iterator[Sample]:
 def _refused(request: ToolRequest) -> Iterator[Sample]:
     base = _ordinary(request)
     for given in request.inputs:
-        if given.required:
+        if given.required and given.default is MISSING:
             rest = {name: value for name, value in base.items() if name != given.name}
             yield Sample(about=f"without {given.name}", arguments=rest)
         yield from _wrong_types(given, base)

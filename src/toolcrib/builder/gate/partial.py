@@ -14,14 +14,17 @@ from toolcrib.builder.gate.effects import CONNECT
 from toolcrib.builder.gate.nouns import Check, complain, show_call, show_value, spell_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from toolcrib.builder.gate.calls import Tried
     from toolcrib.builder.gate.nouns import Complaint
     from toolcrib.model.toolrequest import RecordedAnswer, ToolRequest
     from toolcrib.runners.effects import Deed
 
-# Reserved, so that nothing leads there but the redirect.
+    # One text or number after the other, as JSON spells them.
+    Piece = frozenset[str]
+
+# A reserved name, so that nothing but the redirect leads there.
 LANDMARK = "landmark.invalid"
 FOUND = 302
 # What is shorter stands in many an answer by chance.
@@ -30,42 +33,41 @@ CURE = 'catch the failure and return {"result": what there is, "success": False,
 
 
 class Achievement:
-    """What an undisturbed call achieved, as far as it can be found in the recorded answers again."""
+    """What an undisturbed call came to, as far as it can be found in recorded answers."""
 
     def __init__(self, before: Tried, answers: Iterable[RecordedAnswer]) -> None:
+        self._value = before.result.value
+        self._asked = _words(before.sample.arguments)
         self._answers = tuple(answers)
-        self._known = set(_words(before.sample.arguments))
-        texts = [_Text(answer.body) for answer in self._answers]
-        pieces = [piece for piece in _pieces(before.result.value) if self._telling(piece)]
-        self._pieces = [piece for piece in pieces if any(text.holds(piece) for text in texts)]
-        self._is_rich = [any(text.holds(piece) for piece in self._pieces) for text in texts]
-        self._has_fields = isinstance(before.result.value, dict) and bool(before.result.value)
+        bodies = [_Body(answer.body) for answer in self._answers]
+        pieces = [piece for piece in self._take_apart(self._value) if self._telling(piece)]
+        self._pieces = [piece for piece in pieces if any(body.holds(piece) for body in bodies)]
+        self._is_rich = [any(body.holds(piece) for piece in self._pieces) for body in bodies]
 
-    @property
-    def example(self) -> str:
-        """A word of it, for a sentence."""
-        return min(self._telling(self._pieces[0]))
-
-    def is_lost_in_any_case(self, tried: Tried) -> bool:
-        """Whether there is no partial value at all, or an object without what it should hold."""
+    def is_lost(self, tried: Tried) -> bool:
+        """Whether there is no partial value at all, or an object without anything in it."""
         value = tried.result.value
-        return (value is None and not tried.result.ok) or (value == {} and self._has_fields)
+        return (value is None and not tried.result.ok) or (value == {} and self._value != {})
 
     def may_be_lost(self, tried: Tried) -> bool:
-        """Whether the answer lacks every piece that could have been there."""
-        left = {word for piece in _pieces(tried.result.value) for word in self._telling(piece)}
-        return bool(self._pieces) and all(left.isdisjoint(self._telling(piece)) for piece in self._pieces)
+        """Whether nothing is left of any piece that can be found in a recorded answer."""
+        left = self._telling(frozenset().union(*self._take_apart(tried.result.value)))
+        return bool(self._pieces) and all(left.isdisjoint(piece) for piece in self._pieces)
 
     def with_landmarks(self) -> tuple[RecordedAnswer, ...]:
-        """The answers, with a redirect in place of each that holds a piece."""
-        return tuple(
-            _redirect(answer) if is_rich else answer
-            for answer, is_rich in zip(self._answers, self._is_rich, strict=True)
-        )
+        """The recorded answers, with a redirect in place of each that holds a piece."""
+        pairs = zip(self._answers, self._is_rich, strict=True)
+        return tuple(_redirect(answer) if is_rich else answer for answer, is_rich in pairs)
 
-    def _telling(self, piece: object) -> set[str]:
-        """The words that stand for it: not those that it shares with the question."""
-        return {word for word in _words(piece) if len(word.strip('"')) >= TELLING_LETTERS} - self._known
+    def _take_apart(self, value: object) -> list[Piece]:
+        """The items of lists where the undisturbed answer has any, else each text and number."""
+        if any(True for _ in _items(self._value)):
+            return [_words(item) for item in _items(value)]
+        return [frozenset({word}) for word in _words(value)]
+
+    def _telling(self, piece: Piece) -> Piece:
+        """The words that stand for it: not those that the question has too."""
+        return frozenset(word for word in piece - self._asked if len(word.strip('"')) >= TELLING_LETTERS)
 
 
 def passed_a_landmark(deeds: Iterable[Deed]) -> bool:
@@ -73,50 +75,48 @@ def passed_a_landmark(deeds: Iterable[Deed]) -> bool:
     return any(deed.act == CONNECT and deed.what.startswith(f"{LANDMARK}:") for deed in deeds)
 
 
-def complain_of_loss(lost: Tried, why: str, request: ToolRequest, example: str = "") -> Complaint:
-    """Say what got lost; `why` is how the call failed, and `example` a word that had come before."""
-    call = show_call(request.function, lost.sample.arguments)
-    said = f" ({why})" if why else ""
-    left = f": it answers {show_value(lost.result.value)}, and {example} had come before" if example else ""
-    return complain(Check.PARTIAL, f"{call} loses what it had when the network fails{said}{left}; {CURE}")
+def complain_of_loss(lost: Tried, why: str, request: ToolRequest) -> Complaint:
+    """Say what is left of what a call had achieved; `why` is how it failed, if it says that it did."""
+    call, said = show_call(request.function, lost.sample.arguments), f" ({why})" if why else ""
+    left = "" if lost.result.value is None else f": it answers {show_value(lost.result.value)}"
+    had = ", and answers that hold more had come before" if lost.result.value else ""
+    return complain(Check.PARTIAL, f"{call} loses what it had when the network fails{said}{left}{had}; {CURE}")
 
 
-class _Text:
-    """The body of an answer: the values in it if it is JSON, else what is written there."""
+class _Body:
+    """What an answer says: the values in it if it is JSON, else what is written there."""
 
     def __init__(self, body: str) -> None:
-        self._body = body
-        self._words: set[str] | None = None
+        self._text = body
         try:
-            self._words = set(_words(json.loads(body)))
+            self._words: Piece | None = _words(json.loads(body))
         except (ValueError, RecursionError):
-            return
+            self._words = None
 
-    def holds(self, piece: object) -> bool:
+    def holds(self, piece: Piece) -> bool:
         """Whether every word of a piece is in it."""
-        words = set(_words(piece))
         if self._words is not None:
-            return words <= self._words
-        return all(word.strip('"') in self._body for word in words)
+            return piece <= self._words
+        return all(word.strip('"') in self._text for word in piece)
 
 
-def _pieces(value: object) -> list[object]:
-    """What an answer consists of: the items of its lists; where it has none, its other values."""
-    values = list(value.values()) if isinstance(value, dict) else [value]
-    items = [item for each in values if isinstance(each, list) for item in each]
-    return items or [each for each in values if not isinstance(each, list)]
+def _items(value: object) -> Iterator[object]:
+    """What stands in the lists of an answer, the outermost ones."""
+    if isinstance(value, list):
+        yield from value
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from _items(inner)
 
 
-def _words(value: object) -> Iterator[str]:
-    """The texts and numbers in a value, as JSON spells them."""
+def _words(value: object) -> Piece:
+    """The texts and numbers in a value; null and booleans say too little."""
     if isinstance(value, dict | list):
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from _words(inner)
-    elif value is not None and not isinstance(value, bool):
-        yield spell_value(value)
+        inner = value.values() if isinstance(value, dict) else value
+        return frozenset().union(*map(_words, inner))
+    return frozenset() if value is None or isinstance(value, bool) else frozenset({spell_value(value)})
 
 
 def _redirect(answer: RecordedAnswer) -> RecordedAnswer:
     scheme = answer.url.partition(":")[0]
-    headers: Mapping[str, str] = {"Location": f"{scheme}://{LANDMARK}/"}
-    return replace(answer, status=FOUND, headers=headers, body="")
+    return replace(answer, status=FOUND, headers={"Location": f"{scheme}://{LANDMARK}/"}, body="")

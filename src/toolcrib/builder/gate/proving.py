@@ -9,11 +9,21 @@ from typing import TYPE_CHECKING
 from toolcrib.builder.gate import answers
 from toolcrib.builder.gate.answers import Leniency
 from toolcrib.builder.gate.calls import TOO_MUCH, Calls
+from toolcrib.builder.gate.causes import MOST, Reason, message_of
 from toolcrib.builder.gate.effects import check_effects, find_undeclared, uses_network
 from toolcrib.builder.gate.loading import check_import
-from toolcrib.builder.gate.nouns import Check, Judgement, Sample, complain, show_call, spell_value
+from toolcrib.builder.gate.nouns import Check, Judgement, Sample, complain, show_call
+from toolcrib.builder.gate.partial import Achievement, complain_of_loss, passed_a_landmark
 from toolcrib.builder.gate.probing import Probed, write_probe
-from toolcrib.builder.gate.varying import REPEATED, check_variety, has_to_vary
+from toolcrib.builder.gate.varying import (
+    ONE_ANSWER,
+    REPEATED,
+    check_constant,
+    check_nothing,
+    check_variety,
+    has_one_answer,
+    has_to_vary,
+)
 from toolcrib.ground.sandbox.walls import has_network
 from toolcrib.model.errors import Kind, ToolError
 
@@ -27,8 +37,8 @@ if TYPE_CHECKING:
     from toolcrib.model.toolrequest import ToolRequest
     from toolcrib.runners.effects import Deed
 
-# Which request of a call fails: the second leaves something achieved; where there is no second, the first has to do.
-FAULTS = (2, 1)
+# Which request of a call fails: one after something was achieved; where there is no second, the first has to do.
+LATER_FAULTS = range(2, 6)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -84,39 +94,53 @@ class Passage:
         expected = [(Sample(about="an example", arguments=each.arguments), each.expected) for each in contract.examples]
         shown = await calls.make(sample for sample, _ in expected)
         accepted = await calls.make(contract.accepted)
-        seen = {id(each): calls.trial.deeds(each.result) for each in (*shown, *accepted)}
-        self._note(answers.check_refusals(refused, request))
-        misshapen = answers.check_shapes([*shown, *accepted], request)
-        self._note(misshapen)
-        right = {id(sample): value for sample, value in expected}
-        failed = [each for each in shown if each.kind not in {None, *TOO_MUCH}][: answers.MOST]
-        raised = {id(each): await self._said(calls, each) for each in failed}
-        self._note(answers.check_examples([(each, right[id(each.sample)]) for each in shown], raised, request))
-        for each in (*shown, *accepted):
-            self._see(self._show(each), seen[id(each)])
-        # A call that was kept from something fails for that reason, which has been told.
-        honest = [each for each in accepted if not any(find_undeclared(self.tool, self.terms, seen[id(each)]))]
-        failures = answers.find_failures(honest, self._leniency)
-        await self._explain(calls, failures)
-        if empty := answers.find_empty([*shown, *accepted], request):
-            self.say(f"nothing is proved of {', '.join(empty)}: empty in every answer; examples would show more")
         self.checks += [f"refuses: {len(refused)} calls", f"accepts: {len(accepted)} calls"]
         self.checks += [f"examples: {len(shown)}"] if shown else []
         self.checks.append("output, effects, limits: in every call")
+        seen = {id(each): calls.trial.deeds(each.result) for each in (*shown, *accepted)}
+        for each in (*shown, *accepted):
+            self._see(self._show(each), seen[id(each)])
+        self._note(answers.check_refusals(refused, request))
+        self._note(answers.check_shapes([*shown, *accepted], request))
+        # A call that was kept from something fails for that reason, which is told as an effect.
+        kept = {number for number, deeds in seen.items() if any(find_undeclared(self.tool, self.terms, deeds))}
+        right = {id(sample): value for sample, value in expected}
+        failed = [each for each in shown if each.kind not in {None, *answers.TOLD_BY_SHAPE} and id(each) not in kept]
+        reasons = await self._reasons(calls, failed)
+        self._note(answers.check_examples([(each, right[id(each.sample)]) for each in shown], reasons, request))
+        failed = answers.find_failures([each for each in accepted if id(each) not in kept], self._leniency)
+        self._note(answers.check_failures(failed, await self._reasons(calls, failed), request))
+        self._remark([*shown, *accepted])
         if not calls.is_exhausting:
             again = await self._repeat(calls, [*accepted, *shown])
-            if not failures and not misshapen and has_to_vary(request, self._leniency):
-                self._note(check_variety(accepted, again, request))
+            self._compare(accepted, shown, again)
         return [each for each in (*shown, *accepted) if each.result.ok and uses_network(seen[id(each)])]
 
-    async def _explain(self, calls: Calls, failures: Iterable[Tried]) -> None:
-        """Complain of calls that should have been answered, with what the candidate raised: the pipeline keeps that to itself."""
-        for failed in failures:
-            self._note([answers.complain_of_failure(failed, await self._said(calls, failed), self.request)])
+    def _remark(self, tried: list[Tried]) -> None:
+        """Say what the request leaves open."""
+        if empty := answers.find_empty(tried, self.request):
+            self.say(f"nothing is proved of {', '.join(empty)}: empty in every answer; examples would show more")
+        if has_one_answer(self.request):
+            self.checks.append(ONE_ANSWER)
+            self.say(ONE_ANSWER)
 
-    async def _said(self, calls: Calls, failed: Tried) -> str:
-        raised = (await self._probe(calls, failed.sample.arguments)).raised
-        return "" if raised is None else str(raised)
+    def _compare(self, accepted: list[Tried], shown: list[Tried], again: list[Tried]) -> None:
+        """Complain of answers that have nothing to do with the question, unless there is enough to complain of already."""
+        if self.complaints:
+            return
+        if has_one_answer(self.request) and not self._leniency.unproved:
+            self._note(check_constant([*shown, *accepted], self.request))
+        elif has_to_vary(self.request, self._leniency):
+            self._note(check_nothing(accepted, self.request) or check_variety(accepted, again, self.request))
+
+    async def _reasons(self, calls: Calls, failed: list[Tried]) -> dict[int, Reason]:
+        """Why calls failed, by `id`; of many the first are looked into, and those that failed with the same words."""
+        found: dict[int, Reason] = {}
+        alike: dict[str, Reason] = {}
+        for each in failed[:MOST]:
+            raised = (await self._probe(calls, each.sample.arguments)).raised
+            found[id(each)] = alike[message_of(each)] = Reason.of(each, raised)
+        return {id(each): alike[message_of(each)] for each in failed if message_of(each) in alike} | found
 
     async def _repeat(self, calls: Calls, tried: list[Tried]) -> list[Tried]:
         """Make calls that were answered a second time, and the first once as bare Python, where nobody fills in defaults."""
@@ -125,20 +149,27 @@ class Passage:
             return []
         first = answered[0]
         number = REPEATED if has_to_vary(self.request, self._leniency) else 1
-        again = await calls.make(each.sample for each in islice(cycle(answered), number))
-        self._note(answers.check_shapes(again, self.request))
-        for each in again:
-            self._see(self._show(each), calls.trial.deeds(each.result))
+        again = await self._make_again(calls, [each.sample for each in islice(cycle(answered), number)])
         bare = await self._probe(calls, first.sample.arguments)
         self._see(self._show(first), calls.trial.deeds(bare.result))
         self._note(
             complain(Check.EFFECTS, f"{self._show(first)} leaves {left} behind; end what it began")
             for left in bare.left
         )
-        if bare.has_value and again:
-            given = self._filled(first, tried)
-            self._note(answers.check_defaults(bare.value, first, again[0], given, self.request))
+        if bare.has_value and answers.are_same(first, again[:1]):
+            found = answers.check_defaults(bare.value, first, self._filled(first, tried), self.request)
+            # Who draws from few lots draws the same twice.
+            if found and answers.are_same(first, await self._make_again(calls, [first.sample] * REPEATED)):
+                self._note(found)
         self.checks.append("defaults: by a call that leaves out what it may")
+        return again
+
+    async def _make_again(self, calls: Calls, samples: list[Sample]) -> list[Tried]:
+        """Make calls that were answered before; they have to be as harmless as they were then."""
+        again = await calls.make(samples)
+        self._note(answers.check_shapes(again, self.request))
+        for each in again:
+            self._see(self._show(each), calls.trial.deeds(each.result))
         return again
 
     def _filled(self, first: Tried, tried: list[Tried]) -> Tried | None:
@@ -155,17 +186,43 @@ class Passage:
             self.checks.append("partial: not tried, no call of it uses a recorded network")
             return
         self.say("letting the network fail")
-        for number in FAULTS:
-            async with self.trial(self.tool, replace(self.terms, fail_from=number)) as opened:
-                calls = Calls(opened, self.tool, deadline=self.deadline)
-                tried = await calls.make([working[0].sample])
-                for each in tried:
-                    self._see(self._show(each), opened.deeds(each.result))
-            if number > 1 and _came_to_the_same(tried, working[0]):
-                continue
-            self._note(answers.check_partial(tried, self.request))
-            self.checks.append(f"partial: request {number} of a call failed")
-            return
+        before = working[0]
+        achievement = Achievement(before, self.terms.answers)
+        failed = 0
+        for number in LATER_FAULTS:
+            is_settled = await self._fail_from(number, before, achievement)
+            if is_settled is None:
+                break
+            failed = number
+            if is_settled:
+                break
+        if not failed:
+            failed = 1
+            await self._fail_from(failed, before, achievement)
+        self.checks.append(f"partial: request {failed} of a call failed")
+
+    async def _fail_from(self, number: int, before: Tried, achievement: Achievement) -> bool | None:
+        """Let this request of the call fail; whether anything had been achieved before, None if it makes fewer requests."""
+        async with self.trial(self.tool, replace(self.terms, fail_from=number)) as opened:
+            calls = Calls(opened, self.tool, deadline=self.deadline)
+            [tried] = await calls.make([before.sample])
+            self._see(self._show(tried), opened.deeds(tried.result))
+            if number > 1 and answers.are_same(before, [tried]):
+                return None
+            may_be_lost = achievement.may_be_lost(tried)
+            is_lost = achievement.is_lost(tried) or (may_be_lost and await self._had_come(number, before, achievement))
+            if is_lost:
+                reasons = {} if tried.kind in {None, *TOO_MUCH} else await self._reasons(calls, [tried])
+                why = reasons.get(id(tried), Reason.of(tried)).text
+                self._note([complain_of_loss(tried, why, self.request)])
+        return is_lost or not may_be_lost
+
+    async def _had_come(self, number: int, before: Tried, achievement: Achievement) -> bool:
+        """Whether an answer with something in it had been given before this request."""
+        terms = replace(self.terms, fail_from=number, answers=achievement.with_landmarks())
+        async with self.trial(self.tool, terms) as opened:
+            tried = await Calls(opened, self.tool, deadline=self.deadline).make([before.sample])
+            return any(passed_a_landmark(opened.deeds(each.result)) for each in tried)
 
     async def _probe(self, calls: Calls, arguments: Mapping[str, object] | None) -> Probed:
         return Probed.of(await calls.load(write_probe(self.request.name, self.request.function, arguments)))
@@ -186,8 +243,3 @@ class Passage:
 
     def _see(self, about: str, deeds: list[Deed]) -> None:
         self.seen.append((about, deeds))
-
-
-def _came_to_the_same(tried: list[Tried], before: Tried) -> bool:
-    """Whether the fault was never met: the call makes fewer requests than that."""
-    return all(each.result.ok and spell_value(each.result.value) == spell_value(before.result.value) for each in tried)

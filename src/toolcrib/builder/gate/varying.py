@@ -22,11 +22,37 @@ if TYPE_CHECKING:
 # Who tosses a coin for each answer would have to win so often.
 REPEATED = 8
 CHANCE = "add examples of inputs that leave nothing to chance"
+ONE_ANSWER = "the examples all have one answer, so a constant would pass; add one that differs"
 
 
 def has_to_vary(request: ToolRequest, leniency: Leniency) -> bool:
     """Whether nothing but the variety of its answers shows that a candidate does something."""
     return bool(request.inputs) and not leniency.decided and not leniency.unproved
+
+
+def has_one_answer(request: ToolRequest) -> bool:
+    """Whether there are examples, and none of them shows that the answer depends on the inputs."""
+    return bool(request.inputs) and len({spell_value(example.expected) for example in request.examples}) == 1
+
+
+def check_nothing(tried: Iterable[Tried], request: ToolRequest) -> list[Complaint]:
+    """Complain if nothing is ever answered, where no outputs are declared that would tell."""
+    answered = [each for each in tried if each.result.ok]
+    if request.outputs or not answered or any(each.result.value is not None for each in answered):
+        return []
+    text = f"{request.function} answers null to each of {len(answered)} calls; return what was asked for"
+    return [complain(Check.OUTPUT, text)]
+
+
+def check_constant(tried: Iterable[Tried], request: ToolRequest) -> list[Complaint]:
+    """Complain if different calls have all the one answer that the examples show; what is drawn by lot is not one."""
+    answered = {spell_value(_in_full(each, request)): each for each in tried if each.result.ok}
+    values = {spell_value(each.result.value): each.result.value for each in answered.values()}
+    if len(answered) == 1 or len(values) != 1:
+        return []
+    [value] = values.values()
+    text = f"{request.function} answers {show_value(value)} to each of {len(answered)} different calls"
+    return [complain(Check.VARIES, f"not provable: {ONE_ANSWER}: {text}")]
 
 
 def check_variety(tried: Sequence[Tried], again: Iterable[Tried], request: ToolRequest) -> list[Complaint]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolcrib.faces.cli.codes import ExitCode, WrongUseError
-from toolcrib.faces.cli.printing import count, on_one_line, say
-from toolcrib.faces.cli.requesting import meant_by, read_file
+from toolcrib.faces.cli.printing import on_one_line, say
+from toolcrib.faces.cli.requesting import meant_by, read_file, spell_allowance
 from toolcrib.model.toolrequest import Allowance
 from toolcrib.pure.capabilities import is_capability
 from toolcrib.pure.requests.proofs import HOST_CURE, is_host_pattern
@@ -24,8 +24,13 @@ def allow_request(
     answers: str | None,
     *,
     unproved: bool,
+    nothing: bool,
 ) -> ExitCode:
     """Add it, and say what the request has now."""
+    is_something = bool(capabilities or hosts or unproved or answers is not None)
+    if is_something == nothing:
+        options = "--capability, --host, --answers or --unproved"
+        raise WrongUseError(f"say what it is allowed: {options}; or take all of that back: --nothing")
     for name in capabilities:
         if not is_capability(name):
             raise WrongUseError(f"--capability: {name!r:.80} is none; write a dotted name, such as net.http")
@@ -36,12 +41,7 @@ def allow_request(
         capabilities=frozenset(capabilities), hosts=hosts, answers=_answers(answers), unproved=unproved
     )
     filed = crib.requests.allow(meant_by(crib, word), allowance)
-    allowed = [*sorted(capabilities), *hosts]
-    if allowance.answers:
-        allowed.append(count(len(allowance.answers), "recorded answer"))
-    if unproved:
-        allowed.append("unproved")
-    say(on_one_line(f"{filed.id} is allowed {', '.join(allowed) or 'nothing besides what it says'}"))
+    say(on_one_line(f"{filed.id} is allowed {spell_allowance(allowance) or 'nothing besides what it says'}"))
     return ExitCode.DONE
 
 

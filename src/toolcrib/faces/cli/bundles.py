@@ -8,6 +8,7 @@ from toolcrib.faces.cli.codes import ExitCode
 from toolcrib.faces.cli.describing import FOUND_COLUMNS, found_row_of
 from toolcrib.faces.cli.listing import complain_unknown
 from toolcrib.faces.cli.naming import known_bundle
+from toolcrib.faces.cli.opening import LocalCrib
 from toolcrib.faces.cli.printing import complain, on_one_line, say, say_json, say_table
 
 if TYPE_CHECKING:
@@ -46,11 +47,14 @@ def search_tools(
 ) -> ExitCode:
     """`crib search TEXT`."""
     tools, has_more = crib.search_tools(text, is_question=is_question, everything=everything, limit=limit)
+    if not tools:
+        # A server files by itself what was searched for in vain.
+        request_id = crib.wish_from_search(text) if isinstance(crib, LocalCrib) else ""
+        hint = f"it is asked for by {request_id}" if request_id else "list all tools with: crib list"
+        complain(f"nothing fits {text!r:.80}; {hint}")
     if as_json:
         say_json(tools)
-        return ExitCode.DONE
-    if not tools:
-        complain(f"nothing fits {text!r:.80}; list all tools with: crib list")
+    if as_json or not tools:
         return ExitCode.DONE
     meant = {name: crib.meant_by(name) for name in {facts["name"] for facts in tools}}
     say_table(FOUND_COLUMNS, [found_row_of(facts, meant=meant[facts["name"]]) for facts in tools])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from toolcrib.faces.cli.codes import ExitCode
@@ -58,8 +58,7 @@ async def _run(crib: Crib, *, once: bool, maker: str | None) -> ExitCode:
 
 async def _until_empty(crib: Crib, builder: Builder, stop: asyncio.Event) -> ExitCode:
     """Build what is there, unless told to end."""
-    for remark in await asyncio.to_thread(crib.requests.remarks):
-        complain(remark)
+    await _remark(crib)
     await builder.reconcile()
     code = ExitCode.DONE
     while not stop.is_set() and (filed := await builder.build_one(stop)) is not None:
@@ -70,33 +69,35 @@ async def _until_empty(crib: Crib, builder: Builder, stop: asyncio.Event) -> Exi
 
 async def _until_told(crib: Crib, builder: Builder, stop: asyncio.Event) -> ExitCode:
     """Build whatever comes, also where the queue comes later than the Builder."""
-    remarking = asyncio.create_task(_remark(crib))
+    later = None
+    try:
+        await _remark(crib)
+    except ToolError as problem:
+        if problem.kind is not Kind.TRANSIENT:
+            raise
+        complain(f"the queue is not there yet, and the Builder waits for it: {problem.message}")
+        later = asyncio.create_task(_remark_later(crib))
     try:
         await builder.run(stop)
     finally:
-        remarking.cancel()
-        await asyncio.gather(remarking, return_exceptions=True)
+        if later is not None:
+            later.cancel()
+            await asyncio.gather(later, return_exceptions=True)
     return ExitCode.DONE
 
 
 async def _remark(crib: Crib) -> None:
-    """Say what the operator should know about the queue, as soon as it is there."""
-    is_told = False
+    """Say what the operator should know about the queue."""
+    for remark in await asyncio.to_thread(crib.requests.remarks):
+        complain(remark)
+
+
+async def _remark_later(crib: Crib) -> None:
     while True:
-        try:
-            remarks = await asyncio.to_thread(crib.requests.remarks)
-        except ToolError as problem:
-            if problem.kind is not Kind.TRANSIENT:
-                complain(problem.message)
-                return
-            if not is_told:
-                complain(f"the queue is not there yet, the Builder waits for it: {problem.message}")
-                is_told = True
-            await asyncio.sleep(AGAIN_SECONDS)
-            continue
-        for remark in remarks:
-            complain(remark)
-        return
+        await asyncio.sleep(AGAIN_SECONDS)
+        with suppress(ToolError):  # the Builder itself says what is wrong with the queue
+            await _remark(crib)
+            return
 
 
 @contextmanager

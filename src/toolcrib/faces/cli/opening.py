@@ -45,6 +45,7 @@ class LocalCrib:
         self._crib = crib
         self.suggest = crib.suggest
         self.get_ready = crib.get_ready
+        self.wish_from_search = crib.wish_from_search
         self.explain: Callable[[Call], Explanation] = crib.explain
         self.call_sync: Callable[[Call], Result] = crib.call_sync
 

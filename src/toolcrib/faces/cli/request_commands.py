@@ -31,8 +31,8 @@ def request_new(
 ) -> int:
     """File a wish; it gets the next number of the day.
 
-    FILE is the request as YAML, without an id; `-` is standard input. Without FILE you are asked on the terminal. A wish
-    that is open already is not built twice.
+    FILE is the request as YAML; one that has an id keeps it. `-` is standard input. Without FILE you are asked on the
+    terminal. A wish that is open already is not built twice.
     """
     from toolcrib.faces.cli.requesting import file_wish
 
@@ -50,7 +50,8 @@ def request_new(
 def request_submit(project: str | None, file: str, *, url: str | None, strict: bool, as_json: bool) -> int:
     """File a request under the id that it has.
 
-    FILE is the request as YAML; `-` is standard input. The same text again is no second request.
+    FILE is the request as YAML; `-` is standard input. The same text again is no second request. One without an id is filed by
+    `crib request new`.
     """
     from toolcrib.faces.cli.requesting import submit_request
 
@@ -157,6 +158,7 @@ def request_retry(project: str | None, request_id: str, *, url: str | None) -> i
 @click.option("--host", "hosts", multiple=True, metavar="HOST", help="Where its tool may connect; repeatable.")
 @click.option("--answers", metavar="FILE", help="Recorded answers of web servers to prove it with, as YAML or JSON.")
 @click.option("--unproved", is_flag=True, help="Let it go live although nothing recorded proves its network.")
+@click.option("--nothing", is_flag=True, help="Take back all that was added.")
 @project_option
 @url_option
 @click.pass_obj
@@ -169,6 +171,7 @@ def request_allow(
     hosts: tuple[str, ...],
     answers: str | None,
     unproved: bool,
+    nothing: bool,
 ) -> int:
     """Add to a request what only the operator can: capabilities, hosts, recorded answers.
 
@@ -177,7 +180,7 @@ def request_allow(
     from toolcrib.faces.cli.allowing import allow_request
 
     with open_keeping(project, url) as crib:
-        return allow_request(crib, request_id, capabilities, hosts, answers, unproved=unproved)
+        return allow_request(crib, request_id, capabilities, hosts, answers, unproved=unproved, nothing=nothing)
 
 
 @click.command("experiments")
@@ -207,7 +210,8 @@ def builder_run(project: str | None, *, once: bool, maker: str | None) -> int:
     """Build what is asked for until told to end.
 
     The setting builder_maker says who writes the code: `person` lays out a workspace and waits for `crib request deliver`,
-    `command` starts a program of yours in the sandbox, `openai` asks a model. The gate decides what goes live.
+    `command` starts a program of yours in the sandbox, `openai` asks a model. The gate decides what goes live. A maker that can
+    make nothing, as its key or its program is wrong, ends the Builder with 1; with --once, so does a request that failed.
     """
     from toolcrib.faces.cli.making import run_builder
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from toolcrib.crib.anywhere import AnyRequests
     from toolcrib.crib.requests import Submitted
     from toolcrib.faces.cli.opening import OpenCrib
-    from toolcrib.model.toolrequest import Event, Filed
+    from toolcrib.model.toolrequest import Allowance, Event, Filed
 
 COLUMNS = ("id", "status", "priority", "tool", "wishes", "filed", "what")
 EXPERIMENT_COLUMNS = ("experiment", "status", "waits for", "requests", "released")
@@ -38,14 +38,18 @@ def file_wish(crib: OpenCrib, file: str | None, *, dry_run: bool, strict: bool, 
         text = ask_for_wish()
     else:
         text = read_file(file)
+    place = _place_of(file)
     if dry_run:
-        return _show_wish(text, strict=strict)
-    return _tell(crib.requests.new(text, strict=strict or None), as_json=as_json)
+        return _show_wish(text, place, strict=strict)
+    return _tell(crib.requests.new(text, strict=strict or None, place=place), as_json=as_json)
 
 
 def submit_request(crib: OpenCrib, file: str, *, strict: bool, as_json: bool) -> ExitCode:
     """`crib request submit FILE`."""
-    return _tell(crib.requests.submit(read_file(file), strict=strict or None), as_json=as_json)
+    text, place = read_file(file), _place_of(file)
+    if _lacks_only_its_id(text):
+        raise ToolError(Kind.VALIDATION, f"{place}: id: is missing; to have it numbered write: crib request new {file}")
+    return _tell(crib.requests.submit(text, strict=strict or None, place=place), as_json=as_json)
 
 
 def list_requests(crib: OpenCrib, status: str | None, *, limit: int, as_json: bool) -> ExitCode:
@@ -182,10 +186,24 @@ def read_file(name: str) -> str:
         raise ToolError(Kind.VALIDATION, message) from problem
 
 
-def _show_wish(text: str, *, strict: bool) -> ExitCode:
+def _place_of(file: str | None) -> str:
+    """What complaints call the text."""
+    return "request" if file is None or file == STANDARD_INPUT else file
+
+
+def _lacks_only_its_id(text: str) -> bool:
     from toolcrib.pure.requests import read_request
 
-    request = read_request(text, strict=strict, numbered=False)
+    try:
+        return not read_request(text, numbered=False).id
+    except ToolError:
+        return False
+
+
+def _show_wish(text: str, place: str, *, strict: bool) -> ExitCode:
+    from toolcrib.pure.requests import read_request
+
+    request = read_request(text, place=place, strict=strict, numbered=False)
     for warning in request.warnings:
         complain(f"warning: {warning}")
     say_text(text.rstrip("\n"))
@@ -239,12 +257,28 @@ def _tell_event(event: Event) -> None:
 def _package(requests: AnyRequests, request_id: str, path: str | None) -> Path:
     """What is delivered: what was named, else what the Builder laid out."""
     if path is not None:
+        _refuse_other_files(Path(path))
         return Path(path)
     package = requests.package(request_id)
     if package is None:
         message = f"no workspace was laid out for {request_id} here; write: crib request deliver {request_id} PATH"
         raise WrongUseError(message)
     return package
+
+
+def _refuse_other_files(path: Path) -> None:
+    if path.is_file() and path.suffix != ".py":
+        raise WrongUseError(f"{path} is no file of Python; name NAME.py, by the name of the tool, or its folder")
+
+
+def spell_allowance(allowance: Allowance) -> str:
+    """What the operator adds to a request, in words; empty if that is nothing."""
+    allowed = [*sorted(allowance.capabilities), *allowance.hosts]
+    if allowance.answers:
+        allowed.append(count(len(allowance.answers), "recorded answer"))
+    if allowance.unproved:
+        allowed.append("unproved")
+    return ", ".join(allowed)
 
 
 def _facts(filed: Filed) -> list[tuple[str, str]]:
@@ -258,7 +292,8 @@ def _facts(filed: Filed) -> list[tuple[str, str]]:
         ("merged into", filed.merged_into),
         ("wishes", str(filed.wishes) if filed.wishes > 1 else ""),
         ("builder", filed.owner),
-        ("attempts", str(filed.attempts) if filed.attempts else ""),
+        ("begun", count(filed.attempts, "time") if filed.attempts else ""),
+        ("allowed", spell_allowance(filed.allowance)),
         ("filed", filed.created_at),
         ("changed", filed.updated_at),
     ]

@@ -20,7 +20,7 @@ LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _AUTHORITY = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9_.-]{1,253})(?::([0-9]{1,5}))?")
 _ORIGIN = re.compile(r"https?://([^/?#@\s]+)")
 
-ALLOWED_HEADERS = b"authorization, content-type, if-match, if-none-match, x-request-id"
+ALLOWED_HEADERS = b"authorization, content-type, if-match, if-none-match, last-event-id, x-request-id"
 SHOWN_HEADERS = b"etag, location, retry-after, x-request-id"
 PREFLIGHT_SECONDS = b"600"
 

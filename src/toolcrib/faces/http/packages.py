@@ -5,18 +5,17 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from toolcrib.dialects.folder.files import MAX_DEPTH, MAX_FILES
-from toolcrib.ground.files.faults import explained
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.pure.names import is_foreign
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Iterator, Mapping
 
     from toolcrib.faces.http.threads import Threads
 
@@ -29,8 +28,7 @@ FOLDER = "package"
 @asynccontextmanager
 async def written(files: Mapping[str, bytes], threads: Threads) -> AsyncIterator[Path]:
     """The files in a folder of their own, for as long as it is used."""
-    # Where that is does not concern who sent them.
-    with explained(FOLDER):
+    with _explained():
         directory = TemporaryDirectory(prefix="toolcrib-delivery-", ignore_cleanup_errors=True)
     with directory as place:
         writing = asyncio.ensure_future(threads.write(_write, Path(place) / FOLDER, files))
@@ -42,13 +40,23 @@ async def written(files: Mapping[str, bytes], threads: Threads) -> AsyncIterator
 
 
 def _write(folder: Path, files: Mapping[str, bytes]) -> Path:
-    with explained(FOLDER):
+    with _explained():
         for path, content in files.items():
             target = folder / path
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("xb") as file:
                 file.write(content)
     return folder
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Tell that the fault is the server's, and not where on its disk."""
+    try:
+        yield
+    except OSError as problem:
+        message = f"the server has no place for what was delivered: {problem.strerror}; look at its TMPDIR and its disk"
+        raise ToolError(Kind.INTERNAL, message) from problem
 
 
 def files_of(body: Mapping[str, object]) -> dict[str, bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from toolcrib.faces.http.openapi.answers import answer, ref
 from toolcrib.faces.http.openapi.operations import operation
+from toolcrib.queues.documents import HISTORY_EVENTS
 
 FIELDS = {
     "name": "word_counter",
@@ -90,7 +91,7 @@ REQUEST_PATHS: dict[str, object] = {
             "requests",
             "Read what happened to a request, or wait for it.",
             scope="read",
-            description="The latest 200 events are kept; a number that follows the last one heard with a gap says that "
+            description=f"The latest {HISTORY_EVENTS} events are kept; a number that follows the last one heard with a gap says that "
             "some were missed.",
             parameters=(*PLACE, "after", "wait"),
             refusals=(404,),

@@ -27,6 +27,16 @@ FILED_KEYS: dict[str, object] = {
     "held": {**SWITCH, "description": "Whether it is left to a person, who delivers it."},
     "attempts": WHOLE,
     "wishes": {**WHOLE, "description": "How many ask for the same."},
+    "allowance": {
+        **closed(
+            ("capabilities", "hosts", "answers", "unproved"),
+            capabilities=TEXTS,
+            hosts=TEXTS,
+            answers={**WHOLE, "description": "How many recorded answers there are."},
+            unproved=SWITCH,
+        ),
+        "description": "What the operator adds to it.",
+    },
     "createdAt": TIME,
     "updatedAt": TIME,
     "yaml": {**TEXT, "description": "The request as it was written."},
