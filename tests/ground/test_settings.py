@@ -226,7 +226,10 @@ def test_a_value_of_the_wrong_kind_is_named_by_file_and_key(root, text, told):
         ("[egres]", "unknown setting 'egres'"),
         ("root = '/'", "unknown setting 'root'"),
         ("places = 1", "unknown setting 'places'"),
-        ("zzzzzzzz = 1", "unknown setting 'zzzzzzzz'; known are allowed_hosts, application_version, builder_attempts, "),
+        (
+            "zzzzzzzz = 1",
+            "unknown setting 'zzzzzzzz'; known are allowed_hosts, application_version, builder_attempts, ",
+        ),
     ],
 )
 def test_an_unknown_setting_is_refused_with_the_nearest_one(root, text, told):
