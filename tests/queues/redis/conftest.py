@@ -129,11 +129,15 @@ class FaultProxy:
         self._do(self._drop())
 
     def close(self):
-        self._server.close()
+        # In its own loop: a connection that ends meanwhile would else wake the same waiters.
+        self._do(self._close_server())
         self._do(self._end())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+    async def _close_server(self):
+        self._server.close()
 
     def _do(self, work):
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
