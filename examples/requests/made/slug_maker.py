@@ -5,4 +5,5 @@ import re
 
 def make_slug(headline: str, words: int = 4) -> dict:
     found = re.findall(r"[a-z0-9]+", headline.lower())
-    return {"slug": "-".join(found[:max(words, 0)]), "dropped": found[max(words, 0):]}
+    kept = max(words, 0)
+    return {"slug": "-".join(found[:kept]), "dropped": found[kept:]}
