@@ -280,7 +280,12 @@ class TestAProgram:
         # Newer versions of Python warn of every fork beside a thread.
         strict = ("-W", "error", "-W", "ignore:This process:DeprecationWarning")
         return subprocess.run(
-            [sys.executable, *strict, *words], cwd=project, capture_output=True, text=True, timeout=60, check=False
+            [sys.executable, "-u", *strict, *words],
+            cwd=project,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
         )
 
     @pytest.mark.spec("S0-26")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING
 
 from toolcrib import __version__
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from toolcrib.faces.http.service import Service
     from toolcrib.faces.http.threads import Threads
     from toolcrib.faces.http.wire import Answer, Request
+
+logger = logging.getLogger("toolcrib.http")
 
 PAGE = 100
 PIECE = 100_000
@@ -83,6 +86,10 @@ class OverviewDesk:
             await self._asking.read(self._crib.requests.list, limit=1)
         except ToolError as problem:
             return problem.message
+        except Exception:
+            # Nobody may be left who would hear of it.
+            logger.exception("the queue of requests could not be asked")
+            return "the queue of requests could not be asked; the log has the reason"
         return ""
 
     def _list(self, query: Query) -> dict[str, object]:

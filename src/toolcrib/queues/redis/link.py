@@ -114,7 +114,7 @@ class Link:
         from redis.exceptions import NoScriptError, ResponseError
         from redis.exceptions import TimeoutError as TooLate
 
-        connection = self._take()
+        connection = self._take_unless_closed()
         try:
             connection.send_command(*words)
             answer: object = connection.read_response()
@@ -133,6 +133,15 @@ class Link:
             raise
         self._keep(connection)
         return answer
+
+    def _take_unless_closed(self) -> Connection:
+        try:
+            return self._take()
+        except (OSError, ValueError) as problem:
+            # Whoever closes it may take the descriptor away from under one that is just being opened.
+            if not self._closed:
+                raise
+            raise Lost("it was closed", sent=False) from problem
 
     def _take(self) -> Connection:
         self._leave_to_parent()
