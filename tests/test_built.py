@@ -262,7 +262,6 @@ def going_on():
 def interrupt():
     while not going_on():
         time.sleep(0.01)
-    time.sleep(0.5)  # until the caller waits: between the two a signal would find nothing to call off
     os.kill(os.getpid(), signal.SIGINT)
 
 threading.Thread(target=interrupt).start()

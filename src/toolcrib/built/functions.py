@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from toolcrib.built.answers import to_answer
-from toolcrib.built.rooms import ROOMS, project_of
+from toolcrib.built.rooms import ROOMS, Wish, project_of
 from toolcrib.dialects.built import DESCRIPTION_FILE, load_package, read_file
 from toolcrib.model.errors import ToolError
 
@@ -51,19 +51,21 @@ def _function(package: Package, folder: Path) -> Callable[..., Any]:
             raise RuntimeError(
                 f"this code runs where the call would run; write: await {package.function}.call_async(…)"
             )
-        future = room.call(address, arguments)
+        wish = Wish()
         try:
-            return _value(future.result(), package)
-        finally:
-            # Whoever was interrupted while waiting does not want it any more.
-            future.cancel()
+            result = room.call(address, arguments, wish).result()
+        except BaseException:
+            # Whoever was interrupted does not want it any more.
+            room.call_off(wish)
+            raise
+        return _value(result, package)
 
     async def call_async(*positional: object, **arguments: object) -> Any:
         """Wait for the call without holding up the loop."""
         import asyncio
 
         refuse_positional(positional)
-        future = ROOMS.of(project).call(address, arguments)
+        future = ROOMS.of(project).call(address, arguments, Wish())
         return _value(await asyncio.wrap_future(future), package)
 
     _introduce(function, package, signature, f"{tools.name}.{package.name}")

@@ -14,7 +14,7 @@ from toolcrib.crib import Crib
 from toolcrib.ground.settings import FILE_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Coroutine, Mapping
     from pathlib import Path
 
     from toolcrib.model.result import Result
@@ -42,6 +42,31 @@ def _is_trusted(file: Path, tools: Path) -> bool:
     return file.stat().st_uid in {os.getuid(), 0, tools.stat().st_uid}
 
 
+class Wish:
+    """What a caller holds before its call begins, so that an interruption at any moment finds something to call off.
+
+    Both methods run on the loop of the room, one after the other.
+    """
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[Result] | None = None
+        self._is_off = False
+
+    async def fulfil(self, work: Coroutine[object, object, Result]) -> Result:
+        """Do the work, unless it was called off before it began."""
+        self._task = asyncio.current_task()
+        if self._is_off:
+            work.close()
+            raise asyncio.CancelledError
+        return await work
+
+    def call_off(self) -> None:
+        """Nobody waits for it any more; what has ended stays as it is."""
+        self._is_off = True
+        if self._task is not None:
+            self._task.cancel()
+
+
 class Room:
     """An open Crib and the thread that its loop runs in."""
 
@@ -51,9 +76,13 @@ class Room:
         self._thread = threading.Thread(target=self._loop.run_forever, name=f"toolcrib {project.name}", daemon=True)
         self._thread.start()
 
-    def call(self, name: str, arguments: Mapping[str, object]) -> Future[Result]:
+    def call(self, name: str, arguments: Mapping[str, object], wish: Wish) -> Future[Result]:
         """Begin a call."""
-        return asyncio.run_coroutine_threadsafe(self._crib.call(name, arguments), self._loop)
+        return asyncio.run_coroutine_threadsafe(wish.fulfil(self._crib.call(name, arguments)), self._loop)
+
+    def call_off(self, wish: Wish) -> None:
+        """End a call, or keep it from beginning."""
+        self._loop.call_soon_threadsafe(wish.call_off)
 
     @property
     def is_here(self) -> bool:
