@@ -1,0 +1,44 @@
+"""How many modules of ours a cold call loads."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+# The numbers of today; a change may lower them, and must not raise them without a reason.
+MOST_MODULES = {"file tool": 112, "host function": 97}
+COUNT = """
+import sys
+from toolcrib.__main__ import main
+code = main(sys.argv[1:])
+print(len([name for name in sys.modules if name.partition(".")[0] == "toolcrib"]))
+sys.exit(code)
+"""
+HOST = 'from toolcrib import tool\n\n\n@tool\ndef add(first: int, second: int) -> int:\n    """Add."""\n    return first + second\n'
+PLAIN = 'def double(number: int) -> int:\n    """Double it."""\n    return number * 2\n'
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "words", "value"),
+    [
+        ("file tool", "", ["double", "number=21"], "42"),
+        ("host function", 'modules = ["host_of_pins"]\n', ["add", "first=1", "second=2"], "3"),
+    ],
+)
+def test_a_cold_call_loads_no_more_modules_than_are_pinned(project, kind, settings, words, value):
+    (project / "host_of_pins.py").write_text(HOST)
+    (project / "tools" / "double.py").write_text(PLAIN)
+    (project / "toolcrib.toml").write_text(settings)
+    done = subprocess.run(
+        [sys.executable, "-c", COUNT, "call", *words],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    printed, loaded = done.stdout.split()
+    assert (done.returncode, printed) == (0, value), done.stderr
+    assert int(loaded) <= MOST_MODULES[kind], f"a cold call of a {kind} loads {loaded} modules of ours"
