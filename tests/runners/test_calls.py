@@ -21,9 +21,9 @@ from toolcrib.pipeline import Pipeline, Policy
 from toolcrib.pipeline.confirmation import Confirmations
 from toolcrib.pipeline.kept import KeptResults
 from toolcrib.rules.engine import RuleEngine
-from toolcrib.runners.calls import CAPABILITY, MAX_AT_ONCE, lent_place, serve_calls
+from toolcrib.runners.calls import CAPABILITY, MAX_AT_ONCE, serve_calls
 from toolcrib.runners.function import FunctionRunner
-from toolcrib.runners.script import returned_value, to_outcome
+from toolcrib.runners.script import lent_slot, returned_value, to_outcome
 from toolcrib.stores.memory import MemoryStore
 
 PATIENCE = 30
@@ -65,7 +65,7 @@ class Runner:
             channel=CAPABILITY in tool.requires,
         )
         talk = serve_calls(context) if job.channel else None
-        async with lent_place() as nested:
+        async with lent_slot() as nested:
             self.home.running += 1
             self.home.most = max(self.home.most, self.home.running)
             try:
@@ -382,6 +382,6 @@ async def test_a_channel_that_ends_cancels_what_is_under_way(talk):
     assert sorted(cancelled) in ([], ["a", "b"])
 
 
-async def test_outside_every_script_no_place_is_lent():
-    async with lent_place() as nested:
+async def test_outside_every_script_no_slot_is_lent():
+    async with lent_slot() as nested:
         assert not nested

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.runners.script import ParentSlot
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import Awaitable, Callable
 
     from toolcrib.ground.sandbox.conversation import Lines
     from toolcrib.model.call import Context
@@ -26,27 +24,16 @@ _SHAPE = '{"id": 1, "tool": "name", "arguments": {}}'
 _KEYS = frozenset({"id", "tool", "arguments"})
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """The place of a script among the running jobs, which it lends to one job of its own calls at a time."""
-
-    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
-    lent: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-
-_place: ContextVar[_Place | None] = ContextVar("the place of the script that makes this call", default=None)
-
-
 def serve_calls(context: Context) -> Callable[[Lines], Awaitable[None]]:
     """What answers on the channel of a script: the calls it asks for are made as the script's own, several at a time."""
 
     async def talk(lines: Lines) -> None:
-        place = _Place()
+        slot = ParentSlot()
         room = asyncio.Semaphore(MAX_AT_ONCE)
         under_way: set[asyncio.Task[None]] = set()
         async with asyncio.TaskGroup() as group:
             while (message := await _next_message(lines, room)) is not None:
-                task = group.create_task(_answer(message, context, lines, place))
+                task = group.create_task(_answer(message, context, lines, slot))
                 under_way.add(task)
                 task.add_done_callback(under_way.discard)
                 task.add_done_callback(lambda _: room.release())
@@ -63,23 +50,8 @@ async def _next_message(lines: Lines, room: asyncio.Semaphore) -> dict[str, obje
     return await lines.read()
 
 
-@asynccontextmanager
-async def lent_place() -> AsyncIterator[bool]:
-    """Have the place of the script that makes this call, in turn with its other calls; False where no script does.
-
-    A job that waits for a place of its own while its script holds one could wait for ever. One at a time, because a script
-    that calls itself several times over, ten deep, would else fill the machine.
-    """
-    place = _place.get()
-    if place is None or place.loop is not asyncio.get_running_loop():
-        yield False
-        return
-    async with place.lent:
-        yield True
-
-
-async def _answer(message: dict[str, object], context: Context, lines: Lines, place: _Place) -> None:
-    _place.set(place)
+async def _answer(message: dict[str, object], context: Context, lines: Lines, slot: ParentSlot) -> None:
+    slot.lend_in_this_task()
     number = _id_of(message)
     try:
         tool, arguments = _read(message)

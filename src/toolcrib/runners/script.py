@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
-import sys
 import time
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from toolcrib.ground.sandbox.host import strike_time
@@ -14,7 +16,7 @@ from toolcrib.model.result import Outcome
 from toolcrib.pure.documents import read_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
     from pathlib import Path
     from typing import Any
 
@@ -93,13 +95,39 @@ class BoundScript:
         return open_envelope(self._tool, self._script, value)
 
 
+class ParentSlot:
+    """The slot of a running script in the sandbox, which one nested job of its calls uses at a time.
+
+    A nested job that waits for a slot of its own while its script holds one could wait for ever. One at a time, because a
+    script that calls itself several times over, ten deep, would otherwise fill the machine.
+    """
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.lock = asyncio.Lock()
+
+    def lend_in_this_task(self) -> None:
+        """Have the jobs that this task starts use the slot."""
+        _parent_slot.set(self)
+
+
+_parent_slot: ContextVar[ParentSlot | None] = ContextVar("the slot of the script that makes this call", default=None)
+
+
+@asynccontextmanager
+async def lent_slot() -> AsyncIterator[bool]:
+    """Use the slot of the script that makes this call, in turn with its other calls; False where no script makes it."""
+    slot = _parent_slot.get()
+    if slot is None or slot.loop is not asyncio.get_running_loop():
+        yield False
+        return
+    async with slot.lock:
+        yield True
+
+
 async def run_in_place(sandbox: Sandbox, job: Job, **how: Any) -> Ended:
-    """Run a job; one that a script asks for by a call of its own runs in the place of that script."""
-    # Where nobody loaded it, no script makes calls.
-    calls = sys.modules.get("toolcrib.runners.calls")
-    if calls is None:
-        return await sandbox.run(job, **how)
-    async with calls.lent_place() as nested:
+    """Run a job; one that a script asks for by a call of its own runs in the slot of that script."""
+    async with lent_slot() as nested:
         return await sandbox.run(job, nested=nested, **how)
 
 
