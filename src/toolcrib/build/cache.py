@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     Entry = Mapping[str, object]
 
-CHECKING = ("build", "dialects", "model", "pure")
+# Named as packages, so that one that moves is missed at once: a folder that is not there would count as one without code.
+CHECKING = ("toolcrib.build", "toolcrib.dialects", "toolcrib.model", "toolcrib.pure")
 MAX_CACHE_BYTES = 64_000_000
 ENTRY_DEPTH = (
     4 * MAX_DEPTH
@@ -82,7 +83,13 @@ def _seal(document: bytes) -> bytes:
 @cache
 def _code() -> str:
     """A hash over the code that checks, and the Python that reads handlers: with others a check may end otherwise."""
-    package = Path(__file__).parent.parent
-    files = [file for folder in CHECKING for file in (package / folder).rglob("*.py")]
-    hashes = hash_files({file.relative_to(package).as_posix(): file.read_bytes() for file in files})
+    from importlib.resources import files
+
+    folders = {name: Path(str(files(name))) for name in CHECKING}
+    code = {
+        f"{name}/{file.relative_to(folder).as_posix()}": file.read_bytes()
+        for name, folder in folders.items()
+        for file in folder.rglob("*.py")
+    }
+    hashes = hash_files(code)
     return hash_of({**hashes, "python": "{}.{}".format(*sys.version_info)})
