@@ -25,7 +25,7 @@ from toolcrib import Crib, Kind, ToolError
 from toolcrib.builder.candidate import read_candidate
 from toolcrib.builder.publishing import publish
 from toolcrib.built.answers import Answer, Record, to_answer
-from toolcrib.built.rooms import ROOMS, project_of
+from toolcrib.built.rooms import ROOMS
 from toolcrib.model.toolrequest import ToolRequest
 from toolcrib.pure.requests import read_request, write_request
 
@@ -332,28 +332,46 @@ class TestAProgram:
 
 
 class TestWhichProject:
-    def test_the_nearest_settings_above_the_tools_say_so(self, tmp_path):
-        tools = tmp_path / "project" / "src" / "tools"
-        tools.mkdir(parents=True)
-        (tmp_path / "project" / "toolcrib.toml").touch()
+    def test_the_nearest_settings_above_the_tools_say_so(self, project, put, imported):
+        put(COUNT)
+        (project / "toolcrib.toml").write_text('disabled = ["word_counter"]\n')
 
-        assert project_of(tools) == tmp_path / "project"
+        with pytest.raises(ToolError, match="disabled in toolcrib.toml"):
+            imported("word_counter").run(text="a b")
 
-    def test_without_settings_it_is_where_the_tools_lie(self, tmp_path):
-        (tmp_path / "project" / "tools").mkdir(parents=True)
+    def test_without_settings_it_is_where_the_tools_lie(self, project, put, imported):
+        put(COUNT)
 
-        assert project_of(tmp_path / "project" / "tools") == tmp_path / "project"
+        assert imported("word_counter").run(text="a b") == 2
+        assert (project / ".toolcrib").is_dir()
 
-    def test_settings_of_a_stranger_further_up_do_not_count(self, tmp_path):
-        tools = tmp_path / "project" / "tools"
-        tools.mkdir(parents=True)
-        (tmp_path / "toolcrib.toml").touch()
+    def test_settings_inside_another_project_that_open_something_are_not_obeyed(self, project, put, imported):
+        (project.parent / "toolcrib.toml").touch()
+        put(COUNT)
+        (project / "toolcrib.toml").write_text('rule_modules = ["planted"]\n')
         try:
-            os.chown(tmp_path / "toolcrib.toml", 12_345, 12_345)
+            with pytest.raises(ImportError) as caught:
+                imported("word_counter")
+        finally:
+            (project.parent / "toolcrib.toml").unlink()
+
+        assert str(caught.value) == (
+            f"{project}/toolcrib.toml sets rule_modules inside the project {project.parent}, whose tools may have written "
+            f"it; if you trust it, call the tool with Crib('{project}'), else with Crib('{project.parent}')"
+        )
+
+    def test_settings_of_a_stranger_further_up_are_refused(self, project, put, imported):
+        put(COUNT)
+        foreign = project.parent / "toolcrib.toml"
+        foreign.touch()
+        try:
+            os.chown(foreign, 12_345, 12_345)
+            with pytest.raises(ImportError, match="belongs to another user; if you trust it, call the tool with Crib"):
+                imported("word_counter")
         except PermissionError:
             pytest.skip("only root can give a file away")
-
-        assert project_of(tools) == tmp_path / "project"
+        finally:
+            foreign.unlink()
 
 
 USERS = {"type": "object", "properties": {"users": {"type": "array"}, "total": {"type": "integer"}}}

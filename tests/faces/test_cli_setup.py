@@ -6,13 +6,11 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from toolcrib import __version__
-from toolcrib.faces.cli.opening import find_project, name_caller
-from toolcrib.model.errors import SettingsError
+from toolcrib.faces.cli.opening import name_caller
 
 
 @pytest.mark.spec("S4-31")
@@ -101,42 +99,27 @@ def test_doctor_names_problems(crib, host_module):
     assert "broken.py:1" in crib("doctor").out
 
 
-def test_the_project_is_the_nearest_folder_with_settings_else_the_current_one(tmp_path):
-    below = tmp_path / "a" / "b"
+def test_a_folder_below_a_project_belongs_to_it(crib, host_module, monkeypatch):
+    below = host_module / "deep" / "down"
     below.mkdir(parents=True)
-    assert find_project(below) == below
-    (tmp_path / "toolcrib.toml").write_text("")
-    assert find_project(below) == tmp_path
+    monkeypatch.chdir(below)
+    assert crib("call", "add", "first=1", "second=2").out == "3\n"
 
 
-def test_settings_that_open_something_inside_another_project_are_obeyed_only_when_they_are_named(tmp_path):
-    below = tmp_path / "a" / "b"
-    below.mkdir(parents=True)
-    for folder in (tmp_path, below):
-        (folder / "toolcrib.toml").write_text("timeout_ms = 5")
-    assert find_project(below) == below
-    (below / "toolcrib.toml").write_text('[sandbox]\nrequire = ["env"]')
-    with pytest.raises(SettingsError) as caught:
-        find_project(below)
-    assert caught.value.message == (
-        f"{below}/toolcrib.toml sets sandbox_require inside the project {tmp_path}, whose tools may have written it; "
-        f"if you trust it, write: -C {below}, else: -C {tmp_path}"
-    )
-
-
-def test_settings_that_a_stranger_put_further_up_are_refused(tmp_path):
-    below = tmp_path / "mine"
-    below.mkdir()
-    (tmp_path / "toolcrib.toml").write_text("")
-    stranger = os.getuid() + 4711
-
-    def owner_of(path: Path) -> int:
-        return stranger if path.name == "toolcrib.toml" else os.getuid()
-
-    with pytest.raises(SettingsError, match="belongs to another user; if you trust it, write: -C "):
-        find_project(below, owner_of)
-    assert find_project(tmp_path, owner_of) == tmp_path
-    assert find_project(below, lambda _: stranger) == tmp_path
+def test_settings_that_open_something_inside_another_project_are_obeyed_only_when_they_are_named(crib, host_module):
+    inner = host_module / "inner"
+    inner.mkdir()
+    (inner / "toolcrib.toml").write_text('[sandbox]\nrequire = ["env"]')
+    os.chdir(inner)
+    for words in (("list",), ("new", "mine"), ("call", "read_file", "path=toolcrib.toml")):
+        ended = crib(*words)
+        assert ended.code == 2
+        assert ended.err == (
+            f"crib: {inner}/toolcrib.toml sets sandbox_require inside the project {host_module}, whose tools may have "
+            f"written it; if you trust it, write: -C {inner}, else: -C {host_module}\n"
+        )
+    assert crib("list", "-C", str(inner)).code == 0
+    assert crib("list", "-C", str(host_module)).code == 0
 
 
 def test_a_folder_that_is_none_is_wrong_use(crib):

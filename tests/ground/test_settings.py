@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib import Crib, SettingsError
-from toolcrib.ground.settings import COMMAND_LINE, Settings, load_settings
+from toolcrib.ground.settings import COMMAND_LINE, Settings, find_project, load_settings
 from toolcrib.ground.settings.readers import CustomRule
 
 HTTP_NUMBERS = [
@@ -345,3 +345,51 @@ def test_nothing_but_our_own_variables_is_looked_at(root):
 @pytest.mark.parametrize("word", ["HOME", "tool:", ":HOME", "tool:A B", "tool:Ü", "tool:1A"])
 def test_a_grant_of_a_variable_names_tool_and_variable(root, word):
     assert "write 'tool:NAME' or '*:NAME'" in refusal(root, variables=[word])
+
+
+def choose(trusted: Path, other: Path) -> str:
+    return f"choose {trusted} or {other}"
+
+
+def test_the_project_is_the_nearest_folder_with_settings_else_the_given_one(tmp_path):
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    assert find_project(below, choose) == below
+    (tmp_path / "toolcrib.toml").write_text("")
+    assert find_project(below, choose) == tmp_path
+
+
+def test_settings_inside_another_project_are_refused_where_they_open_something(tmp_path):
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    for folder in (tmp_path, below):
+        (folder / "toolcrib.toml").write_text("timeout_ms = 5")
+    assert find_project(below, choose) == below
+    (below / "toolcrib.toml").write_text('[sandbox]\nrequire = ["env"]')
+    with pytest.raises(SettingsError) as caught:
+        find_project(below, choose)
+    assert caught.value.message == (
+        f"{below}/toolcrib.toml sets sandbox_require inside the project {tmp_path}, whose tools may have written it; "
+        f"choose {below} or {tmp_path}"
+    )
+    # Those of a folder on the way up are looked at in the same way.
+    deeper = below / "c"
+    deeper.mkdir()
+    with pytest.raises(SettingsError, match="sets sandbox_require inside the project"):
+        find_project(deeper, choose)
+
+
+def test_settings_that_a_stranger_put_further_up_are_refused(tmp_path):
+    below = tmp_path / "mine"
+    below.mkdir()
+    (tmp_path / "toolcrib.toml").write_text("")
+    stranger = os.getuid() + 4711
+
+    def owner_of(path: Path) -> int:
+        return stranger if path.name == "toolcrib.toml" else os.getuid()
+
+    with pytest.raises(SettingsError) as caught:
+        find_project(below, choose, owner_of)
+    assert caught.value.message == f"{tmp_path}/toolcrib.toml belongs to another user; choose {tmp_path} or {below}"
+    assert find_project(tmp_path, choose, owner_of) == tmp_path
+    assert find_project(below, choose, lambda _: stranger) == tmp_path

@@ -23,20 +23,19 @@ HINTS = {"string": str, "integer": int, "number": float, "boolean": bool, "array
 def open_package(file: str) -> Callable[..., Any]:
     """The function of the package whose `__init__.py` this is. It takes keywords; `function.call_async` does the same async.
 
-    Raises ImportError if the package is not what was proved; a call that fails raises ToolError, with what was achieved in
-    its `value`.
+    Raises ImportError if the package is not what was proved, or if the settings around it are not to be trusted; a call that
+    fails raises ToolError, with what was achieved in its `value`.
     """
     folder = Path(file).absolute().parent
     try:
         package = load_package(folder, read_file(folder / DESCRIPTION_FILE))
+        project = project_of(folder.parent)
     except ToolError as problem:
         raise ImportError(problem.message, name=folder.name, path=file) from None
-    return _function(package, folder)
+    return _function(package, folder.parent, project)
 
 
-def _function(package: Package, folder: Path) -> Callable[..., Any]:
-    tools = folder.parent
-    project = project_of(tools)
+def _function(package: Package, tools: Path, project: Path) -> Callable[..., Any]:
     address = package.address(tools.name)
     signature = signature_of(package)
 

@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.crib import Crib
-from toolcrib.ground.settings import FILE_NAME
+from toolcrib.ground.settings import find_project
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -26,20 +26,12 @@ CLOSING_SECONDS = 10.0
 
 
 def project_of(tools: Path) -> Path:
-    """The project that a folder of tools belongs to: the nearest folder above it with settings, else the one it lies in.
+    """The project that a folder of tools belongs to; raises SettingsError where that must be said by its user."""
 
-    Settings may load code. Those of a folder further up count only if they are the caller's, root's or belong to the owner
-    of the tools: anyone may put a file into a shared folder such as /tmp.
-    """
-    for place in tools.parents:
-        file = place / FILE_NAME
-        if file.is_file() and (place == tools.parent or _is_trusted(file, tools)):
-            return place
-    return tools.parent
+    def cure(trusted: Path, other: Path) -> str:
+        return f"if you trust it, call the tool with Crib({str(trusted)!r}), else with Crib({str(other)!r})"
 
-
-def _is_trusted(file: Path, tools: Path) -> bool:
-    return file.stat().st_uid in {os.getuid(), 0, tools.stat().st_uid}
+    return find_project(tools.parent, cure)
 
 
 class Wish:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.faces.cli.codes import ExitCode, WrongUseError
-from toolcrib.faces.cli.opening import find_project
+from toolcrib.faces.cli.opening import find_here
 from toolcrib.faces.cli.printing import complain, count, on_one_line, say, say_facts, say_json
 from toolcrib.faces.cli.starting import write_files
 from toolcrib.pure.names import slug_of
@@ -22,7 +22,7 @@ def start_folder(name: str, project: str | None, *, language: str) -> ExitCode:
     """`crib new NAME`: a tool folder and its test, in the project."""
     from toolcrib.build import starter_files
 
-    root = find_project(Path.cwd()) if project is None else Path(project)
+    root = find_here() if project is None else Path(project)
     files = starter_files(name, language)
     folder = next(iter(files)).rpartition("/")[0]
     if (root / folder).exists():

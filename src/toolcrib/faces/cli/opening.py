@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from toolcrib.crib import DATA_FOLDER, PROJECT_SCRIPTS, USER_SCRIPTS, Crib
 from toolcrib.faces.cli.codes import WrongUseError
 from toolcrib.faces.cli.printing import complain
-from toolcrib.ground.settings import COMMAND_LINE, FILE_NAME, opening_settings
-from toolcrib.model.errors import Kind, SettingsError, ToolError
+from toolcrib.ground.settings import COMMAND_LINE, FILE_NAME, find_project
+from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -187,7 +187,7 @@ def open_crib(
     journal: Journal | None = None,
 ) -> Crib:
     """The crib of the named folder, else of the project around the current one, else one that keeps nothing on disk."""
-    folder: Path | None = find_project(Path.cwd()) if project is None else Path(project)
+    folder: Path | None = find_here() if project is None else Path(project)
     if project is None and folder is not None and not _is_project(folder):
         folder = None
     return Crib(
@@ -207,30 +207,9 @@ def _is_project(folder: Path) -> bool:
     return any((folder / name).exists() for name in (FILE_NAME, "tools", PROJECT_SCRIPTS, DATA_FOLDER))
 
 
-def find_project(here: Path, owner_of: Callable[[Path], int] = lambda path: path.stat().st_uid) -> Path:
-    """The nearest folder, from here upwards, that holds settings; else here.
-
-    Settings may load code, so those of a folder further up count only if they are the caller's, root's or belong to the
-    owner of this folder: anyone may put a file into a shared folder such as /tmp.
-    """
-    for folder in (here, *here.parents):
-        file = folder / FILE_NAME
-        if not file.is_file():
-            continue
-        _refuse_inside_another(folder)
-        if folder != here and owner_of(file) not in {os.getuid(), 0, owner_of(here)}:
-            raise SettingsError(f"{file} belongs to another user; if you trust it, write: -C {folder}, else: -C .")
-        return folder
-    return here
-
-
-def _refuse_inside_another(folder: Path) -> None:
-    """Settings within another project may have been written by the tools of that one, to be obeyed here."""
-    outer = next((place for place in folder.parents if (place / FILE_NAME).is_file()), None)
-    opens = [] if outer is None else opening_settings(folder / FILE_NAME)
-    if opens:
-        message = f"{folder / FILE_NAME} sets {opens[0]} inside the project {outer}, whose tools may have written it"
-        raise SettingsError(f"{message}; if you trust it, write: -C {folder}, else: -C {outer}")
+def find_here() -> Path:
+    """The project around the current folder, else that folder."""
+    return find_project(Path.cwd(), lambda trusted, other: f"if you trust it, write: -C {trusted}, else: -C {other}")
 
 
 def name_caller() -> str:

@@ -5,6 +5,7 @@ Read once by the outermost code; everyone else is handed values.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -226,9 +227,36 @@ def load_settings(
     return replace(settings, workspace=workspace.resolve())
 
 
-def opening_settings(file: Path) -> list[str]:
-    """Which settings of the file could open something that is closed by default, or have code run."""
-    return sorted(OPENING & _read_file(file).keys())
+def find_project(
+    here: Path, cure: Callable[[Path, Path], str], owner_of: Callable[[Path], int] = lambda path: path.stat().st_uid
+) -> Path:
+    """The nearest folder, from here upwards, that holds settings; else here.
+
+    Settings may load code, so those of a folder further up count only if they are the caller's, root's or belong to the
+    owner of this folder: anyone may put a file into a shared folder such as /tmp. Where settings are not to be trusted
+    without being asked, this raises SettingsError; `cure` words how to choose the folder that was found, or the other one.
+    """
+    for folder in (here, *here.parents):
+        file = folder / FILE_NAME
+        if not file.is_file():
+            continue
+        _refuse_inside_another(folder, cure)
+        if folder != here and owner_of(file) not in {os.getuid(), 0, owner_of(here)}:
+            raise SettingsError(f"{file} belongs to another user; {cure(folder, here)}")
+        return folder
+    return here
+
+
+def _refuse_inside_another(folder: Path, cure: Callable[[Path, Path], str]) -> None:
+    """Settings within another project may have been written by the tools of that one, to be obeyed here."""
+    outer = next((place for place in folder.parents if (place / FILE_NAME).is_file()), None)
+    if outer is None:
+        return
+    file = folder / FILE_NAME
+    # Which of its settings could open something that is closed by default, or have code run.
+    if opens := sorted(OPENING & _read_file(file).keys()):
+        message = f"{file} sets {opens[0]} inside the project {outer}, whose tools may have written it"
+        raise SettingsError(f"{message}; {cure(folder, outer)}")
 
 
 def _read_file(file: Path) -> dict[str, object]:
