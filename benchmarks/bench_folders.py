@@ -12,8 +12,9 @@ from pathlib import Path
 from run import show
 from toolcrib import Crib
 from toolcrib.build import build, load_registry
+from toolcrib.lib.export_schemas.definitions import export_tools
+from toolcrib.lib.export_schemas.targets import Provider
 from toolcrib.model.tool import Function, Tool
-from toolcrib.pure.export import Provider, export_tools
 
 FOLDERS = 500
 BUILD_SECONDS = 10.0

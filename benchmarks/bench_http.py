@@ -135,14 +135,14 @@ def add(a: int, b: int) -> int:
 
 def serve_toolcrib(*, log: bool) -> None:
     from toolcrib import Crib
-    from toolcrib.crib.tokens import Scope
-    from toolcrib.faces.http.app import make_app
-    from toolcrib.faces.http.bodies import read_object
-    from toolcrib.faces.http.logs import log_to
-    from toolcrib.faces.http.routing import Endpoint, Route
-    from toolcrib.faces.http.server import new_loop, serve_app
-    from toolcrib.faces.http.service import Service
-    from toolcrib.faces.http.wire import answer_json
+    from toolcrib.features.access.tokens import Scope
+    from toolcrib.interfaces.http.app import make_app
+    from toolcrib.interfaces.http.exchange import log_to
+    from toolcrib.interfaces.http.routes import Endpoint, Route
+    from toolcrib.interfaces.http.server import new_loop, serve_app
+    from toolcrib.interfaces.http.server_state import Service
+    from toolcrib.toolkit.http.messages import answer_json
+    from toolcrib.toolkit.http.request_data import read_object
 
     async def echo(request):
         return answer_json(await read_object(request, 1_000_000))

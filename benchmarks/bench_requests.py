@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib import Crib
-from toolcrib.faces.cli.demonstrating import HONEST, NAME, REQUEST
-from toolcrib.pure.requests import read_request, write_request
-from toolcrib.queues import open_queue
+from toolcrib.features.requests.demo import HONEST, NAME, REQUEST
+from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document.writer import write_request
+from toolcrib.features.requests.queues import open_queue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 
 from run import show
 from toolcrib import Call, Crib
-from toolcrib.ground.sandbox.host import Sandbox
-from toolcrib.ground.sandbox.jobs import Program, Walls
-from toolcrib.ground.sandbox.walls import Premises, build_walls
+from toolcrib.infra.sandbox.host import Sandbox
+from toolcrib.infra.sandbox.jobs import Premises, Program, Walls, build_walls
 
 if TYPE_CHECKING:
     from collections.abc import Callable

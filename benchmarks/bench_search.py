@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import questions
 from made_up_tools import make_one, make_up
 from run import show
-from toolcrib.search.sqlite import SqliteIndex
+from toolcrib.infra.search.sqlite_index import SqliteIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from toolcrib.search.nouns import Hit, Row
+    from toolcrib.infra.search.types import Hit, Row
 
 TOOLS = 100_000
 LIMIT_SECONDS = 0.005

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from run import show
-from toolcrib.stores.files import FileStore
+from toolcrib.infra.storage.file_store import FileStore
 
 WRITERS = 8
 SECONDS = 3.0

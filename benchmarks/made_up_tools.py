@@ -6,8 +6,8 @@ import random
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from toolcrib.pure.ids import stable_id
-from toolcrib.search.nouns import Row
+from toolcrib.infra.search.types import Row
+from toolcrib.lib.document_format import stable_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

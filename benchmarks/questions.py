@@ -13,7 +13,7 @@ import sys
 import warnings
 from typing import TYPE_CHECKING
 
-from toolcrib.search.nouns import Hit, Row
+from toolcrib.infra.search.types import Hit, Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -319,7 +319,7 @@ HELD_OUT = QUESTIONS[1::2]
 
 def main() -> None:
     """Show the figures of both halves, and every question whose answer is not among the first ten."""
-    from toolcrib.search.sqlite import SqliteIndex
+    from toolcrib.infra.search.sqlite_index import SqliteIndex
 
     index = SqliteIndex(None)
     index.put(catalogue())

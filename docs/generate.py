@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, ForwardRef
 
 import toolcrib
 from toolcrib import Crib, Kind
-from toolcrib.dialects.function import Options
-from toolcrib.faces.cli.codes import MEANINGS
-from toolcrib.faces.cli.commands import WordsCommand, cli
-from toolcrib.ground.settings import ENVIRONMENT_PREFIX, Settings
+from toolcrib.core import gates
+from toolcrib.features.functions.decorators import Options
+from toolcrib.infra.settings import ENVIRONMENT_PREFIX, Settings
+from toolcrib.interfaces.cli.commands import WordsCommand, cli
 from toolcrib.model import protocols
-from toolcrib.pipeline import gates
+from toolcrib.toolkit.cli.console import MEANINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -22,12 +22,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib import Crib, Kind, ToolError
-from toolcrib.builder.candidate import read_candidate
-from toolcrib.builder.publishing import publish
-from toolcrib.built.answers import Answer, Record, to_answer
-from toolcrib.built.rooms import ROOMS
+from toolcrib.features.requests.built_functions import Answer, Record, to_answer
+from toolcrib.features.requests.candidate import publish, read_candidate
+from toolcrib.features.requests.crib_pool import ROOMS
+from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document.writer import write_request
 from toolcrib.model.toolrequest import ToolRequest
-from toolcrib.pure.requests import read_request, write_request
 
 TEMPLATE = Path(__file__).parent / "seeds" / "fixtures" / "requests" / "full_template.yaml"
 SCRAPER = """
@@ -253,7 +253,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), word_counter(text="one
 
 INTERRUPTED = """
 import asyncio, os, signal, threading, time
-from toolcrib.built.rooms import ROOMS
+from toolcrib.features.requests.crib_pool import ROOMS
 from tools.word_counter import run
 
 def going_on():

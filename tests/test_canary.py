@@ -413,7 +413,7 @@ def test_a_call_of_a_plain_file_loads_nothing_that_handles_secrets(tmp_path):
     program = (
         "import sys\nfrom toolcrib.__main__ import main\ncode = main(['call', 'twice', 'a=2'])\n"
         "print(code, sorted(name for name in sys.modules if name.startswith(('cryptography', 'keyring', 'toolcrib.ground.secrets')) "
-        "or name == 'toolcrib.crib.tokens'))"
+        "or name == 'toolcrib.features.access.tokens'))"
     )
     ended = subprocess.run(
         [sys.executable, "-c", program],

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from toolcrib import Call, Crib, Kind, SettingsError, ToolError, tool
-from toolcrib.compat.agent import BaseTool, ToolResult, create_json_schema
-from toolcrib.journal.memory import MemoryJournal
-from toolcrib.stores.memory import MemoryStore
+from toolcrib.core.journal import MemoryJournal
+from toolcrib.features.agent_classes.classes import BaseTool, ToolResult, create_json_schema
+from toolcrib.infra.storage.memory_store import MemoryStore
 
 
 @tool

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from toolcrib.core.rules import AuthRule, RuleEngine
     from toolcrib.crib import Crib
-    from toolcrib.dialects.function import tool, tool_of
-    from toolcrib.dialects.registered import registered
+    from toolcrib.features.functions.decorators import registered, tool, tool_of
+    from toolcrib.features.safety_rules.operator_patterns import SafetyRule
     from toolcrib.model.bundle import Bundle
     from toolcrib.model.call import Call, Context
     from toolcrib.model.errors import Kind, SettingsError, ToolError
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from toolcrib.model.session import Session
     from toolcrib.model.tool import Tool
     from toolcrib.model.verdict import ALLOW, Verdict, confirm, deny
-    from toolcrib.rules.auth import AuthRule
-    from toolcrib.rules.engine import RuleEngine
-    from toolcrib.rules.safety import SafetyRule
 
 __version__ = "0.1.0"
 
@@ -54,7 +52,7 @@ __all__ = [
 # Where each public name lives; it is imported when it is first asked for, so that `import toolcrib` stays quick.
 _HOMES = {
     "ALLOW": "toolcrib.model.verdict",
-    "AuthRule": "toolcrib.rules.auth",
+    "AuthRule": "toolcrib.core.rules",
     "Bundle": "toolcrib.model.bundle",
     "Call": "toolcrib.model.call",
     "Context": "toolcrib.model.call",
@@ -66,8 +64,8 @@ _HOMES = {
     "Result": "toolcrib.model.result",
     "RetryPolicy": "toolcrib.model.limits",
     "Rule": "toolcrib.model.protocols",
-    "RuleEngine": "toolcrib.rules.engine",
-    "SafetyRule": "toolcrib.rules.safety",
+    "RuleEngine": "toolcrib.core.rules",
+    "SafetyRule": "toolcrib.features.safety_rules.operator_patterns",
     "Session": "toolcrib.model.session",
     "SettingsError": "toolcrib.model.errors",
     "Tool": "toolcrib.model.tool",
@@ -75,9 +73,9 @@ _HOMES = {
     "Verdict": "toolcrib.model.verdict",
     "confirm": "toolcrib.model.verdict",
     "deny": "toolcrib.model.verdict",
-    "registered": "toolcrib.dialects.registered",
-    "tool": "toolcrib.dialects.function",
-    "tool_of": "toolcrib.dialects.function",
+    "registered": "toolcrib.features.functions.decorators",
+    "tool": "toolcrib.features.functions.decorators",
+    "tool_of": "toolcrib.features.functions.decorators",
 }
 
 

@@ -17,7 +17,7 @@ OBJECTS_BEFORE_COLLECTING = 100_000
 def main(words: Sequence[str] | None = None) -> int:
     """Run the command line on these words, by default those of the process; the exit code."""
     gc.set_threshold(OBJECTS_BEFORE_COLLECTING)
-    from toolcrib.faces.cli import entry
+    from toolcrib.interfaces.cli import entry
 
     return entry.main(words)
 

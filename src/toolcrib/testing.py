@@ -29,21 +29,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolcrib.cases import (
-    Bench,
-    Case,
-    CaseResult,
-    FakeContext,
-    find_cases,
-    load_cases,
-    perform,
-    run_cases,
-    take_down_audit,
-)
+from toolcrib.core.execution import run_alone
 from toolcrib.crib import Crib
+from toolcrib.features.testing.case_files import find_cases, load_cases
+from toolcrib.features.testing.case_runner import perform, run_cases, take_down_audit
+from toolcrib.features.testing.cases import Bench, Case, CaseResult, FakeContext
 from toolcrib.model.call import Call
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.pipeline.alone import run_alone
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping

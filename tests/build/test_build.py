@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolcrib.build import build, check_folders
-from toolcrib.build.content import NO_CONTENT, hash_of
+from toolcrib.features.folders.build_files import NO_CONTENT, hash_of
 
 
 class TestProblems:
@@ -364,7 +364,7 @@ class TestCache:
             cache.rename(tmp_path / "other")
             cache.symlink_to(tmp_path / "other")
         elif damage == "code":
-            monkeypatch.setattr("toolcrib.build.cache._code", lambda: "0" * 64)
+            monkeypatch.setattr("toolcrib.features.folders.build_files._code", lambda: "0" * 64)
         else:
             forged = content.replace(b"Search the knowledge", b"Delete the knowledge")
             texts = {"cut": content[:-20], "flip": forged, "foreign": b'{"a": 1}', "empty": b"", "binary": b"\0\xff"}
@@ -460,7 +460,7 @@ build(Path(sys.argv[1]))
 
     def test_one_that_no_start_could_read_is_not_written(self, tools, monkeypatch):
         tools.add("a")
-        monkeypatch.setattr("toolcrib.build.claims.MAX_REGISTRY_BYTES", 500)
+        monkeypatch.setattr("toolcrib.features.folders.registry.MAX_REGISTRY_BYTES", 500)
         built = build(tools.root)
         assert built.problems[0].startswith(f"{tools.registry}: content: has ")
         assert not tools.registry.exists()

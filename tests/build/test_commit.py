@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from toolcrib.build.commit import MAX_FILE_BYTES, UNKNOWN, read_commit
+from toolcrib.features.folders.build_files import MAX_FILE_BYTES, UNKNOWN, read_commit
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
 FACTS = {

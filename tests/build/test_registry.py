@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from toolcrib.build import Registry, build, load_registry, unbuilt_folders
-from toolcrib.build.content import version_of
+from toolcrib.features.folders.build_files import version_of
 from toolcrib.model.tool import Handler
 
 
@@ -301,7 +301,7 @@ class TestForged:
         self.refused(load_registry(built.root), "not a regular file")
 
     def test_what_is_too_large_is_not_read(self, built, monkeypatch):
-        monkeypatch.setattr("toolcrib.build.registry.MAX_REGISTRY_BYTES", 100)
+        monkeypatch.setattr("toolcrib.features.folders.registry.MAX_REGISTRY_BYTES", 100)
         self.refused(load_registry(built.root), "more than 100 bytes")
 
     def test_definitions_come_from_the_folder_whatever_the_registry_says(self, built):
@@ -314,7 +314,7 @@ class TestForged:
         assert tool.parameters["required"] == ["query"]
 
     def test_hashes_that_fit_do_not_make_a_tool_of_what_no_build_would_take(self, built):
-        from toolcrib.build.content import hash_files
+        from toolcrib.features.folders.build_files import hash_files
 
         (built.root / "other" / "schema.json").write_text("{}")
         document = built.document()

@@ -7,7 +7,7 @@ import pytest
 
 from toolcrib import Crib
 from toolcrib.build import build, starter_files
-from toolcrib.dialects.folder import Absent, doc_examples, failure_modes
+from toolcrib.features.folders.documentation import Absent, doc_examples, failure_modes
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.testing import cases_of, check_sync
 

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from toolcrib.build import watch
-from toolcrib.build.watching import SECONDS
+from toolcrib.features.folders.build import SECONDS
 
 
 class Script:
@@ -81,7 +81,7 @@ def test_a_broken_state_keeps_the_old_registry_and_says_what_is_wrong(tools, wat
 
 def test_changes_within_one_tick_of_the_clock_are_all_seen(tools, watched, monkeypatch):
     # A file system whose clock does not move on while files of one length take each other's place.
-    monkeypatch.setattr("toolcrib.build.watching._stamp", lambda path: (0, 2**63, 0, 0))
+    monkeypatch.setattr("toolcrib.features.folders.build._stamp", lambda path: (0, 2**63, 0, 0))
     tools.add("a", description="One.")
     said = watched(*(lambda word=word: tools.add("a", description=word) for word in ("Two.", "Six.", "Ten.")), nothing)
     assert len({built.version for built in said}) == len(said) == 4

@@ -8,14 +8,15 @@ from dataclasses import replace
 import pytest
 
 from toolcrib import Crib
-from toolcrib.builder.building import Proof, real_bench
-from toolcrib.builder.candidate import read_candidate
-from toolcrib.builder.loop import Builder
-from toolcrib.crib.trying import trials_of
+from toolcrib.features.requests.builder import Builder
+from toolcrib.features.requests.candidate import read_candidate
+from toolcrib.features.requests.claim import Proof, real_bench
+from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document.writer import write_request
+from toolcrib.features.requests.queues.sqlite.leases import read_clock
+from toolcrib.features.requests.queues.sqlite.queue import EmbeddedQueue
+from toolcrib.features.requests.trial_crib import trials_of
 from toolcrib.model.errors import ToolError
-from toolcrib.pure.requests import read_request, write_request
-from toolcrib.queues.embedded import EmbeddedQueue
-from toolcrib.queues.embedded.leases import read_clock
 
 SECONDS = 30.0
 

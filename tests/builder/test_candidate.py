@@ -11,11 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from toolcrib.builder.candidate import Candidate, read_candidate, tool_of_candidate
-from toolcrib.dialects.built.files import read_folder
+from toolcrib.features.requests.candidate import Candidate, read_candidate, tool_of_candidate
+from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document.writer import write_request
+from toolcrib.features.requests.format import read_folder
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Allowance, ToolRequest
-from toolcrib.pure.requests import read_request, write_request
 
 WISH: dict[str, object] = {
     "id": "req_20240115_001",

@@ -9,8 +9,8 @@ from contextlib import suppress
 
 import pytest
 
-from toolcrib.pure.requests import with_id
-from toolcrib.queues.redis import RedisQueue
+from toolcrib.features.requests.document.writer import with_id
+from toolcrib.features.requests.queues.redis.queue import RedisQueue
 
 SECONDS = 30.0
 

@@ -9,9 +9,9 @@ import pytest
 
 from toolcrib import Crib, Kind
 from toolcrib.__main__ import main
-from toolcrib.compat.agent import to_tool_result
-from toolcrib.faces.http.app import make_app
-from toolcrib.pure.projections import to_builder
+from toolcrib.features.agent_classes.classes import to_tool_result
+from toolcrib.interfaces.http.app import make_app
+from toolcrib.lib.presentation import to_builder
 
 SECONDS = 20
 NAME = "stargazer_report"

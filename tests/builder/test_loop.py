@@ -11,19 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.builder.building import take_order
-from toolcrib.builder.candidate import read_candidate
-from toolcrib.builder.heartbeat import MAX_SAYINGS
-from toolcrib.builder.leftovers import find_package
-from toolcrib.builder.loop import GIVEN_BACK, MAX_FALLS, UnfitError, count_falls
-from toolcrib.builder.publishing import publish
-from toolcrib.builder.workspace import write_workspace
-from toolcrib.ground.sandbox.jobs import MEGABYTE
-from toolcrib.makers.command import CommandMaker
-from toolcrib.makers.person import PersonMaker
+from toolcrib.features.requests.builder import GIVEN_BACK, MAX_FALLS, UnfitError, count_falls
+from toolcrib.features.requests.candidate import publish, read_candidate
+from toolcrib.features.requests.claim import MAX_SAYINGS, take_order
+from toolcrib.features.requests.makers.command import CommandMaker
+from toolcrib.features.requests.makers.person import PersonMaker
+from toolcrib.features.requests.workspace import find_package, write_workspace
+from toolcrib.infra.programs.executables import Commands
+from toolcrib.infra.sandbox.jobs import MEGABYTE
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.toolrequest import Allowance, Event, Status
-from toolcrib.runners.commands import Commands
 
 
 @asynccontextmanager
@@ -135,7 +132,7 @@ import asyncio, sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 import conftest
-from toolcrib.builder.loop import Builder
+from toolcrib.features.requests.builder import Builder
 
 class Marking(conftest.Writer):
     async def make(self, commission):
@@ -514,7 +511,7 @@ async def test_a_maker_that_could_make_nothing_ends_the_builder_and_no_request_f
 
 
 async def test_a_maker_that_never_ends_is_ended_and_the_next_request_is_built(shop, stuck, monkeypatch):
-    monkeypatch.setattr("toolcrib.builder.loop.OVERTIME_SECONDS", 0.0)
+    monkeypatch.setattr("toolcrib.features.requests.builder.OVERTIME_SECONDS", 0.0)
     filed = shop.file("first_tool")
     maker = stuck()
     over = await shop.builder(maker, seconds=1.0).build_one()
@@ -525,7 +522,7 @@ async def test_a_maker_that_never_ends_is_ended_and_the_next_request_is_built(sh
 
 
 async def test_a_maker_that_does_not_heed_its_end_holds_nobody_up(shop, monkeypatch, caplog):
-    monkeypatch.setattr("toolcrib.builder.loop.GRACE_SECONDS", 0.05)
+    monkeypatch.setattr("toolcrib.features.requests.builder.GRACE_SECONDS", 0.05)
     began, done, stop = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     class Deaf(Raising):
@@ -557,7 +554,7 @@ async def test_a_builder_that_is_stopped_while_it_lays_a_workspace_out_leaves_no
         shop.queue.wait(0.1)
         return write_workspace(folder, request, **more)
 
-    monkeypatch.setattr("toolcrib.builder.workspace.write_workspace", write_slowly)
+    monkeypatch.setattr("toolcrib.features.requests.workspace.write_workspace", write_slowly)
     maker = stuck()
     shop.file("word_counter")
     async with asyncio.timeout(10):

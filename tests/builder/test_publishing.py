@@ -18,15 +18,15 @@ from pathlib import Path
 import pytest
 
 from toolcrib import Crib
-from toolcrib.builder.candidate import Candidate, read_candidate
-from toolcrib.builder.publishing import find_published, publish
-from toolcrib.catalog import sources
-from toolcrib.dialects.built import load_package
-from toolcrib.ground.files.disk import Disk
+from toolcrib.features.bundles import source_snapshot
+from toolcrib.features.requests.candidate import Candidate, find_published, publish, read_candidate
+from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document.writer import write_request
+from toolcrib.features.requests.format import load_package
+from toolcrib.infra.files.disk import Disk
+from toolcrib.lib.document_format import is_uuid7
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Allowance, Made, ToolRequest
-from toolcrib.pure.ids import is_uuid7
-from toolcrib.pure.requests import read_request, write_request
 
 WISH: dict[str, object] = {
     "id": "req_20240115_001",
@@ -396,8 +396,8 @@ class TestWhatGoesWrong:
     def test_what_a_killed_publisher_left_is_swept_and_no_tool(self, package, project, tools):
         code = (
             "import os, signal, sys\nfrom pathlib import Path\n"
-            "from toolcrib.builder.candidate import read_candidate\nfrom toolcrib.builder.publishing import publish\n"
-            "from toolcrib.ground.files.disk import Disk\nfrom toolcrib.pure.requests import read_request\n"
+            "from toolcrib.features.requests.candidate import read_candidate\nfrom toolcrib.features.requests.candidate import publish\n"
+            "from toolcrib.infra.files.disk import Disk\nfrom toolcrib.pure.requests import read_request\n"
             "class Deadly(Disk):\n    def rename(self, *given, **more):\n        os.kill(os.getpid(), signal.SIGKILL)\n"
             "request = read_request(sys.argv[1])\n"
             "publish(read_candidate(Path(sys.argv[2]), request), request, project_tools=Path(sys.argv[3]), disk=Deadly())\n"
@@ -448,8 +448,8 @@ class TestWhoFindsIt:
         assert [*here.problems, *there.problems] == []
 
     async def test_a_search_finds_it_without_a_restart(self, package, project, tools, crib_of, monkeypatch):
-        monkeypatch.setattr(sources, "LOOK_SECONDS", 0.0)  # a search may be that far behind
-        monkeypatch.setattr(sources, "ASKING_SHARE", 0)
+        monkeypatch.setattr(source_snapshot, "LOOK_SECONDS", 0.0)  # a search may be that far behind
+        monkeypatch.setattr(source_snapshot, "ASKING_SHARE", 0)
         crib = crib_of(project=project)
         assert "text_shouter" not in {tool.name for tool in crib.find_tools("shout a text")}
         put(package, tools)

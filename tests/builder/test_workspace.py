@@ -13,12 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolcrib.builder.brief import write_brief
-from toolcrib.builder.starter import write_starter
-from toolcrib.builder.workspace import write_workspace
-from toolcrib.makers.quoting import quote
+from toolcrib.features.requests.brief import write_brief, write_starter
+from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.makers.foreign_text import quote
+from toolcrib.features.requests.workspace import write_workspace
 from toolcrib.model.toolrequest import MISSING, Allowance, Example, Input, RecordedAnswer
-from toolcrib.pure.requests import read_request
 
 TEXT = """\
 tool_request:

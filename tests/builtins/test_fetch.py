@@ -7,8 +7,8 @@ from contextlib import suppress
 
 import pytest
 
-from toolcrib.builtins.fetch import fetch_tool
-from toolcrib.ground.egress import Egress
+from toolcrib.features.builtins.fetch import fetch_tool
+from toolcrib.infra.egress.client import Egress
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import SideEffects
 
@@ -169,14 +169,14 @@ async def test_a_response_that_takes_too_long_is_refused_naming_the_limit(read):
 
 
 def test_the_limits_are_those_of_the_document():
-    from toolcrib.builtins import fetch
+    from toolcrib.features.builtins import fetch
 
     assert (fetch.MAX_BYTES, fetch.TIMEOUT_SECONDS) == (5_000_000, 30)
 
 
 def test_making_the_tool_loads_no_http_library():
     code = (
-        "import sys; from toolcrib.builtins.fetch import fetch_tool; from toolcrib.ground.egress import Egress;"
+        "import sys; from toolcrib.features.builtins.fetch import fetch_tool; from toolcrib.infra.egress import Egress;"
         "fetch_tool(Egress(private=['127.0.0.1:80'])); print({'aiohttp', 'yarl', 'idna'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
@@ -184,6 +184,6 @@ def test_making_the_tool_loads_no_http_library():
 
 
 def test_every_character_set_is_one_that_python_knows_by_that_name():
-    from toolcrib.ground.egress.content import CHARSETS
+    from toolcrib.infra.egress.messages import CHARSETS
 
     assert [name for name in sorted(CHARSETS) if codecs.lookup(name).name != name] == []

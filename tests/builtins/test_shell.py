@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.builtins.shell import shell_tool
-from toolcrib.ground.sandbox.host import Sandbox
-from toolcrib.ground.sandbox.walls import Premises
+from toolcrib.features.builtins.workspace_tools import shell_tool
+from toolcrib.infra.sandbox.host import Sandbox
+from toolcrib.infra.sandbox.jobs import Premises
+from toolcrib.lib import schema
 from toolcrib.model.call import Context
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.tool import SideEffects
-from toolcrib.pure import schema
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from toolcrib import tool, tool_of
-from toolcrib.cases import FakeContext, find_cases
-from toolcrib.dialects.folder import collect_files, read_tool, shared_files
+from toolcrib.features.folders.format import read_tool
+from toolcrib.features.testing.case_files import find_cases
+from toolcrib.features.testing.cases import FakeContext
+from toolcrib.infra.files.tool_folder import collect_files, shared_files
 
 SCHEMA = {
     "toolId": "add_up",

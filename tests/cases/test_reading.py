@@ -6,8 +6,9 @@ import os
 import pytest
 
 from toolcrib import Kind, ToolError
-from toolcrib.cases import FakeContext, load_cases, read_cases
-from toolcrib.pure.documents import MAX_DEFINITION_BYTES
+from toolcrib.features.testing.case_files import load_cases, read_cases
+from toolcrib.features.testing.cases import FakeContext
+from toolcrib.lib.documents import MAX_DEFINITION_BYTES
 
 WHOLE = [
     {

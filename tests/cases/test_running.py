@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from toolcrib import Context, Crib, Kind, ToolError, tool, tool_of
-from toolcrib.cases import Case, FakeContext
+from toolcrib.features.testing.cases import Case, FakeContext
 from toolcrib.model.tool import Behaviour
 from toolcrib.testing import try_cases
 

@@ -8,8 +8,10 @@ from dataclasses import replace
 import pytest
 
 from toolcrib import tool, tool_of
-from toolcrib.cases import Case, CaseResult, FakeContext, failing_examples, find_cases, read_failing, remember
-from toolcrib.cases import verdicts as module
+from toolcrib.features.testing import examples as module
+from toolcrib.features.testing.case_files import find_cases
+from toolcrib.features.testing.cases import Case, CaseResult, FakeContext
+from toolcrib.features.testing.examples import failing_examples, read_failing, remember
 
 
 @tool

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.catalog import Folder
-from toolcrib.dialects.plain import PlainFile
-from toolcrib.ground.files.stamps import RACY_NANOSECONDS
+from toolcrib.core.file_source import Folder
+from toolcrib.features.python_files.format import PlainFile
+from toolcrib.infra.files.disk import RACY_NANOSECONDS
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained, Function, Origin, Tool
 

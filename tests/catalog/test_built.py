@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.catalog import Catalog
-from toolcrib.catalog.built import VERSIONS_KEPT
+from toolcrib.core.catalog import Catalog
+from toolcrib.core.catalog_index import VERSIONS_KEPT
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Function, Handler, Tool
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.catalog import Catalog
+from toolcrib.core.catalog import Catalog
+from toolcrib.lib.names import function_name
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Function, Tool
-from toolcrib.pure.names import function_name
 
 
 def addresses(catalog: Catalog) -> list[str]:

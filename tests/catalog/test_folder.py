@@ -8,9 +8,9 @@ import threading
 import pytest
 
 from toolcrib import Crib
-from toolcrib.catalog import Catalog, Folder
-from toolcrib.catalog.folder import MAX_FILE_BYTES
-from toolcrib.ground.files import stamps
+from toolcrib.core.catalog import Catalog
+from toolcrib.core.file_source import MAX_FILE_BYTES, Folder
+from toolcrib.infra.files import disk
 from toolcrib.model.errors import Kind, ToolError
 
 
@@ -42,7 +42,7 @@ def test_an_edit_is_seen_on_the_next_call(catalog, files):
 
 def test_edits_within_one_tick_of_the_clock_are_all_seen(catalog, files, monkeypatch):
     # Same length, same file, and a file system whose clock has not moved on in between.
-    monkeypatch.setattr(stamps, "stamp_of", lambda status: (0, 0, status.st_size, status.st_ino))
+    monkeypatch.setattr(disk, "stamp_of", lambda status: (0, 0, status.st_size, status.st_ino))
     path = files.write("x.py", "000")
     for number in range(20):
         with path.open("r+b") as file:

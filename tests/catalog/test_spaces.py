@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib import Crib
-from toolcrib.catalog import Catalog
+from toolcrib.core.catalog import Catalog
 from toolcrib.model.call import Call
 from toolcrib.model.errors import Kind
 from toolcrib.model.tool import Chained, Tool

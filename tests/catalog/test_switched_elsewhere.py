@@ -8,12 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from toolcrib import Crib
-from toolcrib.catalog import Catalog
-from toolcrib.catalog.overlay import Overlay
-from toolcrib.catalog.sources import Sources, source_id
+from toolcrib.core.catalog import Catalog
+from toolcrib.features.bundles.source_snapshot import Sources, source_id
+from toolcrib.features.bundles.switch_overlay import Overlay
+from toolcrib.infra.search.memory_index import MemoryIndex
+from toolcrib.infra.storage.memory_store import MemoryStore
 from toolcrib.model.tool import Entry, Function, Tool
-from toolcrib.search.memory import MemoryIndex
-from toolcrib.stores.memory import MemoryStore
 
 
 def a_tool(name: str = "hello", bundle: str = "tools") -> Tool:
@@ -158,7 +158,7 @@ def test_switches_count_at_once_however_long_it_takes_to_ask_the_sources(monkeyp
 
     sources, overlay = make_sources(entries)
     sources.look()
-    monkeypatch.setattr("toolcrib.catalog.sources.ASKING_SHARE", 10**9)
+    monkeypatch.setattr("toolcrib.features.bundles.source_snapshot.ASKING_SHARE", 10**9)
     sources.look_again()
     sources.look()
     for enabled in (False, True, False):

@@ -7,8 +7,9 @@ import shutil
 import pytest
 
 from toolcrib import Crib
-from toolcrib.catalog import Catalog, Folder
-from toolcrib.catalog import tree as tree_module
+from toolcrib.core import file_source as tree_module
+from toolcrib.core.catalog import Catalog
+from toolcrib.core.file_source import Folder
 from toolcrib.model.errors import Kind
 from toolcrib.model.tool import Function, Tool
 

@@ -7,7 +7,7 @@ import pytest
 
 HEAD = """
 import sys
-from toolcrib.compat.paths import PATHS, document_imports
+from toolcrib.features.agent_classes.import_paths import PATHS, document_imports
 
 def ours():
     return sorted(name for name in sys.modules if name.partition(".")[0] in ("core", "tool"))
@@ -27,7 +27,7 @@ with document_imports():
     from tool.bases import *
     from tool import bases
     assert again is rules and tool.bases is bases
-    assert kinds.ToolCall.__module__ == bases.BaseTool.__module__ == "toolcrib.compat.agent"
+    assert kinds.ToolCall.__module__ == bases.BaseTool.__module__ == "toolcrib.features.agent_classes.classes"
     assert create_json_schema is bases.create_json_schema
     assert rules.SafetyRule.__name__ == "SafetyRule" and rules.AuthRule and rules.RuleEngine
     assert ours() == sorted(PATHS)

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from toolcrib.search import open_index
-from toolcrib.search.nouns import Hit, Row, Tier
+from toolcrib.infra.search.index import open_index
+from toolcrib.infra.search.types import Hit, Row, Tier
 
 
 @pytest.fixture(params=["file", "memory", "without sqlite"])

@@ -6,8 +6,7 @@ import time
 import pytest
 
 from toolcrib import Call, Crib, tool
-from toolcrib.journal.files import FileJournal
-from toolcrib.journal.memory import MemoryJournal
+from toolcrib.core.journal import FileJournal, MemoryJournal
 
 
 @pytest.fixture(params=["memory", "files"])

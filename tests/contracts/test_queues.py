@@ -28,9 +28,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from toolcrib.features.requests.queues import open_queue
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Allowance, Made, Priority, RecordedAnswer, Status, ToolRequest
-from toolcrib.queues import open_queue
 
 SHARED_MEMORY = Path("/dev/shm")
 NAMES = {"requests": "fullsend:builder_requests", "ready": "builder:tool_ready", "hash_prefix": "tool_requests"}
@@ -122,10 +122,10 @@ def queue_maker(storage):
 
 def open_with_clock(storage, now):
     if "url" in storage:
-        from toolcrib.queues.redis import RedisQueue
+        from toolcrib.features.requests.queues.redis.queue import RedisQueue
 
         return RedisQueue(storage["url"], now=now)
-    from toolcrib.queues.embedded import EmbeddedQueue
+    from toolcrib.features.requests.queues.sqlite.queue import EmbeddedQueue
 
     return EmbeddedQueue(storage["path"], now=now)
 

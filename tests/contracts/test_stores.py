@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolcrib.infra.storage.file_store import FileStore
+from toolcrib.infra.storage.memory_store import MemoryStore
+from toolcrib.lib.document_format import LONGEST, new_id, to_filename
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.pure.filenames import LONGEST, to_filename
-from toolcrib.pure.ids import new_id
-from toolcrib.stores.files import FileStore
-from toolcrib.stores.memory import MemoryStore
 
 HOSTILE = [
     "",
@@ -436,7 +435,7 @@ def test_files_survive_a_restart_and_are_for_their_owners_eyes_only(tmp_path):
 @pytest.mark.spec("S1-84")
 def test_of_many_processes_exactly_one_creates(tmp_path):
     program = (
-        "import sys, pathlib\nfrom toolcrib.stores.files import FileStore\nstore = FileStore(pathlib.Path(sys.argv[1]))\n"
+        "import sys, pathlib\nfrom toolcrib.infra.storage.file_store import FileStore\nstore = FileStore(pathlib.Path(sys.argv[1]))\n"
         "print('ready', flush=True)\nsys.stdin.readline()\n"
         "print([n for n in range(20) if store.create(f'race/{n}', sys.argv[2].encode())])"
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from toolcrib import Crib
-from toolcrib.crib.workshop import QUEUE_FILE
+from toolcrib.features.requests.document.writer import with_id, write_request
+from toolcrib.features.requests.queues.sqlite.queue import EmbeddedQueue
+from toolcrib.features.requests.service import QUEUE_FILE
 from toolcrib.model.toolrequest import Made
-from toolcrib.pure.requests import with_id, write_request
-from toolcrib.queues.embedded import EmbeddedQueue
 
 
 class Yard:

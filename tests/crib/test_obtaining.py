@@ -233,7 +233,7 @@ async def test_a_tool_that_somebody_else_asked_for_otherwise_is_the_tool_of_that
 
 
 async def test_a_tool_that_was_announced_and_is_nowhere_to_be_found_here_says_so(yard, monkeypatch):
-    monkeypatch.setattr("toolcrib.crib.obtaining.SEEN_SECONDS", 0.1)
+    monkeypatch.setattr("toolcrib.features.requests.auto_request.SEEN_SECONDS", 0.1)
     yard.requests.new(yard.fields())
     async with asyncio.timeout(20):
         obtaining = asyncio.create_task(yard.crib.obtain("word_counter"))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from toolcrib.crib.requests import MAX_TEXT_BYTES
+from toolcrib.features.requests.tracker import MAX_TEXT_BYTES
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Allowance, Status
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolcrib import ToolError
-from toolcrib.crib import tokens as module
-from toolcrib.crib.tokens import Scope, Tokens
-from toolcrib.stores.files import FileStore
-from toolcrib.stores.memory import MemoryStore
+from toolcrib.features.access import tokens as module
+from toolcrib.features.access.tokens import Scope, Tokens
+from toolcrib.infra.storage.file_store import FileStore
+from toolcrib.infra.storage.memory_store import MemoryStore
 
 
 @pytest.fixture(params=["memory", "files"])

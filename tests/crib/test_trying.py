@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.builder.gate.probing import write_probe
-from toolcrib.builder.trial import TrialTerms
-from toolcrib.crib.parts import Parts
-from toolcrib.crib.trying import AUTHORITY, trials_of
-from toolcrib.ground.sandbox import notify
-from toolcrib.ground.settings import load_settings
+from toolcrib.core.resources import Parts
+from toolcrib.features.requests.gate.probe import write_probe
+from toolcrib.features.requests.gate.types import TrialTerms
+from toolcrib.features.requests.trial_crib import AUTHORITY, trials_of
+from toolcrib.infra.programs.observed_effects import Comparison
+from toolcrib.infra.sandbox.child import notifications
+from toolcrib.infra.settings import load_settings
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained, Function, Script, Tool
 from toolcrib.model.toolrequest import RecordedAnswer
-from toolcrib.runners.effects import Comparison
 
-pytestmark = pytest.mark.skipif(not notify.is_available(), reason="the kernel lets nobody observe")
+pytestmark = pytest.mark.skipif(not notifications.is_available(), reason="the kernel lets nobody observe")
 
 NOWHERE = Path("/nowhere")
 NETWORK = frozenset({"net.http"})
@@ -448,7 +448,7 @@ async def test_an_answer_that_no_server_could_give_is_refused_before_anything_ru
 
 
 async def test_where_nothing_can_be_seen_nothing_is_proved(try_out, monkeypatch):
-    monkeypatch.setattr(notify, "_ACTIONS", "/nowhere/actions")
+    monkeypatch.setattr(notifications, "_ACTIONS", "/nowhere/actions")
     with pytest.raises(
         ToolError, match="nothing is proved without having been seen, .*; build where the kernel"
     ) as caught:

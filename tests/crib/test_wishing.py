@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.crib import wishing
-from toolcrib.crib.wishing import MARK, Wishing, wish_from_call, wish_from_search
+from toolcrib.features.requests import auto_request
+from toolcrib.features.requests.auto_request import MARK, Wishing, wish_from_call, wish_from_search
+from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document.writer import write_request
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Priority, Status
-from toolcrib.pure.requests import read_request, write_request
 
 SECRET = "sk-very-private"
 
@@ -174,7 +175,7 @@ def test_a_request_of_somebody_who_knew_better_is_the_one_that_counts(yard):
 
 
 def test_only_so_many_are_open_at_once_and_others_do_not_count(yard, monkeypatch, caplog):
-    monkeypatch.setattr(wishing, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(auto_request, "QUIET_SECONDS", 0.0)
     yard.requests.new(yard.fields(name="asked_for_by_hand"))
     wishes = Wishing(yard.requests, most=3)
     filed = [wishes.of_call(f"tool_{number}", {}) for number in range(5)]
@@ -205,11 +206,11 @@ def test_a_queue_that_hangs_holds_nobody_up(yard, monkeypatch):
     wishes = Wishing(yard.requests, patience=0.01)
     assert [wishes.of_call(f"tool_{number}", {}) for number in range(50)] == [None] * 50
     hanging = [thread for thread in threading.enumerate() if thread.name == "toolcrib-wish"]
-    assert len(hanging) == wishing.MAX_ON_THEIR_WAY
+    assert len(hanging) == auto_request.MAX_ON_THEIR_WAY
     go_on.set()
     for thread in hanging:
         thread.join(30)
-    assert len(yard.queue.requests()) == wishing.MAX_ON_THEIR_WAY
+    assert len(yard.queue.requests()) == auto_request.MAX_ON_THEIR_WAY
 
 
 @pytest.mark.parametrize("problem", [ToolError(Kind.TRANSIENT, "the queue cannot be reached"), RuntimeError("odd")])

@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from toolcrib.crib.workshop import QUEUE_FILE
+from toolcrib.features.requests.queues.sqlite.queue import EmbeddedQueue
+from toolcrib.features.requests.service import QUEUE_FILE
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.toolrequest import Status
-from toolcrib.queues.embedded import EmbeddedQueue
 
 SECONDS = 20
 HONEST = "def lucky_number():\n    return {'number': 7}\n"

@@ -10,9 +10,9 @@ from contextlib import suppress
 
 import pytest
 
-from toolcrib.crib.workshop import QUEUE_FILE
+from toolcrib.features.requests.document.writer import write_request
+from toolcrib.features.requests.service import QUEUE_FILE
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.pure.requests import write_request
 
 SECONDS = 20
 PASSWORD = "canary/of+the=queue"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib import Crib, Kind, ToolError
-from toolcrib.depots.places import FolderDepot, list_tools, open_depot
+from toolcrib.features.depots.depot import FolderDepot, list_tools, open_depot
 
 
 def refused(work) -> ToolError:
@@ -250,7 +250,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from toolcrib import Crib
-from toolcrib.depots.places import FolderDepot
+from toolcrib.features.depots.depot import FolderDepot
 FolderDepot._write_index = lambda self: os.kill(os.getpid(), signal.SIGKILL)
 with Crib(sys.argv[1], environment={}) as crib:
     crib.publish("hello", sys.argv[2])

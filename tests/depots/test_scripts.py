@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from toolcrib import Crib, Kind, ToolError
-from toolcrib.depots.package import Manifest, Package, PackedFile, decode_manifest
-from toolcrib.depots.places import FolderDepot
+from toolcrib.features.depots.depot import FolderDepot
+from toolcrib.features.depots.package import Manifest, Package, PackedFile, decode_manifest
 
 SLUG = """\
 __version__ = "1.0.0"

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from toolcrib import Kind, SettingsError, ToolError
-from toolcrib.depots.signing import new_key, public_half
+from toolcrib.features.depots.package import new_key, public_half
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ async def test_a_false_signature_is_refused_always(author, user, depot, key, tmp
     document = json.loads(path.read_text())
     if part == "hash":
         # A manifest of another content, consistent in itself, under the old signature.
-        from toolcrib.depots.package import decode_manifest
+        from toolcrib.features.depots.package import decode_manifest
 
         document["description"] = "another"
         document["hash"] = ""

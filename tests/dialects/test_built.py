@@ -19,16 +19,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib import Crib
-from toolcrib.builder.candidate import read_candidate, tool_of_candidate
-from toolcrib.builder.publishing import publish
-from toolcrib.compat.agent import to_tool_result
-from toolcrib.dialects.built import read_package
-from toolcrib.dialects.built.package import digest_of
+from toolcrib.features.agent_classes.classes import to_tool_result
+from toolcrib.features.requests.built_package import digest_of
+from toolcrib.features.requests.candidate import publish, read_candidate, tool_of_candidate
+from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document.writer import write_request
+from toolcrib.features.requests.format import read_package
+from toolcrib.infra.programs.checked_files import package_files, refuse_changed
+from toolcrib.lib.presentation import to_builder, to_platform
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import ToolRequest
-from toolcrib.pure.projections import to_builder, to_platform
-from toolcrib.pure.requests import read_request, write_request
-from toolcrib.runners.contents import package_files, refuse_changed
 
 WISH: dict[str, object] = {
     "id": "req_20240115_001",
@@ -322,7 +322,7 @@ class TestOtherFolders:
         ours = {line.rpartition("|")[2].strip() for line in ended.stderr.splitlines() if "toolcrib." in line}
         strangers = ("toolcrib.built", "toolcrib.builder", "toolcrib.dialects.built", "toolcrib.dialects.platform")
         assert not [name for name in ours if name.startswith((*strangers, "toolcrib.queues", "toolcrib.makers"))]
-        assert not ours & {"toolcrib.runners.contents", "toolcrib.runners.envelope"}
+        assert not ours & {"toolcrib.infra.programs.checked_files", "toolcrib.infra.programs.script_errors"}
 
 
 class TestWhatRuns:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypedDict, Unpack
 
 import pytest
 
-from toolcrib.dialects.function import is_tool, tool, tool_of
+from toolcrib.features.functions.decorators import is_tool, tool, tool_of
+from toolcrib.lib.schema.check import check_parameters, compile_schema
 from toolcrib.model.call import Context
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.limits import Cost, Limits, RetryPolicy
 from toolcrib.model.tool import Function, SideEffects
-from toolcrib.pure.schema import check_parameters, compile_schema
 
 if TYPE_CHECKING:
     from nowhere import Missing

@@ -30,10 +30,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolcrib.dialects.hints import HintError, HintReader
-from toolcrib.dialects.values import NotJSON, as_default, to_json
+from toolcrib.features.functions.hints import HintError, HintReader
+from toolcrib.features.functions.values import NotJSON, as_default, to_json
+from toolcrib.lib.schema.check import check_schema, compile_schema
 from toolcrib.model.result import Outcome
-from toolcrib.pure.schema import check_schema, compile_schema
 
 UserId = NewType("UserId", int)
 Bounded = TypeVar("Bounded", bound=str)

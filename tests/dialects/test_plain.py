@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolcrib.dialects.plain import PlainFile
+from toolcrib.features.python_files.format import PlainFile
+from toolcrib.lib.schema.check import check_parameters, check_schema
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Origin, Script, Tool
-from toolcrib.pure.schema import check_parameters, check_schema
 
 PATH = Path("tools/weather.py")
 

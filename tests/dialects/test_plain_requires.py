@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib import Crib, Kind, ToolError
-from toolcrib.dialects.reading import read_plain_file
+from toolcrib.lib.python_source import read_plain_file
 
 READS = '''\
 {requires}

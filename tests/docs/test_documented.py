@@ -6,9 +6,9 @@ from dataclasses import fields
 import pytest
 
 import toolcrib
-from toolcrib.dialects.function import Options
-from toolcrib.faces.cli.commands import WordsCommand, cli
-from toolcrib.ground.settings import Settings
+from toolcrib.features.functions.decorators import Options
+from toolcrib.infra.settings import Settings
+from toolcrib.interfaces.cli.commands import WordsCommand, cli
 from toolcrib.model import protocols
 
 COMMANDS = sorted(cli.commands)

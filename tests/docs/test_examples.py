@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.faces.cli.commands import cli
-from toolcrib.ground.settings import load_settings
+from toolcrib.infra.settings import load_settings
+from toolcrib.interfaces.cli.commands import cli
 
 LANGUAGES = {"python", "javascript", "bash", "yaml", "json", "markdown", "console", "toml", "text", "sh"}
 # Files of examples that no page shows whole: the tour, which runs by itself, and settings.

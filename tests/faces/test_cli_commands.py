@@ -9,9 +9,8 @@ import sys
 import pytest
 
 from toolcrib import __version__
-from toolcrib.faces.cli.codes import MEANINGS, ExitCode
-from toolcrib.faces.cli.commands import cli
-from toolcrib.faces.cli.printing import visible
+from toolcrib.interfaces.cli.commands import cli
+from toolcrib.toolkit.cli.console import MEANINGS, ExitCode, visible
 
 
 def test_list_shows_each_tool_by_the_name_that_calls_it(crib):

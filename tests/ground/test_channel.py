@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolcrib.ground.channel import MAX_FRAME_BYTES, MAX_LINE_BYTES, Frames, LineCutter, frame, to_line
+from toolcrib.infra.channel import MAX_FRAME_BYTES, MAX_LINE_BYTES, Frames, LineCutter, frame, to_line
 
 
 def pieces(stream, cuts):

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from toolcrib import Crib, SettingsError
-from toolcrib.ground.settings import COMMAND_LINE, Settings, find_project, load_settings
-from toolcrib.ground.settings.readers import CustomRule
+from toolcrib.infra.settings import COMMAND_LINE, Settings, find_project, load_settings
+from toolcrib.infra.settings.readers import CustomRule
 
 HTTP_NUMBERS = [
     *("calls_per_minute", "concurrency", "queue", "connections", "address_connections"),

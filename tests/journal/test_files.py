@@ -11,9 +11,8 @@ import orjson
 import pytest
 
 from toolcrib import Crib, tool
-from toolcrib.journal import files as module
-from toolcrib.journal.files import FileJournal
-from toolcrib.journal.memory import MemoryJournal
+from toolcrib.core import journal as module
+from toolcrib.core.journal import FileJournal, MemoryJournal
 
 
 def a_line(call_id="1"):
@@ -114,7 +113,7 @@ def test_days_are_kept_apart_and_read_in_order(folder):
 
 def test_processes_that_share_a_folder_mix_and_lose_no_line(folder):
     program = (
-        "import sys, time, pathlib\nfrom toolcrib.journal.files import FileJournal\n"
+        "import sys, time, pathlib\nfrom toolcrib.core.journal import FileJournal\n"
         "journal = FileJournal(pathlib.Path(sys.argv[1]))\nprint('ready', flush=True)\nsys.stdin.readline()\n"
         "for turn in range(400):\n"
         "    name = 'x' * (turn % 150)\n"

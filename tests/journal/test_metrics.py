@@ -11,12 +11,10 @@ import time
 import pytest
 
 from toolcrib import Crib, tool
-from toolcrib.journal import metrics as metrics_module
-from toolcrib.journal import tallies as tallies_module
-from toolcrib.journal.files import FileJournal
-from toolcrib.journal.memory import MemoryJournal
-from toolcrib.journal.metrics import Count, Metrics
-from toolcrib.pure.ids import stable_id
+from toolcrib.core import journal as metrics_module
+from toolcrib.core import tallies as tallies_module
+from toolcrib.core.journal import Count, FileJournal, MemoryJournal, Metrics
+from toolcrib.lib.document_format import stable_id
 
 
 @pytest.fixture
@@ -354,8 +352,8 @@ def test_own_calls_count_at_once_though_the_journal_has_not_written_them(tmp_pat
 
 PROGRAM = """
 import sys, time, pathlib
-from toolcrib.journal.files import FileJournal
-from toolcrib.journal.metrics import Metrics
+from toolcrib.core.journal import FileJournal
+from toolcrib.core.journal import Metrics
 root, number, way = pathlib.Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 metrics = Metrics(root / "metrics")
 journal = FileJournal(root / "journal", on_lines=metrics.note)

@@ -3,7 +3,7 @@
 import pytest
 
 from toolcrib import Crib, Kind, ToolError, tool
-from toolcrib.journal.sums import CostSum, sum_costs
+from toolcrib.core.journal_statistics import CostSum, sum_costs
 from toolcrib.model.limits import Cost
 
 

@@ -9,15 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.builder.workspace import write_workspace
-from toolcrib.ground.egress import Egress
-from toolcrib.ground.sandbox.host import Sandbox
-from toolcrib.ground.sandbox.jobs import MEGABYTE
-from toolcrib.ground.sandbox.walls import Premises
-from toolcrib.makers.command import CommandMaker
+from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.makers.command import CommandMaker
+from toolcrib.features.requests.workspace import write_workspace
+from toolcrib.infra.egress.client import Egress
+from toolcrib.infra.programs.executables import Commands
+from toolcrib.infra.sandbox.host import Sandbox
+from toolcrib.infra.sandbox.jobs import MEGABYTE, Premises
 from toolcrib.model.protocols import Commission
-from toolcrib.pure.requests import read_request
-from toolcrib.runners.commands import Commands
 
 REQUEST = """\
 tool_request:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.builder.candidate import read_candidate
-from toolcrib.builder.gate import write_contract_tests
-from toolcrib.ground.egress import Egress
+from toolcrib.features.requests.candidate import read_candidate
+from toolcrib.features.requests.gate.contract_tests import write_contract_tests
+from toolcrib.infra.egress.client import Egress
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 
 WRITER = """\
@@ -403,7 +403,7 @@ for path in ("request.yaml", "BRIEF.md", "contract/test_contract.py", "schemas/r
 
 
 async def test_the_interpreter_of_toolcrib_may_lie_in_the_project(office, monkeypatch):
-    from toolcrib.makers import seclusion
+    from toolcrib.features.requests.makers import command as seclusion
 
     monkeypatch.setattr(sys, "prefix", str(office.project / ".venv"))
     assert not seclusion.lies_in_project(office.project / ".venv" / "bin" / "agent", (office.project,))
@@ -411,7 +411,7 @@ async def test_the_interpreter_of_toolcrib_may_lie_in_the_project(office, monkey
 
 
 def test_where_the_project_lies_in_a_place_of_the_system_only_what_is_around_it_is_opened(tmp_path):
-    from toolcrib.makers import seclusion
+    from toolcrib.features.requests.makers import command as seclusion
 
     for path in ("src/app/key", "src/other/lib", "bin/tool", "src/app2/lib"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)

@@ -10,10 +10,10 @@ from openai.types.chat import ChatCompletion
 from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
 from pydantic import TypeAdapter
 
-from toolcrib.builder.candidate import read_candidate
-from toolcrib.ground.egress import Egress
-from toolcrib.ground.secrets import Secret
-from toolcrib.makers.openai import OpenAIMaker
+from toolcrib.features.requests.candidate import read_candidate
+from toolcrib.features.requests.makers.openai import OpenAIMaker
+from toolcrib.infra.egress.client import Egress
+from toolcrib.infra.secrets.secret import Secret
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.limits import RetryPolicy
 

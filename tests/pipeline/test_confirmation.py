@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib import Call, Crib, Kind, tool
-from toolcrib.dialects.function import tool_of
-from toolcrib.pipeline.confirmation import Confirmations
-from toolcrib.stores.memory import MemoryStore
+from toolcrib.core.expiring_documents import Confirmations
+from toolcrib.features.functions.decorators import tool_of
+from toolcrib.infra.storage.memory_store import MemoryStore
 
 
 @tool(confirm=True)

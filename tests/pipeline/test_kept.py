@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib import Call, Crib, Kind, ToolError, tool
-from toolcrib.pipeline.kept import KeptResults
-from toolcrib.stores.memory import MemoryStore
+from toolcrib.core.expiring_documents import KeptResults
+from toolcrib.infra.storage.memory_store import MemoryStore
 
 
 @tool

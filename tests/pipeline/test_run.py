@@ -122,7 +122,7 @@ async def test_a_call_made_while_its_task_is_being_cancelled_still_has_a_deadlin
 
 
 async def test_a_tool_that_swallows_its_cancellation_is_struck_again(crib_of, monkeypatch):
-    monkeypatch.setattr("toolcrib.pipeline.deadline.STRIKE_AGAIN_SECONDS", 0.02)
+    monkeypatch.setattr("toolcrib.core.execution.STRIKE_AGAIN_SECONDS", 0.02)
 
     @tool(timeout=0.02)
     async def stubborn() -> None:
@@ -234,7 +234,7 @@ async def test_an_explicit_time_limit_moves_a_plain_function_to_a_thread(crib_of
 
 
 async def test_threads_are_bounded_and_the_refusal_is_polite(crib_of):
-    from toolcrib.runners import function as module
+    from toolcrib.features.functions import runner as module
 
     release = threading.Event()
 
@@ -921,7 +921,7 @@ async def test_a_call_that_nobody_waits_for_any_more_closes_its_tool(crib_of):
 async def test_a_deprecated_tool_warns_whenever_it_is_used(crib_of):
     from dataclasses import replace
 
-    from toolcrib.dialects.function import tool_of
+    from toolcrib.features.functions.decorators import tool_of
 
     def old(n: int) -> int:
         """Double a number, the old way."""

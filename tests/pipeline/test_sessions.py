@@ -6,16 +6,16 @@ from dataclasses import replace
 import pytest
 
 from toolcrib import Call, Context, Crib, Kind, Session, ToolError, tool
-from toolcrib.dialects.function import tool_of
-from toolcrib.journal.memory import MemoryJournal
+from toolcrib.core.call_state import Policy
+from toolcrib.core.expiring_documents import Confirmations, KeptResults
+from toolcrib.core.journal import MemoryJournal
+from toolcrib.core.pipeline import Pipeline
+from toolcrib.core.rules import RuleEngine
+from toolcrib.features.functions.decorators import tool_of
+from toolcrib.features.functions.runner import FunctionRunner
+from toolcrib.infra.storage.memory_store import MemoryStore
 from toolcrib.model.session import Step
 from toolcrib.model.tool import Behaviour, Entry, Function
-from toolcrib.pipeline import Pipeline, Policy
-from toolcrib.pipeline.confirmation import Confirmations
-from toolcrib.pipeline.kept import KeptResults
-from toolcrib.rules.engine import RuleEngine
-from toolcrib.runners.function import FunctionRunner
-from toolcrib.stores.memory import MemoryStore
 
 
 def touch(n: int = 0) -> int:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.pure.docstring import NOTHING, Docstring, read_docstring
+from toolcrib.lib.docstring import NOTHING, Docstring, read_docstring
 
 GOOGLE = """Look up the
     weather.

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolcrib.lib.documents import check_plain, read_arguments, read_json, read_toml
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.pure.documents import check_plain, read_arguments, read_json, read_toml
 
 PLAIN = st.recursive(
     st.none()

@@ -7,11 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolcrib.features.http_tools.extraction import compile_extract, compile_json_path, is_json_path
+from toolcrib.features.http_tools.filters import Budget, compile_pattern, cost_of
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.pure.extract import compile_extract, is_json_path
-from toolcrib.pure.extract.budget import Budget
-from toolcrib.pure.extract.json_path import compile_json_path
-from toolcrib.pure.extract.patterns import compile_pattern, cost_of
 
 STORE = {
     "store": {

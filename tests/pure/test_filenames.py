@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from toolcrib.pure.filenames import CUT, LONGEST, from_filename, to_filename
+from toolcrib.lib.document_format import CUT, LONGEST, from_filename, to_filename
 
 NAMES = st.text(min_size=1, max_size=70)
 SLUGS = st.text("aAbBzZ09-é天ßſİ.", min_size=1, max_size=70)

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolcrib.features.http_tools.placeholders import Slot, read_slots
+from toolcrib.features.http_tools.request_template import check_http, compile_call, urls_of
+from toolcrib.lib.templates import ABSENT
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Encoding, Http, HttpCall
-from toolcrib.pure.http_template import Slot, check_http, compile_call, urls_of
-from toolcrib.pure.http_template.slots import read_slots
-from toolcrib.pure.template import ABSENT
 
 HERE = "https://api.example.com"
 ARGUMENTS = {

@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import Chained, Function, Tool
-from toolcrib.pure.names import (
+from toolcrib.lib.names import (
     COMPARED_NAMES,
     action_of,
     did_you_mean,
@@ -18,6 +16,8 @@ from toolcrib.pure.names import (
     read_address,
     version_order,
 )
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.tool import Chained, Function, Tool
 
 
 @pytest.mark.parametrize(

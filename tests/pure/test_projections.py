@@ -3,7 +3,7 @@
 import pytest
 
 from toolcrib import Intent, Kind, Result, ToolError
-from toolcrib.pure.projections import to_builder, to_handler, to_platform, to_text
+from toolcrib.lib.presentation import to_builder, to_handler, to_platform, to_text
 
 META = {"callId": "1"}
 INTENT = Intent(type="NAVIGATE", fields={"to": "/"})

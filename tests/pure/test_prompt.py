@@ -7,8 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolcrib import Call, Kind, Session, ToolError
+from toolcrib.lib.presentation import Prompt, estimate_tokens, write_prompt
 from toolcrib.model.tool import Behaviour, Function, Tool
-from toolcrib.pure.prompt import Prompt, estimate_tokens, write_prompt
 
 
 def nothing() -> None:

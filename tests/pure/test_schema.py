@@ -7,20 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolcrib.model.errors import Kind, ToolError
-from toolcrib.pure.schema import (
+from toolcrib.lib.schema import explain_problems
+from toolcrib.lib.schema.check import (
     accepts,
-    any_of,
     check_parameters,
     check_schema,
     compile_schema,
-    explain_problems,
     fill_defaults,
-    is_json,
-    object_schema,
-    type_alias,
     with_default,
 )
+from toolcrib.lib.schema.structure import any_of, is_json, object_schema, type_alias
+from toolcrib.model.errors import Kind, ToolError
 
 
 def refusal(schema: object) -> str:

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
+from toolcrib.lib.schema.check import check_schema, compile_schema
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.pure.schema import check_schema, compile_schema
 
 OBJECTS = [{"a": number} for number in range(1500)]
 FLOATS = [number + 0.5 for number in range(1500)]

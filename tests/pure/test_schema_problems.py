@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolcrib.lib.schema import schema_problems
+from toolcrib.lib.schema.check import check_schema
+from toolcrib.lib.schema.explain import misfitting_choices, misfitting_defaults
 from toolcrib.model.errors import ToolError
-from toolcrib.pure.schema import check_schema, schema_problems
-from toolcrib.pure.schema.problems import misfitting_choices, misfitting_defaults
 
 TYPES = "array, boolean, integer, null, number, object, string"
 

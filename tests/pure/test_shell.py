@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolcrib.lib.shell.reader import MAX_COMMANDS, MAX_DEPTH, MAX_LENGTH, read_commands
+from toolcrib.lib.shell.words import GLOB, UNKNOWN
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.pure.shell import GLOB, MAX_COMMANDS, MAX_DEPTH, MAX_LENGTH, UNKNOWN, read_commands
 
 
 def spoken(line: str) -> list[list[str]]:

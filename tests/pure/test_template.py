@@ -8,8 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from toolcrib.model.errors import Kind, ToolError
-from toolcrib.pure.template import (
+from toolcrib.lib.templates import (
     ABSENT,
     Name,
     Text,
@@ -21,6 +20,7 @@ from toolcrib.pure.template import (
     look_up_in,
     read_braces,
 )
+from toolcrib.model.errors import Kind, ToolError
 
 SLOTTED = re.compile(r"\{\w+\}|\$\{\w+")
 

@@ -11,8 +11,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolcrib.lib.yaml import MAX_ALIASES, MAX_DEPTH, read_yaml
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.pure.yaml import MAX_ALIASES, MAX_DEPTH, read_yaml
 
 PLAIN = st.recursive(
     st.none()
@@ -252,5 +252,5 @@ class TestWhatJSONCanSay:
 
 
 def test_the_library_is_not_imported_before_a_document_is_at_hand():
-    code = "import sys, toolcrib.dialects.script, toolcrib.pure.documents; print('yaml' in sys.modules)"
+    code = "import sys, toolcrib.dialects.script, toolcrib.lib.documents; print('yaml' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

@@ -7,10 +7,17 @@ from datetime import UTC, datetime, timedelta, timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolcrib.features.requests.queues import open_queue
+from toolcrib.features.requests.queues.records import (
+    TEXT_BYTES,
+    cut,
+    is_text,
+    read_allowance,
+    spell_time,
+    write_allowance,
+)
+from toolcrib.features.requests.queues.sqlite.queue import EmbeddedQueue
 from toolcrib.model.toolrequest import Allowance, RecordedAnswer
-from toolcrib.queues import open_queue
-from toolcrib.queues.documents import TEXT_BYTES, cut, is_text, read_allowance, spell_time, write_allowance
-from toolcrib.queues.embedded import EmbeddedQueue
 
 NAMES = {"requests": "requests", "ready": "ready", "hash_prefix": "hashes"}
 
@@ -39,7 +46,7 @@ def test_without_a_server_the_queue_is_a_file(tmp_path):
 
 
 def test_with_a_server_it_is_redis_and_nothing_is_opened_before_it_is_needed(tmp_path):
-    from toolcrib.queues.redis import RedisQueue
+    from toolcrib.features.requests.queues.redis.queue import RedisQueue
 
     queue = open_queue(url="redis://127.0.0.1:1/0", path=tmp_path / "queue.sqlite3", **NAMES)
     assert isinstance(queue, RedisQueue)

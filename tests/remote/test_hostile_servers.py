@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 from toolcrib import Crib, Kind, ToolError, tool
 from toolcrib.__main__ import main
-from toolcrib.crib.facts import all_facts_of, facts_of
+from toolcrib.client.connection import Connection
+from toolcrib.client.remote_crib import RemoteCrib
+from toolcrib.core.describe import all_facts_of, facts_of
 from toolcrib.model.call import Call
-from toolcrib.remote import RemoteCrib
-from toolcrib.remote.connection import Connection
 
 COMMANDS = [
     ("list",),

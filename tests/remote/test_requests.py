@@ -15,11 +15,11 @@ import pytest
 
 from toolcrib import Kind, ToolError
 from toolcrib.__main__ import main
+from toolcrib.client import remote_requests
+from toolcrib.client.connection import Connection
+from toolcrib.client.remote_crib import RemoteCrib
+from toolcrib.client.remote_requests import RemoteRequests
 from toolcrib.model.toolrequest import Allowance, RecordedAnswer, Status
-from toolcrib.remote import RemoteCrib
-from toolcrib.remote import requests as remote_requests
-from toolcrib.remote.connection import Connection
-from toolcrib.remote.requests import RemoteRequests
 
 SECONDS = 60
 ID = "req_20240115_001"

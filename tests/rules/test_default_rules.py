@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolcrib.core.rules import RuleEngine
+from toolcrib.features.safety_rules.dangerous_commands import DangerousCommands
+from toolcrib.features.safety_rules.operator_patterns import SafetyRule
+from toolcrib.features.safety_rules.sensitive_files import SensitiveFiles
+from toolcrib.lib.sensitive_paths import is_sensitive
 from toolcrib.model.call import Call
 from toolcrib.model.errors import Kind
 from toolcrib.model.tool import Function, Tool
 from toolcrib.model.verdict import Decision
-from toolcrib.rules.dangerous import DangerousCommands
-from toolcrib.rules.engine import RuleEngine
-from toolcrib.rules.paths import is_sensitive
-from toolcrib.rules.safety import SafetyRule
-from toolcrib.rules.sensitive import SensitiveFiles
 
 ALLOW, CONFIRM, DENY = Decision.ALLOW, Decision.CONFIRM, Decision.DENY
 

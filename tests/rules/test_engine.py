@@ -4,16 +4,15 @@ import logging
 
 import pytest
 
+from toolcrib.core.rules import AuthRule, RuleEngine, default_rules
+from toolcrib.features.safety_rules.dangerous_commands import DangerousCommands
+from toolcrib.features.safety_rules.operator_patterns import SafetyRule
+from toolcrib.features.safety_rules.sensitive_files import SensitiveFiles
 from toolcrib.model.call import Call
 from toolcrib.model.errors import ToolError
 from toolcrib.model.protocols import Rule
 from toolcrib.model.tool import Function, Tool
 from toolcrib.model.verdict import ALLOW, Decision, confirm, deny
-from toolcrib.rules.auth import AuthRule
-from toolcrib.rules.dangerous import DangerousCommands
-from toolcrib.rules.engine import RuleEngine, default_rules
-from toolcrib.rules.safety import SafetyRule
-from toolcrib.rules.sensitive import SensitiveFiles
 
 
 class Saying:

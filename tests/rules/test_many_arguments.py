@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib.core.rules import RuleEngine
+from toolcrib.features.safety_rules import arguments as reading
+from toolcrib.features.safety_rules.arguments import read_arguments
 from toolcrib.model.call import Call
 from toolcrib.model.errors import Kind
 from toolcrib.model.tool import Function, Tool
 from toolcrib.model.verdict import ALLOW, Decision, Verdict
-from toolcrib.rules import arguments as reading
-from toolcrib.rules.arguments import read_arguments
-from toolcrib.rules.engine import RuleEngine
 
 SHELL = Tool(
     name="sample",

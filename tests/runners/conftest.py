@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from toolcrib.ground.sandbox.host import Sandbox
-from toolcrib.ground.sandbox.walls import Premises
+from toolcrib.features.scripts.runner import ExecutorRunner
+from toolcrib.infra.sandbox.host import Sandbox
+from toolcrib.infra.sandbox.jobs import Premises
+from toolcrib.lib.system_tools import system_tools
 from toolcrib.model.call import Call, Context
 from toolcrib.model.tool import Chained, Convention, Entry, Script, Tool
-from toolcrib.runners.executor import ExecutorRunner
-from toolcrib.runners.system import system_tools
 
 SPACES = ("project", "user", "system")
 OPEN = {"type": "object", "properties": {}}

@@ -8,23 +8,22 @@ import time
 
 import pytest
 
-from toolcrib.ground.sandbox.conversation import Lines
-from toolcrib.ground.sandbox.host import strike_time
-from toolcrib.ground.sandbox.jobs import PythonFile
-from toolcrib.ground.sandbox.walls import Premises, build_walls, python_runtime
-from toolcrib.journal.memory import MemoryJournal
+from toolcrib.core.call_state import Policy
+from toolcrib.core.expiring_documents import Confirmations, KeptResults
+from toolcrib.core.journal import MemoryJournal
+from toolcrib.core.pipeline import Pipeline
+from toolcrib.core.rules import RuleEngine
+from toolcrib.features.functions.runner import FunctionRunner
+from toolcrib.infra.programs.host_access import CAPABILITY, MAX_AT_ONCE, serve_calls
+from toolcrib.infra.programs.job_outcome import lent_slot, returned_value, to_outcome
+from toolcrib.infra.sandbox.conversation import Lines
+from toolcrib.infra.sandbox.host import strike_time
+from toolcrib.infra.sandbox.jobs import Premises, PythonFile, build_walls, python_runtime
+from toolcrib.infra.storage.memory_store import MemoryStore
 from toolcrib.model.call import Call, Context
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Result
 from toolcrib.model.tool import Entry, Function, Script, Tool
-from toolcrib.pipeline import Pipeline, Policy
-from toolcrib.pipeline.confirmation import Confirmations
-from toolcrib.pipeline.kept import KeptResults
-from toolcrib.rules.engine import RuleEngine
-from toolcrib.runners.calls import CAPABILITY, MAX_AT_ONCE, serve_calls
-from toolcrib.runners.function import FunctionRunner
-from toolcrib.runners.script import lent_slot, returned_value, to_outcome
-from toolcrib.stores.memory import MemoryStore
 
 PATIENCE = 30
 ANYTHING = {"type": "object"}

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib.features.scripts.container import Containers
+from toolcrib.infra.programs.executables import Commands
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.limits import Limits, RetryPolicy
-from toolcrib.runners.commands import Commands
-from toolcrib.runners.container import Containers
 
 USER = f"{os.getuid()}:{os.getgid()}"
 # Tells what it was started with; a removal fails, so that the operator is told about it.

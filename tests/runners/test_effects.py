@@ -10,17 +10,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.ground.egress.proxy import ProxyLog
-from toolcrib.ground.sandbox import notify
-from toolcrib.ground.sandbox.host import Sandbox
-from toolcrib.ground.sandbox.jobs import PROXY_HOST, PROXY_PORT, Effect, Ended, Program, PythonFile
-from toolcrib.ground.sandbox.walls import Premises, build_walls, python_runtime
+from toolcrib.infra.egress.proxy import ProxyLog
+from toolcrib.infra.programs.observed_effects import Comparison, Deed, Witness, find_deeds, read_effects
+from toolcrib.infra.sandbox.child import notifications
+from toolcrib.infra.sandbox.host import Sandbox
+from toolcrib.infra.sandbox.jobs import (
+    PROXY_HOST,
+    PROXY_PORT,
+    Effect,
+    Ended,
+    Premises,
+    Program,
+    PythonFile,
+    build_walls,
+    python_runtime,
+)
+from toolcrib.lib.http_syntax import parse_url
 from toolcrib.model.call import Context
 from toolcrib.model.result import Result
 from toolcrib.model.tool import Chained, Script, Tool
-from toolcrib.pure.url import parse_url
-from toolcrib.runners.effects import Comparison, Deed, find_deeds, read_effects
-from toolcrib.runners.witness import Witness
 
 WORKSPACE = Path("/work place")
 ENDED = Ended(
@@ -255,7 +263,7 @@ async def test_the_host_testifies_to_calls_and_to_visits():
 class TestRuns:
     """Real runs under observation."""
 
-    pytestmark = pytest.mark.skipif(not notify.is_available(), reason="the kernel lets nobody observe")
+    pytestmark = pytest.mark.skipif(not notifications.is_available(), reason="the kernel lets nobody observe")
 
     @pytest.fixture
     def sandbox(self):

@@ -5,14 +5,13 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from toolcrib.ground.files.jail import Jail
+from toolcrib.features.scripts.chain import Order, resolve
+from toolcrib.features.scripts.filesystem import MAX_FILE_BYTES, FilesystemDriver
+from toolcrib.infra.files.jail import Jail
+from toolcrib.lib.system_tools import OPERATIONS, primitive_named
 from toolcrib.model.call import Call, Context
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained, Entry, Tool
-from toolcrib.runners.chain import resolve
-from toolcrib.runners.driver import Order
-from toolcrib.runners.filesystem import MAX_FILE_BYTES, FilesystemDriver
-from toolcrib.runners.system import OPERATIONS, primitive_named
 
 BOTH = ("fs.read", "fs.write")
 

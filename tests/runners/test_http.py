@@ -13,15 +13,14 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.ground.egress import Egress
+from toolcrib.features.scripts.chain import Order, resolve
+from toolcrib.features.scripts.http_client import HttpDriver
+from toolcrib.infra.egress.client import Egress
+from toolcrib.infra.secrets.masking import Masking
+from toolcrib.lib.system_tools import primitive_named
 from toolcrib.model.call import Call, Context
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained, Entry, Tool
-from toolcrib.runners.chain import resolve
-from toolcrib.runners.driver import Order
-from toolcrib.runners.http import HttpDriver
-from toolcrib.runners.masking import Masking
-from toolcrib.runners.system import primitive_named
 
 REMOTE_CALL = """
 method: POST

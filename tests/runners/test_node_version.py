@@ -4,8 +4,8 @@ import os
 
 import pytest
 
+from toolcrib.infra.programs.node_runtime import CHUNK_BYTES, explain
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.runners.node_version import CHUNK_BYTES, explain
 
 FETCH = "fetch('http://example.com/').then((answer) => console.log(answer.status))"
 

@@ -1,9 +1,9 @@
 import pytest
 
-from toolcrib.ground.sandbox.jobs import Ended
+from toolcrib.features.scripts.process import printed_value
+from toolcrib.infra.sandbox.jobs import Ended
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Function, Tool
-from toolcrib.runners.printed import printed_value
 
 TOOL = Tool(name="sample", description="", parameters={}, run=Function(call=print, is_async=False))
 

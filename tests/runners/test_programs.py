@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from toolcrib.features.scripts.process import MAX_PRINTED_BYTES
+from toolcrib.lib.system_tools import system_tools
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.limits import Limits, RetryPolicy
-from toolcrib.runners.printed import MAX_PRINTED_BYTES
-from toolcrib.runners.system import system_tools
 
 
 def closed(*names, **schemas):
@@ -224,8 +224,8 @@ async def test_no_value_becomes_shell_code(bench, value):
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r\n"), max_size=30))
 def test_any_text_comes_through_a_command_line_as_one_word(bench, value):
-    from toolcrib.runners.commands import Commands
-    from toolcrib.runners.program import Programs
+    from toolcrib.features.scripts.program import Programs
+    from toolcrib.infra.programs.executables import Commands
 
     tool = bench.tool(config={"command": "printf {a} && echo {a}{b}", "shell": True}, parameters=closed("a", "b"))
     bound = bench.runner.bind(tool)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from toolcrib.ground.egress import Egress
+from toolcrib.infra.egress.client import Egress
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Result
 from toolcrib.model.tool import Convention

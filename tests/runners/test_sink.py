@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.dialects.script.dialect import ScriptFile
-from toolcrib.ground.egress import Egress
-from toolcrib.ground.files.jail import Jail
-from toolcrib.ground.sandbox.walls import Premises
+from toolcrib.features.scripts.format import ScriptFile
+from toolcrib.features.scripts.sink import open_sink
+from toolcrib.infra.egress.client import Egress
+from toolcrib.infra.files.jail import Jail
+from toolcrib.infra.sandbox.jobs import Premises
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Function, Tool
-from toolcrib.runners.sink import open_sink
 
 PATIENCE = 30
 FILE_SINK = Path(__file__).parent.parent / "seeds" / "fixtures" / "ai_tools" / "sinks" / "file_sink.py"

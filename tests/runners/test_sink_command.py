@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.faces.cli.codes import ExitCode, WrongUseError
-from toolcrib.faces.cli.sinking import sink_command
+from toolcrib.features.scripts.commands import sink_command
+from toolcrib.toolkit.cli.console import ExitCode, WrongUseError
 
 FIXTURE = Path(__file__).parent.parent / "seeds" / "fixtures" / "ai_tools" / "sinks" / "file_sink.py"
 

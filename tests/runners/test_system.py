@@ -1,17 +1,18 @@
 import pytest
 
+from toolcrib.features.scripts import filesystem
+from toolcrib.lib import system_tools
+from toolcrib.lib.schema.check import check_parameters, compile_schema
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.pure.schema import check_parameters, compile_schema
-from toolcrib.runners import filesystem, system
 
 
 def named(name):
-    return next(tool for tool in system.system_tools() if tool.name == name)
+    return next(tool for tool in system_tools.system_tools() if tool.name == name)
 
 
 @pytest.mark.spec("S3-57", "S3-11")
 def test_the_system_space_holds_the_primitives_and_runtimes():
-    tools = system.system_tools()
+    tools = system_tools.system_tools()
     assert {tool.name: (tool.kind, tool.run.executor) for tool in tools} == {
         "subprocess": ("primitive", None),
         "http_client": ("primitive", None),
@@ -25,7 +26,9 @@ def test_the_system_space_holds_the_primitives_and_runtimes():
 
 
 def test_they_are_always_the_same_objects():
-    assert all(one is other for one, other in zip(system.system_tools(), system.system_tools(), strict=True))
+    assert all(
+        one is other for one, other in zip(system_tools.system_tools(), system_tools.system_tools(), strict=True)
+    )
 
 
 @pytest.mark.spec("S3-65")
@@ -62,7 +65,7 @@ def test_each_primitive_stands_behind_its_capability():
 
 
 def test_the_operations_are_those_that_the_driver_knows():
-    assert set(system.OPERATIONS) == set(filesystem.OPERATIONS)
+    assert set(system_tools.OPERATIONS) == set(filesystem.OPERATIONS)
 
 
 @pytest.mark.parametrize("name", ["python_runtime", "node_runtime", "bash", "docker"])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.search.nouns import Row
+from toolcrib.infra.search.types import Row
 
 
 @pytest.fixture

@@ -3,9 +3,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolcrib.search.memory import MemoryIndex
-from toolcrib.search.nouns import Row
-from toolcrib.search.sqlite import SqliteIndex
+from toolcrib.infra.search.memory_index import MemoryIndex
+from toolcrib.infra.search.sqlite_index import SqliteIndex
+from toolcrib.infra.search.types import Row
 
 WORDS = [
     "mail",

@@ -2,10 +2,10 @@
 
 import pytest
 
-from toolcrib.search import asking
-from toolcrib.search.memory import MemoryIndex
-from toolcrib.search.relevance import read_question
-from toolcrib.search.sqlite import SqliteIndex
+from toolcrib.infra.search import table_queries
+from toolcrib.infra.search.memory_index import MemoryIndex
+from toolcrib.infra.search.relevance import read_question
+from toolcrib.infra.search.sqlite_index import SqliteIndex
 
 
 @pytest.fixture(params=[SqliteIndex, MemoryIndex])
@@ -81,9 +81,9 @@ def test_the_processs_own_tools_answer_beside_the_others(a_row):
 @pytest.fixture
 def many(monkeypatch, a_row):
     """An index in which everything is too common to rank every row."""
-    monkeypatch.setattr(asking, "MAX_RANKED", 3)
-    monkeypatch.setattr(asking, "MAX_CLOSE_OF_MANY", 5)
-    monkeypatch.setattr(asking, "RARE", 1)
+    monkeypatch.setattr(table_queries, "MAX_RANKED", 3)
+    monkeypatch.setattr(table_queries, "MAX_CLOSE_OF_MANY", 5)
+    monkeypatch.setattr(table_queries, "RARE", 1)
     index = SqliteIndex(None)
     index.put(
         a_row(

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib.infra.search import index_file as databases
+from toolcrib.infra.search.index import open_index
+from toolcrib.infra.search.index_file import LOOK_SECONDS
+from toolcrib.infra.search.memory_index import MemoryIndex
+from toolcrib.infra.search.sqlite_index import SqliteIndex
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.search import database as databases
-from toolcrib.search import open_index
-from toolcrib.search.memory import MemoryIndex
-from toolcrib.search.opening import LOOK_SECONDS
-from toolcrib.search.sqlite import SqliteIndex
 
 
 @pytest.fixture
@@ -198,8 +198,8 @@ def test_where_no_file_can_be_the_index_is_kept_in_memory(tmp_path, a_row, caplo
 FULL_DISK = """
 import logging, resource, sys
 from pathlib import Path
-from toolcrib.search.nouns import Row
-from toolcrib.search.sqlite import SqliteIndex
+from toolcrib.infra.search.types import Row
+from toolcrib.infra.search.sqlite_index import SqliteIndex
 
 logging.basicConfig(level=logging.WARNING)
 index = SqliteIndex(Path(sys.argv[1]))
@@ -239,8 +239,8 @@ def test_an_index_that_another_process_keeps_busy_says_so(opened, a_row, path, m
 WRITER = """
 import sys
 from pathlib import Path
-from toolcrib.search.nouns import Row
-from toolcrib.search.sqlite import SqliteIndex
+from toolcrib.infra.search.types import Row
+from toolcrib.infra.search.sqlite_index import SqliteIndex
 
 index = SqliteIndex(Path(sys.argv[1]))
 for step in range(25):
@@ -327,8 +327,6 @@ def test_without_sqlite_or_its_full_text_search_the_index_is_a_plain_one(path, m
 
 
 def test_importing_the_search_loads_no_sqlite():
-    code = (
-        "import sys, toolcrib.search, toolcrib.search.nouns; print(sorted({'sqlite3', 'rapidfuzz'} & set(sys.modules)))"
-    )
+    code = "import sys, toolcrib.search, toolcrib.infra.search.types; print(sorted({'sqlite3', 'rapidfuzz'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50, check=True)
     assert done.stdout == "[]\n"

@@ -4,10 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.search.queries import MAX_WORDS, read_query
-from toolcrib.search.stems import stem
-from toolcrib.search.vocabulary import Vocabulary
-from toolcrib.search.words import MAX_WORD, moment, words_in_order, words_of
+from toolcrib.infra.search.relevance import stem
+from toolcrib.infra.search.tokens import MAX_WORD, MAX_WORDS, Vocabulary, moment, read_query, words_in_order, words_of
 
 
 @pytest.mark.parametrize(

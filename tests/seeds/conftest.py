@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.compat.paths import document_imports
+from toolcrib.features.agent_classes.import_paths import document_imports
 
 FIXTURES = Path(__file__).parent / "fixtures"
 

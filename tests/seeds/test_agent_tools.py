@@ -11,7 +11,7 @@ import textwrap
 import pytest
 
 from toolcrib import Crib, Kind, ToolError
-from toolcrib.compat.agent import (
+from toolcrib.features.agent_classes.classes import (
     BaseTool,
     DuplicateToolError,
     ToolCall,
@@ -19,7 +19,7 @@ from toolcrib.compat.agent import (
     ToolResult,
     create_json_schema,
 )
-from toolcrib.compat.paths import document_imports
+from toolcrib.features.agent_classes.import_paths import document_imports
 
 ARGUMENT = {"arg1": {"type": "string", "description": "First argument"}}
 
@@ -174,7 +174,7 @@ def test_what_could_never_be_called_is_refused_at_registration(wrong, words):
 def test_a_class_that_was_typed_in_at_a_prompt_can_be_registered():
     code = """
         import asyncio
-        from toolcrib.compat.agent import *
+        from toolcrib.features.agent_classes.classes import *
 
         class Typed(BaseTool):
             name = "typed"
@@ -476,7 +476,7 @@ def test_the_examples_leave_no_import_path_behind(run_example):
     # Under pytest the plug-in offers them all the time, so only a fresh interpreter can tell.
     code = f"""
         import runpy, sys
-        from toolcrib.compat.paths import document_imports
+        from toolcrib.features.agent_classes.import_paths import document_imports
         before = set(sys.meta_path)
         with document_imports():
             runpy.run_path({str(run_example.__code__.co_filename)!r}.replace("conftest.py", "fixtures/my_tool.py"))

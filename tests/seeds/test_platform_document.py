@@ -5,10 +5,11 @@ import json
 import pytest
 
 from toolcrib import Crib
-from toolcrib.dialects.platform import read_jsonc, read_stored_tool, read_tool, write_tool
+from toolcrib.features.bundles.format import read_stored_tool, read_tool
+from toolcrib.lib.document_format import is_uuid7, write_tool
+from toolcrib.lib.documents import read_jsonc
 from toolcrib.model.bundle import Bundle
 from toolcrib.model.tool import Encoding, ErrorMode, Http, HttpCall, Registered
-from toolcrib.pure.ids import is_uuid7
 
 BUNDLE = "018faf50-b7b6-7a01-9a05-a22a6e0af101"
 URL = "https://api.weatherapi.com/v1/current.json"
@@ -90,7 +91,7 @@ def test_the_http_block_says_all_there_is_to_say_of_a_request(example):
 
 @pytest.mark.spec("S1-17", "S1-59")
 async def test_the_tool_of_the_document_is_put_over_http_with_its_comments(fixtures, tmp_path):
-    from toolcrib.faces.http.app import make_app
+    from toolcrib.interfaces.http.app import make_app
 
     async with Crib(tmp_path) as crib:
         crib.bundles.put_bundle(BUNDLE, {"slug": "reports", "displayName": "Reports", "isEnabled": True})

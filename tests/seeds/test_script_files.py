@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.dialects.script import ScriptFile
+from toolcrib.features.scripts.format import ScriptFile
+from toolcrib.lib.schema.check import compile_schema
+from toolcrib.lib.yaml import read_yaml
 from toolcrib.model.limits import Backoff, Cost, RetryPolicy
 from toolcrib.model.tool import Convention
-from toolcrib.pure.schema import compile_schema
-from toolcrib.pure.yaml import read_yaml
 
 FIXTURES = Path(__file__).parent / "fixtures"
 TOOLS = FIXTURES / "ai_tools"

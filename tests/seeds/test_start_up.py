@@ -6,7 +6,7 @@ import textwrap
 import pytest
 
 from toolcrib import Crib, Kind, SettingsError, tool
-from toolcrib.compat.agent import ToolCall, ToolRegistry, ToolResult
+from toolcrib.features.agent_classes.classes import ToolCall, ToolRegistry, ToolResult
 
 
 class Commands:

@@ -11,12 +11,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from toolcrib.stores.files import FileStore
+from toolcrib.infra.storage.file_store import FileStore
 
 WRITER = """
 import hashlib, itertools, os, sys
 from pathlib import Path
-from toolcrib.stores.files import FileStore
+from toolcrib.infra.storage.file_store import FileStore
 
 def seal(text):
     body = (text * 400).encode()
@@ -115,7 +115,7 @@ def test_a_thousand_killed_writers_leave_whole_documents_and_all_they_acknowledg
 CREATOR = """
 import json, sys, threading
 from pathlib import Path
-from toolcrib.stores.files import FileStore
+from toolcrib.infra.storage.file_store import FileStore
 store = FileStore(Path(sys.argv[1]))
 print("ready", flush=True)
 for line in sys.stdin:
@@ -157,7 +157,7 @@ def test_of_sixty_four_creators_exactly_one_wins_two_hundred_times(tmp_path):
 
 def test_every_process_sees_the_generation_change_with_every_write_of_any(tmp_path):
     program = (
-        "import sys\nfrom pathlib import Path\nfrom toolcrib.stores.files import FileStore\n"
+        "import sys\nfrom pathlib import Path\nfrom toolcrib.infra.storage.file_store import FileStore\n"
         "store = FileStore(Path(sys.argv[1]))\nprint('ready', flush=True)\n"
         "for line in sys.stdin:\n    store.replace('bundles/b/1', line.encode())\n"
         "    print(store.generation('bundles'), flush=True)\n"
@@ -176,7 +176,7 @@ def test_every_process_sees_the_generation_change_with_every_write_of_any(tmp_pa
 DISCARDER = """
 import os, shutil, sys
 from pathlib import Path
-from toolcrib.stores.files import FileStore
+from toolcrib.infra.storage.file_store import FileStore
 store = FileStore(Path(sys.argv[1]))
 for number in range(20):
     store.create(f"bundles/b/{number}", b"")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.ground.files.disk import Disk
+from toolcrib.infra.files.disk import Disk
+from toolcrib.infra.storage.file_store import FileStore
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.stores.files import FileStore
 
 CURES = {
     errno.ENOSPC: "the disk is full; free some space",
@@ -181,7 +181,7 @@ SMALL = """
 import ctypes, os, sys
 from pathlib import Path
 from toolcrib.model.errors import ToolError
-from toolcrib.stores.files import FileStore
+from toolcrib.infra.storage.file_store import FileStore
 library = ctypes.CDLL(None, use_errno=True)
 place = sys.argv[1].encode()
 if library.unshare(0x00020000) or library.mount(b"none", b"/", None, 0x44000, None):

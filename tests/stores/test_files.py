@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.ground.files import generations
+from toolcrib.infra.storage import file_store
+from toolcrib.infra.storage.file_store import FileStore
+from toolcrib.infra.storage.keys import is_key
+from toolcrib.lib.document_format import new_id, to_filename
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.pure.filenames import to_filename
-from toolcrib.pure.ids import new_id
-from toolcrib.stores.files import FileStore
-from toolcrib.stores.keys import is_key
 
 
 @pytest.fixture
@@ -201,13 +200,13 @@ class TestGenerations:
         here = FileStore(tmp_path).generation("a")
         assert FileStore(tmp_path).generation("a") == here
         (tmp_path / "boot").write_text("another\n")
-        monkeypatch.setattr(generations, "BOOT_ID", tmp_path / "boot")
+        monkeypatch.setattr(file_store, "BOOT_ID", tmp_path / "boot")
         there = FileStore(tmp_path).generation("a")
         assert there.startswith("another.")
         assert there.rpartition(".")[2] == here.rpartition(".")[2]
 
     def test_where_no_boot_can_be_told_from_another_marks_alone_count(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(generations, "BOOT_ID", tmp_path / "nowhere")
+        monkeypatch.setattr(file_store, "BOOT_ID", tmp_path / "nowhere")
         store = FileStore(tmp_path)
         before = store.generation("a")
         store.create("a/b", b"")

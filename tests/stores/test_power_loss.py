@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolcrib.ground.files.disk import Disk
-from toolcrib.stores.files import FileStore
+from toolcrib.infra.files.disk import Disk
+from toolcrib.infra.storage.file_store import FileStore
 
 MOST_PENDING = 8
 NOTHING, HALF, ALL = 0, 1, 2

@@ -1,1 +1,1 @@
-"""The nouns: frozen facts without behaviour of their own."""
+"""Package model."""

@@ -19,16 +19,7 @@ if TYPE_CHECKING:
     from toolcrib.model.call import Call, Context
     from toolcrib.model.errors import ToolError
     from toolcrib.model.tool import Tool
-    from toolcrib.model.toolrequest import (
-        Allowance,
-        Claim,
-        Event,
-        Experiment,
-        Filed,
-        Made,
-        Status,
-        ToolRequest,
-    )
+    from toolcrib.model.toolrequest import Allowance, Claim, Event, Experiment, Filed, Made, Status, ToolRequest
     from toolcrib.model.verdict import Verdict
 
 ENTRY_POINT_GROUP = "toolcrib.plugins"

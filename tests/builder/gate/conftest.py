@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from toolcrib import Crib
-from toolcrib.builder.candidate import Candidate
-from toolcrib.builder.gate import Judgement, judge
-from toolcrib.builder.trial import OpenTrial
-from toolcrib.crib.trying import trials_of
+from toolcrib.features.requests.candidate import Candidate
+from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document.writer import write_request
+from toolcrib.features.requests.gate.judge import judge
+from toolcrib.features.requests.gate.types import Judgement, OpenTrial
+from toolcrib.features.requests.trial_crib import trials_of
 from toolcrib.model.toolrequest import Allowance, ToolRequest
-from toolcrib.pure.requests import read_request, write_request
 
 TEXT = {"name": "text", "type": "string", "description": "What to shout", "required": True}
 TIMES = {"name": "times", "type": "integer", "description": "How often", "default": 2}

@@ -4,12 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.builder.gate import derive_contract, refuse_beyond
-from toolcrib.builder.gate.contract import MAX_ACCEPTED
+from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document.writer import write_request
+from toolcrib.features.requests.gate.contract import MAX_ACCEPTED, derive_contract
+from toolcrib.features.requests.gate.judge import refuse_beyond
+from toolcrib.lib.schema.check import compile_schema
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Allowance
-from toolcrib.pure.requests import read_request, write_request
-from toolcrib.pure.schema import compile_schema
 
 
 def inputs_of(*types, **more):

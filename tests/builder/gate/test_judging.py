@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from toolcrib.builder.gate import judge
+from toolcrib.features.requests.gate.judge import judge
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Allowance
 

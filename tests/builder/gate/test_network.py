@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolcrib.builder.gate import find_unprovable
+from toolcrib.features.requests.gate.judge import find_unprovable
 from toolcrib.model.toolrequest import Allowance, RecordedAnswer
 
 PAGES = {

@@ -2,9 +2,9 @@
 
 import pytest
 
-from toolcrib.builder.gate.calls import Tried
-from toolcrib.builder.gate.nouns import Sample
-from toolcrib.builder.gate.partial import Achievement
+from toolcrib.features.requests.gate.calls import Tried
+from toolcrib.features.requests.gate.effects import Achievement
+from toolcrib.features.requests.gate.types import Sample
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Result
 from toolcrib.model.toolrequest import RecordedAnswer

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from toolcrib.builder.gate import write_contract_tests
+from toolcrib.features.requests.gate.contract_tests import write_contract_tests
 
 USAGE = "from tools.{name} import shout\n\nshout(text='Ahoy')\n"
 SIGNATURE = "test_the_function_takes_exactly_the_inputs"

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.catalog.bundles import Bundles
+from toolcrib.features.bundles.facade import Bundles
+from toolcrib.infra.search.memory_index import MemoryIndex
+from toolcrib.infra.search.sqlite_index import SqliteIndex
+from toolcrib.infra.storage.file_store import FileStore
+from toolcrib.infra.storage.memory_store import MemoryStore
+from toolcrib.lib.document_format import new_id
 from toolcrib.model.tool import Function, Tool
-from toolcrib.pure.ids import new_id
-from toolcrib.search.memory import MemoryIndex
-from toolcrib.search.sqlite import SqliteIndex
-from toolcrib.stores.files import FileStore
-from toolcrib.stores.memory import MemoryStore
 
 KEY = b"k" * 32
 

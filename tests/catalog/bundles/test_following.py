@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from toolcrib.catalog import syncing
+from toolcrib.features.bundles import index_sync
+from toolcrib.infra.search.memory_index import MemoryIndex
+from toolcrib.infra.storage.file_store import FileStore
+from toolcrib.lib.document_format import new_id
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.pure.ids import new_id
-from toolcrib.search.memory import MemoryIndex
-from toolcrib.stores.files import FileStore
 
 
 @pytest.fixture
@@ -58,8 +58,8 @@ def test_what_one_process_writes_the_others_find(shop, put_bundle, tool_document
 def test_an_index_that_is_deleted_or_broken_is_made_anew_with_the_same_answers(
     tmp_path, put_bundle, tool_document, request
 ):
-    from toolcrib.catalog.bundles import Bundles
-    from toolcrib.search import open_index
+    from toolcrib.features.bundles.facade import Bundles
+    from toolcrib.infra.search.index import open_index
 
     path = tmp_path / "index.sqlite3"
 
@@ -303,8 +303,8 @@ class Counting(FileStore):
 
 
 def test_the_first_page_reads_no_more_documents_than_it_shows(tmp_path, put_bundle, tool_document):
-    from toolcrib.catalog.bundles import Bundles
-    from toolcrib.search.sqlite import SqliteIndex
+    from toolcrib.features.bundles.facade import Bundles
+    from toolcrib.infra.search.sqlite_index import SqliteIndex
 
     def open_bundles(store):
         index = SqliteIndex(tmp_path / "index.sqlite3")
@@ -324,9 +324,9 @@ def test_the_first_page_reads_no_more_documents_than_it_shows(tmp_path, put_bund
 
 
 def test_a_write_is_known_without_looking_at_the_whole_bundle(tmp_path, put_bundle, tool_document, monkeypatch):
-    from toolcrib.catalog.bundles import Bundles
+    from toolcrib.features.bundles.facade import Bundles
 
-    monkeypatch.setattr(syncing, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(index_sync, "LOOK_SECONDS", 0.0)
     store = Counting(tmp_path / "store")
     bundles = Bundles(store, MemoryIndex(), entries=list, functions={}, key=lambda: b"k" * 32)
     id_ = put_bundle(bundles)
@@ -346,8 +346,8 @@ def test_a_write_is_known_without_looking_at_the_whole_bundle(tmp_path, put_bund
 
 def test_a_long_look_through_all_documents_keeps_nobody_waiting(stocked, file_shop, edit, eventually, monkeypatch):
     _, id_ = stocked
-    monkeypatch.setattr(syncing, "QUICK_WALK_DOCUMENTS", 0)
-    monkeypatch.setattr(syncing, "QUICK_WALK_SECONDS", 0.0)
+    monkeypatch.setattr(index_sync, "QUICK_WALK_DOCUMENTS", 0)
+    monkeypatch.setattr(index_sync, "QUICK_WALK_SECONDS", 0.0)
     bundles = file_shop.open()
     assert listed(bundles) == ["rain", "snow"]
     edit(file_shop.path(id_, "rain@v1.json"), description="Says when it snows", isEnabled=False)

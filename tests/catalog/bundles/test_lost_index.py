@@ -7,11 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from toolcrib.catalog.light import light_row
-from toolcrib.catalog.rows import row_of
+from toolcrib.features.bundles.index_rows import light_row, row_of
+from toolcrib.infra.search.sqlite_index import SqliteIndex
+from toolcrib.lib.names import function_name
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.pure.names import function_name
-from toolcrib.search.sqlite import SqliteIndex
 
 MANY = 120
 

@@ -6,10 +6,10 @@ from contextlib import contextmanager, nullcontext
 
 import pytest
 
-from toolcrib.catalog.bundles import Bundles
+from toolcrib.features.bundles.facade import Bundles
+from toolcrib.infra.search.memory_index import MemoryIndex
+from toolcrib.infra.storage.memory_store import MemoryStore
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.search.memory import MemoryIndex
-from toolcrib.stores.memory import MemoryStore
 
 DAY = 86_400.0
 

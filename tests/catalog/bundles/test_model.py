@@ -9,13 +9,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from toolcrib.catalog.bundles import Bundles
+from toolcrib.features.bundles.facade import Bundles
+from toolcrib.infra.search.memory_index import MemoryIndex
+from toolcrib.infra.search.sqlite_index import SqliteIndex
+from toolcrib.infra.storage.file_store import FileStore
+from toolcrib.infra.storage.memory_store import MemoryStore
+from toolcrib.lib.document_format import stable_id
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.pure.ids import stable_id
-from toolcrib.search.memory import MemoryIndex
-from toolcrib.search.sqlite import SqliteIndex
-from toolcrib.stores.files import FileStore
-from toolcrib.stores.memory import MemoryStore
 
 IDS = [stable_id("test", str(number)) for number in range(3)]
 SLUGS = ["acme", "Acme", "tools"]

@@ -5,11 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from toolcrib.catalog.bundles import etag_of
+from toolcrib.features.bundles.facade import etag_of
+from toolcrib.lib.document_format import is_uuid7, stable_id
 from toolcrib.model.bundle import Owner
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Entry
-from toolcrib.pure.ids import is_uuid7, stable_id
 
 BUILTIN = stable_id("bundle", "builtin")
 HOST = stable_id("bundle", "")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.catalog.cursors import Cursors
+from toolcrib.features.bundles.pages import Cursors
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Entry
 

@@ -8,17 +8,17 @@ from functools import cache
 
 import pytest
 
-from toolcrib.catalog.bundles import Bundles
-from toolcrib.search.memory import MemoryIndex
-from toolcrib.stores.files import FileStore
+from toolcrib.features.bundles.facade import Bundles
+from toolcrib.infra.search.memory_index import MemoryIndex
+from toolcrib.infra.storage.file_store import FileStore
 
 PRELUDE = """
 import json, os, random, sys, threading, time
 from pathlib import Path
-from toolcrib.catalog.bundles import Bundles
+from toolcrib.features.bundles.facade import Bundles
 from toolcrib.model.errors import ToolError
-from toolcrib.search.memory import MemoryIndex
-from toolcrib.stores.files import FileStore
+from toolcrib.infra.search.memory_index import MemoryIndex
+from toolcrib.infra.storage.file_store import FileStore
 
 root, bundle_id, me, number, seed = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
 DOCUMENT = {

@@ -5,10 +5,10 @@ import re
 
 import pytest
 
-from toolcrib.catalog.bundles import etag_of
+from toolcrib.features.bundles.facade import etag_of
+from toolcrib.lib.document_format import is_uuid7, new_id, stable_id
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Entry
-from toolcrib.pure.ids import is_uuid7, new_id, stable_id
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 

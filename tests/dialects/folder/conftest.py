@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.dialects.folder import Reading, collect_files, read_tool
+from toolcrib.features.folders.format import Reading, read_tool
+from toolcrib.infra.files.tool_folder import collect_files
 
 FIXTURES = Path(__file__).parents[2] / "seeds/fixtures/tool_folders"
 ROOT = Path("tools")

@@ -6,9 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.dialects.folder import Absent, DocExample, doc_examples, failure_modes
-from toolcrib.dialects.folder.documents import missing_sections
-from toolcrib.dialects.folder.markdown import Fence, Heading, Text, read_blocks
+from toolcrib.features.folders.documentation import (
+    Absent,
+    DocExample,
+    Fence,
+    Heading,
+    Text,
+    doc_examples,
+    failure_modes,
+    missing_sections,
+    read_blocks,
+)
 
 SECTIONS = ["Summary", "Preconditions", "Postconditions", "Invariants", "Failure Modes", "Examples", "Common Mistakes"]
 

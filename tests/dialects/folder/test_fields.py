@@ -279,7 +279,7 @@ def test_lines_are_counted_alike_with_the_line_ends_of_windows(faults, fields):
 
 
 def test_where_a_folder_lies_changes_nothing_about_its_tool(fields, tmp_path, read):
-    from toolcrib.dialects.folder import read_tool
+    from toolcrib.features.folders.format import read_tool
 
     run = read(schema=fields).tool.run
     there = read_tool(tmp_path / "elsewhere", "my-tool", run.files, {"_core/a.js": b""}, registry="1.0.1").tool

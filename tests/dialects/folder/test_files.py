@@ -5,8 +5,8 @@ import stat
 
 import pytest
 
-from toolcrib.dialects.folder import collect_files, shared_files, survey_folder, tool_folders
-from toolcrib.ground.files import beneath
+from toolcrib.infra.files import safe_paths
+from toolcrib.infra.files.tool_folder import collect_files, shared_files, survey_folder, tool_folders
 from toolcrib.model.errors import Kind, ToolError
 
 
@@ -33,7 +33,7 @@ def refusal(function, *arguments):
 def opener(request, monkeypatch):
     """Both ways to open a path beneath a folder."""
     if request.param == "walk":
-        monkeypatch.setattr("toolcrib.dialects.folder.files.choose_opener", lambda _: beneath.open_by_walk)
+        monkeypatch.setattr("toolcrib.infra.files.tool_folder.choose_opener", lambda _: safe_paths.open_by_walk)
 
 
 @pytest.mark.spec("S2-01", "S2-70")
@@ -68,7 +68,7 @@ def test_names_are_sorted(root):
 
 
 def test_a_root_with_too_many_names_is_refused(root, monkeypatch):
-    monkeypatch.setattr("toolcrib.dialects.folder.files.MAX_NAMES", 3)
+    monkeypatch.setattr("toolcrib.infra.files.tool_folder.MAX_NAMES", 3)
     for index in range(4):
         write(root / f"{index}.txt")
     assert refusal(tool_folders, root).kind is Kind.LIMIT_EXCEEDED
@@ -275,7 +275,7 @@ def test_what_cannot_be_read_is_told_beside_what_can(root, tmp_path, opener):
 
 @pytest.mark.parametrize("limit", ["MAX_FILES", "MAX_BYTES"])
 def test_of_a_folder_with_too_much_the_files_of_a_tool_are_read_all_the_same(limit, root, monkeypatch):
-    monkeypatch.setattr(f"toolcrib.dialects.folder.files.{limit}", 3)
+    monkeypatch.setattr(f"toolcrib.infra.files.tool_folder.{limit}", 3)
     for name in ("aa/1", "aa/2", "aa/3", "aa/4", "schema.json", "doc.md"):
         write(root / "tool" / name, b"xx")
     survey = survey_folder(root, "tool")

@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from toolcrib.dialects.folder import Absent, doc_examples, failure_modes, read_tool
+from toolcrib.features.folders.documentation import Absent, doc_examples, failure_modes
+from toolcrib.features.folders.format import read_tool
+from toolcrib.lib.schema.check import compile_schema
 from toolcrib.model.tool import Behaviour, SideEffects
-from toolcrib.pure.schema import compile_schema
 
 
 def test_the_search_of_the_knowledge_base_loads(read_fixture):

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from toolcrib.pure.schema import compile_schema, explain_problems
+from toolcrib.lib.schema import explain_problems
+from toolcrib.lib.schema.check import compile_schema
 
 
 @pytest.fixture

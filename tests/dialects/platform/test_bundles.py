@@ -2,7 +2,9 @@
 
 import pytest
 
-from toolcrib.dialects.platform import bundle_to_wire, read_bundle, read_stored_bundle, write_bundle
+from toolcrib.features.bundles.definition import bundle_to_wire
+from toolcrib.features.bundles.format import read_bundle, read_stored_bundle
+from toolcrib.lib.document_format import write_bundle
 from toolcrib.model.bundle import Bundle, Owner
 from toolcrib.model.errors import Kind, ToolError
 

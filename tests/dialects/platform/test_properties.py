@@ -8,15 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from toolcrib.dialects.platform import (
-    read_bundle,
-    read_stored_bundle,
-    read_stored_tool,
-    read_tool,
-    tool_to_wire,
-    write_bundle,
-    write_tool,
-)
+from toolcrib.features.bundles.definition import tool_to_wire
+from toolcrib.features.bundles.format import read_bundle, read_stored_bundle, read_stored_tool, read_tool
+from toolcrib.lib.document_format import write_bundle, write_tool
 from toolcrib.model.bundle import Bundle, Kept
 from toolcrib.model.errors import Kind, ToolError
 

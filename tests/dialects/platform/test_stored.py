@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from toolcrib.dialects.platform import read_stored_tool, write_tool
+from toolcrib.features.bundles.format import read_stored_tool
+from toolcrib.lib.document_format import write_tool
 from toolcrib.model.bundle import Bundle
 from toolcrib.model.errors import Kind, ToolError
 

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.dialects.platform import found_to_wire, read_stored_tool, read_tool, tool_to_wire, write_tool
+from toolcrib.features.bundles.definition import found_to_wire, tool_to_wire
+from toolcrib.features.bundles.format import read_stored_tool, read_tool
+from toolcrib.lib.document_format import stable_id, write_tool
 from toolcrib.model.bundle import Bundle, Found, Kept, Owner
 from toolcrib.model.tool import Chained, Function, Script, Tool
-from toolcrib.pure.ids import stable_id
 
 TOOL_ID = "018faf50-b7b6-7a01-9a05-a22a6e0af103"
 STATE = {

@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-from toolcrib.dialects.script import ScriptFile
+from toolcrib.features.scripts.format import ScriptFile
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Tool
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.catalog import Catalog, Folder
-from toolcrib.dialects.script import ScriptFile
-from toolcrib.dialects.script.build import build_tools
-from toolcrib.dialects.script.metadata import Metadata
+from toolcrib.core.catalog import Catalog
+from toolcrib.core.file_source import Folder
+from toolcrib.features.scripts.definition import build_tools
+from toolcrib.features.scripts.format import ScriptFile
+from toolcrib.lib.metadata import Metadata
 from toolcrib.model.errors import ToolError
 
 ROOT = Path(".ai/tools")

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolcrib.dialects.script import ScriptFile
-from toolcrib.dialects.script.documents import json_lines, toml_lines
+from toolcrib.features.scripts.format import ScriptFile
+from toolcrib.lib.documents import read_json, read_toml
+from toolcrib.lib.metadata import json_lines, toml_lines
 from toolcrib.model.errors import ToolError
-from toolcrib.pure.documents import read_json, read_toml
 
 
 class TestDocuments:

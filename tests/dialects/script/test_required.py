@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.dialects.script import ScriptFile
+from toolcrib.features.scripts.format import ScriptFile
 from toolcrib.model.tool import Chained, Origin
 
 REQUIRED = ["tool_id", "category", "tool_type", "version", "description", "executor_id"]

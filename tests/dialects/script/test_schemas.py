@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolcrib.dialects.script.merging import merge_schemas
-from toolcrib.pure.schema import check_parameters, compile_schema, fill_defaults
+from toolcrib.features.scripts.schemas import merge_schemas
+from toolcrib.lib.schema.check import check_parameters, compile_schema, fill_defaults
 
 PARAMETERS = """
 parameters:

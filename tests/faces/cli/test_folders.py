@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from toolcrib.faces.cli.codes import ExitCode
+from toolcrib.toolkit.cli.console import ExitCode
 
 
 @pytest.fixture

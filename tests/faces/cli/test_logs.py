@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from toolcrib.faces.cli.logs import log_on_stderr
+from toolcrib.toolkit.cli.console import log_on_stderr
 
 JAVASCRIPT = """TypeError: bad thing
     at execute (file:///srv/tools/sample/handler.js:28:9)

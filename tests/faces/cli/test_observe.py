@@ -9,9 +9,9 @@ from typing import NamedTuple
 import pytest
 
 from toolcrib.__main__ import main
-from toolcrib.ground.sandbox import notify
+from toolcrib.infra.sandbox.child import notifications
 
-if not notify.is_available():
+if not notifications.is_available():
     pytest.skip("the kernel lets nobody observe", allow_module_level=True)
 
 HEAD = """

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from toolcrib.ground.secrets import Secrets
+from toolcrib.infra.secrets.lookup import Secrets
 
 VALUE = "sesame-9f1c"
 

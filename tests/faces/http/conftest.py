@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 
 from toolcrib import Crib
-from toolcrib.faces.http.app import make_app
+from toolcrib.interfaces.http.app import make_app
 
 BUNDLE = "018faf50-b7b6-7a01-9a05-a22a6e0af101"
 OTHER = "018faf50-b7b6-7a01-9a05-a22a6e0af102"

@@ -9,10 +9,10 @@ import threading
 import pytest
 
 from toolcrib import tool
-from toolcrib.crib.workshop import QUEUE_FILE
-from toolcrib.faces.http.asking import READERS, WRITERS, Asking
-from toolcrib.faces.http.threads import Threads
+from toolcrib.features.requests.endpoints import READERS, WRITERS, Asking
+from toolcrib.features.requests.service import QUEUE_FILE
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.toolkit.http.concurrency import Threads
 
 SECONDS = 20
 WISH = {"request": {"name": "word_counter", "description": "Count the words of a text"}}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from toolcrib.faces.http.auth import Rates
-from toolcrib.faces.http.problems import Refusal
+from toolcrib.interfaces.http.guards import Rates
+from toolcrib.toolkit.http.problems import Refusal
 
 EVERY_DOOR = [
     ("GET", "/tools", "read"),

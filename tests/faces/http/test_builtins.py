@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toolcrib import Crib
-from toolcrib.faces.http.app import make_app
+from toolcrib.interfaces.http.app import make_app
 
 
 async def find(client, slug: str, source: str) -> dict:

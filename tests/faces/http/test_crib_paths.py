@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from toolcrib import tool
-from toolcrib.faces.http.sessions import SECONDS, SessionDesk
-from toolcrib.rules.auth import AuthRule
+from toolcrib.core.rules import AuthRule
+from toolcrib.interfaces.http.endpoints import SECONDS, SessionDesk
 
 
 @tool
@@ -113,7 +113,7 @@ async def test_a_session_that_asks_for_too_much_is_refused(world):
 
 
 async def test_a_session_is_forgotten_after_an_hour_and_there_are_only_so_many(make_world, monkeypatch):
-    monkeypatch.setattr("toolcrib.faces.http.sessions.MOST_OF_A_CALLER", 2)
+    monkeypatch.setattr("toolcrib.interfaces.http.endpoints.MOST_OF_A_CALLER", 2)
     now = [1_000_000.0]
     real = SessionDesk.__init__
     monkeypatch.setattr(SessionDesk, "__init__", lambda self, crib, body: real(self, crib, body, lambda: now[0]))

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from toolcrib import Crib
-from toolcrib.crib.workshop import QUEUE_FILE
-from toolcrib.faces.http import events
-from toolcrib.faces.http.server import serve
-from toolcrib.queues.embedded import EmbeddedQueue
+from toolcrib.features.requests import event_stream
+from toolcrib.features.requests.queues.sqlite.queue import EmbeddedQueue
+from toolcrib.features.requests.service import QUEUE_FILE
+from toolcrib.interfaces.http.server import serve
 
 SECONDS = 20
 WISH = {
@@ -208,7 +208,7 @@ async def test_two_numbers_are_refused_and_so_are_parameters(post):
 
 
 async def test_who_hears_nothing_for_a_while_hears_that_the_server_is_there(post, monkeypatch):
-    monkeypatch.setattr(events, "QUIET_SECONDS", 0.05)
+    monkeypatch.setattr(event_stream, "QUIET_SECONDS", 0.05)
     listener = await post.listen(headers="Last-Event-ID: 1\r\n")
     assert [await listener.piece() for _ in range(4)] == ["retry: 1000\n\n", *[": still here\n\n"] * 3]
 
@@ -250,7 +250,7 @@ async def test_a_client_of_the_old_protocol_hears_a_stream_that_ends_with_the_co
 
 
 async def test_so_many_listen_at_once_and_who_leaves_makes_room(post, monkeypatch):
-    monkeypatch.setattr(events, "MAX_LISTENERS", 2)
+    monkeypatch.setattr(event_stream, "MAX_LISTENERS", 2)
     first, second = await post.listen(), await post.listen()
     refused = await post.listen()
     assert (refused.status, refused.headers["retry-after"]) == (429, "5")

@@ -8,8 +8,8 @@ import logging
 import pytest
 
 from toolcrib import Kind, ToolError
-from toolcrib.faces.http.threads import WRITERS
-from toolcrib.stores.files import FileStore
+from toolcrib.infra.storage.file_store import FileStore
+from toolcrib.toolkit.http.concurrency import WRITERS
 
 PATHS = {
     "/tools": "GET, HEAD, OPTIONS",

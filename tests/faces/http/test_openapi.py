@@ -12,9 +12,9 @@ from schemathesis.config import SchemathesisConfig
 from schemathesis.engine import events, from_schema
 
 from toolcrib import Crib
-from toolcrib.faces.http.app import make_app
-from toolcrib.faces.http.docs import write_page
-from toolcrib.faces.http.openapi import describe_api
+from toolcrib.interfaces.http.api_document import describe_api
+from toolcrib.interfaces.http.app import make_app
+from toolcrib.interfaces.http.pages import write_page
 
 METHODS = ("get", "put", "post", "delete", "patch")
 EVERY_SCOPE = ["read", "invoke", "manage"]

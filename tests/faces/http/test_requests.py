@@ -10,14 +10,14 @@ import threading
 import pytest
 
 from toolcrib import tool
-from toolcrib.crib.requests import MAX_TEXT_BYTES
-from toolcrib.crib.workshop import QUEUE_FILE
-from toolcrib.faces.http import events, requests
-from toolcrib.faces.http.packages import written
-from toolcrib.faces.http.server import serve
-from toolcrib.faces.http.threads import Threads
-from toolcrib.pure.requests import with_id, write_request
-from toolcrib.queues.embedded import EmbeddedQueue
+from toolcrib.features.requests import endpoints, event_stream
+from toolcrib.features.requests.document.writer import with_id, write_request
+from toolcrib.features.requests.endpoints import written
+from toolcrib.features.requests.queues.sqlite.queue import EmbeddedQueue
+from toolcrib.features.requests.service import QUEUE_FILE
+from toolcrib.features.requests.tracker import MAX_TEXT_BYTES
+from toolcrib.interfaces.http.server import serve
+from toolcrib.toolkit.http.concurrency import Threads
 
 ID = "req_20240115_001"
 SECONDS = 60
@@ -268,7 +268,7 @@ async def test_every_path_asks_for_its_scope(make_world, method, path, body, nee
 
 
 async def test_a_server_without_a_project_says_that_it_keeps_no_requests(crib_of, client_for):
-    from toolcrib.faces.http.app import make_app
+    from toolcrib.interfaces.http.app import make_app
 
     client = client_for(make_app(crib_of(), open_to_loopback=True))
     for reply in (
@@ -305,9 +305,9 @@ async def test_of_long_requests_as_many_are_listed_as_one_answer_holds(world, fi
         return [one["name"] for one in (await world.client.get("/requests")).json["requests"]]
 
     assert await names() == ["tool_0", "tool_1", "tool_2"]
-    monkeypatch.setattr(requests, "MAX_LISTED_BYTES", 10_000)
+    monkeypatch.setattr(endpoints, "MAX_LISTED_BYTES", 10_000)
     assert await names() == ["tool_1", "tool_2"]
-    monkeypatch.setattr(requests, "MAX_LISTED_BYTES", 1)
+    monkeypatch.setattr(endpoints, "MAX_LISTED_BYTES", 1)
     assert await names() == ["tool_2"]
 
 
@@ -324,7 +324,7 @@ async def test_long_requests_are_asked_for_little_by_little(world, file, monkeyp
     monkeypatch.setattr(
         world.crib.requests, "list", lambda status, limit: asked.append(limit) or ask(status, limit=limit)
     )
-    monkeypatch.setattr(requests, "FIRST_ASKED", 2)
+    monkeypatch.setattr(endpoints, "FIRST_ASKED", 2)
 
     async def numbers(limit=""):
         asked.clear()
@@ -335,7 +335,7 @@ async def test_long_requests_are_asked_for_little_by_little(world, file, monkeyp
     assert await numbers("?limit=3") == ([6, 7, 8], [2, 3])
     assert await numbers("?limit=4") == ([5, 6, 7, 8], [2, 4])
     size = len((await file(name="tool_9"))["yaml"])
-    monkeypatch.setattr(requests, "MAX_LISTED_BYTES", 3 * size)
+    monkeypatch.setattr(endpoints, "MAX_LISTED_BYTES", 3 * size)
     assert await numbers() == ([7, 8, 9], [2, 4])
 
 
@@ -376,7 +376,7 @@ async def test_whoever_waits_in_vain_is_told_nothing_after_a_while(world, file):
 
 
 async def test_whoever_waits_when_too_many_do_comes_again(world, file, monkeypatch):
-    monkeypatch.setattr(events, "MAX_LISTENERS", 1)
+    monkeypatch.setattr(event_stream, "MAX_LISTENERS", 1)
     place = f"/requests/{(await file())['id']}"
     waiting = asyncio.create_task(world.client.get(f"{place}/history?after=1&wait=30"))
     while (await world.client.ask("HEAD", f"{place}/events")).status != 429:
@@ -536,7 +536,7 @@ async def test_a_delivery_that_takes_longer_than_an_answer_may_is_stopped_and_th
 
 
 async def test_so_many_deliveries_are_proved_at_once_and_the_next_one_comes_again(world, held, monkeypatch):
-    monkeypatch.setattr(requests, "MAX_DELIVERIES", 1)
+    monkeypatch.setattr(endpoints, "MAX_DELIVERIES", 1)
     client = Leaving({"files": {"word_counter.py": HANGS}})
     place = f"/requests/{held}/deliver"
     async with asyncio.timeout(SECONDS):

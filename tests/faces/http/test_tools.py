@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from toolcrib import ToolError
-from toolcrib.dialects.platform.stored import TIMES
-from toolcrib.dialects.platform.wire import COMPUTED as KNOWN
+from toolcrib.features.bundles.definition import COMPUTED as KNOWN
+from toolcrib.features.bundles.format import TIMES
 
 SCHEMA_AT_FAULT = {"type": "object", "properties": {"city": {"type": "nonsense"}}}
 
@@ -409,7 +409,7 @@ async def test_what_could_not_be_read_back_is_refused_before_it_is_stored(world,
     await world.with_bundle()
     before = world.files()
     # As if one of the keys that must be left out had been overlooked.
-    monkeypatch.setattr("toolcrib.dialects.platform.tools.COMPUTED", frozenset())
+    monkeypatch.setattr("toolcrib.features.bundles.format.COMPUTED", frozenset())
     reply = await world.client.put(world.tool_path(), world.go_body(toggledAt="x"))
     assert (reply.status, reply.json["kind"]) == (400, "VALIDATION")
     assert "toggledAt" in reply.json["detail"]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.ground.egress.addresses import AddressPolicy, block_of, parse_private
+from toolcrib.infra.egress.dialler import AddressPolicy, block_of, parse_private
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 
 SPECIAL = [

@@ -6,8 +6,10 @@ import traceback
 
 import pytest
 
-from toolcrib.ground.egress import Egress, Request, parse_hosts, parse_url
-from toolcrib.ground.egress.client import MAX_REDIRECTS
+from toolcrib.infra.egress.client import MAX_REDIRECTS, Egress
+from toolcrib.infra.egress.messages import Request
+from toolcrib.lib.hosts import parse_hosts
+from toolcrib.lib.http_syntax import parse_url
 from toolcrib.model.errors import Kind, ToolError
 
 HELLO = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
@@ -449,7 +451,7 @@ async def test_a_slow_lookup_ends_at_its_own_deadline(open_egress, fetch, monkey
     async def never(host, port):
         await asyncio.Event().wait()
 
-    monkeypatch.setattr("toolcrib.ground.egress.dialling.RESOLVE_SECONDS", 0.01)
+    monkeypatch.setattr("toolcrib.infra.egress.dialler.RESOLVE_SECONDS", 0.01)
     with pytest.raises(ToolError, match=r"looking up the name took longer than 0\.01 s") as caught:
         await fetch(open_egress(resolve=never), "http://slow.example/")
     assert (caught.value.kind, caught.value.retryable) == (Kind.TRANSIENT, True)

@@ -1,6 +1,7 @@
 import pytest
 
-from toolcrib.ground.egress import parse_hosts, parse_url
+from toolcrib.lib.hosts import parse_hosts
+from toolcrib.lib.http_syntax import parse_url
 from toolcrib.model.errors import Kind, ToolError
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.ground.egress import Egress, parse_hosts
-from toolcrib.ground.egress.addresses import AddressPolicy
-from toolcrib.ground.egress.dialling import Dialler
-from toolcrib.ground.egress.proxy import Visit
+from toolcrib.infra.egress.client import Egress
+from toolcrib.infra.egress.dialler import AddressPolicy, Dialler
+from toolcrib.infra.egress.proxy import Visit
+from toolcrib.lib.hosts import parse_hosts
 from toolcrib.model.errors import ToolError
 
 CERTIFICATE = Path(__file__).with_name("tls.example.pem")

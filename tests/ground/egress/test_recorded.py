@@ -17,12 +17,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.ground.egress import Request, parse_hosts, parse_url
-from toolcrib.ground.egress.proxy import Visit
-from toolcrib.ground.egress.recorded import Recorded
-from toolcrib.ground.egress.recorded_answers import Answers
-from toolcrib.ground.egress.recorded_tls import Authority
-from toolcrib.ground.egress.wire import MAX_HEAD_BYTES
+from toolcrib.infra.egress.certificates import Authority
+from toolcrib.infra.egress.http1 import MAX_HEAD_BYTES
+from toolcrib.infra.egress.messages import Request
+from toolcrib.infra.egress.proxy import Visit
+from toolcrib.infra.egress.recorded import Answers, Recorded
+from toolcrib.lib.hosts import parse_hosts
+from toolcrib.lib.http_syntax import parse_url
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import RecordedAnswer
 

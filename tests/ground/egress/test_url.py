@@ -4,9 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from toolcrib.ground.egress import Url, parse_url
+from toolcrib.lib.http_syntax import MAX_URL, Url, follow_reference, parse_url
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.pure.url import MAX_URL, follow_reference
 
 HOSTILE = [
     # other schemes and shapes

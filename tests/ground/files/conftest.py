@@ -6,8 +6,8 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from toolcrib.ground.files.beneath import open_by_kernel, open_by_walk
-from toolcrib.ground.files.jail import Jail
+from toolcrib.infra.files.jail import Jail
+from toolcrib.infra.files.safe_paths import open_by_kernel, open_by_walk
 
 
 def is_sensitive(path):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.ground.files import durable
+from toolcrib.infra.files import durable
 from toolcrib.model.errors import Kind, ToolError
 
 CALLS = ("open", "write", "fsync", "link", "rename", "mkdir", "fstat")

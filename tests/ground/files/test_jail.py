@@ -12,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from toolcrib.ground.files.beneath import (
+from toolcrib.infra.files.jail import Jail
+from toolcrib.infra.files.safe_paths import (
     MAX_LINKS,
     Opened,
     _openat2,
@@ -21,7 +22,6 @@ from toolcrib.ground.files.beneath import (
     open_by_kernel,
     open_by_walk,
 )
-from toolcrib.ground.files.jail import Jail
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 
 LIMIT = 1000
@@ -425,7 +425,7 @@ class TestAppend:
         assert every_file(outside) == {"file.txt": b"outside"}
 
     def test_a_link_that_appears_at_the_last_moment_is_not_followed(self, jail, root, outside, monkeypatch):
-        monkeypatch.setattr("toolcrib.ground.files.jail.read_link", lambda folder, name: None)
+        monkeypatch.setattr("toolcrib.infra.files.jail.read_link", lambda folder, name: None)
         (root / "out").symlink_to("../outside/file.txt")
         assert refuse(jail.append, "out", b"!").kind is Kind.BLOCKED
         assert (outside / "file.txt").read_text() == "outside"
@@ -706,7 +706,7 @@ class TestTheJailItself:
         def refuse_openat2(*arguments):
             raise OSError(number, "refused")
 
-        monkeypatch.setattr("toolcrib.ground.files.beneath._openat2", lambda: refuse_openat2)
+        monkeypatch.setattr("toolcrib.infra.files.safe_paths._openat2", lambda: refuse_openat2)
         with Jail(root, is_sensitive=lambda path: False) as jail:
             assert jail._open_beneath is open_by_walk
             assert jail.read("notes.txt", LIMIT) == b"notes"
@@ -738,7 +738,7 @@ class TestTheJailItself:
                     raise OSError(errno.EAGAIN, "again")
                 return real(*arguments)
 
-            monkeypatch.setattr("toolcrib.ground.files.beneath._openat2", lambda: unsettled)
+            monkeypatch.setattr("toolcrib.infra.files.safe_paths._openat2", lambda: unsettled)
             error = attempt(jail.read, "notes.txt", LIMIT)
         assert len(asked) == 100
         assert (error is None) is settles

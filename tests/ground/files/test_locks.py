@@ -13,15 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.ground.files.locks import _KNOWN, Locks
-from toolcrib.ground.files.mounts import LOCAL, check_lockable, kind_of
-from toolcrib.ground.files.turns import Turns
+from toolcrib.infra.files.locks import _KNOWN, LOCAL, Locks, Turns, check_lockable, kind_of
 from toolcrib.model.errors import Kind, ToolError
 
 HOLDER = """
 import sys
 from pathlib import Path
-from toolcrib.ground.files.locks import Locks
+from toolcrib.infra.files.locks import Locks
 with Locks(Path(sys.argv[1])).hold("store", 20):
     print("held", flush=True)
     sys.stdin.readline()
@@ -134,7 +132,7 @@ class TestProcesses:
                 pass
 
     def test_whoever_is_frozen_while_waiting_holds_nobody_up(self, folder, path, monkeypatch):
-        monkeypatch.setattr("toolcrib.ground.files.locks.PATIENCE", 0.1)
+        monkeypatch.setattr("toolcrib.infra.files.locks.PATIENCE", 0.1)
         with held_elsewhere(folder) as holder, running(HOLDER, folder) as frozen:
             freeze_waiter(frozen, path)
             holder.stdin.write("\n")
@@ -168,7 +166,7 @@ class TestProcesses:
         program = """
 import os, sys
 from pathlib import Path
-from toolcrib.ground.files.locks import Locks
+from toolcrib.infra.files.locks import Locks
 from toolcrib.model.errors import ToolError
 locks, down, up = Locks(Path(sys.argv[1])), os.pipe(), os.pipe()
 with locks.hold("store", 5):

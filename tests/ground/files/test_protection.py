@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from toolcrib.ground.files.jail import Jail
-from toolcrib.ground.files.protection import Protection
+from toolcrib.infra.files.jail import Jail
+from toolcrib.infra.files.safe_paths import Protection
 from toolcrib.model.errors import Kind, ToolError
 
 LIMIT = 1000
@@ -314,7 +314,7 @@ class TestIdentity:
             "private, bind = 0x44000, 0x1000\n"
             "if libc.unshare(0x20000) or libc.mount(b'none', b'/', None, private, None): sys.exit(77)\n"
             "if libc.mount(os.fsencode(root / 'tools'), os.fsencode(root / 'mounted'), None, bind, None): sys.exit(77)\n"
-            "from toolcrib.ground.files.jail import Jail\n"
+            "from toolcrib.infra.files.jail import Jail\n"
             "from toolcrib.model.errors import ToolError\n"
             "jail = Jail(root, is_sensitive=lambda _: False, protected=[root / 'tools'])\n"
             "for path in ('mounted/x.py', 'mounted/group/x.py', 'mounted/new/x.py'):\n"

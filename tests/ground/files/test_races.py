@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from toolcrib.ground.files.jail import Jail
+from toolcrib.infra.files.jail import Jail
 from toolcrib.model.errors import ToolError
 
 ROUNDS = 3000

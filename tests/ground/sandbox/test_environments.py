@@ -15,11 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.ground.sandbox import environments
-from toolcrib.ground.sandbox.environments import find_interpreter, prepare
-from toolcrib.ground.sandbox.host import Sandbox
-from toolcrib.ground.sandbox.jobs import PythonFile
-from toolcrib.ground.sandbox.requirements import Requirements, read_requirements
+from toolcrib.infra.sandbox import environments
+from toolcrib.infra.sandbox.environments import Requirements, find_interpreter, prepare, read_requirements
+from toolcrib.infra.sandbox.host import Sandbox
+from toolcrib.infra.sandbox.jobs import PythonFile
 from toolcrib.model.errors import Kind, ToolError
 
 PATH = Path("/tools/sample.py")

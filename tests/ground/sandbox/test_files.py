@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.ground.sandbox.jobs import OneFile, Program, PythonFile, Walls
-from toolcrib.ground.sandbox.walls import Premises, build_walls
+from toolcrib.infra.sandbox.jobs import OneFile, Premises, Program, PythonFile, Walls, build_walls
 from toolcrib.model.errors import Kind, ToolError
 
 REFUSED = ("EACCES", "EPERM", "EROFS")

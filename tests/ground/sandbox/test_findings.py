@@ -8,11 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from toolcrib.ground.sandbox import probe
-from toolcrib.ground.sandbox.findings import Findings, findings_at, profile_of
-from toolcrib.ground.sandbox.host import Sandbox
-from toolcrib.ground.sandbox.jobs import Program, PythonFile, Walls
-from toolcrib.ground.sandbox.probe import Report
+from toolcrib.infra.sandbox import probe
+from toolcrib.infra.sandbox.host import Sandbox
+from toolcrib.infra.sandbox.jobs import Program, PythonFile, Walls
+from toolcrib.infra.sandbox.probe import Findings, Report, findings_at, profile_of
 from toolcrib.model.errors import Kind, ToolError
 
 WEAK = {name: Report(guarantees=frozenset({"env", "time", "reap"}), layers=("hygiene",)) for name in probe.PROFILES}

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.ground.sandbox.host import Sandbox
-from toolcrib.ground.sandbox.interpreters import Interpreter
-from toolcrib.ground.sandbox.jobs import PythonFile
+from toolcrib.infra.sandbox.host import Sandbox
+from toolcrib.infra.sandbox.interpreters import Interpreter
+from toolcrib.infra.sandbox.jobs import PythonFile
 from toolcrib.model.tool import Convention
 
 FACTS = {

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.ground.sandbox import launchers
-from toolcrib.ground.sandbox.host import Sandbox
-from toolcrib.ground.sandbox.interpreters import own_interpreter, read_interpreter
-from toolcrib.ground.sandbox.jobs import PythonFile
-from toolcrib.ground.sandbox.preload import ORDER_BYTES, is_harmless, to_order
+from toolcrib.infra.sandbox import launchers
+from toolcrib.infra.sandbox.child.preload import ORDER_BYTES, is_harmless, to_order
+from toolcrib.infra.sandbox.host import Sandbox
+from toolcrib.infra.sandbox.interpreters import own_interpreter, read_interpreter
+from toolcrib.infra.sandbox.jobs import PythonFile
 from toolcrib.model.errors import Kind, ToolError
 
 BASE = Path(sys.executable).resolve()
@@ -296,10 +296,10 @@ STATE = """
 import os, signal, sys, locale, threading, pkgutil, importlib, warnings
 warnings.simplefilter("ignore")
 sys.path.insert(0, sys.argv[1])
-for name in ("toolcrib", "toolcrib.ground", "toolcrib.ground.sandbox"):
+for name in ("toolcrib", "toolcrib.ground", "toolcrib.infra.sandbox"):
     package = sys.modules[name] = type(sys)(name)
     package.__path__ = [sys.argv[1] + "/" + name.replace(".", "/")]
-from toolcrib.ground.sandbox.preload import is_harmless
+from toolcrib.infra.sandbox.child.preload import is_harmless
 
 def state():
     status = open("/proc/self/status").read()
@@ -380,7 +380,7 @@ def test_a_wish_is_short_whatever_a_file_imports():
 
 def test_files_that_make_names_up_do_not_fill_the_launcher():
     code = (
-        "from toolcrib.ground.sandbox import preload\n"
+        "from toolcrib.infra.sandbox import preload\n"
         "for number in range(0, 20_000, 50):\n"
         "    preload.preload(b'.' + b''.join(b' json.x%d' % (number + step) for step in range(50)))\n"
         "print(len(preload._tried), preload.MAX_TRIED)\n"

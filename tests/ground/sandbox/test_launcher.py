@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.ground.sandbox.jobs import Program, PythonFile
+from toolcrib.infra.sandbox.jobs import Program, PythonFile
 from toolcrib.model.errors import Kind, ToolError
 
 
@@ -60,7 +60,7 @@ async def test_calls_under_a_launcher_that_is_killed_are_ended(sandbox, run_shel
 
 
 async def test_a_launcher_that_hangs_fails_the_call_and_is_replaced(sandbox, run_python, monkeypatch):
-    monkeypatch.setattr("toolcrib.ground.sandbox.attempt.PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr("toolcrib.infra.sandbox.attempt.PATIENCE_SECONDS", 0.3)
     await run_python("def main(): return 1")
     launcher = sandbox._launcher.pid
     os.kill(launcher, signal.SIGSTOP)

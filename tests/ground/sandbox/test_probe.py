@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.ground.sandbox import attempts, probe, trials
-from toolcrib.ground.sandbox.probe import PROFILES, Report
+from toolcrib.infra.sandbox import probe, probe_trials
+from toolcrib.infra.sandbox.child import escape_attempts
+from toolcrib.infra.sandbox.probe import PROFILES, Report
 from toolcrib.model.errors import Kind, ToolError
 
 EVERYTHING = {"fs", "net", "proc", "priv", "mem", "pids", "disk", "time", "reap", "env"}
@@ -31,10 +32,10 @@ libc = ctypes.CDLL(None, use_errno=True)
 assert libc.prctl(38, 1, 0, 0, 0) == 0
 assert libc.prctl(22, 2, struct.pack("@HP", len(steps), ctypes.addressof(packed)), 0, 0) == 0
 
-from toolcrib.ground.sandbox.host import Sandbox
-from toolcrib.ground.sandbox.jobs import PythonFile
-from toolcrib.ground.sandbox.probe import probe
-from toolcrib.ground.sandbox.walls import Premises, build_walls, python_runtime
+from toolcrib.infra.sandbox.host import Sandbox
+from toolcrib.infra.sandbox.jobs import PythonFile
+from toolcrib.infra.sandbox.probe import probe
+from toolcrib.infra.sandbox.jobs import Premises, build_walls, python_runtime
 
 ACTS = '''
 import os, socket
@@ -107,7 +108,7 @@ def run_host(user, answers):
         somebody = {"user": user, "group": user, "extra_groups": []}
         python = "/usr/bin/python3"
         try:
-            check = [python, "-c", f"import sys; sys.path.insert(0, {package!r}); import toolcrib.ground.sandbox.host"]
+            check = [python, "-c", f"import sys; sys.path.insert(0, {package!r}); import toolcrib.infra.sandbox.host"]
             subprocess.run(check, check=True, timeout=30, capture_output=True, **somebody)
         except (OSError, subprocess.CalledProcessError):
             pytest.skip("there is no interpreter here that somebody else can start with this package")
@@ -158,9 +159,9 @@ WITHOUT_A_FILTER = """
 import asyncio, json, sys, tempfile, time
 from pathlib import Path
 sys.path[:0] = sys.argv[1:]
-from toolcrib.ground.sandbox.host import Sandbox
-from toolcrib.ground.sandbox.jobs import PythonFile
-from toolcrib.ground.sandbox.walls import Premises, build_walls, python_runtime
+from toolcrib.infra.sandbox.host import Sandbox
+from toolcrib.infra.sandbox.jobs import PythonFile
+from toolcrib.infra.sandbox.jobs import Premises, build_walls, python_runtime
 
 async def main():
     sandbox = Sandbox(require=["env", "time", "reap"])
@@ -195,26 +196,26 @@ def test_without_a_filter_of_calls_the_rest_holds_and_jobs_that_need_no_more_run
 
 def test_where_proc_says_nothing_less_is_reported(monkeypatch):
     facts = {"mounts": "mnt:[1]", "network": "net:[1]"}
-    layers = list(attempts._layers(facts))
+    layers = list(escape_attempts._layers(facts))
     assert {"hygiene", "mounts", "network"} <= set(layers)
-    assert "mounts" not in list(attempts._layers({**facts, "mounts": ""}))
+    assert "mounts" not in list(escape_attempts._layers({**facts, "mounts": ""}))
 
     def nothing(*arguments, **options):
         raise FileNotFoundError
 
     monkeypatch.setattr(os, "readlink", nothing)
-    monkeypatch.setattr(attempts, "open", nothing, raising=False)
-    assert set(attempts._layers(facts)) <= set(layers) - {"mounts", "network", "seccomp"}
+    monkeypatch.setattr(escape_attempts, "open", nothing, raising=False)
+    assert set(escape_attempts._layers(facts)) <= set(layers) - {"mounts", "network", "seccomp"}
     # What cannot be looked up counts as got through.
-    assert attempts._succeeds(attempts._hold_capabilities)
-    with trials._outside() as (_, facts):
+    assert escape_attempts._succeeds(escape_attempts._hold_capabilities)
+    with probe_trials._outside() as (_, facts):
         assert facts["mounts"] == facts["network"] == ""
 
 
 def test_a_status_of_other_words_counts_as_got_through(monkeypatch, tmp_path):
     (tmp_path / "status").write_text("Name:\tpython\nCapEff:\t0\n")
-    monkeypatch.setattr(attempts, "open", lambda path: (tmp_path / "status").open(), raising=False)
-    assert attempts._succeeds(attempts._hold_capabilities)
+    monkeypatch.setattr(escape_attempts, "open", lambda path: (tmp_path / "status").open(), raising=False)
+    assert escape_attempts._succeeds(escape_attempts._hold_capabilities)
 
 
 async def test_jobs_that_cannot_run_guarantee_nothing():

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from toolcrib.ground.sandbox.host import Sandbox
-from toolcrib.ground.sandbox.jobs import PythonFile
+from toolcrib.infra.sandbox.host import Sandbox
+from toolcrib.infra.sandbox.jobs import PythonFile
 from toolcrib.model.errors import Kind, ToolError
 
 

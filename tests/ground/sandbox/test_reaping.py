@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.ground.sandbox.jobs import Program, PythonFile
+from toolcrib.infra.sandbox.jobs import Program, PythonFile
 
 DAEMON = """
 import os, time
@@ -128,7 +128,7 @@ async def test_a_supervisor_that_is_killed_leaves_nothing_behind(
 async def test_a_supervisor_that_is_stopped_does_not_stop_the_clock(
     run_python, marker, holders, eventually, tmp_path, monkeypatch, signal_supervisor
 ):
-    monkeypatch.setattr("toolcrib.ground.sandbox.attempt.PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr("toolcrib.infra.sandbox.attempt.PATIENCE_SECONDS", 0.3)
     call = asyncio.create_task(run_python(STAYING, marker=marker, file=str(tmp_path / "note"), seconds=1))
     await signal_supervisor(signal.SIGSTOP)
     ended = await call
@@ -193,8 +193,8 @@ def _children_of(process):
 HOST = """
 import asyncio, os, sys, time
 from pathlib import Path
-from toolcrib.ground.sandbox.host import Sandbox
-from toolcrib.ground.sandbox.jobs import Program, Walls
+from toolcrib.infra.sandbox.host import Sandbox
+from toolcrib.infra.sandbox.jobs import Program, Walls
 async def main(command, fork):
     job = Program(argv=("/bin/sh", "-c", command), cwd=Path("/"), walls=Walls(read=(Path("/"),), programs=True))
     call = asyncio.create_task(Sandbox().run(job, deadline=time.monotonic() + 60))

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.ground.sandbox import seccomp
-from toolcrib.ground.sandbox.seccomp import Once
+from toolcrib.infra.sandbox.child import seccomp
+from toolcrib.infra.sandbox.child.seccomp import Once
 
 MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 ALLOWED = 0

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.ground.sandbox.jobs import PROXY_HOST, PROXY_PORT, Program, PythonFile
+from toolcrib.infra.sandbox.jobs import PROXY_HOST, PROXY_PORT, Program, PythonFile
 
 REFUSED = {"EACCES", "EPERM", "EROFS"}
 LIBC = "import ctypes; libc = ctypes.CDLL(None, use_errno=True)\n"

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from toolcrib.ground.sandbox.slots import Slots
+from toolcrib.infra.sandbox.host import Slots
 from toolcrib.model.errors import Kind, ToolError
 
 

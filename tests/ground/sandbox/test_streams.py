@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from toolcrib.ground.sandbox.host import Sandbox
-from toolcrib.ground.sandbox.jobs import Program
+from toolcrib.infra.sandbox.host import Sandbox
+from toolcrib.infra.sandbox.jobs import Program
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from toolcrib.ground.sandbox.host import Sandbox, strike_time
-from toolcrib.ground.sandbox.jobs import Program
+from toolcrib.infra.sandbox.host import Sandbox, strike_time
+from toolcrib.infra.sandbox.jobs import Program
 
 STATE = """
 import os, signal, resource
@@ -140,7 +140,7 @@ def test_a_script_cannot_take_the_socket_of_its_supervisor():
     host = (
         "import asyncio, sys, time\n"
         "from pathlib import Path\n"
-        "from toolcrib.ground.sandbox.host import Sandbox\nfrom toolcrib.ground.sandbox.jobs import PythonFile, Walls\n"
+        "from toolcrib.infra.sandbox.host import Sandbox\nfrom toolcrib.infra.sandbox.jobs import PythonFile, Walls\n"
         "job = PythonFile(path=Path('/tmp/peek.py'), code=sys.argv[1].encode(), entry='main', arguments={}, walls=Walls())\n"
         "print(asyncio.run(Sandbox().run(job, deadline=time.monotonic() + 10)).result.decode())\n"
     )
@@ -188,7 +188,7 @@ def test_a_job_has_all_its_time_where_the_answer_may_come_later(seconds):
 def test_a_host_that_starts_foreign_code_closes_its_memory_first(tmp_path):
     host = (
         "import asyncio, ctypes, pathlib, time\n"
-        "from toolcrib.ground.sandbox.host import Sandbox\nfrom toolcrib.ground.sandbox.jobs import Program, Walls\n"
+        "from toolcrib.infra.sandbox.host import Sandbox\nfrom toolcrib.infra.sandbox.jobs import Program, Walls\n"
         "libc = ctypes.CDLL(None)\nbefore = libc.prctl(3, 0, 0, 0, 0)\nsandbox = Sandbox()\n"
         "job = Program(argv=('/bin/true',), cwd=pathlib.Path('/'), walls=Walls(read=(pathlib.Path('/'),)))\n"
         "asyncio.run(sandbox.run(job, deadline=time.monotonic() + 10))\n"

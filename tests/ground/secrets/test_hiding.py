@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.ground.secrets import MASK, HideSecrets, Masking
-from toolcrib.ground.secrets import hiding as module
+from toolcrib.infra.secrets import secret as module
+from toolcrib.infra.secrets.secret import MASK, HideSecrets, Masking
 
 VALUE = "s3cr€t/+key?&=\"ü'<>\\ %end"
 

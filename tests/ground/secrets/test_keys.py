@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from toolcrib import SettingsError
-from toolcrib.ground.secrets import KEY_BYTES, load_key, new_key
+from toolcrib.infra.secrets.sealed_secrets import KEY_BYTES, load_key, new_key
 
 
 @pytest.fixture

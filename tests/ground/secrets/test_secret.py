@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.ground.secrets import MASK, Secret
+from toolcrib.infra.secrets.secret import MASK, Secret
 
 VALUE = "sesame-9f1c"
 

@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from toolcrib import SettingsError, ToolError
-from toolcrib.ground.files import stamps as stamps_module
-from toolcrib.ground.secrets import MASK, Secrets
-from toolcrib.ground.secrets import kept as kept_module
-from toolcrib.ground.secrets import listed as listed_module
-from toolcrib.ground.secrets.secret import MAX_BYTES
+from toolcrib.infra.files import disk as stamps_module
+from toolcrib.infra.secrets import lookup as listed_module
+from toolcrib.infra.secrets import sealed_secrets as kept_module
+from toolcrib.infra.secrets.lookup import Secrets
+from toolcrib.infra.secrets.secret import MASK, MAX_BYTES
 
 VALUE = "sesame-9f1c-ünï"
 
@@ -416,7 +416,7 @@ def test_a_keyring_is_asked_last_and_not_again_for_a_while(monkeypatch):
 def test_a_keyring_is_asked_again_when_its_answer_has_grown_old(monkeypatch):
     import keyring
 
-    from toolcrib.ground.secrets.asked import KEPT_SECONDS, AskedSecrets
+    from toolcrib.infra.secrets.lookup import KEPT_SECONDS, AskedSecrets
 
     ring, now = FakeKeyring(), [0.0]
     monkeypatch.setattr(keyring, "get_password", ring.get_password)

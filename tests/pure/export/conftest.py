@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from toolcrib.lib.export_schemas.targets import Provider
 from toolcrib.model.tool import Function, Tool
-from toolcrib.pure.export import Provider
 
 RUN = Function(call=print, is_async=False)
 OBJECT = {"type": "object", "additionalProperties": False}

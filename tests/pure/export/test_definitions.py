@@ -6,8 +6,9 @@ import re
 import pytest
 
 from toolcrib import Kind, ToolError
+from toolcrib.lib.export_schemas.definitions import export_tool, export_tools, to_openai
+from toolcrib.lib.export_schemas.targets import Loss, Provider
 from toolcrib.model.tool import SideEffects
-from toolcrib.pure.export import Loss, Provider, export_tool, export_tools, to_openai
 
 SEARCH = {
     "type": "object",
@@ -236,7 +237,7 @@ def test_names_fit_every_provider_and_lead_back_to_the_tool(make_tool, name):
 
 
 def test_two_tools_of_one_name_are_refused_by_both_names(make_tool):
-    from toolcrib.pure.names import function_name
+    from toolcrib.lib.names import function_name
 
     alike = [make_tool(SEARCH, name="größe"), make_tool(SEARCH, name=function_name("größe"))]
     with pytest.raises(ToolError, match="'_gr__e_d353a267' and 'größe' would both be offered") as refusal:

@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from toolcrib import ToolError
-from toolcrib.pure.export import Provider, export_tool
-from toolcrib.pure.schema import check_schema
+from toolcrib.lib.export_schemas.definitions import export_tool
+from toolcrib.lib.export_schemas.targets import Provider
+from toolcrib.lib.schema.check import check_schema
 
 NAMES = "abc"
 TEXTS = ["", "a", "ab", "abcd", "2024-01-02", "x@y.de"]

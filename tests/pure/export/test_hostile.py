@@ -5,8 +5,9 @@ import json
 import pytest
 
 from toolcrib import Kind, ToolError
-from toolcrib.pure.export import Provider, export_tool
-from toolcrib.pure.export.writer import MAX_FORMS, MAX_UNFOLDED
+from toolcrib.lib.export_schemas.definitions import export_tool
+from toolcrib.lib.export_schemas.targets import Provider
+from toolcrib.lib.export_schemas.writer import MAX_FORMS, MAX_UNFOLDED
 
 RESTRICTED = [(Provider.OPENAI, True), (Provider.ANTHROPIC, True), (Provider.GEMINI, False)]
 restricted = pytest.mark.parametrize(("provider", "strict"), RESTRICTED)

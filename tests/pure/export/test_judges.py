@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.pure.export import Provider, export_tool
-from toolcrib.pure.schema import check_schema
+from toolcrib.lib.export_schemas.definitions import export_tool
+from toolcrib.lib.export_schemas.targets import Provider
+from toolcrib.lib.schema.check import check_schema
 
 ROOT = Path(__file__).parents[3]
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from toolcrib.features.requests.document.reader import read_request
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.pure.requests import read_request
 
 SMALL = {
     "id": "req_20240115_001",

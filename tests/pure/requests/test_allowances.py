@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolcrib.features.requests.document.extensions import read_allowance
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Allowance, RecordedAnswer
-from toolcrib.pure.requests import read_allowance
 
 
 def problems_of(document: dict) -> list[str]:

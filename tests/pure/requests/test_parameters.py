@@ -2,8 +2,8 @@
 
 import pytest
 
-from toolcrib.pure.requests import read_request
-from toolcrib.pure.schema import compile_schema, fill_defaults
+from toolcrib.features.requests.document.reader import read_request
+from toolcrib.lib.schema.check import compile_schema, fill_defaults
 
 FIVE = "string, integer, boolean, list, object"
 

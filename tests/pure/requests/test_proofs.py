@@ -2,9 +2,10 @@
 
 import pytest
 
+from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document.recorded_answers import read_answers
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Example, RecordedAnswer
-from toolcrib.pure.requests import read_answers, read_request
 
 URL = "https://api.example.com/users"
 

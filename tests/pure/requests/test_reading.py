@@ -4,9 +4,10 @@ import json
 
 import pytest
 
+from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.document.writer import with_id
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Priority
-from toolcrib.pure.requests import read_request, with_id
 
 DOCUMENT_NAMES = [
     "github_stargazer_scraper",

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolcrib.features.requests.document.reader import read_request
 from toolcrib.model.errors import ToolError
-from toolcrib.pure.requests import read_request
 
 HEAD = """tool_request:
   id: req_20240115_001

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib.features.requests.queues.sqlite.queue import EmbeddedQueue
 from toolcrib.model.toolrequest import Priority, ToolRequest
-from toolcrib.queues.embedded import EmbeddedQueue
 
 
 def a_request(name: str = "some_tool", *, id: str = "", priority: str = "medium", experiment: str = "") -> ToolRequest:

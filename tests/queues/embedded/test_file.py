@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib.features.requests.queues.sqlite.queue import EmbeddedQueue
+from toolcrib.features.requests.queues.sqlite.tables import LAYOUT
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.queues.embedded import EmbeddedQueue
-from toolcrib.queues.embedded.schema import LAYOUT
 
 SOMEBODY = 65534
 

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from toolcrib.features.requests.queues.sqlite.leases import Clock, read_clock
 from toolcrib.model.toolrequest import Status
-from toolcrib.queues.embedded.leases import Clock, read_clock
 
 
 class Machine:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from toolcrib.queues.redis import RedisQueue
+from toolcrib.features.requests.queues.redis.queue import RedisQueue
 
 SHARED_MEMORY = Path("/dev/shm")
 TEXT = """\

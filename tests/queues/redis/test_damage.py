@@ -4,10 +4,10 @@ import os
 
 import pytest
 
+from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.queues.redis import submissions
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Allowance, Made, Status
-from toolcrib.pure.requests import read_request
-from toolcrib.queues.redis import adopting
 
 FIRST, SECOND, THIRD = (f"req_20240115_00{number}" for number in (1, 2, 3))
 REQUESTS = "fullsend:builder_requests"
@@ -87,7 +87,7 @@ class TestAHashThatWasDamaged:
     def test_what_fills_an_answer_and_can_never_be_taken_in_keeps_nobody_waiting(
         self, queue, client, spelled, monkeypatch
     ):
-        monkeypatch.setattr(adopting, "ANSWER_BYTES", 1_000)
+        monkeypatch.setattr(submissions, "ANSWER_BYTES", 1_000)
         for number in range(30):
             client.hset(key(f"no id {number}"), mapping={"status": "pending", "yaml": "x" * 2_000})
         client.hset(key("y" * 2_000), mapping={"status": "pending", "yaml": "x"})

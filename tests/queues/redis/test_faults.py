@@ -8,10 +8,12 @@ import time
 
 import pytest
 
+from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.queues.redis import connection as link
+from toolcrib.features.requests.queues.redis import subscription
+from toolcrib.features.requests.queues.redis.queue import RedisQueue
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Allowance, Made, Status
-from toolcrib.pure.requests import read_request
-from toolcrib.queues.redis import RedisQueue, link, listening
 
 ID = "req_20240115_001"
 MADE = Made(name="t", version="1.0.0", address="tools/t@1.0.0", path="tools/t", digest="d" * 64)
@@ -248,7 +250,7 @@ class TestAnswersThatAreLost:
         assert far.wait(20)
 
     def test_a_listener_notices_a_server_that_answers_no_more(self, queue_at, start_server, eventually, monkeypatch):
-        monkeypatch.setattr(listening, "QUIET_SECONDS", 0.02)
+        monkeypatch.setattr(subscription, "QUIET_SECONDS", 0.02)
         server = start_server()
         queue = queue_at(f"{server.url}?socket_timeout=0.1")
         queue.reconcile()
@@ -360,7 +362,7 @@ class TestRemarks:
 
 HOLDER = """
 import sys
-from toolcrib.queues.redis import RedisQueue
+from toolcrib.features.requests.queues.redis import RedisQueue
 from toolcrib.model.toolrequest import Made
 
 queue = RedisQueue(sys.argv[1])

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from toolcrib.features.requests.document.reader import read_request
 from toolcrib.model.toolrequest import Made, Status
-from toolcrib.pure.requests import read_request
 
 TASKS, RESULTS, ORCHESTRATOR = "fullsend:builder_tasks", "fullsend:builder_results", "fullsend:to_orchestrator"
 EXECUTE, READY = "fullsend:execute_now", "builder:tool_ready"

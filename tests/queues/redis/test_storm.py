@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 import redis
 
+from toolcrib.features.requests.document.reader import read_request
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Status
-from toolcrib.pure.requests import read_request
 
 LEASE = 1.0
 WORKER = """
@@ -28,7 +28,7 @@ from pathlib import Path
 
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Made
-from toolcrib.queues.redis import RedisQueue
+from toolcrib.features.requests.queues.redis import RedisQueue
 
 url, who, seconds, work, place = sys.argv[1:]
 place, finished = Path(place), Path(place, "finished", who)

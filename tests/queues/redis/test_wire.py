@@ -5,9 +5,9 @@ from datetime import datetime
 
 import pytest
 
+from toolcrib.features.requests.document.reader import read_request
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Made, Status
-from toolcrib.pure.requests import read_request
 
 REQUESTS, READY = "fullsend:builder_requests", "builder:tool_ready"
 ID = "req_20240115_001"

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.ground.sandbox.walls import Premises
+from toolcrib.features.folders.runner import HandlerRunner
+from toolcrib.infra.programs.executables import Commands
+from toolcrib.infra.sandbox.jobs import Premises
 from toolcrib.model.call import Call, Context
 from toolcrib.model.tool import Handler, Tool
-from toolcrib.runners.commands import Commands
-from toolcrib.runners.handler.runner import HandlerRunner
 
 OPEN = {"type": "object", "properties": {}}
 

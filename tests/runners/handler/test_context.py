@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolcrib.features.folders.context import MAX_AUDIT_BYTES, MAX_AUDIT_ENTRIES, MAX_COMPLAINTS, Desk
 from toolcrib.model.call import Context
 from toolcrib.model.session import Session
 from toolcrib.model.tool import Handler, Tool
-from toolcrib.runners.handler.context import MAX_AUDIT_BYTES, MAX_AUDIT_ENTRIES, MAX_COMPLAINTS, Desk
 
 PATIENCE = 10
 

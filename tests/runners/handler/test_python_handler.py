@@ -8,13 +8,13 @@ import time
 
 import pytest
 
-from toolcrib.ground.sandbox.walls import Premises
+from toolcrib.features.folders.runner import MAX_UNDER_WAY, PythonHandler
+from toolcrib.infra.sandbox.jobs import Premises
 from toolcrib.model.call import Call
 from toolcrib.model.errors import Kind
 from toolcrib.model.limits import Limits
 from toolcrib.model.session import Session
 from toolcrib.model.tool import Handler, Tool
-from toolcrib.runners.handler.python import MAX_UNDER_WAY, PythonHandler
 
 PATIENCE = 30
 OPEN = {"type": "object"}

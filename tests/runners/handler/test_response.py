@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolcrib import handler
+from toolcrib.features.folders.response import MAX_INTENTS, read_response, thrown
+from toolcrib.infra.programs.script_errors import WORDS_OF_THE_PLATFORM
 from toolcrib.model.errors import Kind
 from toolcrib.model.result import Outcome
 from toolcrib.model.tool import Handler, Tool
-from toolcrib.runners.handler.response import MAX_INTENTS, read_response, thrown
-from toolcrib.runners.raised import WORDS_OF_THE_PLATFORM
 
 TOOL = Tool(
     name="sample",

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolcrib.lib.redaction import find_place, sum_up, tell_all
 from toolcrib.model.tool import Handler
-from toolcrib.runners.handler.stack import find_place, sum_up, tell_all
 
 RUN = Handler(
     root=Path("/work/my tools"),

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from toolcrib.ground.sandbox.host import Sandbox
+from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.model.call import Call
 from toolcrib.model.limits import Limits, RetryPolicy
 from toolcrib.model.tool import Handler, Tool

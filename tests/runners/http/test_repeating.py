@@ -5,10 +5,10 @@ from email.utils import formatdate
 
 import pytest
 
+from toolcrib.features.http_tools.response import MAX_WAIT_SECONDS, Repeating
 from toolcrib.model.errors import Kind
 from toolcrib.model.limits import Backoff, RetryPolicy
 from toolcrib.model.tool import HttpCall
-from toolcrib.runners.http.repeating import MAX_WAIT_SECONDS, Repeating
 
 
 async def cut(reader, writer):

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from toolcrib.features.http_tools.placeholders import PLATFORM
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import HttpCall
-from toolcrib.runners.http.values import PLATFORM
 
 KEY = "sk-4f/9+a B%"
 CITY = {"type": "object", "properties": {"city": {"type": "string"}, "user": {"type": "object"}}}

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from toolcrib.faces.http.server import serve_app
-from toolcrib.faces.http.service import Service
-from toolcrib.ground.settings import Settings
+from toolcrib.infra.settings import Settings
+from toolcrib.interfaces.http.server import serve_app
+from toolcrib.interfaces.http.server_state import Service
 from toolcrib.model.errors import ToolError
 
 SECONDS = 20

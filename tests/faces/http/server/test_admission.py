@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.faces.http.admission import Admission
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.toolkit.http.concurrency import Admission
 
 HOST = b"Host: localhost\r\n"
 

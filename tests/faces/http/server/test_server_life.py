@@ -11,9 +11,8 @@ import socket
 import orjson
 import pytest
 
-from toolcrib.faces.http import listening
-from toolcrib.faces.http.listening import is_loopback, open_sockets, room_for, url_of
-from toolcrib.faces.http.server import new_loop, serve
+from toolcrib.interfaces.http import server
+from toolcrib.interfaces.http.server import is_loopback, new_loop, open_sockets, room_for, serve, url_of
 from toolcrib.model.errors import SettingsError
 
 HOST = b"Host: localhost\r\n"
@@ -94,8 +93,8 @@ def test_room_is_made_for_connections_as_far_as_the_system_allows():
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (600, before[1]))
         assert room_for(2_000) == 2_000
-        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 2_000 + listening.SPARE_FILES
-        assert room_for(10**9) == before[1] - listening.SPARE_FILES
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 2_000 + server.SPARE_FILES
+        assert room_for(10**9) == before[1] - server.SPARE_FILES
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
 

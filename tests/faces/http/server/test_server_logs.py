@@ -11,10 +11,9 @@ import threading
 import orjson
 import pytest
 
-from toolcrib.faces.http.logs import log_request, log_to
-from toolcrib.faces.http.metrics import BUCKETS, MAX_TOOLS, UNKNOWN, HttpMetrics
-from toolcrib.faces.http.service import Service
-from toolcrib.ground.settings import Settings
+from toolcrib.infra.settings import Settings
+from toolcrib.interfaces.http.exchange import log_request, log_to
+from toolcrib.interfaces.http.server_state import BUCKETS, MAX_TOOLS, UNKNOWN, HttpMetrics, Service
 
 
 def lines_of(stream: io.StringIO) -> list[dict]:
@@ -92,7 +91,7 @@ def test_a_message_that_cannot_be_written_stops_nobody():
 
 
 def test_a_reader_who_does_not_read_stops_nobody(monkeypatch):
-    monkeypatch.setattr("toolcrib.faces.http.logs.MAX_LINES", 100)
+    monkeypatch.setattr("toolcrib.interfaces.http.exchange.MAX_LINES", 100)
     read, write = os.pipe()
     with os.fdopen(write, "w") as stream, log_to(stream, hide=str):
         for number in range(5_000):

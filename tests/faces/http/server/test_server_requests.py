@@ -235,9 +235,9 @@ async def _throw(pieces: list[bytes]) -> None:
     from uvicorn import Config
     from uvicorn.server import ServerState
 
-    from toolcrib.faces.http.protocol import GuardedProtocol, Patience
-    from toolcrib.faces.http.service import Service
-    from toolcrib.ground.settings import Settings
+    from toolcrib.infra.settings import Settings
+    from toolcrib.interfaces.http.server_state import Service
+    from toolcrib.interfaces.http.uvicorn_protocol import GuardedProtocol, Patience
 
     async def app(scope, receive, send):
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})

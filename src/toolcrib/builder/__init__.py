@@ -1,1 +1,0 @@
-"""A request from pending to ready: made, proved, published."""

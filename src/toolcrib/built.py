@@ -1,0 +1,7 @@
+"""What the packages in `tools/` offer to Python: `from tools.email_validator import validate_email`."""
+
+from __future__ import annotations
+
+from toolcrib.features.requests.built_functions import Answer, Record, open_package
+
+__all__ = ["Answer", "Record", "open_package"]

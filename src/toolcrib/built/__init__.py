@@ -1,8 +1,0 @@
-"""What the packages in `tools/` offer to Python: `from tools.email_validator import validate_email`."""
-
-from __future__ import annotations
-
-from toolcrib.built.answers import Answer, Record
-from toolcrib.built.functions import open_package
-
-__all__ = ["Answer", "Record", "open_package"]

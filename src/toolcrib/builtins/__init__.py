@@ -1,1 +1,0 @@
-"""The tools that come with the crib, made of the same parts as anybody's."""

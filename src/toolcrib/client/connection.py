@@ -1,0 +1,232 @@
+"""The way to one server: reached where the operator said and nowhere else, with answers that are bounded and ours."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from toolcrib.infra.egress.client import Egress
+from toolcrib.infra.egress.dialler import RESOLVE_SECONDS, resolve_name, unreachable
+from toolcrib.infra.egress.messages import Request
+from toolcrib.lib.documents import read_json
+from toolcrib.lib.hosts import HostList, HostPattern
+from toolcrib.lib.http_syntax import parse_url
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from toolcrib.infra.egress.dialler import Resolve
+    from toolcrib.infra.egress.messages import Response
+    from toolcrib.lib.http_syntax import Url
+
+    Query = Sequence[tuple[str, str]]
+
+TOKEN_VARIABLE = "CRIB_TOKEN"  # noqa: S105 - the name of a variable
+SECONDS = 60.0
+MAX_ANSWER_BYTES = 32_000_000
+MAX_SENT_BYTES = 32_000_000
+# Far deeper than anything a server of ours takes in or hands out.
+MAX_DEPTH = 300
+MAX_MESSAGE = 8_000
+NO_CONTENT = 204
+UNAUTHORIZED = 401
+REFUSED = 400
+KINDS = frozenset(Kind)
+OWN_PATH = re.compile(
+    r"(?P<root>.*?)/(tools(/(tools|bundles|search)(/.*)?)?|requests(/.*)?|experiments|docs|openapi\.json"
+    r"|crib/(tools|call|explain|health|results/.*))/?"
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """What a server said: the object that was its body, how large that was, and whether it is a refusal."""
+
+    document: dict[str, Any]
+    size: int
+    is_refusal: bool
+    is_new: bool
+
+
+class Connection:
+    """Asks one server. The URL is the permission to reach its host at its port, also where that is a private address."""
+
+    def __init__(self, url: str, token: str | None, *, resolve: Resolve = resolve_name) -> None:
+        parsed = parse_url(url)
+        path, mark, _ = parsed.target.partition("?")
+        if mark:
+            raise ToolError(
+                Kind.VALIDATION, "the URL of a server has no query; leave out what follows its question mark"
+            )
+        # Behind a proxy a server may have a path; its own paths are none of that.
+        if inside := OWN_PATH.fullmatch(path):
+            raise ToolError(Kind.VALIDATION, f"give the root URL of the server: {parsed.origin}{inside['root']}")
+        self.url = parsed.origin + path.rstrip("/")
+        self._place = parsed
+        self._resolve = resolve
+        self._hosts = HostList(patterns=(HostPattern(host=parsed.host, port=parsed.port),), where="--url")
+        self._headers = {"Authorization": f"Bearer {_check_token(token)}"} if token else {}
+        self._egress: Egress | None = None
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query = (),
+        body: Mapping[str, object] | None = None,
+        seconds: float = SECONDS,
+    ) -> Answer:
+        """Send a request and read its answer; raises for an answer that is none of ours."""
+        try:
+            response = await self._send(method, path, query, body, seconds)
+        except ToolError as problem:
+            raise self._explain(problem) from problem
+        return Answer(
+            document=self._read(response),
+            size=len(response.body),
+            is_refusal=response.status >= REFUSED,
+            is_new=response.status == 201,  # noqa: PLR2004 - Created
+        )
+
+    def problem_of(self, answer: Answer) -> ToolError:
+        """The error that a refusal tells of."""
+        document = answer.document
+        details = document.get("details")
+        problems = document.get("problems")
+        kind = Kind(document["kind"])
+        return ToolError(
+            kind,
+            document["detail"][:MAX_MESSAGE],
+            retryable=document.get("retryable") is True,
+            details={
+                **(details if isinstance(details, dict) else {}),
+                **({"problems": problems} if isinstance(problems, list) else {}),
+                **({"gate": "token"} if kind is Kind.AUTH else {}),
+            },
+        )
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        if self._egress is not None:
+            await self._egress.close()
+
+    async def _send(
+        self, method: str, path: str, query: Query, body: Mapping[str, object] | None, seconds: float
+    ) -> Response:
+        target = f"{path}?{urlencode(query)}" if query else path
+        content = {} if body is None else {"Content-Type": "application/json"}
+        request = Request(
+            url=parse_url(self.url + target),
+            method=method,
+            headers={"Accept": "application/json", **content, **self._headers},
+            body=None if body is None else _to_bytes(body),
+        )
+        egress = self._egress or await self._open()
+        return await egress.fetch(
+            request, hosts=self._hosts, max_bytes=MAX_ANSWER_BYTES, timeout=seconds, max_sent_bytes=MAX_SENT_BYTES
+        )
+
+    async def _open(self) -> Egress:
+        """The way out, to the addresses of the host as they are now; nobody can move it elsewhere later."""
+        addresses = await self._look_up()
+        self._egress = Egress(
+            private=[_endpoint(address, self._place) for address in addresses], resolve=_pin(addresses)
+        )
+        return self._egress
+
+    async def _look_up(self) -> Sequence[str]:
+        place = self._place
+        if place.address is not None:
+            return [place.host]
+        try:
+            async with asyncio.timeout(RESOLVE_SECONDS):
+                # An address with a zone means another host on every machine.
+                return [found for found in await self._resolve(place.host, place.port) if "%" not in found]
+        except (OSError, TimeoutError):
+            raise unreachable(place.host, "looking up the name failed") from None
+
+    def _read(self, response: Response) -> dict[str, object]:
+        if response.status == NO_CONTENT and not response.body:
+            return {}
+        try:
+            document = read_json(response.body, place=self.url, max_bytes=MAX_ANSWER_BYTES, max_depth=MAX_DEPTH)
+        except ToolError as problem:
+            raise self._not_ours(response) from problem
+        if not isinstance(document, dict):
+            raise self._not_ours(response)
+        if response.status < REFUSED:
+            return document
+        kind, detail = document.get("kind"), document.get("detail")
+        if not isinstance(kind, str) or kind not in KINDS or not isinstance(detail, str):
+            raise self._not_ours(response)
+        if response.status == UNAUTHORIZED:
+            cure = "put another one into" if self._headers else "put it into the variable"
+            document["detail"] = f"{self.url}: {detail}; {cure} {TOKEN_VARIABLE}"
+        return document
+
+    def _not_ours(self, response: Response) -> ToolError:
+        message = (
+            f"{self.url} answers with status {response.status} and not as Toolcrib does; is this the URL of its server?"
+        )
+        return ToolError(Kind.PERMANENT, message, details={"status": response.status})
+
+    def _explain(self, problem: ToolError) -> ToolError:
+        """The failure of a request, with its cure."""
+        details = problem.details
+        if "redirectedBy" in details and "host" in details:
+            where = f"{details['host']}:{details.get('port')}"
+            message = (
+                f"{self.url} sends its clients on to {where}, which nobody asked for; if it is the server, give its URL"
+            )
+            return ToolError(Kind.HOST_NOT_ALLOWED, message, details=details)
+        cure = _CURES.get((problem.kind, "reason" in details))
+        if cure is None:
+            return problem
+        return ToolError(
+            problem.kind,
+            f"{problem.message}; {cure(self._place)}",
+            retryable=problem.retryable,
+            partial_side_effects=problem.partial_side_effects,
+            details=details,
+        )
+
+
+# What helps against a failure, by its kind and by whether it says why there was no connection.
+_CURES: Mapping[tuple[Kind, bool], Callable[[Url], str]] = {
+    (Kind.TRANSIENT, True): lambda url: (
+        f"is a server running there that speaks {url.scheme}? Start one with: crib serve"
+    ),
+    (Kind.TRANSIENT, False): lambda _: "try again, and look at the log of the server",
+    (Kind.PERMANENT, True): lambda _: "name the file of the authority that signed it in the variable SSL_CERT_FILE",
+    (Kind.PERMANENT, False): lambda url: f"is this the URL of a Toolcrib server, and does it speak {url.scheme}?",
+}
+
+
+def _pin(addresses: Sequence[str]) -> Resolve:
+    async def resolve(_host: str, _port: int) -> Sequence[str]:
+        return addresses
+
+    return resolve
+
+
+def _endpoint(address: str, place: Url) -> str:
+    return f"[{address}]:{place.port}" if ":" in address else f"{address}:{place.port}"
+
+
+def _check_token(token: str) -> str:
+    """Refuse what can be no token, and could end the header that it stands in."""
+    if token.isascii() and token.isprintable() and " " not in token:
+        return token
+    message = "the token holds what no token does; make one with: crib token create, and copy it whole"
+    raise ToolError(Kind.AUTH, message, details={"gate": "token"})
+
+
+def _to_bytes(body: Mapping[str, object]) -> bytes:
+    # The standard library keeps integers of any size, about which the server may decide.
+    return json.dumps(body, separators=(",", ":")).encode()

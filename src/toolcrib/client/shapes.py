@@ -1,0 +1,327 @@
+"""What answers of a server look like, as far as anything here relies on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from toolcrib.lib.schema import explain_problems
+from toolcrib.lib.schema.check import compile_schema
+from toolcrib.model.bundle import Bundle, Owner
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.result import Intent, Result
+from toolcrib.model.toolrequest import Allowance, Event, Experiment, Filed, Priority, RecordedAnswer, Status
+from toolcrib.model.verdict import Decision, Explanation, Finding, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from toolcrib.lib.schema.check import Validator
+
+    Schema = dict[str, object]
+    Document = Mapping[str, Any]
+
+MAX_PROBLEM = 300
+# No request has more recorded answers.
+MAX_ANSWERS = 64
+
+ANYTHING: Schema = {}
+OBJECT: Schema = {"type": "object"}
+TEXT: Schema = {"type": "string"}
+MAYBE_TEXT: Schema = {"type": ["string", "null"]}
+TEXTS: Schema = {"type": "array", "items": TEXT}
+SWITCH: Schema = {"type": "boolean"}
+# Greater ones cannot be shown as a decimal number.
+AMOUNT: Schema = {"type": "number", "minimum": 0, "maximum": 1e15}
+WHOLE: Schema = {"type": "integer", "minimum": 0, "maximum": 2**53}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What one kind of answer has to look like."""
+
+    schema: Schema
+
+    @cached_property
+    def _validator(self) -> Validator:
+        return compile_schema(self.schema)
+
+    def check(self, document: object, url: str) -> None:
+        """Refuse an answer that looks otherwise."""
+        problems = explain_problems(self._validator, document, self.schema)
+        if problems:
+            message = f"{url} does not answer as this version of Toolcrib expects: {problems[0][:MAX_PROBLEM]}"
+            raise ToolError(Kind.PERMANENT, f"{message}; let both be of the same version")
+
+
+def _object(**properties: object) -> Schema:
+    return {"type": "object", "required": list(properties), "properties": properties}
+
+
+def _list(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
+UNBUILT = _object(name=TEXT, address=TEXT, bundle=TEXT, kind=TEXT, reason=TEXT, cure=TEXT, origin=TEXT, tags=TEXTS)
+FACTS: Schema = {
+    **_object(
+        name=TEXT,
+        address=TEXT,
+        description=TEXT,
+        bundle=TEXT,
+        version=TEXT,
+        category=TEXT,
+        tags=TEXTS,
+        enabled=SWITCH,
+        reason=TEXT,
+        cure=TEXT,
+        marks=TEXTS,
+        models=_object(**{"as": TEXT, "modes": TEXTS, "reason": TEXT}),
+        shadows=TEXTS,
+        shadowedBy=MAYBE_TEXT,
+        parameters=OBJECT,
+        output={"type": ["object", "null"]},
+        requires=TEXTS,
+        behaviour=MAYBE_TEXT,
+        sideEffects=MAYBE_TEXT,
+        requiresConfirmation=SWITCH,
+        limits=TEXT,
+        cost={
+            **_object(
+                per_invocation=AMOUNT, per_minute=AMOUNT, estimated_duration=AMOUNT, estimate=AMOUNT, currency=TEXT
+            ),
+            "type": ["object", "null"],
+        },
+        kind=TEXT,
+        summary=TEXT,
+        documentation=TEXT,
+        examples=_list(OBJECT),
+        metadata=OBJECT,
+        origin=TEXT,
+        contentHash=TEXT,
+        warnings=TEXTS,
+    ),
+    "dependentSchemas": {
+        "handler": _object(handler=TEXT, language=TEXT, hosts={**TEXTS, "type": ["array", "null"]}, registry=TEXT),
+        "toolType": _object(
+            toolType=TEXT,
+            executor=MAYBE_TEXT,
+            action=MAYBE_TEXT,
+            hosts={**TEXTS, "type": ["array", "null"]},
+            config=ANYTHING,
+        ),
+    },
+}
+ALL_FACTS: Schema = {"allOf": [FACTS, _object(failingExamples=_list(OBJECT), definition=OBJECT, bundleID=TEXT)]}
+LISTED: Schema = {"if": {"required": ["built"]}, "then": UNBUILT, "else": FACTS, **_object(order=WHOLE)}
+FOUND = _object(
+    name=TEXT,
+    address=TEXT,
+    bundle=TEXT,
+    version=TEXT,
+    foundBy=TEXT,
+    score={"type": "number"},
+    enabled=SWITCH,
+    description=TEXT,
+)
+LISTED_PAGE = Shape(_object(tools=_list(LISTED), nextPageToken=MAYBE_TEXT))
+FOUND_PAGE = Shape(_object(tools=_list(FOUND), nextPageToken=MAYBE_TEXT))
+SHOWN_PAGE = Shape(_object(tools={**_list(ALL_FACTS), "minItems": 1, "maxItems": 1}))
+BUNDLE = _object(
+    schemaVersion=TEXT,
+    bundleID=TEXT,
+    slug=TEXT,
+    displayName=TEXT,
+    description=TEXT,
+    isEnabled=SWITCH,
+    source={"enum": [str(owner) for owner in Owner]},
+    createdAt=MAYBE_TEXT,
+    modifiedAt=MAYBE_TEXT,
+    toggledAt=MAYBE_TEXT,
+    softDeletedAt=MAYBE_TEXT,
+)
+BUNDLE_ANSWER = Shape(BUNDLE)
+BUNDLE_PAGE = Shape(_object(bundles=_list(BUNDLE), nextPageToken=MAYBE_TEXT))
+STORED = Shape(_object(toolID=TEXT))
+NOTHING = Shape({"maxProperties": 0})
+SWITCHED = Shape(_object(disabledReason=TEXT))
+ERROR = _object(
+    type={"enum": [str(kind) for kind in Kind]},
+    message=TEXT,
+    retryable=SWITCH,
+    partialSideEffects=SWITCH,
+    details=OBJECT,
+)
+BESIDE: Schema = _object(intents=_list(_object(type=TEXT)), meta=OBJECT)
+SUCCESS = Shape({"allOf": [_object(ok={"const": True}, value=ANYTHING), BESIDE]})
+FAILURE = Shape({"allOf": [_object(ok={"const": False}, error=ERROR), BESIDE]})
+FINDING: Schema = {
+    "type": "object",
+    "required": ["gate", "decision"],
+    "properties": {
+        "gate": TEXT,
+        "decision": {"enum": [*map(str, Decision), "not reached"]},
+        "kind": {"enum": [str(kind) for kind in Kind]},
+        "details": OBJECT,
+        **dict.fromkeys(("reason", "rule", "where", "cure"), TEXT),
+    },
+}
+EXPLANATION = Shape(_object(tool=TEXT, findings=_list(FINDING)))
+PIECE = Shape(_object(text=TEXT, offset=WHOLE, total=WHOLE, next={**WHOLE, "type": ["integer", "null"]}))
+HEALTH = Shape(_object(problems=TEXTS))
+STATUS: Schema = {"enum": [str(status) for status in Status]}
+FILED = _object(
+    id=TEXT,
+    name=TEXT,
+    status=STATUS,
+    priority={"enum": [str(priority) for priority in Priority]},
+    experiment=MAYBE_TEXT,
+    tool=MAYBE_TEXT,
+    error=MAYBE_TEXT,
+    mergedInto=MAYBE_TEXT,
+    owner=MAYBE_TEXT,
+    held=SWITCH,
+    attempts=WHOLE,
+    wishes=WHOLE,
+    allowance=_object(capabilities=TEXTS, hosts=TEXTS, answers={**WHOLE, "maximum": MAX_ANSWERS}, unproved=SWITCH),
+    createdAt=TEXT,
+    updatedAt=TEXT,
+    yaml=TEXT,
+)
+EVENT = _object(number={**WHOLE, "minimum": 1}, at=TEXT, step=TEXT, text=TEXT)
+EXPERIMENT = _object(
+    id=TEXT, status={"enum": ["ready", "blocked"]}, waitsFor=TEXTS, requests=TEXTS, releasedAt=MAYBE_TEXT
+)
+FILED_ANSWER = Shape(FILED)
+SUBMITTED = Shape({"allOf": [FILED, _object(warnings=TEXTS, merged=SWITCH)]})
+FILED_LIST = Shape(_object(requests=_list(FILED)))
+HISTORY = Shape(_object(status=STATUS, history=_list(EVENT)))
+EXPERIMENTS = Shape(_object(experiments=_list(EXPERIMENT)))
+
+
+# MERGED toolcrib.remote.reading
+
+# Answers of a server as the nouns that they tell of; every one has been held against its shape before.
+
+PARTIAL = "partialValue"
+# A server says how many answers were recorded, and not what they are.
+UNSEEN = RecordedAnswer(url="")
+
+
+def read_success(document: Document) -> Result:
+    """What a call came to that did what was asked."""
+    return Result(value=document["value"], intents=_intents(document), meta=document["meta"])
+
+
+def read_failure(document: Document, *, refused: bool) -> Result:
+    """What a call came to that did not; what it had achieved stands in its details."""
+    error = document["error"]
+    details = dict(error["details"])
+    value = details.pop(PARTIAL, None)
+    return Result(
+        value=value,
+        error=ToolError(
+            Kind(error["type"]),
+            error["message"],
+            retryable=error["retryable"],
+            partial_side_effects=error["partialSideEffects"],
+            details=details,
+        ),
+        intents=_intents(document),
+        meta=document["meta"],
+        refused=refused,
+    )
+
+
+def read_explanation(document: Document) -> Explanation:
+    """What every gate says."""
+    return Explanation(tool=document["tool"], findings=tuple(_finding(found) for found in document["findings"]))
+
+
+def read_bundle(document: Document) -> Bundle:
+    """A bundle; a time that never was is empty."""
+    return Bundle(
+        id=document["bundleID"],
+        slug=document["slug"],
+        display_name=document["displayName"],
+        description=document["description"],
+        enabled=document["isEnabled"],
+        owner=Owner(document["source"]),
+        schema_version=document["schemaVersion"],
+        created_at=document["createdAt"] or "",
+        modified_at=document["modifiedAt"] or "",
+        toggled_at=document["toggledAt"] or "",
+        soft_deleted_at=document["softDeletedAt"] or "",
+    )
+
+
+def read_filed(document: Document) -> Filed:
+    """A request as its queue keeps it."""
+    return Filed(
+        id=document["id"],
+        name=document["name"],
+        status=Status(document["status"]),
+        priority=Priority(document["priority"]),
+        text=document["yaml"],
+        created_at=document["createdAt"],
+        updated_at=document["updatedAt"],
+        experiment=document["experiment"] or "",
+        error=document["error"] or "",
+        tool=document["tool"] or "",
+        merged_into=document["mergedInto"] or "",
+        owner=document["owner"] or "",
+        held=document["held"],
+        attempts=int(document["attempts"]),
+        wishes=int(document["wishes"]),
+        allowance=_allowance(document["allowance"]),
+    )
+
+
+def read_event(document: Document) -> Event:
+    """Something that happened to a request."""
+    return Event(number=int(document["number"]), at=document["at"], step=document["step"], text=document["text"])
+
+
+def read_experiment(document: Document) -> Experiment:
+    """Something that waits for tools."""
+    return Experiment(
+        id=document["id"],
+        ready=document["status"] == "ready",
+        waits_for=tuple(document["waitsFor"]),
+        requests=tuple(document["requests"]),
+        released_at=document["releasedAt"] or "",
+    )
+
+
+def _allowance(document: Document) -> Allowance:
+    return Allowance(
+        capabilities=frozenset(document["capabilities"]),
+        hosts=tuple(document["hosts"]),
+        answers=(UNSEEN,) * int(document["answers"]),
+        unproved=document["unproved"],
+    )
+
+
+def _intents(document: Document) -> tuple[Intent, ...]:
+    return tuple(
+        Intent(type=intent["type"], fields={name: value for name, value in intent.items() if name != "type"})
+        for intent in document["intents"]
+    )
+
+
+def _finding(found: Document) -> Finding:
+    if found["decision"] not in set(Decision):
+        return Finding(gate=found["gate"], verdict=None)
+    return Finding(
+        gate=found["gate"],
+        verdict=Verdict(
+            decision=Decision(found["decision"]),
+            reason=found.get("reason", ""),
+            rule=found.get("rule", ""),
+            where=found.get("where", ""),
+            cure=found.get("cure", ""),
+            kind=Kind(found.get("kind", Kind.BLOCKED)),
+            details=found.get("details", {}),
+        ),
+    )

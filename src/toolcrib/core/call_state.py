@@ -1,0 +1,282 @@
+"""What can be decided about a tool before anybody calls it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from toolcrib.lib import schema
+from toolcrib.model.call import Call, Context
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.limits import ONCE, REPEAT_IDEMPOTENT
+from toolcrib.model.tool import Function, Http
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
+
+    from toolcrib.core.execution import Watch
+    from toolcrib.core.gates import Gate
+    from toolcrib.model.limits import RetryPolicy
+    from toolcrib.model.protocols import Bound, Line, Rule, Runner
+    from toolcrib.model.result import Outcome, Result
+    from toolcrib.model.session import Step, Turn
+    from toolcrib.model.tool import Entry, Tool
+    from toolcrib.model.verdict import Verdict
+
+    Perform = Callable[[Call], Awaitable[Result]]
+    Record = Callable[[Line], None]
+
+
+# MERGED toolcrib.pipeline.case
+
+# A call on its way through the pipeline.
+
+CALL = "call"
+TEXT_MODE = "text"
+
+
+class Case:
+    """What all steps look at, and what one finds for the next."""
+
+    __slots__ = (
+        "arguments",
+        "asks",
+        "attempts",
+        "began",
+        "call",
+        "entry",
+        "id",
+        "outcome",
+        "plan",
+        "ran",
+        "started",
+        "step",
+        "turn",
+        "watch",
+    )
+
+    def __init__(self, call: Call, call_id: str, started: float | None = None) -> None:
+        self.call = call
+        self.id = call_id
+        self.started = monotonic() if started is None else started
+        self.entry: Entry | None = None
+        self.plan: Plan | None = None
+        # When the tool itself began, after everything that had to be done first.
+        self.began = self.started
+        self.ran = False
+        # The arguments as given, and once the argument gate has passed them, with their defaults.
+        self.arguments = call.arguments
+        # The question of a rule that wants a confirmation.
+        self.asks: Verdict | None = None
+        # What its session counts the call as, and in which of its turns.
+        self.step: Step | None = None
+        self.turn: Turn | None = None
+        # How often the tool was tried, what its runner said besides the value, and who ends it when its time is up.
+        self.attempts = 1
+        self.outcome: Outcome | None = None
+        self.watch: Watch | None = None
+
+
+def mode_of(call: Call) -> str:
+    """The mode a call is made in: its own, else its session's, else text."""
+    if call.mode is not None:
+        return call.mode
+    return TEXT_MODE if call.session is None else call.session.mode
+
+
+# MERGED toolcrib.pipeline.inside
+
+# What a running tool may use: other tools, within what it declares itself, and the journal.
+
+
+def make_context(case: Case, plan: Plan, deadline: float, room: float, perform: Perform, record: Record) -> Context:
+    """The Context of a call; `perform` makes the calls of the tool, `record` keeps its lines."""
+    call = case.call
+    return Context(
+        tool=plan.tool,
+        call_id=case.id,
+        caller=call.caller,
+        mode=mode_of(call),
+        deadline=deadline,
+        seconds=min(plan.seconds, deadline - case.started),
+        session=call.session,
+        call=partial(_call_from, perform, call, plan.tool, deadline),
+        audit=partial(_audit, record, case, plan),
+        room=room,
+    )
+
+
+async def _call_from(
+    perform: Perform,
+    parent: Call,
+    tool: Tool,
+    deadline: float,
+    name: str,
+    arguments: Mapping[str, object] | None = None,
+    /,
+    **more: object,
+) -> Result:
+    """A call made by a running tool: same caller, what that tool itself declares, the time it has left."""
+    call = Call(
+        name=name,
+        arguments={**(arguments or {}), **more},
+        caller=parent.caller,
+        session=parent.session,
+        mode=parent.mode,
+        deadline=deadline,
+        grants=tool.requires,
+        parent=parent,
+    )
+    return await perform(call)
+
+
+def _audit(record: Record, case: Case, plan: Plan, event: str, data: Mapping[str, object] | None = None) -> None:
+    facts = {"data": dict(data or {})}
+    # The word for a call is the pipeline's own: a tool cannot write one down that never was.
+    event = f"audit:{event}" if event == CALL else event
+    record((event, monotonic(), case.id, plan.address, case.call.caller, 0.0, None, facts, plan.tool_id))
+
+
+HOLDS_THE_LOOP_SECONDS = 0.05
+CALL_SECONDS = 30.0
+RESULT_BYTES = 256_000
+# What runs in processes of its own may use its whole limit; ending them and telling about it takes a moment more.
+ROOM_SECONDS = 0.5
+NET_HTTP = frozenset({"net.http"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Policy:
+    """What the operator decided; `where` says in which setting."""
+
+    grants: frozenset[str] = frozenset({"fs.*"})
+    timeout_seconds: float = CALL_SECONDS
+    result_bytes: int = RESULT_BYTES
+    where: Callable[[str], str] = field(default=lambda name: f"the default of {name}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """A tool made ready: its validators, its merged limits, the rules that concern it.
+
+    `simple` is set for a bare function about which no gate but that of the arguments has anything to say.
+    """
+
+    tool: Tool
+    bound: Bound
+    rules: tuple[Rule, ...]
+    parameters: dict[str, object]
+    arguments: schema.Validator
+    holds_text: bool
+    fill: Callable[[dict[str, object]], dict[str, object]] | None
+    output: schema.Validator | None
+    missing: frozenset[str]
+    seconds: float
+    room: float
+    retry: RetryPolicy
+    is_inline: bool
+    is_async: bool
+    simple: Callable[..., Any] | None
+    name: str
+    version: str
+    address: str
+    tool_id: str
+    attention: float
+
+    def is_over_budget(self, seconds: float) -> bool:
+        """Whether a call that took this long was slower than the tool's author meant it to be."""
+        budget = self.tool.limits.latency_budget_ms
+        return budget is not None and seconds * 1000 > budget
+
+    def warn(self, seconds: float) -> Iterator[str]:
+        """What the operator or the author would want to know about a call that took this long."""
+        name = self.tool.name
+        if self.is_over_budget(seconds):
+            yield f"{name} took {seconds * 1000:.0f} ms, its budget is {self.tool.limits.latency_budget_ms} ms"
+        if self.is_inline and seconds > self.seconds:
+            yield f"{name} took longer than its time limit of {self.seconds:g} s; write @tool(thread=True) to have it ended"
+        elif self.is_inline and seconds > HOLDS_THE_LOOP_SECONDS:
+            yield f"{name} held everything else up for {seconds * 1000:.0f} ms; write @tool(thread=True) or make it async"
+        if self.tool.deprecated:
+            yield f"{name} is deprecated"
+
+
+def prepare(
+    tool: Tool,
+    *,
+    runners: Mapping[str, Runner],
+    rules: tuple[Rule, ...],
+    gates: tuple[Gate, ...],
+    policy: Policy,
+) -> Plan:
+    """Do everything once that a call would otherwise do again and again."""
+    runner = runners.get(tool.kind)
+    if runner is None:
+        raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"nothing here runs tools of kind {tool.kind!r}")
+    schema.check_schema(tool.parameters, f"{tool.name}: parameters")
+    if tool.output_schema is not None:
+        schema.check_schema(tool.output_schema, f"{tool.name}: output schema")
+    holds_text = schema.holds_text(tool.parameters)
+    # Where there is text, every value is looked at; numbers alone are bounded by the schema itself.
+    parameters = tool.parameters if holds_text else schema.bound_integers(tool.parameters)
+    bound = runner.bind(tool)
+    retry = tool.limits.retry or (REPEAT_IDEMPOTENT if tool.idempotent else ONCE)
+    is_inline = isinstance(tool.run, Function) and not bound.is_async
+    plan = Plan(
+        tool=tool,
+        bound=bound,
+        rules=rules,
+        parameters=parameters,
+        arguments=schema.compile_schema(parameters),
+        holds_text=holds_text,
+        fill=schema.fill_defaults(parameters),
+        output=None if tool.output_schema is None else schema.compile_schema(tool.output_schema),
+        missing=missing_grants(tool.requires, _grants_for(tool, policy)),
+        seconds=_seconds(tool, policy),
+        room=0.0 if isinstance(tool.run, Function) else ROOM_SECONDS,
+        retry=retry,
+        is_inline=is_inline,
+        is_async=bound.is_async,
+        simple=None,
+        name=tool.name,
+        version=tool.version,
+        address=tool.address,
+        tool_id=tool.id,
+        attention=_attention(tool, is_inline=is_inline),
+    )
+    is_simple = retry.max_attempts == 1 and not any(gate.concerns(plan) for gate in gates)
+    return replace(plan, simple=bound.function if is_simple else None)
+
+
+def _grants_for(tool: Tool, policy: Policy) -> frozenset[str]:
+    """What the operator granted; a tool of requests may make them, because the list of allowed hosts is its wall."""
+    return policy.grants | NET_HTTP if isinstance(tool.run, Http) else policy.grants
+
+
+def missing_grants(required: frozenset[str], grants: frozenset[str]) -> frozenset[str]:
+    """What is required and not granted; a grant may end in `*`."""
+    return frozenset(capability for capability in required if not is_granted(capability, grants))
+
+
+def is_granted(capability: str, grants: frozenset[str]) -> bool:
+    """Whether one of the grants covers the capability: its exact name, or everything below a dot."""
+    if capability in grants or "*" in grants:
+        return True
+    return any(grant.endswith(".*") and capability.startswith(grant[:-1]) for grant in grants)
+
+
+def _seconds(tool: Tool, policy: Policy) -> float:
+    if tool.limits.timeout_ms is not None:
+        return tool.limits.timeout_ms / 1000
+    return policy.timeout_seconds
+
+
+def _attention(tool: Tool, *, is_inline: bool) -> float:
+    """How many seconds a call may take before there is something to say about it."""
+    if tool.cost is not None or tool.deprecated:
+        return -1.0
+    held = HOLDS_THE_LOOP_SECONDS if is_inline else math.inf
+    return min(held, (tool.limits.latency_budget_ms or math.inf) / 1000)

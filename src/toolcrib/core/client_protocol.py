@@ -1,0 +1,141 @@
+"""What commands need of a crib, be it on this machine or behind a URL: the same questions and the same answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Self
+
+    from toolcrib.core.describe import Facts
+    from toolcrib.core.expiring_documents import Piece
+    from toolcrib.features.requests.tracker import Submitted
+    from toolcrib.model.bundle import Bundle
+    from toolcrib.model.call import Call
+    from toolcrib.model.errors import ToolError
+    from toolcrib.model.result import Result
+    from toolcrib.model.toolrequest import Allowance, Event, Experiment, Filed, Status
+    from toolcrib.model.verdict import Explanation
+
+
+class Suggesting(Protocol):
+    """Knows the names of tools, and what could not be loaded."""
+
+    def suggest(self, name: str) -> str:
+        """A hint at the name that was perhaps meant."""
+
+    @property
+    def problems(self) -> Sequence[ToolError]:
+        """What could not be loaded, and why."""
+
+
+class AnyBundles(Protocol):
+    """Bundles, whoever owns them."""
+
+    def bundle(self, bundle_id: str) -> Bundle:
+        """One of them."""
+
+    def put_bundle(self, bundle_id: str, document: Mapping[str, object]) -> tuple[Bundle, bool]:
+        """Make or replace one; whether it is new."""
+
+    def switch_bundle(self, bundle_id: str, enabled: bool) -> Bundle:  # noqa: FBT001 - a switch is what it is about
+        """Switch one on or off."""
+
+    def delete_bundle(self, bundle_id: str) -> Bundle:
+        """Delete one that is empty."""
+
+    def put_tool(self, bundle_id: str, slug: str, version: str, document: Mapping[str, object]) -> object:
+        """Add a version of a tool."""
+
+
+class AnyRequests(Protocol):
+    """Requests for tools that do not exist yet; every method blocks until it is done."""
+
+    def submit(self, text: str, *, strict: bool | None = None, place: str = ...) -> Submitted:
+        """File a request under the id that it has; what is wrong with it is told with the place it was read from."""
+
+    def new(self, wish: str, *, strict: bool | None = None, place: str = ...) -> Submitted:
+        """File a wish, which gets a number."""
+
+    def list(self, status: Status | None = None, *, limit: int = ...) -> list[Filed]:
+        """The requests, the newest last."""
+
+    def show(self, request_id: str) -> Filed:
+        """One of them."""
+
+    def history(self, request_id: str, after: int = 0) -> Sequence[Event]:
+        """What happened to it."""
+
+    def follow(self, request_id: str, hear: Callable[[Event], None]) -> Filed:
+        """Hear what happens to it until it is over."""
+
+    def package(self, request_id: str) -> Path | None:
+        """The package that was laid out for a person, on this machine."""
+
+    def deliver(self, request_id: str, path: Path, hear: Callable[[str], None]) -> Filed:
+        """Have proved and published what was made for it."""
+
+    def cancel(self, request_id: str, reason: str = "") -> Filed:
+        """Say that nobody wants it any more."""
+
+    def retry(self, request_id: str) -> Filed:
+        """Have it built again."""
+
+    def allow(self, request_id: str, allowance: Allowance) -> Filed:
+        """Add what the operator allows."""
+
+    def experiments(self) -> Sequence[Experiment]:
+        """Everything that waits or waited for a tool."""
+
+
+class AnyCrib(Suggesting, Protocol):
+    """A crib. `url` says where it is and is empty for one of this machine."""
+
+    url: str
+
+    @property
+    def bundles(self) -> AnyBundles:
+        """The bundles and the tools in them."""
+
+    @property
+    def requests(self) -> AnyRequests:
+        """Requests for tools that do not exist yet."""
+
+    def list_tools(self, *, tags: Sequence[str] = (), executors: bool = False) -> list[Facts]:
+        """The tools, or those with every one of the tags; or what executes them."""
+
+    def show_tool(self, name: str) -> Facts | None:
+        """All that is known of the tool that a name means."""
+
+    def parameters_of(self, name: str) -> Mapping[str, object]:
+        """The schema of what a tool takes; empty if there is no such tool."""
+
+    def search_tools(self, text: str, *, is_question: bool, everything: bool, limit: int) -> tuple[list[Facts], bool]:
+        """The tools that fit what was typed, or a question; and whether there are more."""
+
+    def list_bundles(self) -> Sequence[Bundle]:
+        """Every bundle, also those that are switched off."""
+
+    def switch_tool(self, name: str, *, on: bool) -> tuple[str, str] | None:
+        """Switch a tool; its address, and why it still cannot be called. None if there is no such tool."""
+
+    def get_ready(self, name: str) -> None:
+        """Start ahead what a call of the tool will need."""
+
+    def call_sync(self, call: Call, /) -> Result:
+        """Make a call."""
+
+    def explain(self, call: Call, /) -> Explanation:
+        """What every gate would say to a call, without making it."""
+
+    def read_result(self, handle: str, *, offset: int, length: int) -> Piece:
+        """A piece of a value that was too large to be handed over at once."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None: ...

@@ -1,0 +1,265 @@
+"""Everything that is known about tools, as JSON: what every face shows of them, on this machine and from another."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toolcrib.lib.export_schemas.definitions import to_openai
+from toolcrib.lib.names import function_name, slug_of
+from toolcrib.lib.redaction import hide_secrets
+from toolcrib.model.session import MODES
+from toolcrib.model.tool import Chained, Handler
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from toolcrib.crib import Crib
+    from toolcrib.model.bundle import Found
+    from toolcrib.model.limits import RetryPolicy
+    from toolcrib.model.tool import Entry, Tool
+
+
+# MERGED toolcrib.crib.offering
+
+# Which tools a model is told of.
+
+# Kinds that other tools use and nobody calls.
+NOT_OFFERED = {
+    "library": "it is a library, which other tools use",
+    "runtime": "it is a runtime, which runs other tools",
+    "sink": "it is a sink, which other tools write to",
+}
+
+
+def offered_tools(entries: Iterable[Entry], find: Callable[[str], Entry | None], mode: str | None) -> tuple[Tool, ...]:
+    """Those that are switched on, that can be called, by their bare name, and in the mode if one is given."""
+    return tuple(entry.tool for entry in entries if _is_offered(entry, find, mode))
+
+
+def without_failing(tools: Iterable[Tool], failing: Mapping[str, list[dict[str, object]]]) -> tuple[Tool, ...]:
+    """The tools without the examples that failed when they were last tried, by the content hashes of their tools."""
+    if not failing:
+        return tuple(tools)
+    return tuple(_without(tool, failing.get(tool.content_hash, [])) if tool.examples else tool for tool in tools)
+
+
+def _without(tool: Tool, failing: list[dict[str, object]]) -> Tool:
+    if not failing:
+        return tool
+    return replace(tool, examples=tuple(example for example in tool.examples if example not in failing))
+
+
+def _is_offered(entry: Entry, find: Callable[[str], Entry | None], mode: str | None) -> bool:
+    tool = entry.tool
+    if not entry.enabled or tool.kind in NOT_OFFERED:
+        return False
+    if mode is not None and tool.modes is not None and mode not in tool.modes:
+        return False
+    meant = find(tool.name)
+    return meant is not None and meant.tool is tool
+
+
+Facts = dict[str, Any]  # JSON, of whichever shape the key has
+
+EXPERIMENTAL = "experimental"
+BROKEN_FILE = "a broken file"
+NOT_BUILT = "not built"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shadow:
+    """The other tools of a tool's name, and which of them, or what else, is meant by it."""
+
+    others: tuple[str, ...] = ()
+    by: str = ""
+
+    @property
+    def over(self) -> tuple[str, ...]:
+        """The tools that only their address can call."""
+        return () if self.by else self.others
+
+
+def shadow_of(crib: Crib, tool: Tool) -> Shadow:
+    """How the tool stands among those of its name."""
+    others = tuple(crib.same_name(tool))
+    first = crib.find(tool.name)
+    if first is None:
+        return Shadow(others=others, by=BROKEN_FILE)
+    return Shadow(others=others, by="" if first.tool.address == tool.address else first.tool.address)
+
+
+def _offer(entry: Entry, shadow: Shadow) -> Facts:
+    """Whether and how models see the tool; without modes it is not offered, for the reason given."""
+    tool, reason = entry.tool, _why_not_offered(entry, shadow)
+    modes = [] if reason else sorted(MODES if tool.modes is None else tool.modes)
+    return {"offered": not reason, "as": function_name(tool.name), "modes": modes, "reason": reason}
+
+
+def _why_not_offered(entry: Entry, shadow: Shadow) -> str:
+    if not entry.enabled:
+        return f"it is switched off, {entry.reason}; {entry.cure}"
+    if shadow.by:
+        return f"{shadow.by} comes first by this name; rename one of them"
+    return NOT_OFFERED.get(entry.tool.kind, "")
+
+
+def marks_of(tool: Tool) -> list[str]:
+    """What to know before relying on the tool."""
+    is_marked = {
+        "deprecated": tool.deprecated,
+        EXPERIMENTAL: tool.metadata.get(EXPERIMENTAL) is True,
+        "asks first": tool.requires_confirmation,
+        **{f"{mode} only": tool.modes == frozenset({mode}) for mode in sorted(MODES)},
+    }
+    return [mark for mark, is_set in is_marked.items() if is_set]
+
+
+def place_of(crib: Crib, tool: Tool) -> str:
+    """Where a tool is written down, relative to the project if it lies in it."""
+    if tool.origin is None:
+        return ""
+    return f"{_from_root(Path(tool.origin.place), crib.settings.root)}:{tool.origin.line}"
+
+
+def _from_root(path: Path, root: Path | None) -> str:
+    return str(path.relative_to(root) if root is not None and path.is_relative_to(root) else path)
+
+
+def listed(crib: Crib, *, tags: Iterable[str] = (), executors: bool = False) -> list[tuple[str, Callable[[], Facts]]]:
+    """What a list of tools shows, each by its address and described when that is asked for.
+
+    These are all tools, or those with every one of the tags, and behind them the folders that are not built; or what
+    executes tools.
+    """
+    wanted = {tag.casefold() for tag in tags}
+    entries = [
+        entry
+        for entry in (crib.executors if executors else crib.entries)
+        if wanted <= {tag.casefold() for tag in entry.tool.tags}
+    ]
+    unbuilt = [] if executors or wanted else unbuilt_facts(crib)
+    return [
+        *((entry.tool.address, partial(facts_of, crib, entry)) for entry in entries),
+        *((facts["address"], partial(dict, facts)) for facts in unbuilt),
+    ]
+
+
+def unbuilt_facts(crib: Crib) -> list[Facts]:
+    """The tool folders that are not in force as they lie there."""
+    root = crib.settings.root
+    return [
+        {
+            "name": folder.name,
+            "address": f"{place.name}/{slug_of(folder.name)}",
+            "bundle": place.name,
+            "kind": Handler.kind,
+            "built": False,
+            "enabled": False,
+            "reason": f"{NOT_BUILT}: {folder.reason}",
+            "cure": "run: crib build",
+            "tags": [],
+            "origin": _from_root(place / folder.folder, root),
+        }
+        for place, folder in crib.registries.unbuilt()
+    ]
+
+
+def found_facts(found: Found) -> Facts:
+    """What a search shows of a tool."""
+    kept, tool = found.kept, found.kept.tool
+    return {
+        "name": kept.slug if tool is None else tool.name,
+        "address": f"{kept.bundle.slug}/{kept.slug}@{kept.version}" if tool is None else tool.address,
+        "bundle": kept.bundle.slug,
+        "version": kept.version,
+        "foundBy": found.tier,
+        "score": found.score,
+        "enabled": kept.usable,
+        "description": "" if tool is None else tool.description,
+    }
+
+
+def all_facts_of(crib: Crib, entry: Entry) -> Facts:
+    """What is known of one tool, with what a model is told of it and the examples that it is not shown."""
+    failing = crib.examples.failing().get(entry.tool.content_hash, [])
+    return {**facts_of(crib, entry), "failingExamples": failing, "definition": to_openai(entry.tool)}
+
+
+def facts_of(crib: Crib, entry: Entry) -> Facts:
+    """What is known of a tool."""
+    tool = entry.tool
+    shadow = shadow_of(crib, tool)
+    return {
+        "name": tool.name,
+        "address": tool.address,
+        "description": tool.description,
+        "bundle": tool.bundle,
+        "version": tool.version,
+        "category": tool.category,
+        "tags": list(tool.tags),
+        "enabled": entry.enabled,
+        "reason": entry.reason,
+        "cure": entry.cure,
+        "marks": marks_of(tool),
+        "models": _offer(entry, shadow),
+        "sameName": list(shadow.others),
+        "shadows": list(shadow.over),
+        "shadowedBy": shadow.by or None,
+        "parameters": tool.parameters,
+        "output": tool.output_schema,
+        "requires": sorted(tool.requires),
+        "behaviour": tool.behaviour,
+        "sideEffects": tool.side_effects,
+        "requiresConfirmation": tool.requires_confirmation,
+        "limits": " ".join(", ".join(_limits(crib, tool)).split()),
+        "timeoutMs": tool.limits.timeout_ms or crib.settings.timeout_ms,
+        "retry": None if tool.limits.retry is None else asdict(tool.limits.retry),
+        "cost": None if tool.cost is None else {**asdict(tool.cost), "estimate": tool.cost.estimate()},
+        "kind": tool.kind,
+        **_facts_of_run(tool),
+        "summary": tool.summary,
+        "documentation": tool.documentation,
+        "examples": list(tool.examples),
+        "metadata": dict(tool.metadata),
+        "origin": place_of(crib, tool),
+        "contentHash": tool.content_hash,
+        "warnings": list(tool.warnings),
+    }
+
+
+def _facts_of_run(tool: Tool) -> Mapping[str, object]:
+    run = tool.run
+    if isinstance(run, Handler):
+        hosts = None if run.hosts is None else list(run.hosts)
+        return {"handler": run.path, "language": run.language, "hosts": hosts, "registry": run.registry}
+    if not isinstance(run, Chained):
+        return {}
+    return {
+        "toolType": run.tool_type,
+        "executor": run.executor,
+        "action": run.action or None,
+        "hosts": None if run.hosts is None else list(run.hosts),
+        "config": hide_secrets(dict(run.config)),
+    }
+
+
+def _limits(crib: Crib, tool: Tool) -> Iterator[str]:
+    limits = tool.limits
+    own = limits.timeout_ms
+    yield f"{(own or crib.settings.timeout_ms) / 1000:g} s" + ("" if own else f" ({crib.settings.where('timeout_ms')})")
+    if limits.latency_budget_ms is not None:
+        yield f"meant to take {limits.latency_budget_ms} ms"
+    if limits.calls_per_minute is not None:
+        yield f"{limits.calls_per_minute} calls a minute"
+    if limits.retry is not None:
+        yield f"{limits.retry.max_attempts} attempts{_waits(limits.retry)}"
+
+
+def _waits(retry: RetryPolicy) -> str:
+    """The pauses between attempts, for as many as can be read at a glance."""
+    pauses = [f"{retry.delay_after(attempt):g} s" for attempt in range(1, min(retry.max_attempts, 5))]
+    more = ", …" if retry.max_attempts > len(pauses) + 1 else ""
+    return f" ({retry.backoff}: {', '.join(pauses)}{more})" if pauses else ""

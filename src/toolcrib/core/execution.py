@@ -1,0 +1,264 @@
+"""Ends calls whose time is up, at next to no cost for those that end by themselves."""
+
+from __future__ import annotations
+
+import math
+import sys
+import types
+from threading import get_ident
+from time import monotonic
+from types import CoroutineType
+from typing import TYPE_CHECKING, TypeVar
+
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.tool import Function
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Awaitable, Coroutine, Generator
+
+    from toolcrib.model.tool import Tool
+
+
+# MERGED toolcrib.pipeline.alone
+
+# Running a call from plain code, inside no event loop.
+
+T = TypeVar("T")
+
+
+def never_waits(tool: Tool) -> bool:
+    """Whether the tool is a plain function that is called once: it runs here and now, and waits for nothing."""
+    run = tool.run
+    if (
+        not isinstance(run, Function)
+        or run.is_async
+        or run.thread
+        or run.takes_whole
+        or run.context_parameter is not None
+    ):
+        return False
+    return tool.limits.retry is None and not tool.idempotent
+
+
+def run_alone(work: Coroutine[object, object, T]) -> T:
+    """Run what never waits, without an event loop; loading one takes half of the time that a command needs to start."""
+    refuse_inside_a_loop(work)
+    try:
+        work.send(None)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]  # what a coroutine returns is told by its type
+    work.close()
+    raise RuntimeError("a plain function cannot wait; write it as async def")
+
+
+def refuse_inside_a_loop(work: Coroutine[object, object, object]) -> None:
+    """Raise where an event loop runs already: whoever stands there can wait, and must."""
+    if "asyncio" not in sys.modules:
+        return
+    import asyncio
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    work.close()
+    raise RuntimeError(
+        "plain code waited inside a running event loop; write: await crib.call(...), or await what is async of the same name"
+    )
+
+
+# MERGED toolcrib.pipeline.failure
+
+# Whatever went wrong, as one kind of error.
+
+# A tool that said these could pass its own failure off as a refusal, or hand out a confirmation.
+WORDS_OF_GATES = frozenset({"gate", "confirmation", "expiresAt"})
+
+
+def classify(problem: BaseException, name: str) -> ToolError:
+    """Any failure as a ToolError, freed of the frames that its traceback holds on to and of words that only gates may use."""
+    if isinstance(problem, ToolError):
+        return copy_error(problem, value=problem.value)
+    if isinstance(problem, (ConnectionError, TimeoutError)):
+        message = f"{name} could not reach what it needs ({type(problem).__name__})"
+        return ToolError(Kind.TRANSIENT, message, retryable=True, partial_side_effects=True)
+    if is_cancellation(problem):
+        return ToolError(Kind.CANCELLED, f"{name} gave up by itself", partial_side_effects=True)
+    message = f"{name} failed unexpectedly ({type(problem).__name__}); the log has the details"
+    return ToolError(Kind.INTERNAL, message, partial_side_effects=True)
+
+
+def copy_error(error: ToolError, *, value: object) -> ToolError:
+    """The same error without its history, beside another partial value."""
+    return ToolError(
+        error.kind,
+        error.message,
+        retryable=error.retryable,
+        partial_side_effects=error.partial_side_effects,
+        details={key: fact for key, fact in error.details.items() if key not in WORDS_OF_GATES},
+        value=value,
+    )
+
+
+def must_pass(problem: BaseException) -> bool:
+    """Whether a failure is meant for the host program and not for the caller of a tool."""
+    if is_cancellation(problem):
+        return _is_being_cancelled()
+    return isinstance(problem, (KeyboardInterrupt, GeneratorExit))
+
+
+def is_cancellation(problem: BaseException) -> bool:
+    """Whether this is how asyncio ends a task; where nobody loaded asyncio, nothing is."""
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and isinstance(problem, asyncio.CancelledError)
+
+
+def _is_being_cancelled() -> bool:
+    import asyncio
+
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        # No event loop runs, so nobody can have cancelled anything.
+        return False
+    return task is None or task.cancelling() > 0
+
+
+STRIKE_AGAIN_SECONDS = 1.0
+
+
+class Watch:
+    """One call under watch: which task to cancel when, how often that was done, and how often others had done it before."""
+
+    __slots__ = ("cancelled_before", "deadline", "struck", "task", "watched")
+
+    deadline: float
+    task: asyncio.Task[object]
+    cancelled_before: int
+    struck: int
+    watched: set[Watch]
+
+
+class Deadlines:
+    """Watches the calls of every event loop, each loop in its own thread.
+
+    `asyncio.timeout` sets a timer for every call, which costs several times the call itself. Here a call is put into a
+    set, and the one timer of its loop is touched only when the call has less time than every other.
+    """
+
+    def __init__(self) -> None:
+        self._timers: dict[int, _Timer] = {}
+
+    def watch(self, deadline: float, running: object = None) -> Watch:
+        """Cancel the current task at `deadline` (time.monotonic), unless the watch leaves its `watched` before.
+
+        `running` is what the task is about to wait for; where no event loop runs, it is refused.
+        """
+        timer = self._timers.get(get_ident())
+        # Not get_running_loop: up to Python 3.11 it asks the kernel for the process id, each time.
+        task = None if timer is None else timer.current_task(timer.loop)
+        if timer is None or task is None:
+            timer = self._timers[get_ident()] = _start_timer(running)
+            task = timer.current_task(timer.loop)
+            if task is None:
+                raise RuntimeError("a tool is called inside a task")
+        watch = Watch()
+        watch.deadline = deadline
+        watch.task = task
+        watch.cancelled_before = task.cancelling()
+        watch.struck = 0
+        watch.watched = timer.watched
+        timer.watched.add(watch)
+        if deadline < timer.next:
+            timer.set(deadline)
+        return watch
+
+
+class _Timer:
+    """The timer of one event loop, set to the earliest deadline among its calls."""
+
+    def __init__(self) -> None:
+        # Imported here: whoever calls plain functions from plain code never loads asyncio, which takes half of the start.
+        import asyncio
+
+        self.loop = asyncio.get_running_loop()
+        self.current_task = asyncio.current_task
+        self.watched: set[Watch] = set()
+        self.next = math.inf
+        self._handle: asyncio.TimerHandle | None = None
+
+    def set(self, deadline: float) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+        self.next = deadline
+        self._handle = self.loop.call_later(max(0.0, deadline - monotonic()), self._strike)
+
+    def _strike(self) -> None:
+        now = monotonic()
+        for watch in [watch for watch in self.watched if watch.deadline <= now]:
+            watch.struck += 1
+            # A tool that swallows its cancellation, or one under a call that was struck too, is cancelled again.
+            watch.deadline = now + STRIKE_AGAIN_SECONDS
+            watch.task.cancel()
+        self._handle, self.next = None, math.inf
+        if self.watched:
+            self.set(min(watch.deadline for watch in self.watched))
+
+
+def _start_timer(running: object) -> _Timer:
+    try:
+        return _Timer()
+    except RuntimeError as problem:
+        if isinstance(running, CoroutineType):
+            running.close()
+        message = "it returned something to wait for, and no event loop runs; write it as async def"
+        raise ToolError(Kind.INTERNAL, message, partial_side_effects=True) from problem
+
+
+async def as_coroutine(awaitable: Awaitable[object]) -> object:
+    """Anything that can be awaited, as a coroutine."""
+    return await awaitable
+
+
+@types.coroutine
+def go_on(running: CoroutineType[object, object, object], waits_for: object) -> Generator[object, object, object]:
+    """Carry a coroutine on that has taken its first step, as `await` would have."""
+    while True:
+        try:
+            yield waits_for
+        except GeneratorExit:
+            running.close()
+            raise
+        except BaseException as problem:  # noqa: BLE001 - what is thrown at this place is meant for the coroutine
+            try:
+                waits_for = running.throw(problem)
+            except StopIteration as end:
+                return end.value
+        else:
+            return (yield from running)  # type: ignore[misc]  # types.coroutine allows what mypy does not know of
+
+
+def leave(watch: Watch | None, problem: BaseException, name: str, started: float) -> BaseException:
+    """End a watch over a call that came to nothing, and say what it really came to.
+
+    A cancellation that comes from the deadline of this very call and from nobody else is taken back and becomes a
+    TIMEOUT. One of somebody else's is handed on.
+    """
+    if watch is None:
+        return problem
+    watch.watched.discard(watch)
+    if not watch.struck:
+        return problem
+    is_ours = watch.task.cancelling() - watch.struck <= watch.cancelled_before
+    stopped = stop(watch, name, started)
+    return stopped if is_ours or not is_cancellation(problem) else problem
+
+
+def stop(watch: Watch, name: str, started: float) -> ToolError:
+    """Take the cancellation of a call back that ran out of time, and say so instead."""
+    for _ in range(watch.struck):
+        watch.task.uncancel()
+    watch.struck = 0
+    message = f"{name} was stopped after {monotonic() - started:.3g} s"
+    return ToolError(Kind.TIMEOUT, message, partial_side_effects=True)

@@ -1,0 +1,350 @@
+"""A folder of tool files: read without running any of it, and read again when a file changes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from toolcrib.infra.files.disk import ABSENT, is_as_it_was, settled_stamp
+from toolcrib.lib.names import is_foreign
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from toolcrib.infra.files.disk import Stamp
+    from toolcrib.model.protocols import Dialect
+    from toolcrib.model.tool import Tool
+
+
+# MERGED toolcrib.catalog.tree
+
+# The files of a folder, or of a whole tree of folders: listed within bounds, and only where tools may lie.
+
+MAX_DEPTH = 12
+MAX_FOLDERS = 1_000
+MAX_NAMES = 50_000
+MAX_PACKAGE_NAMES = 500
+
+# What package managers and interpreters fill; hidden folders are left out too.
+FOREIGN = frozenset({"node_modules", "__pycache__", "venv"})
+PYTHON_ENVIRONMENT = "pyvenv.cfg"
+
+
+@dataclass(slots=True)
+class Listing:
+    """The names of files, relative to the folder; the stamp of every folder that was looked into; what went wrong."""
+
+    files: set[str] = field(default_factory=set)
+    stamps: dict[str, Stamp | None] = field(default_factory=dict)
+    problems: list[ToolError] = field(default_factory=list)
+
+
+def list_files(root: Path, *, deep: bool) -> Listing:
+    """List a folder, with every folder below it if `deep`; what is beyond the bounds is left out and reported."""
+    walk = _Walk(root, deep=deep)
+    level = [""]
+    try:
+        # Level by level: should there be too much, what lies further up is there.
+        while level:
+            level = [below for folder in level for below in walk.visit(folder)]
+    except ToolError as problem:
+        walk.listing.problems.append(problem)
+    return walk.listing
+
+
+def list_packages(root: Path, description: str, max_bytes: int) -> Listing:
+    """List the folders directly in a folder that hold a description of at most so many bytes; nothing else is looked at.
+
+    What is wrong with the folder itself, whoever lists its files says.
+    """
+    walk = _Walk(root, deep=True)
+    try:
+        folders = walk.visit("")
+    except ToolError:
+        folders = []
+    found = {folder for folder in folders if _is_small_file(f"{root}/{folder}/{description}", max_bytes)}
+    return Listing(files=found, stamps=walk.listing.stamps)
+
+
+def stamps_within(folder: str) -> dict[str, Stamp | None]:
+    """The stamps of a folder and of everything in it; where there is more than a package has, that nothing is known of it."""
+    stamps: dict[str, Stamp | None] = {}
+    waiting = [folder]
+    try:
+        while waiting:
+            path = waiting.pop()
+            status = os.lstat(path)
+            stamps[path] = settled_stamp(status)
+            if stat.S_ISDIR(status.st_mode):
+                waiting += _names_in(path)
+            if len(stamps) + len(waiting) > MAX_PACKAGE_NAMES:
+                return {folder: None}
+    except OSError:
+        return {folder: None}
+    return stamps
+
+
+def refused(path: Path | str, problem: OSError) -> ToolError:
+    """The problem of a file or folder that the system does not let us read."""
+    return ToolError(Kind.PERMANENT, f"{path}: {problem.strerror}; mend it or move it away")
+
+
+class _Walk:
+    """One walk through the folders, which adds to the listing as it goes."""
+
+    def __init__(self, root: Path, *, deep: bool) -> None:
+        self.listing = Listing()
+        self._root = str(root)
+        self._deep = deep
+        self._names = 0
+
+    def visit(self, folder: str) -> list[str]:
+        """List one folder, named from the root; the folders in it that are to be visited next."""
+        path = f"{self._root}/{folder}" if folder else self._root
+        if folder.count("/") >= MAX_DEPTH:
+            raise _left_out(path, f"it lies more than {MAX_DEPTH} folders deep; move it further up")
+        if len(self.listing.stamps) >= MAX_FOLDERS:
+            raise _left_out(path, f"there are more than {MAX_FOLDERS:,} folders; move away what holds no tools")
+        names, folders = self._list(path)
+        if folder and PYTHON_ENVIRONMENT in names:
+            return []
+        before = f"{folder}/" if folder else ""
+        self.listing.files.update(before + name for name in names)
+        return [before + name for name in sorted(folders) if self._deep and self._may_hold_tools(path, name)]
+
+    def _list(self, path: str) -> tuple[list[str], list[str]]:
+        """The names of files and of folders in it; a link to a folder is not followed and counts as a file."""
+        stamps, problems = self.listing.stamps, self.listing.problems
+        names: list[str] = []
+        folders: list[str] = []
+        try:
+            # Before the names are read: what comes or goes in between changes the stamp once more.
+            stamps[path] = settled_stamp(os.stat(path))  # noqa: PTH116 - paths are texts here, see stamps.is_as_it_was
+            with os.scandir(path) as entries:
+                for entry in islice(entries, MAX_NAMES - self._names + 1):
+                    (folders if entry.is_dir(follow_symlinks=False) else names).append(entry.name)
+        except FileNotFoundError:
+            stamps[path] = ABSENT
+        except (PermissionError, NotADirectoryError) as problem:
+            problems.append(refused(path, problem))
+        except OSError as problem:
+            # It may be over at the next look, without any change to the folder.
+            stamps[path] = None
+            problems.append(refused(path, problem))
+        self._names += len(names) + len(folders)
+        if self._names > MAX_NAMES:
+            raise _left_out(path, f"there are more than {MAX_NAMES:,} files; move away what is no tool")
+        return names, folders
+
+    def _may_hold_tools(self, parent: str, name: str) -> bool:
+        if name.startswith(".") or name in FOREIGN:
+            return False
+        try:
+            check_letters(parent, name)
+        except ToolError as problem:
+            self.listing.problems.append(problem)
+            return False
+        return True
+
+
+def _is_small_file(path: str, max_bytes: int) -> bool:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_size <= max_bytes
+
+
+def _names_in(folder: str) -> list[str]:
+    with os.scandir(folder) as entries:
+        return [entry.path for entry in islice(entries, MAX_PACKAGE_NAMES + 1) if not is_foreign(entry.name)]
+
+
+def check_letters(parent: Path | str, name: str) -> None:
+    """Refuse a name that could not be printed."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        message = f"{parent}: the name {os.fsencode(name)!r} is not UTF-8; rename it"
+        raise ToolError(Kind.VALIDATION, message) from None
+
+
+def _left_out(path: str, reason: str) -> ToolError:
+    return ToolError(Kind.LIMIT_EXCEEDED, f"{path} is left out with all that comes after it: {reason}")
+
+
+logger = logging.getLogger("toolcrib.catalog")
+
+MAX_FILE_BYTES = 256_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReadFile:
+    """What a file held when it was last read, and the stamps of all that it depends on; without any it is read again."""
+
+    stamps: Mapping[str, Stamp | None] = field(default_factory=dict)
+    tools: tuple[Tool, ...] = ()
+    problem: ToolError | None = None
+
+
+class Folder:
+    """The tools of one folder, under one bundle; of a `deep` one the folders in it are part.
+
+    Files are named by their path from the folder. A file in which a dialect finds no tool is nobody's business.
+    """
+
+    def __init__(self, path: Path, bundle: str, dialects: Sequence[Dialect], *, deep: bool = False) -> None:
+        self.path = path
+        self.bundle = bundle
+        self._dialects = dialects
+        self._deep = deep
+        self._files: dict[str, ReadFile] = {}
+        self._listing = Listing()
+
+    @property
+    def files(self) -> list[tuple[str, ReadFile]]:
+        """The files of the folder that are meant to be tools, by name."""
+        return sorted(self._files.items())
+
+    @property
+    def tools(self) -> list[Tool]:
+        """The tools that could be read, by file name."""
+        return [tool for _, file in self.files for tool in file.tools]
+
+    @property
+    def problems(self) -> list[ToolError]:
+        """Why the other files, or folders, could not be read."""
+        return [*self._listing.problems, *(file.problem for _, file in self.files if file.problem is not None)]
+
+    def refresh(self) -> bool:
+        """Look at every file; True if anything is not as it was."""
+        before = [problem.message for problem in self._listing.problems]
+        self._listing = self._list()
+        gone = self._files.keys() - self._listing.files
+        for name in gone:
+            del self._files[name]
+        changed = [self._look_at(name) for name in sorted(self._listing.files)]
+        return bool(gone) or any(changed) or before != [problem.message for problem in self._listing.problems]
+
+    def refresh_names(self) -> bool:
+        """Look at every file if any came or went; True if anything is not as it was."""
+        stamps = self._listing.stamps
+        return not (stamps and all(is_as_it_was(path, stamp) for path, stamp in stamps.items())) and self.refresh()
+
+    def refresh_file(self, name: str) -> bool:
+        """Look at one file that is known; True if it is not as it was."""
+        return name in self._files and self._look_at(name)
+
+    def _list(self) -> Listing:
+        return list_files(self.path, deep=self._deep)
+
+    def _path(self, name: str) -> Path:
+        """The file that a name stands for."""
+        return self.path / name
+
+    def _stamps_around(self, path: Path) -> dict[str, Stamp | None]:
+        """Those of whatever else a file depends on."""
+        return {}
+
+    def _look_at(self, name: str) -> bool:
+        known = self._files.get(name)
+        if known is not None and _is_as_it_was(known):
+            return False
+        path = self._path(name)
+        dialect = next((dialect for dialect in self._dialects if dialect.reads(path)), None)
+        found = None if dialect is None else self._read(path, dialect)
+        if found is None:
+            return self._files.pop(name, None) is not None
+        is_alike = known is not None and _alike(known, found)
+        # The tools that are known already stay the same objects, and what was prepared for them stays good.
+        self._files[name] = replace(found, tools=known.tools) if known is not None and is_alike else found
+        return not is_alike
+
+    def _read(self, path: Path, dialect: Dialect) -> ReadFile | None:
+        """What the file holds now; None if there is no such file."""
+        try:
+            check_letters(path.parent, path.name)
+            # Before anything is read: what changes meanwhile changes its stamp once more.
+            stamps = self._stamps_around(path)
+            stamps[str(path)], code = _read_bytes(path)
+        except IsADirectoryError:
+            return None
+        except FileNotFoundError as problem:
+            return ReadFile(problem=refused(path, problem)) if path.is_symlink() else None
+        except OSError as problem:
+            return ReadFile(problem=refused(path, problem))
+        except ToolError as problem:
+            return ReadFile(problem=problem)
+        return self._translate(path, dialect, stamps, code)
+
+    def _translate(self, path: Path, dialect: Dialect, stamps: Mapping[str, Stamp | None], code: bytes) -> ReadFile:
+        try:
+            tools = tuple(replace(tool, bundle=self.bundle) for tool in dialect.read(path, code))
+        except ToolError as problem:
+            return ReadFile(stamps=stamps, problem=problem)
+        except Exception as problem:
+            # A dialect may be a plug-in: its mistake costs this one file.
+            logger.exception("%s could not be read by the dialect %s", path, dialect.name)
+            message = f"{path}: the dialect {dialect.name!r} failed on it ({type(problem).__name__}); see the log"
+            return ReadFile(stamps=stamps, problem=ToolError(Kind.INTERNAL, message))
+        return ReadFile(stamps=stamps, tools=tools)
+
+
+class Packages(Folder):
+    """The tools that are folders in one folder: each holds a `description` in a file of that name, and goes by its own."""
+
+    def __init__(self, path: Path, bundle: str, dialects: Sequence[Dialect], description: str) -> None:
+        super().__init__(path, bundle, dialects)
+        self._description = description
+
+    def _list(self) -> Listing:
+        return list_packages(self.path, self._description, MAX_FILE_BYTES)
+
+    def _path(self, name: str) -> Path:
+        return self.path / name / self._description
+
+    def _stamps_around(self, path: Path) -> dict[str, Stamp | None]:
+        return stamps_within(str(path.parent))
+
+
+def _is_as_it_was(known: ReadFile) -> bool:
+    return bool(known.stamps) and all(is_as_it_was(path, stamp) for path, stamp in known.stamps.items())
+
+
+def _read_bytes(path: Path) -> tuple[Stamp | None, bytes]:
+    """The stamp and the bytes of one and the same file; never waits, whatever lies there."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(path)
+        if not stat.S_ISREG(status.st_mode):
+            raise ToolError(Kind.VALIDATION, f"{path}: is not a regular file; move it away")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            code = file.read(MAX_FILE_BYTES + 1)
+    finally:
+        os.close(descriptor)
+    if len(code) > MAX_FILE_BYTES:
+        message = f"{path}: has more than {MAX_FILE_BYTES} bytes, too many for a tool file; move data out of the code"
+        raise ToolError(Kind.LIMIT_EXCEEDED, message)
+    return settled_stamp(status), code
+
+
+def _alike(before: ReadFile, after: ReadFile) -> bool:
+    if _said(before.problem) != _said(after.problem):
+        return False
+    return [_facts(tool) for tool in before.tools] == [_facts(tool) for tool in after.tools]
+
+
+def _said(problem: ToolError | None) -> tuple[object, ...] | None:
+    return None if problem is None else (problem.message, problem.details.get("tool_id"))
+
+
+def _facts(tool: Tool) -> tuple[object, ...]:
+    return tool.content_hash, tool.origin, tool.warnings

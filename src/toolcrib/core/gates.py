@@ -1,0 +1,403 @@
+"""The gates of a call but those that count. Each judges purely; `explain` and the call itself use the very same ones."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Protocol
+
+import orjson
+
+from toolcrib.core.call_state import missing_grants, mode_of
+from toolcrib.core.rules import strictest
+from toolcrib.lib import schema
+from toolcrib.model.call import MAX_DEPTH
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.session import MAX_EMPTY, MODES, Step
+from toolcrib.model.tool import Behaviour
+from toolcrib.model.verdict import ALLOW, Decision, Verdict, confirm, deny
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from toolcrib.core.call_state import Case, Plan, Policy
+    from toolcrib.core.expiring_documents import Confirmations
+    from toolcrib.model.session import Session
+
+
+class Gate(Protocol):
+    """One judge."""
+
+    name: str
+
+    def concerns(self, plan: Plan) -> bool:
+        """Whether the gate could refuse a call that is within the tool's parameters and says nothing but its arguments."""
+
+    def judge(self, case: Case, plan: Plan) -> Verdict:
+        """Allow, or refuse with a reason; consumes nothing."""
+
+
+class Rules:
+    """Screens the raw call. A rule that asks for confirmation leaves its question to the confirmation gate."""
+
+    name = "rules"
+
+    def concerns(self, plan: Plan) -> bool:
+        """Only where a rule concerns the tool."""
+        return bool(plan.rules)
+
+    def judge(self, case: Case, plan: Plan) -> Verdict:
+        """The strictest of the rules decides."""
+        verdict = strictest(plan.rules, plan.tool, case.call)
+        if verdict.decision is Decision.CONFIRM:
+            case.asks = verdict
+            return ALLOW
+        return verdict
+
+
+class Enabled:
+    """Refuses a tool that is switched off."""
+
+    name = "enabled"
+
+    def concerns(self, plan: Plan) -> bool:
+        """Not by the tool itself; the short way looks at the switch too."""
+        return False
+
+    def judge(self, case: Case, plan: Plan) -> Verdict:
+        """As the catalogue says."""
+        entry = case.entry
+        if entry is None or entry.enabled:
+            return ALLOW
+        return deny(f"{entry.tool.name} is switched off: {entry.reason}", kind=Kind.DISABLED, cure=entry.cure)
+
+
+class Mode:
+    """Refuses a tool outside its modes."""
+
+    name = "mode"
+
+    def concerns(self, plan: Plan) -> bool:
+        """Only where the tool names modes."""
+        return plan.tool.modes is not None
+
+    def judge(self, case: Case, plan: Plan) -> Verdict:
+        """The mode of the call, else of its session, else text."""
+        tool, mode = plan.tool, mode_of(case.call)
+        if mode not in MODES:
+            return deny(f"there is no mode {mode!r}", kind=Kind.VALIDATION, cure=f"use {' or '.join(sorted(MODES))}")
+        if tool.modes is None or mode in tool.modes:
+            return ALLOW
+        modes = " and ".join(sorted(tool.modes))
+        reason = f"{tool.name} may be called in {modes} mode only, and this call is in {mode} mode"
+        return deny(reason, kind=Kind.MODE_RESTRICTED, rule="modes", where=place_of(plan, "modes"))
+
+
+class Capabilities:
+    """Refuses a tool that requires what was not granted."""
+
+    name = "capabilities"
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    def concerns(self, plan: Plan) -> bool:
+        """Only where the tool requires something."""
+        return bool(plan.tool.requires)
+
+    def judge(self, case: Case, plan: Plan) -> Verdict:
+        """What the operator granted, narrowed by what the calling tool was granted."""
+        tool, missing = plan.tool, plan.missing
+        narrowed = case.call.grants
+        if narrowed is not None:
+            missing = missing | missing_grants(tool.requires, narrowed)
+        if not missing:
+            return ALLOW
+        names = ", ".join(sorted(missing))
+        cure = f"grant it with --grant {min(missing)} or grants in toolcrib.toml"
+        if not plan.missing:
+            cure = "the tool that makes this call needs the capability itself"
+        return deny(
+            f"{tool.name} requires {names}, which is not granted",
+            kind=Kind.CAPABILITY_MISSING,
+            rule="requires",
+            where=self._policy.where("grants"),
+            cure=cure,
+            details={"missing": sorted(missing)},
+        )
+
+
+class Arguments:
+    """Fills in defaults and refuses arguments that the schema does not allow."""
+
+    name = "arguments"
+
+    def concerns(self, plan: Plan) -> bool:
+        """Not where the arguments are within the parameters, which the short way looks at too."""
+        return plan.holds_text
+
+    def judge(self, case: Case, plan: Plan) -> Verdict:
+        """As the schema says; nothing is coerced or dropped."""
+        try:
+            if plan.holds_text:
+                # A schema lets pass what it does not mention; numbers alone it mentions always.
+                from toolcrib.lib.documents import check_plain
+
+                check_plain(case.arguments)
+            if plan.fill is not None:
+                case.arguments = plan.fill(case.arguments)
+            if plan.arguments.is_valid(case.arguments):
+                return ALLOW
+            problems = schema.explain_problems(plan.arguments, case.arguments, plan.parameters)
+        except (ToolError, ValueError, TypeError, AttributeError) as problem:
+            problems = [str(problem)]
+        return deny(
+            f"Invalid arguments for {plan.tool.name}: {'; '.join(problems)}",
+            kind=Kind.VALIDATION,
+            rule="parameters",
+            where=place_of(plan, "parameters"),
+            cure=f"see its parameters with: crib show {plan.tool.name}",
+            details={"problems": problems},
+        )
+
+
+class Confirmation:
+    """Refuses an unconfirmed call of a tool, or under a rule, that asks for confirmation."""
+
+    name = "confirmation"
+
+    def __init__(self, confirmations: Confirmations) -> None:
+        self._confirmations = confirmations
+
+    def concerns(self, plan: Plan) -> bool:
+        """Where the tool asks, or a rule might."""
+        return plan.tool.requires_confirmation or bool(plan.rules)
+
+    def judge(self, case: Case, plan: Plan) -> Verdict:
+        """A token must have been given for exactly this call."""
+        tool, call = plan.tool, case.call
+        if not tool.requires_confirmation and case.asks is None:
+            return ALLOW
+        problem = "it was not confirmed"
+        if call.confirmation is not None:
+            problem = self._confirmations.problem_with(call.confirmation, tool, case.arguments, call)
+        if not problem:
+            return ALLOW
+        asks = case.asks or confirm(f"{tool.name} asks to be confirmed", rule="requires_confirmation")
+        return confirm(
+            f"{asks.reason}, and {problem}",
+            rule=asks.rule,
+            where=asks.where or place_of(plan, "requires_confirmation"),
+            cure="let a person confirm it (crib call --yes), or hand the token of this answer back for them",
+        )
+
+    def admit(self, case: Case, plan: Plan) -> bool:
+        """Use the token up; False if it was used a moment ago by another call."""
+        token = case.call.confirmation
+        if token is None or not (plan.tool.requires_confirmation or case.asks):
+            return True
+        return self._confirmations.use(token)
+
+
+class Prepare:
+    """Lets the runner refuse what it can see to fail."""
+
+    name = "prepare"
+
+    def concerns(self, plan: Plan) -> bool:
+        """Where the runner has something to check."""
+        return plan.bound.checks
+
+    def judge(self, case: Case, plan: Plan) -> Verdict:
+        """As the runner says."""
+        try:
+            plan.bound.check(case.arguments, case.call)
+        except ToolError as refusal:
+            return Verdict(
+                decision=Decision.DENY,
+                reason=refusal.message,
+                kind=refusal.kind,
+                details=refusal.details,
+                retryable=refusal.retryable,
+            )
+        return ALLOW
+
+
+def place_of(plan: Plan, what: str) -> str:
+    """Where the author of a tool said it."""
+    origin = plan.tool.origin
+    return f"{what} of {plan.tool.name}" + (f" in {origin}" if origin else "")
+
+
+# MERGED toolcrib.pipeline.counting
+
+# The gates that count: how often a tool is called, how much a session may call, and whether it goes round in circles.
+
+MINUTE = 60.0
+NULL = {"type": "null"}
+
+
+class Rate:
+    """Refuses more calls in a minute than the tool allows."""
+
+    name = "rate"
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._admitted: dict[str, deque[float]] = {}
+
+    def concerns(self, plan: Plan) -> bool:
+        """Only where the tool sets a rate."""
+        return plan.tool.limits.calls_per_minute is not None
+
+    def judge(self, case: Case, plan: Plan) -> Verdict:
+        """Counts the calls admitted in the last minute."""
+        allowed = plan.tool.limits.calls_per_minute
+        times = self._admitted.get(plan.tool.address)
+        if allowed is None or times is None or len(times) < allowed:
+            return ALLOW
+        wait = times[-allowed] + MINUTE - self._clock()
+        if wait <= 0:
+            return ALLOW
+        return deny(
+            f"{plan.tool.name} may be called {allowed} times a minute; try again in {wait:.0f} s",
+            kind=Kind.RATE_LIMIT,
+            rule="calls_per_minute",
+            where=place_of(plan, "calls_per_minute"),
+            details={"retryAfter": round(wait, 3)},
+            retryable=True,
+        )
+
+    def admit(self, plan: Plan) -> None:
+        """Count the call."""
+        allowed = plan.tool.limits.calls_per_minute
+        if allowed is not None:
+            self._admitted.setdefault(plan.tool.address, deque(maxlen=allowed)).append(self._clock())
+
+
+class Budget:
+    """Refuses a call whose time is over, a chain of calls that is too deep, and a session that has used its calls up."""
+
+    name = "budget"
+
+    def concerns(self, plan: Plan) -> bool:
+        """Not by the tool itself: only a call with a deadline, a session or a parent has a budget."""
+        return False
+
+    def judge(self, case: Case, plan: Plan) -> Verdict:
+        """The deadline, the depth, and then what the session may still call."""
+        call = case.call
+        # Written so that a deadline which is no number has passed too.
+        if call.deadline is not None and not call.deadline > time.monotonic():
+            return deny("the deadline of the call has passed", kind=Kind.TIMEOUT, rule="deadline")
+        if call.parent is None and call.session is None:
+            return ALLOW
+        if call.depth > MAX_DEPTH:
+            reason = f"tools call each other more than {MAX_DEPTH} deep"
+            return deny(reason, kind=Kind.CHAIN_TOO_DEEP, rule="depth")
+        if call.session is None:
+            return ALLOW
+        bound = call.session.used_up(is_retrieval=_is_retrieval(plan))
+        return _refuse_spent(call.session, bound) if bound else ALLOW
+
+
+class Loop:
+    """Refuses the same call over and over in one turn of a session, and a tool that keeps finding nothing.
+
+    Only calls that the agent makes itself are remembered: a tool that asks another one again and again knows why, and
+    ends with its own time.
+    """
+
+    name = "loop"
+
+    def concerns(self, plan: Plan) -> bool:
+        """Not by the tool itself: only a session remembers calls."""
+        return False
+
+    def judge(self, case: Case, plan: Plan) -> Verdict:
+        """What the session remembers of this turn."""
+        session = case.call.session
+        if session is None or not _looks_for_loops(case, session):
+            return ALLOW
+        step = step_of(case, plan)
+        if session.repeats(step.mark):
+            times = "once" if session.max_repeats == 1 else f"{session.max_repeats} times"
+            reason = f"{plan.name} was called {times} in this turn with the very same arguments"
+            return _refuse_loop(reason, "max_repeats")
+        if session.finds_nothing(step.tool):
+            return _refuse_loop(f"{plan.name} found nothing {MAX_EMPTY} times in this turn", "empty")
+        return ALLOW
+
+
+def step_of(case: Case, plan: Plan) -> Step:
+    """The call as its session counts it, once its arguments are checked and have their defaults."""
+    if case.step is None:
+        session = case.call.session
+        is_marked = session is not None and _looks_for_loops(case, session)
+        mark = _mark(plan.address, case.arguments) if is_marked else b""
+        case.step = Step(tool=plan.address, is_retrieval=_is_retrieval(plan), mark=mark)
+    return case.step
+
+
+def take_place(case: Case, plan: Plan) -> bool:
+    """Have the session count the call; False if it has no place left by now."""
+    session = case.call.session
+    if session is None:
+        return True
+    case.turn = session.admit(step_of(case, plan))
+    return case.turn is not None
+
+
+def give_back(case: Case) -> None:
+    """Have the session forget a call that was not made after all."""
+    if case.call.session is not None and case.step is not None and case.turn is not None:
+        case.call.session.take_back(case.step, case.turn)
+
+
+def note_empty(case: Case, plan: Plan, value: object) -> None:
+    """Remember a call that found nothing; a tool that promises to return nothing has not failed to."""
+    session, step, turn = case.call.session, case.step, case.turn
+    if session is None or step is None or turn is None or not step.mark or plan.tool.output_schema == NULL:
+        return
+    if value is None or (isinstance(value, str | list | tuple | dict) and not value):
+        session.note_empty(step.tool, turn)
+
+
+def _looks_for_loops(case: Case, session: Session) -> bool:
+    return session.max_repeats is not None and case.call.parent is None
+
+
+def _is_retrieval(plan: Plan) -> bool:
+    return plan.tool.behaviour is Behaviour.RETRIEVAL
+
+
+def _mark(address: str, arguments: dict[str, object]) -> bytes:
+    """What identical calls share, of one size however large their arguments are."""
+    import hashlib
+
+    text = orjson.dumps([address, arguments], option=orjson.OPT_SORT_KEYS)
+    return hashlib.sha256(text).digest()
+
+
+def _refuse_spent(session: Session, bound: str) -> Verdict:
+    reason, cure = {
+        "max_calls": (
+            f"the session has made all of its {session.max_calls} calls",
+            "open a new session or raise max_calls",
+        ),
+        "max_turn_calls": (
+            f"this turn has made all of its {session.max_turn_calls} calls",
+            "answer the user with what is known, or raise max_turn_calls",
+        ),
+        "max_turn_retrievals": (
+            f"this turn has made all of its {session.max_turn_retrievals} retrievals",
+            "answer the user with what was found, or raise max_turn_retrievals",
+        ),
+    }[bound]
+    return deny(reason, kind=Kind.BUDGET_EXCEEDED, rule=bound, cure=cure)
+
+
+def _refuse_loop(reason: str, rule: str) -> Verdict:
+    return deny(
+        reason, kind=Kind.LOOP_DETECTED, rule=rule, cure="try something else, or answer the user with what is known"
+    )

@@ -1,0 +1,116 @@
+"""How long the calls of a journal took."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from toolcrib.core.journal import CALL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+# Thirty years; whatever a line says beyond that is no time.
+MAX_MS = 1e12
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Latency:
+    """How often a tool ran and failed, how often it took longer than its author meant it to, and how long it took.
+
+    `p50`, `p95` and `p99` are milliseconds: so many of a hundred calls took that long or less.
+    """
+
+    tool: str
+    calls: int
+    failed: int
+    p50: float
+    p95: float
+    p99: float
+    over_budget: int
+
+
+@dataclass(kw_only=True, slots=True)
+class _Calls:
+    """The calls of one tool, gathered."""
+
+    times: list[float] = field(default_factory=list)
+    failed: int = 0
+    over_budget: int = 0
+
+
+def sum_latencies(lines: Iterable[Mapping[str, object]]) -> list[Latency]:
+    """The times by tool, the slowest first; calls that were refused took no time of the tool's and do not count."""
+    gathered: dict[str, _Calls] = {}
+    for line in lines:
+        tool, time = line.get("tool"), _time_of(line)
+        if time is None or not isinstance(tool, str):
+            continue
+        calls = gathered.setdefault(tool, _Calls())
+        calls.times.append(time)
+        calls.failed += line.get("ok") is not True
+        calls.over_budget += line.get("overBudget") is True
+    found = [_summed(tool, calls) for tool, calls in gathered.items()]
+    return sorted(found, key=lambda latency: (-latency.p95, latency.tool))
+
+
+def percentile(times: Sequence[float], percent: int) -> float:
+    """The smallest of the sorted times that at least so many percent do not exceed (nearest rank, nothing in between)."""
+    # In whole numbers, where nothing is rounded.
+    rank = -(-percent * len(times) // 100)
+    return times[rank - 1]
+
+
+def _summed(tool: str, calls: _Calls) -> Latency:
+    times = sorted(calls.times)
+    return Latency(
+        tool=tool,
+        calls=len(times),
+        failed=calls.failed,
+        p50=percentile(times, 50),
+        p95=percentile(times, 95),
+        p99=percentile(times, 99),
+        over_budget=calls.over_budget,
+    )
+
+
+def _time_of(line: Mapping[str, object]) -> float | None:
+    """The milliseconds of a call that ran; None for any other line."""
+    time = line.get("ms")
+    if line.get("event") != CALL or line.get("refused") is True:
+        return None
+    if isinstance(time, bool) or not isinstance(time, int | float) or not 0 <= time <= MAX_MS:
+        return None
+    return float(time)
+
+
+# MERGED toolcrib.journal.sums
+
+# What the calls of a journal cost together.
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CostSum:
+    """How often a tool was called at a price, and what that came to."""
+
+    tool: str
+    currency: str
+    calls: int
+    amount: float
+
+
+def sum_costs(lines: Iterable[Mapping[str, object]]) -> list[CostSum]:
+    """The sums by tool and currency, the dearest first."""
+    sums: dict[tuple[str, str], tuple[int, float]] = {}
+    for line in lines:
+        cost = line.get("cost") if line.get("event") == CALL else None
+        if not isinstance(cost, dict) or not isinstance(cost.get("amount"), int | float):
+            continue
+        key = (str(line.get("tool")), str(cost.get("currency")))
+        calls, amount = sums.get(key, (0, 0.0))
+        sums[key] = (calls + 1, amount + float(cost["amount"]))
+    found = [
+        CostSum(tool=tool, currency=currency, calls=calls, amount=round(amount, 6))
+        for (tool, currency), (calls, amount) in sums.items()
+    ]
+    return sorted(found, key=lambda total: (-total.amount, total.tool))

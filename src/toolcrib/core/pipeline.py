@@ -1,0 +1,382 @@
+"""The way of a call: screen, find, allow, check, confirm, run, check again, record."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import random
+from collections.abc import Awaitable
+from copy import deepcopy
+from dataclasses import replace
+from time import monotonic
+from types import CoroutineType
+from typing import TYPE_CHECKING, Protocol
+
+from toolcrib.core import gates
+from toolcrib.core import gates as counting
+from toolcrib.core.call_state import CALL, Case, Plan, Policy, make_context, mode_of, prepare
+from toolcrib.core.execution import Deadlines, as_coroutine, classify, go_on, stop
+from toolcrib.core.results import Answers, Whole, settle
+from toolcrib.core.rules import strictest
+from toolcrib.model.call import wish
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.result import Outcome, Result, succeed
+from toolcrib.model.verdict import ALLOW, Decision, Verdict, deny
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from toolcrib.core.execution import Watch
+    from toolcrib.core.expiring_documents import Confirmations, KeptResults
+    from toolcrib.core.rules import RuleEngine
+    from toolcrib.model.call import Call
+    from toolcrib.model.protocols import Journal, Runner
+    from toolcrib.model.tool import Entry, Tool
+    from toolcrib.model.verdict import Explanation
+
+logger = logging.getLogger("toolcrib.pipeline")
+
+PLANS_KEPT = 50_000
+LOOK_UP = "look-up"
+VOICE = "voice"
+
+
+class Find(Protocol):
+    """Looks a tool up by name or slug, where needed in one bundle, of one version, or as a registry has it."""
+
+    def __call__(
+        self, name: str, bundle: str | None = None, version: str | None = None, *, tools_version: str = ""
+    ) -> Entry | None:
+        """The tool and whether it is switched on; None if nobody knows it."""
+
+
+class Pipeline:
+    """Performs guarded calls.
+
+    It never raises: what went wrong is in the Result. Only the cancellation of its caller passes through. `missing` hears
+    of calls whose tool nobody knows, and gives the id of the request that it files for it; empty if it files none.
+    """
+
+    def __init__(
+        self,
+        *,
+        find: Find,
+        suggest: Callable[[str], str],
+        rules: RuleEngine,
+        runners: Mapping[str, Runner],
+        journal: Journal,
+        confirmations: Confirmations,
+        kept: KeptResults,
+        policy: Policy,
+        missing: Callable[[Call], Awaitable[str]] | None = None,
+        sleep: Callable[[float], Awaitable[None]] | None = None,
+    ) -> None:
+        self._find = find
+        self._missing = missing
+        self._suggest = suggest
+        self._rules = rules
+        self._runners = runners
+        self._record = journal.record
+        self._confirmations = confirmations
+        self._answers = Answers(journal.record, confirmations, kept, policy.result_bytes)
+        self._policy = policy
+        self._sleep = _sleep if sleep is None else sleep
+        self._plans: dict[Tool, Plan] = {}
+        # A plan holds the rules that concern its tool: with one more rule, all of them are made anew.
+        rules.when_changed(self._plans.clear)
+        self._deadlines = Deadlines()
+        self._result_bytes = policy.result_bytes
+        self._id_prefix = os.urandom(6).hex()
+        self._id_numbers = itertools.count(1)
+        self._rate = counting.Rate()
+        self._counted = (counting.Budget(), counting.Loop())
+        self._confirmation = gates.Confirmation(confirmations)
+        self._gates: tuple[gates.Gate, ...] = (
+            gates.Rules(),
+            gates.Enabled(),
+            gates.Mode(),
+            gates.Capabilities(policy),
+            gates.Arguments(),
+            self._rate,
+            *self._counted,
+            self._confirmation,
+            gates.Prepare(),
+        )
+
+    async def call(self, call: Call) -> Result:
+        """Run a tool under guard; a call that says nothing but which tool and with what takes the short way."""
+        if call.is_plain:
+            return await self.call_simply(call.name, call.arguments, call.caller, call)
+        return await self._call_fully(call)
+
+    async def _call_fully(self, call: Call) -> Result:
+        """Run a tool under guard: screen, find, allow, check, confirm, run, check again, record.
+
+        The order of the steps is a safety property, so they stand here one after the other.
+        """
+        case = Case(call, call.id or self._new_id())
+        try:
+            plan = self._find_plan(case)
+            if isinstance(plan, Verdict):
+                return await self._refuse_unknown(case, plan)
+            for gate in self._gates:
+                verdict = self._judge(gate, case, plan)
+                if verdict is not ALLOW:
+                    return self._answers.refuse(gate.name, verdict, case, plan)
+            if overtaken := self._admit(case, plan):
+                return self._answers.refuse(*overtaken, case, plan)
+            logger.info("call %s: %s starts for %s", case.id, plan.tool.name, call.caller)
+            answer = await self._run(case, plan)
+        except BaseException as problem:  # noqa: BLE001 - the border to foreign code; Answers.fail lets through what must pass
+            return self._answers.fail(problem, case)
+        return self._answers.finish(case, plan, answer)
+
+    async def call_simply(  # noqa: C901 - one short way, told flat, because each step less is part of the promise
+        self, name: str, arguments: dict[str, object], caller: str, call: Call | None = None
+    ) -> Result:
+        """Run a tool with nothing but arguments; the short way of `call`, whose wish may be at hand.
+
+        Where no gate could say anything but that the arguments are right, nobody else is asked. Whatever is out of the
+        ordinary takes the long way.
+        """
+        started = monotonic()
+        fits = False
+        filled = arguments
+        plan: Plan | None = None
+        try:
+            entry = self._find(name) if call is None else self._find(name, call.bundle, call.version)
+            if entry is not None and entry.enabled:
+                plan = self._plans.get(entry.tool)
+            if plan is not None and plan.simple is not None and not logger.isEnabledFor(logging.INFO):
+                filled = arguments if plan.fill is None else plan.fill(arguments)
+                fits = plan.arguments.is_valid(filled)
+        except Exception:  # noqa: BLE001 - whatever it is, the long way says it
+            fits = False
+        if not fits or plan is None or plan.simple is None:
+            return await self._call_fully(call or wish(name, arguments, caller))
+
+        watch: Watch | None = None
+        try:
+            answer = plan.simple(**filled)
+            if plan.is_async and type(answer) is not CoroutineType and isinstance(answer, Awaitable):
+                answer = as_coroutine(answer)
+            if type(answer) is CoroutineType:
+                # The first step is taken at once: most tools end there, and only those that wait are watched.
+                try:
+                    waits_for = answer.send(None)
+                except StopIteration as end:
+                    answer = end.value
+                else:
+                    watch = self._deadlines.watch(started + plan.seconds, answer)
+                    answer = await go_on(answer, waits_for)
+                    watch.watched.discard(watch)
+                    if watch.struck:
+                        raise stop(watch, name, started)
+            if type(answer) is Outcome:
+                return self._answers.finish(
+                    self._case(call or wish(name, arguments, caller), plan, started, watch), plan, answer
+                )
+            value = settle(plan, answer, self._result_bytes)
+        except BaseException as problem:  # noqa: BLE001 - the border to foreign code; Answers.fail lets through what must pass
+            return self._answers.fail(problem, self._case(call or wish(name, arguments, caller), plan, started, watch))
+        seconds = monotonic() - started
+        if seconds > plan.attention or type(value) is Whole:
+            return self._answers.succeed(
+                self._case(call or wish(name, arguments, caller), plan, started, watch), plan, value
+            )
+        call_id = (call is not None and call.id) or f"{self._id_prefix}-{next(self._id_numbers)}"
+        self._record((CALL, started, call_id, plan.address, caller, seconds, None, None, plan.tool_id))
+        meta = {"callId": call_id, "tool": plan.name, "version": plan.version, "durationMs": seconds * 1000}
+        return succeed(value, (), meta)
+
+    def explain(self, call: Call) -> Explanation:
+        """What every gate would say to this call, in the order of the call; nothing runs and nothing is used up."""
+        from toolcrib.model.verdict import Explanation, Finding
+
+        case = Case(call, call.id)
+        plan = self._find_plan(case)
+        if isinstance(plan, Verdict):
+            first, *rest = (gate.name for gate in self._gates)
+            verdicts = {first: self._screen(case), LOOK_UP: plan, **dict.fromkeys(rest)}
+            findings = [Finding(gate=name, verdict=verdict) for name, verdict in verdicts.items()]
+            return Explanation(tool=str(call.name), findings=tuple(findings))
+        findings = []
+        is_judging = True
+        for gate in self._gates:
+            verdict = self._judge(gate, case, plan) if is_judging else None
+            findings.append(Finding(gate=gate.name, verdict=verdict))
+            if gate is self._gates[0]:
+                findings.append(Finding(gate=LOOK_UP, verdict=ALLOW))
+            # The later gates look at checked arguments: with bad ones there is nothing to look at.
+            is_judging = is_judging and (verdict is ALLOW or not isinstance(gate, gates.Arguments))
+        return Explanation(tool=plan.address, findings=tuple(findings))
+
+    def check(self, tool: Tool) -> None:
+        """Raise ToolError if there is anything that would keep every call of the tool from running."""
+        self._plan(tool)
+
+    def _plan(self, tool: Tool) -> Plan:
+        plan = self._plans.get(tool)
+        if plan is not None:
+            return plan
+        if len(self._plans) >= PLANS_KEPT:
+            self._plans.clear()
+        plan = self._plans[tool] = prepare(
+            tool,
+            runners=self._runners,
+            rules=self._rules.concerning(tool),
+            gates=self._gates,
+            policy=self._policy,
+        )
+        return plan
+
+    def _admit(self, case: Case, plan: Plan) -> tuple[str, Verdict] | None:
+        """The one step that uses something up; the gate that refuses after all where another call was faster."""
+        if overtaken := self._take_place(case, plan):
+            return overtaken
+        if not self._confirmation.admit(case, plan):
+            counting.give_back(case)
+            verdict = deny("the confirmation was used before", kind=Kind.CONFIRMATION_REQUIRED)
+            return self._confirmation.name, verdict
+        self._rate.admit(plan)
+        return None
+
+    def _take_place(self, case: Case, plan: Plan) -> tuple[str, Verdict] | None:
+        """Take one of the places that the session has left; before the confirmation, which cannot be given back."""
+        while not counting.take_place(case, plan):
+            for gate in self._counted:
+                verdict = self._judge(gate, case, plan)
+                if verdict is not ALLOW:
+                    return gate.name, verdict
+        return None
+
+    async def _run(self, case: Case, plan: Plan) -> object:
+        """Run until it works, may not be repeated, or the time is over."""
+        given, deadline = case.call.deadline, case.started + plan.seconds
+        deadline = deadline if given is None else min(given, deadline)
+        room = plan.room if given is None else min(plan.room, given - deadline)
+        context = (
+            make_context(case, plan, deadline, room, self.call, self._record) if plan.bound.wants_context else None
+        )
+        case.began = monotonic()
+        case.ran = True
+        while True:
+            try:
+                answer = plan.bound.run(self._arguments(case, plan), context)
+                if type(answer) is CoroutineType or (plan.is_async and isinstance(answer, Awaitable)):
+                    case.watch = case.watch or self._deadlines.watch(deadline + room, answer)
+                    answer = await answer
+            except Exception as problem:
+                pause = self._pause(problem, case, plan, deadline)
+                if pause is None:
+                    raise
+            else:
+                if type(answer) is not Outcome or answer.error is None:
+                    return self._unwatch(case, plan, answer)
+                pause = self._pause(answer.error, case, plan, deadline)
+                if pause is None:
+                    return self._unwatch(case, plan, answer)
+                case.began += answer.waited  # a budget is about the tool's own time
+            case.watch = case.watch or self._deadlines.watch(deadline + room)
+            await self._sleep(pause)
+            case.attempts += 1
+
+    def _arguments(self, case: Case, plan: Plan) -> dict[str, object]:
+        """The arguments of one attempt; where there may be another, the tool gets a copy that it may change."""
+        return case.arguments if plan.retry.max_attempts == 1 else deepcopy(case.arguments)
+
+    def _unwatch(self, case: Case, plan: Plan, answer: object) -> object:
+        watch = case.watch
+        if watch is None:
+            return answer
+        watch.watched.discard(watch)
+        if watch.struck:
+            # The tool went on although it was stopped, and what it returns comes too late.
+            raise stop(watch, plan.name, case.started)
+        return answer
+
+    def _pause(self, problem: Exception, case: Case, plan: Plan, deadline: float) -> float | None:
+        """How long to wait before the next attempt; None when there is to be none."""
+        if case.attempts >= plan.retry.max_attempts or mode_of(case.call) == VOICE:
+            return None
+        error = classify(problem, plan.tool.name)
+        # Whatever has more than one attempt was declared to be repeatable, so possible effects forbid nothing.
+        if not error.retryable:
+            return None
+        pause = plan.retry.delay_after(case.attempts)
+        if plan.retry.jitter:
+            pause = random.uniform(0, pause)  # noqa: S311 - spreads callers out, keeps no secret
+        return pause if monotonic() + pause < deadline else None
+
+    def _find_plan(self, case: Case) -> Plan | Verdict:
+        """The tool of a call made ready, or why there is none."""
+        given: object = case.call.name
+        if not isinstance(given, str):
+            reason = f"the name of a tool is a text, not a {type(given).__name__}"
+            return deny(reason, kind=Kind.VALIDATION, cure="give the name of the tool")
+        name = case.call.name
+        try:
+            case.entry = entry = self._look_up(case.call)
+            if entry is not None:
+                case.plan = self._plan(entry.tool)
+                return case.plan
+        except ToolError as problem:
+            return deny(problem.message, kind=problem.kind, rule="load", details=problem.details)
+        cure = self._suggest(name) or "list the tools with: crib list"
+        return deny(f"Tool {name[:200]!r} not found", kind=Kind.NOT_FOUND, cure=cure, details={"name": name})
+
+    def _look_up(self, call: Call) -> Entry | None:
+        session = call.session
+        if session is None or not session.tools_version:
+            return self._find(call.name, call.bundle, call.version)
+        return self._find(call.name, call.bundle, call.version, tools_version=session.tools_version)
+
+    def _judge(self, gate: gates.Gate, case: Case, plan: Plan) -> Verdict:
+        """Ask a gate; one that fails has not allowed anything."""
+        try:
+            return gate.judge(case, plan)
+        except ToolError as problem:
+            return deny(problem.message, kind=problem.kind, details=problem.details, retryable=problem.retryable)
+        except Exception:
+            logger.exception("call %s: the gate %s failed", case.id, gate.name)
+            return deny(
+                f"the gate {gate.name!r} failed, so nobody decided; the log has the details", kind=Kind.INTERNAL
+            )
+
+    def _screen(self, case: Case) -> Verdict:
+        """What the rules say to a call of which no tool is known."""
+        verdict = strictest(self._rules.rules, None if case.entry is None else case.entry.tool, case.call)
+        return verdict if verdict.decision is Decision.DENY else ALLOW
+
+    async def _refuse_unknown(self, case: Case, unknown: Verdict) -> Result:
+        screened = self._screen(case)
+        if screened is not ALLOW:
+            return self._answers.answer(screened.to_error(self._gates[0].name), case)
+        if self._missing is not None and unknown.kind is Kind.NOT_FOUND:
+            unknown = _with_request(unknown, await self._missing(case.call))
+        return self._answers.answer(unknown.to_error(LOOK_UP), case)
+
+    def _new_id(self) -> str:
+        # A counter and not uuid4, which alone costs more than both schema checks of a call.
+        return f"{self._id_prefix}-{next(self._id_numbers)}"
+
+    def _case(self, call: Call, plan: Plan, started: float, watch: Watch | None) -> Case:
+        """The case of a call that took the short way."""
+        case = Case(call, call.id or self._new_id(), started)
+        case.plan, case.watch, case.ran = plan, watch, True
+        return case
+
+
+def _with_request(unknown: Verdict, request_id: str) -> Verdict:
+    """The verdict that nobody knows a tool, with the request that was filed for it."""
+    if not request_id:
+        return unknown
+    cure = f"{unknown.cure}; it is asked for by {request_id}: crib request show {request_id}"
+    return replace(unknown, cure=cure, details={**unknown.details, "requestId": request_id})
+
+
+async def _sleep(seconds: float) -> None:
+    import asyncio
+
+    await asyncio.sleep(seconds)

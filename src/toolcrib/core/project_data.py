@@ -1,0 +1,163 @@
+"""What a Crib keeps: on disk in the folder of its project, else in memory for as long as it lives."""
+
+from __future__ import annotations
+
+import threading
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from toolcrib.core.journal import Metrics
+    from toolcrib.features.access.tokens import Tokens
+    from toolcrib.features.testing.examples import Examples
+    from toolcrib.infra.secrets.lookup import Secrets
+    from toolcrib.infra.settings import Settings
+    from toolcrib.model.protocols import Journal, Line, Store
+
+DATA_FOLDER = ".toolcrib"
+SECRETS_FILE = "secrets.json"
+
+
+@runtime_checkable
+class Gathering(Protocol):
+    """A journal that gathers lines and hands them on later."""
+
+    def flush(self) -> None:
+        """Hand on what was gathered."""
+
+
+class Data:
+    """Documents, what happened, secrets and keys; each is opened when it is first needed."""
+
+    def __init__(self, settings: Settings, environment: Mapping[str, str]) -> None:
+        self._settings = settings
+        self._environment = environment
+        # Every thread that makes calls counts in the same place.
+        self._metrics: Metrics | None = None
+        self._making = threading.Lock()
+
+    @property
+    def path(self) -> Path | None:
+        """The folder, whether it is there or not; None without a project."""
+        root = self._settings.root
+        return None if root is None else root / DATA_FOLDER
+
+    def folder(self) -> Path:
+        """The folder, made if it is not there."""
+        from toolcrib.infra.files.disk import make_folder
+
+        if self.path is None:
+            raise ToolError(Kind.VALIDATION, "there is no project to keep anything in; make one with: crib init")
+        make_folder(self.path)
+        return self.path
+
+    def file(self, name: str) -> Path | None:
+        """Where a file of that name lies or would; None without a project."""
+        return None if self.path is None else self.path / name
+
+    @cached_property
+    def store(self) -> Store:
+        """Where documents are kept."""
+        if self.path is None:
+            from toolcrib.infra.storage.memory_store import MemoryStore
+
+            return MemoryStore()
+        from toolcrib.infra.storage.file_store import FileStore
+
+        return FileStore(self.path)
+
+    @cached_property
+    def journal(self) -> Journal:
+        """Where calls are written down."""
+        if self.path is None:
+            from toolcrib.core.journal import MemoryJournal
+
+            return MemoryJournal(on_lines=self._count)
+        from toolcrib.core.journal import FileJournal
+
+        return FileJournal(self.path / "journal", on_lines=self._count)
+
+    @property
+    def metrics(self) -> Metrics:
+        """How often each tool was called, and when last."""
+        with self._making:
+            if self._metrics is None:
+                from toolcrib.core.journal import Metrics
+
+                self._metrics = Metrics(self.file("metrics"), gather=self._gather)
+            return self._metrics
+
+    @cached_property
+    def key(self) -> bytes:
+        """The key that signs confirmations and the tokens of pages."""
+        from toolcrib.infra.secrets.sealed_secrets import load_key, new_key
+
+        return new_key() if self.path is None else load_key(self.path / "key")
+
+    @cached_property
+    def secrets(self) -> Secrets:
+        """The secrets of HTTP tools."""
+        import logging
+
+        from toolcrib.infra.secrets.lookup import Secrets
+        from toolcrib.infra.secrets.secret import HideSecrets
+
+        settings = self._settings
+        root, file = settings.root, settings.secrets_file
+        secrets = Secrets(
+            self.path,
+            environment=self._environment,
+            names=settings.secrets_environment,
+            file=file if file is None or root is None else root / file,
+            keyring=settings.secrets_keyring,
+        )
+        # What a face shows of our log; a host program adds the filter to handlers of its own.
+        for handler in logging.getLogger("toolcrib").handlers:
+            handler.addFilter(HideSecrets(secrets.masking))
+        return secrets
+
+    @cached_property
+    def tokens(self) -> Tokens:
+        """Who may use the server."""
+        from toolcrib.features.access.tokens import Tokens
+
+        return Tokens(self.store)
+
+    @cached_property
+    def examples(self) -> Examples:
+        """What is known of the examples that tools carry."""
+        from toolcrib.features.testing.examples import Examples
+
+        return Examples(self.file("examples.json"))
+
+    def problems(self) -> list[ToolError]:
+        """What keeps secrets from being read, where there are any."""
+        settings = self._settings
+        kept = self.file(SECRETS_FILE)
+        if not (settings.secrets_file or settings.secrets_keyring or (kept is not None and kept.exists())):
+            return []
+        try:
+            self.secrets.check()
+        except ToolError as problem:
+            return [problem]
+        return []
+
+    def _count(self, lines: Sequence[Line]) -> None:
+        # A method and not `metrics.note` itself: who makes no call needs no metrics.
+        self.metrics.note(lines)
+
+    def _gather(self) -> None:
+        journal = self.journal
+        if isinstance(journal, Gathering):
+            journal.flush()
+
+    def close(self) -> None:
+        """Write down what is owed."""
+        self.journal.close()
+        if self._metrics is not None:
+            self._metrics.close()

@@ -1,0 +1,370 @@
+"""What a call is answered, and what is told about it: in the result, in the journal and in the log."""
+
+from __future__ import annotations
+
+import logging
+import math
+from time import monotonic
+from types import CoroutineType
+from typing import TYPE_CHECKING
+
+import orjson
+
+from toolcrib.core.call_state import CALL
+from toolcrib.core.execution import classify, copy_error, leave, must_pass
+from toolcrib.core.gates import note_empty
+from toolcrib.lib import schema
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.result import Outcome, Result, succeed
+from toolcrib.model.verdict import Decision
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from toolcrib.core.call_state import Case, Plan
+    from toolcrib.core.expiring_documents import Confirmations, KeptResults
+    from toolcrib.model.call import Call
+    from toolcrib.model.protocols import Line
+    from toolcrib.model.result import Intent
+    from toolcrib.model.session import Session
+    from toolcrib.model.verdict import Verdict
+
+    Fields = Mapping[str, object]
+
+
+# MERGED toolcrib.pipeline.answer
+
+# What a tool returned, checked against what it promised and bounded in size.
+
+STRICT = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
+HEAD_LETTERS = 2_000
+INT64 = 2**63
+
+
+def settle(plan: Plan, value: object, limit: int) -> object:
+    """The value, once it is what the output schema promises; a `Whole` if it is longer than `limit` bytes."""
+    try:
+        if plan.output is not None and not plan.output.is_valid(value):
+            raise _broken_promise(plan, schema.explain_problems(plan.output, value, plan.tool.output_schema))
+    except (ValueError, TypeError, RecursionError) as problem:
+        raise _broken_promise(plan, [str(problem)]) from problem
+    kind = type(value)
+    if kind is int and -INT64 <= value < INT64:  # type: ignore[operator]  # it is an int
+        return value
+    if kind is str and len(value) <= limit and value.isascii():  # type: ignore[arg-type, attr-defined]  # it is a str
+        return value
+    return None if value is None else bound(plan.tool.name, value, limit)
+
+
+def _broken_promise(plan: Plan, problems: list[str]) -> ToolError:
+    return ToolError(
+        Kind.OUTPUT_INVALID,
+        f"{plan.tool.name} returned something else than it promises: {'; '.join(problems)}",
+        partial_side_effects=True,
+        details={"problems": problems},
+    )
+
+
+class Whole(str):
+    """The whole text of a value that is too long to be handed over."""
+
+    __slots__ = ()
+
+
+def bound(name: str, value: object, limit: int) -> object:
+    """The value as plain JSON, or a `Whole` if that is longer than `limit` bytes."""
+    try:
+        value, raw = _encode(value)
+    except (TypeError, ValueError, RecursionError) as problem:
+        message = f"{name} returned a {type(value).__name__} that is not JSON: {problem}"
+        raise ToolError(Kind.OUTPUT_INVALID, message, partial_side_effects=True) from problem
+    if len(raw) <= limit:
+        return value
+    return Whole(value if isinstance(value, str) else raw.decode())
+
+
+def keep_aside(text: str, kept: KeptResults, caller: str, meta: dict[str, object]) -> str:
+    """Keep a text that is too long, and answer with its head; `meta` says how to read the rest."""
+    head = text[:HEAD_LETTERS]
+    meta["kept"] = {
+        "handle": kept.keep(text, caller),
+        "bytes": len(text.encode()),
+        "letters": len(text),
+        "shown": len(head),
+    }
+    return head
+
+
+def _encode(value: object) -> tuple[object, bytes]:
+    try:
+        raw = orjson.dumps(value, option=STRICT)
+    except TypeError:
+        raw = orjson.dumps(value, default=_plain)
+        value = orjson.loads(raw)
+    # orjson writes NaN and infinity as null; only a text with a null in it can hide one.
+    if b"null" in raw:
+        _refuse_nan(value)
+    return value, raw
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, (set, frozenset)):
+        return sorted(value, key=repr)
+    if hasattr(value, "__fspath__"):
+        return str(value)
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    raise TypeError(f"it holds a {type(value).__name__}")
+
+
+def _refuse_nan(value: object) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value} cannot be written as JSON; return null or a text")
+    if isinstance(value, dict):
+        for part in value.values():
+            _refuse_nan(part)
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            _refuse_nan(part)
+
+
+# MERGED toolcrib.pipeline.intents
+
+# What a tool asks the host to do next: applied to the state of the session, and told to the host, in order.
+
+AT_ONCE = "immediate"
+
+
+def deliver(intents: Iterable[Intent], session: Session | None, call_id: str) -> list[str]:
+    """Apply the intents of a call that succeeded and tell the host of each; what could not be done comes back as warnings.
+
+    Without a session there is nobody to tell, and only what nobody could understand is told.
+    """
+    warnings: list[str] = []
+    for intent in intents:
+        changes = _changes(intent)
+        if isinstance(changes, str):
+            warnings.append(changes)
+        elif session is not None:
+            session.set_state(**changes)
+            if not _tell_intents(intent, session, call_id):
+                warnings.append(f"the host failed to act on the intent {intent.type}; the log has the details")
+    return warnings
+
+
+def _changes(intent: Intent) -> dict[str, object] | str:
+    """What the intent changes in the state of its session, or why it is ignored."""
+    kind: object = intent.type
+    change = CHANGES.get(kind) if isinstance(kind, str) else None
+    if change is None:
+        return f"the intent {kind!r:.80} is unknown and was ignored; known are {', '.join(CHANGES)}"
+    return change(intent.fields)
+
+
+def _tell_intents(intent: Intent, session: Session, call_id: str) -> bool:
+    """Let the host hear an intent; False if it could not take it."""
+    if session.on_intent is None:
+        return True
+    try:
+        returned: object = session.on_intent(intent)
+    except Exception:
+        logger.exception("call %s: on_intent failed at %s", call_id, intent.type)
+        return False
+    # What an `async def` returns waits for somebody to await it, and nobody does.
+    if type(returned) is CoroutineType:
+        returned.close()
+        logger.error("call %s: on_intent is async, so %s was not told; write it as def", call_id, intent.type)
+        return False
+    return True
+
+
+def _end_voice_session(fields: Fields) -> dict[str, object] | str:
+    after = fields.get("after")
+    if after is None or isinstance(after, str):
+        return {"endVoiceSession": {"after": after or AT_ONCE}}
+    return "the intent END_VOICE_SESSION was ignored; its after must be a text such as 'current_turn'"
+
+
+def _switch(kind: str, key: str) -> Callable[[Fields], dict[str, object] | str]:
+    def change(fields: Fields) -> dict[str, object] | str:
+        value = fields.get("value")
+        if value is None or isinstance(value, bool):
+            return {key: value is not False}
+        return f"the intent {kind} was ignored; its value must be true or false"
+
+    return change
+
+
+def _set_pending_message(fields: Fields) -> dict[str, object] | str:
+    if fields.get("message") is None:
+        return "the intent SET_PENDING_MESSAGE was ignored; it has no message"
+    return {"pendingMessage": fields["message"]}
+
+
+CHANGES: dict[str, Callable[[Fields], dict[str, object] | str]] = {
+    "END_VOICE_SESSION": _end_voice_session,
+    "SUPPRESS_AUDIO": _switch("SUPPRESS_AUDIO", "suppressAudio"),
+    "SUPPRESS_TRANSCRIPT": _switch("SUPPRESS_TRANSCRIPT", "suppressTranscript"),
+    "SET_PENDING_MESSAGE": _set_pending_message,
+}
+
+logger = logging.getLogger("toolcrib.pipeline")
+
+COST = "cost"
+STDERR = "stderr"
+
+
+class Answers:
+    """Makes the Result of a call, however it ended."""
+
+    def __init__(
+        self, record: Callable[[Line], None], confirmations: Confirmations, kept: KeptResults, result_bytes: int
+    ) -> None:
+        self._record = record
+        self._confirmations = confirmations
+        self._kept = kept
+        self._result_bytes = result_bytes
+
+    def finish(self, case: Case, plan: Plan, answer: object) -> Result:
+        """Check what the tool returned against what it promised."""
+        try:
+            if isinstance(answer, Outcome):
+                case.outcome = answer
+                case.began += answer.waited  # a budget is about the tool's own time
+                if answer.error is not None:
+                    raise copy_error(answer.error, value=answer.value)
+                if answer.stands_in:
+                    return self.succeed(case, plan, answer.value)
+                answer = answer.value
+            value = settle(plan, answer, self._result_bytes)
+        except ToolError as problem:
+            return self.fail(problem, case)
+        return self.succeed(case, plan, value)
+
+    def succeed(self, case: Case, plan: Plan, value: object) -> Result:
+        """A success, written down with all there is to say about it; a value that is too large is kept aside."""
+        seconds, call = monotonic() - case.started, case.call
+        meta: dict[str, object] = {
+            "callId": case.id,
+            "tool": plan.name,
+            "version": plan.version,
+            "durationMs": seconds * 1000,
+        }
+        if case.outcome is not None:
+            meta |= case.outcome.meta
+        if call.session is not None and call.session.max_calls is not None:
+            meta["steps"] = {"used": call.session.calls, "max": call.session.max_calls}
+        facts = _facts_of(case, seconds)
+        note_empty(case, plan, value)
+        if type(value) is Whole:
+            value = self._keep(value, call, meta)
+        _tell(case, plan, meta, facts)
+        intents = case.outcome.intents if case.outcome else ()
+        if intents:
+            _warn(deliver(intents, call.session, case.id), case, meta)
+        self._record(
+            (CALL, case.started, case.id, plan.address, call.caller, seconds, None, facts or None, plan.tool_id)
+        )
+        logger.info("call %s: %s succeeded after %.1f ms", case.id, plan.name, seconds * 1000)
+        return succeed(value, intents, meta)
+
+    def refuse(self, gate: str, verdict: Verdict, case: Case, plan: Plan) -> Result:
+        """The answer of a gate."""
+        error = verdict.to_error(gate)
+        # A tool that calls another cannot confirm anything, and must not learn how its caller would.
+        if verdict.decision is Decision.CONFIRM and case.call.parent is None:
+            error = self._with_token(error, case, plan)
+        return self.answer(error, case)
+
+    def fail(self, problem: BaseException, case: Case) -> Result:
+        """The answer to a call that came to nothing; lets through what is meant for the host program."""
+        name = case.call.name
+        problem = leave(case.watch, problem, name, case.started)
+        error = classify(problem, name)
+        if must_pass(problem):
+            self.answer(error, case)
+            raise problem
+        if error.kind is Kind.INTERNAL and not isinstance(problem, ToolError):
+            logger.error("call %s: %s failed unexpectedly", case.id, name, exc_info=problem)
+        return self.answer(error, case)
+
+    def answer(self, error: ToolError, case: Case) -> Result:
+        """A failure, written down."""
+        seconds, plan, call = monotonic() - case.started, case.plan, case.call
+        name, tool_id = (call.name, "") if plan is None else (plan.address, plan.tool_id)
+        meta: dict[str, object] = {"callId": case.id, "tool": call.name, "durationMs": seconds * 1000}
+        if plan is not None:
+            meta |= {"tool": plan.name, "version": plan.version}
+        if case.outcome is not None:
+            meta |= case.outcome.meta
+        value = self._partial(error, call, meta)
+        facts = _facts_of(case, seconds)
+        if plan is not None and case.ran:
+            _tell(case, plan, meta, facts)
+        self._record((CALL, case.started, case.id, name, call.caller, seconds, error.kind, facts or None, tool_id))
+        logger.info("call %s: %s came to nothing after %.1f ms: %s", case.id, name, seconds * 1000, error.kind)
+        intents = case.outcome.intents if case.outcome else ()
+        return Result(value=value, error=error, intents=intents, meta=meta, refused=plan is None or not case.ran)
+
+    def _with_token(self, error: ToolError, case: Case, plan: Plan) -> ToolError:
+        """A refusal that says how to confirm the call; without a key it can only say what is wrong with the key."""
+        try:
+            token, expiry = self._confirmations.issue(plan.tool, case.arguments, case.call)
+        except ToolError as problem:
+            return ToolError(error.kind, f"{error.message}; {problem.message}", details=error.details)
+        return ToolError(
+            error.kind, error.message, details={**error.details, "confirmation": token, "expiresAt": expiry}
+        )
+
+    def _partial(self, error: ToolError, call: Call, meta: dict[str, object]) -> object:
+        """What a failing tool had achieved, bounded like any value; what cannot be shown is left out."""
+        if error.value is None:
+            return None
+        try:
+            value = bound(call.name, error.value, self._result_bytes)
+        except ToolError as problem:
+            meta["warnings"] = [problem.message]
+            return None
+        return self._keep(value, call, meta) if type(value) is Whole else value
+
+    def _keep(self, whole: str, call: Call, meta: dict[str, object]) -> str:
+        """Keep aside what is too large; where that fails, the head is all there is, and `meta` says so."""
+        try:
+            return keep_aside(whole, self._kept, call.caller, meta)
+        except (ToolError, OSError, TypeError, ValueError) as problem:
+            logger.warning("a result of %s could not be kept: %s", call.name, problem)
+            meta["warnings"] = [f"the rest of {len(whole)} letters could not be kept"]
+            return whole[:HEAD_LETTERS]
+
+
+def _facts_of(case: Case, seconds: float) -> dict[str, object]:
+    """What the journal keeps of a call besides its end: whether it ran, for how much, how late, and what it complained of."""
+    if case.plan is None or not case.ran:
+        return {"refused": True}
+    facts: dict[str, object] = {}
+    cost = case.plan.tool.cost
+    if cost is not None:
+        facts[COST] = {"amount": cost.of(seconds), "currency": cost.currency}
+    if case.plan.is_over_budget(monotonic() - case.began):
+        facts["overBudget"] = True
+    written = None if case.outcome is None else case.outcome.meta.get(STDERR)
+    if written:
+        facts[STDERR] = written
+    return facts
+
+
+def _tell(case: Case, plan: Plan, meta: dict[str, object], facts: dict[str, object]) -> None:
+    """What there is to say about a call that ran, however it ended: how often, for how much, and warnings."""
+    if case.attempts > 1:
+        meta["attempts"] = case.attempts
+    if COST in facts:
+        meta[COST] = facts[COST]
+    _warn(plan.warn(monotonic() - case.began), case, meta)
+
+
+def _warn(warnings: Iterable[str], case: Case, meta: dict[str, object]) -> None:
+    """Say something to the operator and the author, beside what was said before."""
+    if new := list(warnings):
+        logger.warning("call %s: %s", case.id, "; ".join(new))
+        kept = meta.get("warnings")
+        meta["warnings"] = [*(kept if isinstance(kept, list) else []), *new]

@@ -1,0 +1,207 @@
+"""All rules are asked, and the strictest answer counts."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolcrib.lib.schema.structure import holds_text
+from toolcrib.model.errors import Kind
+from toolcrib.model.tool import Chained, Http
+from toolcrib.model.verdict import ALLOW, Decision, Verdict, deny
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from toolcrib.model.call import Call
+    from toolcrib.model.errors import ToolError
+    from toolcrib.model.protocols import Rule
+    from toolcrib.model.tool import Tool
+
+
+# MERGED toolcrib.rules.auth
+
+# Only the named tools may be called.
+
+
+class AuthRule:
+    """Denies every tool but these; `get_time` and `get-time` are the same name."""
+
+    def __init__(
+        self, allowed_tools: Iterable[str], name: str = "auth", *, where: str = "a rule of the host program"
+    ) -> None:
+        self.allowed = frozenset(_slug(tool) for tool in allowed_tools)
+        self.name = name
+        self.where = where
+
+    def concerns(self, tool: Tool) -> bool:
+        """Whether the tool is none of the named ones."""
+        return tool.slug not in self.allowed
+
+    def __call__(self, tool: Tool | None, call: Call) -> Verdict:
+        """Judge the name of the tool; an unknown one is judged by the name that was called."""
+        slug = _slug(call.name) if tool is None else tool.slug
+        if slug in self.allowed:
+            return ALLOW
+        return deny(
+            f"rule {self.name!r} does not allow the tool {call.name[:80]!r}",
+            rule=self.name,
+            where=self.where,
+            cure="add its name to allowed_tools",
+        )
+
+
+def _slug(name: str) -> str:
+    return name.replace("_", "-")
+
+
+# MERGED toolcrib.rules.verdicts
+
+# What the rules have in common: the strictest verdict counts, and what cannot be read is refused.
+
+STRICTNESS = {Decision.ALLOW: 0, Decision.CONFIRM: 1, Decision.DENY: 2}
+# What rules that are asked together have read of a call, so that each need not read it again.
+SHARED: ContextVar[dict[tuple[int, int], object] | None] = ContextVar("shared", default=None)
+
+
+class TooMuchToReadError(Exception):
+    """More than a rule can judge while others wait."""
+
+
+def strictest_of(verdicts: Iterable[Verdict]) -> Verdict:
+    """Deny before confirm before allow, and of equally strict ones the first."""
+    return max(verdicts, key=lambda verdict: STRICTNESS[verdict.decision], default=ALLOW)
+
+
+def unreadable(place: str, error: ToolError, *, rule: str, where: str) -> Verdict:
+    """Deny a command that nobody can read; the error says what would make it readable."""
+    return deny(f"rule {rule!r}: {place}: {error.message}", rule=rule, where=where, details={"argument": place})
+
+
+def too_much(rule: str, where: str) -> Verdict:
+    """Deny a call of which nobody can read everything."""
+    return deny(
+        f"rule {rule!r}: the arguments hold more strings than can be judged",
+        rule=rule,
+        where=where,
+        cure="send fewer of them in one call",
+        kind=Kind.LIMIT_EXCEEDED,
+    )
+
+
+log = logging.getLogger(__name__)
+
+
+def default_rules(workspace: Path) -> list[Rule]:
+    """The rules that hold when nobody says otherwise."""
+
+    def dangerous_commands() -> Rule:
+        from toolcrib.features.safety_rules.dangerous_commands import DangerousCommands
+
+        return DangerousCommands()
+
+    def sensitive_files() -> Rule:
+        from toolcrib.features.safety_rules.sensitive_files import SensitiveFiles
+
+        return SensitiveFiles(workspace)
+
+    return [_Later(make) for make in (dangerous_commands, sensitive_files)]
+
+
+class _Later:
+    """A rule that is made when it is first asked, because reading commands takes a grammar; named like its maker."""
+
+    def __init__(self, make: Callable[[], Rule]) -> None:
+        self.name = make.__name__
+        self._make = functools.cache(make)
+
+    def concerns(self, tool: Tool) -> bool:
+        """Whether the tool is a command itself, or a call of it can hold a command or a path."""
+        if isinstance(tool.run, Http):
+            return False  # what it is given leaves this machine, and its commands and files are not ours
+        return holds_text(tool.parameters) or (isinstance(tool.run, Chained) and tool.run.is_command_line)
+
+    def __call__(self, tool: Tool | None, call: Call) -> Verdict:
+        """Judge as the rule does."""
+        return self._make()(tool, call)
+
+
+def strictest(rules: Iterable[Rule], tool: Tool | None, call: Call) -> Verdict:
+    """Ask all of the rules; the strictest verdict counts, and of several equally strict ones the first."""
+    before = SHARED.set({})
+    try:
+        return strictest_of([_ask(rule, tool, call) for rule in rules])
+    finally:
+        SHARED.reset(before)
+
+
+class RuleEngine:
+    """Holds the rules; `rules` replaces the default ones, whose relative paths start at `workspace`.
+
+    Whoever prepares something from the rules hands in with `when_changed` what is to be done when there is one more.
+    """
+
+    def __init__(self, rules: Iterable[Rule] | None = None, *, workspace: Path | None = None) -> None:
+        self._defaults = default_rules(workspace or Path.cwd()) if rules is None else []
+        self._added = [] if rules is None else list(rules)
+        self._listeners: list[Callable[[], None]] = []
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules in the order in which they are asked."""
+        return (*self._defaults, *self._added)
+
+    @property
+    def added(self) -> tuple[Rule, ...]:
+        """The rules that somebody chose; without the default ones."""
+        return tuple(self._added)
+
+    def add_rule(self, rule: Rule) -> None:
+        """Ask this rule too."""
+        self._added.append(rule)
+        for changed in self._listeners:
+            changed()
+
+    def when_changed(self, changed: Callable[[], None]) -> None:
+        """Call this whenever a rule is added."""
+        self._listeners.append(changed)
+
+    def concerning(self, tool: Tool) -> tuple[Rule, ...]:
+        """The rules that could object to a call of this tool."""
+        return tuple(rule for rule in self.rules if _concerns(rule, tool))
+
+    def judge(self, tool: Tool | None, call: Call) -> Verdict:
+        """The strictest verdict of the rules that concern the tool; all of them judge an unknown one."""
+        return strictest(self.rules if tool is None else self.concerning(tool), tool, call)
+
+
+def _concerns(rule: Rule, tool: Tool) -> bool:
+    try:
+        return rule.concerns(tool)
+    except Exception:
+        log.exception("rule failed; it is asked about every call", extra={"rule": rule.name, "tool": tool.name})
+        return True
+
+
+def _ask(rule: Rule, tool: Tool | None, call: Call) -> Verdict:
+    """Ask one rule; a rule that fails has not decided, and what nobody decided is refused."""
+    try:
+        verdict: object = rule(tool, call)  # a plug-in may give back anything
+    except TooMuchToReadError:
+        return too_much(rule.name, type(rule).__module__)
+    except Exception:
+        log.exception("rule failed; the call is refused", extra={"rule": rule.name, "tool": call.name})
+        return _undecided(rule, "failed")
+    return verdict if isinstance(verdict, Verdict) else _undecided(rule, "gave no verdict")
+
+
+def _undecided(rule: Rule, what: str) -> Verdict:
+    return deny(
+        f"rule {rule.name!r} {what}, so nobody decided and the call is refused",
+        rule=rule.name,
+        where=type(rule).__module__,
+        cure="see the log, and mend or remove the rule",
+    )

@@ -1,0 +1,486 @@
+"""Crib: the one object that users hold."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolcrib.core.call_state import Policy
+from toolcrib.core.catalog import Catalog
+from toolcrib.core.execution import never_waits, refuse_inside_a_loop, run_alone
+from toolcrib.core.expiring_documents import Confirmations, KeptResults
+from toolcrib.core.load_sources import BUILTIN_BUNDLE, SYSTEM_BUNDLE, as_tool, fill_catalog
+from toolcrib.core.pipeline import Pipeline
+from toolcrib.core.resources import Parts
+from toolcrib.core.rules import RuleEngine
+from toolcrib.features.bundles.source import Keeping
+from toolcrib.features.folders.source import Registries
+from toolcrib.features.requests.service import Workshop
+from toolcrib.infra.settings import HOST_PROGRAM, Settings, load_settings
+from toolcrib.lib.names import action_of, slug_of
+from toolcrib.model.call import Call, wish
+from toolcrib.model.errors import Kind, SettingsError, ToolError
+from toolcrib.model.session import Session
+from toolcrib.model.tool import Script
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Coroutine, Iterable
+    from contextlib import AbstractAsyncContextManager
+    from types import TracebackType
+    from typing import Self, TypeVar
+
+    from toolcrib.core.expiring_documents import Piece
+    from toolcrib.core.journal import Metrics
+    from toolcrib.core.journal_statistics import CostSum, Latency
+    from toolcrib.features.access.tokens import Tokens
+    from toolcrib.features.agent_classes.classes import BaseTool
+    from toolcrib.features.bundles.facade import Bundles
+    from toolcrib.features.depots.transfer import Published, Pulled
+    from toolcrib.features.requests.builder import Builder
+    from toolcrib.features.requests.tracker import Requests
+    from toolcrib.features.scripts.sink import Sink
+    from toolcrib.features.testing.examples import Examples
+    from toolcrib.infra.secrets.lookup import Secrets
+    from toolcrib.lib.export_schemas.targets import Export
+    from toolcrib.lib.presentation import Prompt
+    from toolcrib.model.protocols import Journal, Rule, Store
+    from toolcrib.model.result import Intent, Result
+    from toolcrib.model.session import Send
+    from toolcrib.model.tool import Entry, Tool
+    from toolcrib.model.verdict import Explanation
+
+    T = TypeVar("T")
+
+
+class Crib:
+    """A room of tools: `async with Crib("path") as crib: result = await crib.call("name", city="Oslo")`.
+
+    `project` is a folder with a `toolcrib.toml` or at least tools in it; without one the crib keeps nothing on disk.
+    `tools` are functions of the host program, agent-side tools, or Tools; `functions` are those that tools of bundles name, by
+    their keys, and each is called with a Context and the arguments. `settings` are written as in `toolcrib.toml` and win over it,
+    and `given_by` says who gave them. `store` and `journal` replace those of the project. `observe` has files of code
+    watched: what they did and tried is in `meta` of their results.
+    """
+
+    def __init__(
+        self,
+        project: Path | str | None = None,
+        *,
+        tools: Iterable[Callable[..., object] | BaseTool | Tool] = (),
+        functions: Mapping[str, Callable[..., object]] | None = None,
+        rules: Iterable[Rule] = (),
+        caller: str = "local",
+        environment: Mapping[str, str] | None = None,
+        store: Store | None = None,
+        journal: Journal | None = None,
+        given_by: str = HOST_PROGRAM,
+        observe: bool = False,
+        **settings: object,
+    ) -> None:
+        root = None if project is None else Path(project).resolve()
+        if root is not None and not root.is_dir():
+            raise SettingsError(f"{root} is not a folder; make one with: crib init {root}")
+        variables = os.environ if environment is None else environment
+        self.settings: Settings = load_settings(root, variables, given_by, **settings)
+        self.caller = caller
+        self._runner: asyncio.Runner | None = None
+        self._waiting = threading.RLock()
+        self._catalog = Catalog(self.settings.disabled, self.settings.where("disabled"))
+        self._parts = parts = Parts(self.settings, variables, self._catalog.find_below, observe=observe)
+        self._rules = RuleEngine(rules=[*parts.plugins.rules, *parts.rules_of_modules(), *rules])
+        parts.functions |= functions or {}
+        fill_catalog(self._catalog, tools, parts)
+        self._registries = Registries(parts, self._catalog)
+        self._registries.load()
+        self._keeping = Keeping(parts, self._catalog)
+        self._catalog.add_shelf(self._keeping, behind=frozenset({BUILTIN_BUNDLE, SYSTEM_BUNDLE}))
+        if store is not None:
+            parts.data.store = store
+        if journal is not None:
+            parts.data.journal = journal
+        self._workshop = Workshop(parts, self.find, self._catalog.suggest)
+        files_wishes = self.settings.request_missing and root is not None
+        self._kept = KeptResults(lambda: parts.data.store)
+        self._pipeline = Pipeline(
+            find=self._find_now if self.settings.watch else self._catalog.find,
+            suggest=self._catalog.suggest,
+            rules=self._rules,
+            runners=parts.plugins.runners,
+            journal=parts.data.journal,
+            confirmations=Confirmations(
+                lambda: parts.data.key, lambda: parts.data.store, seconds=self.settings.confirmation_seconds
+            ),
+            kept=self._kept,
+            policy=Policy(
+                grants=self.settings.grants,
+                timeout_seconds=self.settings.timeout_ms / 1000,
+                result_bytes=self.settings.result_bytes,
+                where=self.settings.where,
+            ),
+            missing=self._workshop.wish_for if files_wishes else None,
+        )
+
+    def call(
+        self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object
+    ) -> Coroutine[object, object, Result]:
+        """Call a tool: `await crib.call("name", city="Oslo")`. A Call in place of the name says everything itself."""
+        if type(name) is Call:
+            if name.is_plain:
+                return self._pipeline.call_simply(name.name, name.arguments, name.caller, name)
+            return self._pipeline.call(name)
+        if arguments is not None:
+            # What is no mapping is refused like any other wrong argument, and not raised here.
+            given: object = arguments
+            more = {**arguments, **more} if isinstance(given, Mapping) else arguments  # type: ignore[assignment]  # see above
+        return self._pipeline.call_simply(name, more, self.caller)  # type: ignore[arg-type]  # what is no Call is a name
+
+    def call_sync(self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object) -> Result:
+        """Call a tool from code that is not async."""
+        call = name if isinstance(name, Call) else wish(name, {}, self.caller)
+        given: object = call.name
+        entry = self._catalog.find(call.name, call.bundle, call.version) if isinstance(given, str) else None
+        work = self.call(name, arguments, **more)
+        return run_alone(work) if entry is not None and never_waits(entry.tool) else self.run_sync(work)
+
+    async def call_all(self, calls: Iterable[Call]) -> list[Result]:
+        """Perform several calls side by side: one result for each, in their order."""
+        import asyncio
+
+        return await asyncio.gather(*(self._pipeline.call(call) for call in calls))
+
+    def explain(
+        self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object
+    ) -> Explanation:
+        """What every gate would say to this call, without making it."""
+        if isinstance(name, Call):
+            return self._pipeline.explain(name)
+        return self._pipeline.explain(wish(name, {**(arguments or {}), **more}, self.caller))
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """Every tool there is, but those that only run others."""
+        return tuple(entry.tool for entry in self.entries)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Every tool there is, with its switch, but those that only run others."""
+        return tuple(entry for entry in self._catalog.entries() if entry.tool.bundle != SYSTEM_BUNDLE)
+
+    @property
+    def executors(self) -> tuple[Entry, ...]:
+        """The platform's own primitives and runtimes, which execute other tools."""
+        return tuple(entry for entry in self._catalog.entries() if entry.tool.bundle == SYSTEM_BUNDLE)
+
+    def find(self, name: str, session: Session | None = None) -> Entry | None:
+        """The tool of that name, slug or address, as a session finds it if one is given."""
+        return self._catalog.find(name, tools_version=_version_of(session))
+
+    def same_name(self, tool: Tool) -> list[str]:
+        """The addresses of other tools by this name, which only their address can call."""
+        return self._catalog.same_name(tool)
+
+    def suggest(self, name: str) -> str:
+        """A hint at the name that was perhaps meant."""
+        return self._catalog.suggest(name)
+
+    @property
+    def problems(self) -> list[ToolError]:
+        """What could not be loaded, and why."""
+        return [
+            *self._parts.plugins.problems,
+            *self._parts.data.problems(),
+            *self._registries.problems,
+            *self._catalog.problems(),
+        ]
+
+    def check_settings(self) -> None:
+        """Raise SettingsError for what would otherwise only show when a tool is called: hosts, addresses, secrets."""
+        self._parts.check_settings()
+        self.secrets.check()
+
+    def check(self, tool: Tool) -> None:
+        """Raise ToolError if the tool could never run."""
+        self._pipeline.check(tool)
+
+    def warnings(self, tool: Tool) -> list[str]:
+        """What is not as it should be with a tool that can be called, or could be if its executors were there."""
+        from toolcrib.features.scripts.preparation import chain_problem
+
+        problem = chain_problem(tool, self._catalog.find_below)
+        return [*tool.warnings, problem] if problem else [*tool.warnings]
+
+    def add(self, tool: Callable[..., object] | BaseTool | Tool) -> Tool:
+        """Register a function of the host program, an agent-side tool, or a Tool."""
+        canonical = as_tool(tool)
+        self._catalog.add(canonical)
+        return canonical
+
+    def add_rule(self, rule: Rule) -> None:
+        """Let one more rule judge every call from now on."""
+        self._rules.add_rule(rule)
+
+    def session(
+        self,
+        *,
+        mode: str = "text",
+        state: Mapping[str, object] | None = None,
+        send: Send | None = None,
+        on_intent: Callable[[Intent], None] | None = None,
+        max_calls: int | None = None,
+        max_turn_calls: int | None = None,
+        max_turn_retrievals: int | None = None,
+        max_repeats: int | None = None,
+    ) -> Session:
+        """Open a conversation; its calls are bounded by `max_steps` of the settings unless `max_calls` says otherwise.
+
+        It keeps to the registry that is in force now. `send` hands messages of tools to the client, `on_intent` hears what
+        tools ask the host to do; the other bounds are those of a `Session`.
+        """
+        return Session(
+            id=os.urandom(12).hex(),
+            mode=mode,
+            state=state,
+            max_calls=self.settings.max_steps if max_calls is None else max_calls,
+            max_turn_calls=max_turn_calls,
+            max_turn_retrievals=max_turn_retrievals,
+            max_repeats=max_repeats,
+            tools_version=self._catalog.built_version,
+            send=send,
+            on_intent=on_intent,
+        )
+
+    @property
+    def registries(self) -> Registries:
+        """The registries of tool folders that are in force here, and the way to build them."""
+        return self._registries
+
+    def documentation(self, name: str) -> str:
+        """All there is to read about a tool; empty if there is nothing, or no such tool."""
+        entry = self.find(name)
+        return "" if entry is None else entry.tool.documentation
+
+    def offered(self, mode: str | None = None, session: Session | None = None) -> tuple[Tool, ...]:
+        """The tools that a model may be told of, in a mode or in any: switched on, meant by their name, and callable.
+
+        In a session they are those of the registry that it keeps to. They carry no example that is known to fail.
+        """
+        from toolcrib.core.describe import offered_tools, without_failing
+
+        entries = self._catalog.entries(_version_of(session))
+        callable_ones = (entry for entry in entries if entry.tool.bundle != SYSTEM_BUNDLE)
+        offered = offered_tools(callable_ones, lambda name: self.find(name, session), mode)
+        return without_failing(offered, self.examples.failing())
+
+    @property
+    def examples(self) -> Examples:
+        """What is known of the examples that tools carry."""
+        return self._parts.data.examples
+
+    def prompt(self, mode: str, *, max_characters: int | None = None, max_tokens: int | None = None) -> Prompt:
+        """What a system prompt says of the tools of a mode, within a budget."""
+        from toolcrib.lib.presentation import write_prompt
+
+        return write_prompt(self.offered(mode), mode, max_characters=max_characters, max_tokens=max_tokens)
+
+    def export(self, provider: str, *, mode: str | None = None, strict: bool = False) -> list[Export]:
+        """The tools as a provider takes them, each with what the provider cannot express."""
+        from toolcrib.lib.export_schemas.definitions import export_tools
+        from toolcrib.lib.export_schemas.targets import Provider
+
+        if provider not in set(Provider):
+            raise ToolError(Kind.VALIDATION, f"there is no provider {provider!r:.80}; use {', '.join(Provider)}")
+        return export_tools(self.offered(mode), Provider(provider), strict=strict)
+
+    def read_result(self, handle: str, *, caller: str | None = None, offset: int = 0, length: int = 100_000) -> Piece:
+        """A piece of a value that was too large to be handed over at once."""
+        return self._kept.read(handle, self.caller if caller is None else caller, offset=offset, length=length)
+
+    def get_ready(self, name: str) -> None:
+        """Start ahead what a call of the tool will need, while the caller still has other things to do."""
+        entry = self._catalog.find(name)
+        if entry is not None and entry.tool.kind == Script.kind:
+            self._parts.sandbox.start()
+
+    def sink(
+        self, name: str, arguments: Mapping[str, object] | None = None, /, **more: object
+    ) -> AbstractAsyncContextManager[Sink]:
+        """Open a sink to stream events to: `async with crib.sink("file-sink", path="out.jsonl") as sink: await sink.write(event)`."""
+        from toolcrib.core.call_state import missing_grants
+        from toolcrib.features.scripts.sink import open_sink
+
+        entry, parts = self._known(name), self._parts
+        if not entry.enabled:
+            raise ToolError(Kind.DISABLED, f"{name} is switched off: {entry.reason}")
+        return open_sink(
+            entry.tool,
+            {**(arguments or {}), **more},
+            sandbox=parts.sandbox,
+            premises=parts.premises,
+            jail=parts.jail,
+            egress=lambda: parts.egress,
+            missing=lambda required: missing_grants(required, self.settings.grants),
+        )
+
+    def prepare(self, name: str, say: Callable[[str], None] | None = None) -> Path | None:
+        """Install what a Python file asks for into an environment of its own; None if it asks for nothing. `say` hears of progress."""
+        from toolcrib.features.scripts.preparation import prepare_tool
+
+        return prepare_tool(self._in_file(name), self._parts, say)
+
+    def publish(self, name: str, place: str, *, files: Iterable[str] = (), key: Path | None = None) -> Published:
+        """Publish a tool of the project to the depot in a folder, with further files and signed by a key if given."""
+        from toolcrib.features.depots.transfer import publish
+
+        return publish(self._in_file(name), place, self._parts, files=files, key=key)
+
+    async def pull(self, name: str, place: str, *, version: str | None = None, replace: bool = False) -> Pulled:
+        """Pull a tool from a depot, a folder or a web address, into the project: all of it or nothing."""
+        from toolcrib.features.depots.transfer import pull
+
+        return await pull(name, place, self._parts, version=version, replace=replace)
+
+    @property
+    def bundles(self) -> Bundles:
+        """Bundles and the tools in them: put, switch, delete, list and search, whoever owns them."""
+        return self._keeping.bundles
+
+    def find_tools(self, question: str, *, limit: int = 10) -> list[Tool]:
+        """The tools that fit a question in plain words, the most fitting first."""
+        page = self.bundles.ask(question, page_size=limit)
+        if not page.items:
+            self.wish_from_search(question)
+        return [found.kept.tool for found in page.items if found.kept.tool is not None]
+
+    @property
+    def requests(self) -> Requests:
+        """Requests for tools that do not exist yet: file, list, watch, deliver, cancel."""
+        return self._workshop.requests
+
+    def wish_from_search(self, text: str) -> str:
+        """The id of the request for what was searched for in vain; empty unless `request_missing` has one filed."""
+        return self._workshop.wish_from_search(text)
+
+    async def obtain(
+        self,
+        name: str,
+        request: str | Path | Mapping[str, object] | None = None,
+        *,
+        experiment: str = "",
+        seconds: float | None = None,
+    ) -> Tool:
+        """The tool of that name, at once if it is there; else it is asked for, and this waits until it is ready.
+
+        `request` is the YAML, a file of it, or its fields. Raises ToolError if the tool cannot be built, or not in time.
+        """
+        return await self._workshop.obtaining.obtain(name, request, experiment=experiment, seconds=seconds)
+
+    def builder(self, *, maker: str | None = None, say: Callable[[str], None] | None = None) -> Builder:
+        """A Builder for this project: `await crib.builder().run(stop)`. `say` hears what it does."""
+        return self._workshop.builder(maker, say)
+
+    @property
+    def secrets(self) -> Secrets:
+        """The secrets that HTTP tools may use, by name."""
+        return self._parts.data.secrets
+
+    @property
+    def tokens(self) -> Tokens:
+        """Who may use the server of this project."""
+        return self._parts.data.tokens
+
+    @property
+    def metrics(self) -> Metrics:
+        """How often each tool was called, and when last."""
+        return self._parts.data.metrics
+
+    @property
+    def journal(self) -> Journal:
+        """What happened."""
+        return self._parts.data.journal
+
+    def latencies(self) -> list[Latency]:
+        """How long the calls in the journal took, by tool."""
+        from toolcrib.core.journal_statistics import sum_latencies
+
+        return sum_latencies(self.journal.read())
+
+    def costs(self) -> list[CostSum]:
+        """What the calls in the journal cost, by tool and currency."""
+        from toolcrib.core.journal_statistics import sum_costs
+
+        return sum_costs(self.journal.read())
+
+    async def sandbox_report(self) -> dict[str, Mapping[str, object]]:
+        """What the sandbox guarantees here, tried if nobody has yet: for files of code, with a network, and for programs."""
+        sandbox = self._parts.sandbox
+        await sandbox.learn()
+        return {profile: sandbox.report(profile) for profile in ("plain", "network", "program")}
+
+    async def close(self) -> None:
+        """End what was started and write down what is owed."""
+        self._workshop.close()
+        await self._parts.close()
+        self._parts.data.close()
+        self._keeping.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if "asyncio" in sys.modules:
+            self.run_sync(self.close())
+        else:
+            run_alone(self.close())
+        if self._runner is not None:
+            self._runner.close()
+            self._runner = None
+
+    def _find_now(
+        self, name: str, bundle: str | None = None, version: str | None = None, tools_version: str = ""
+    ) -> Entry | None:
+        """Look a tool up where a new build counts at once."""
+        self._registries.refresh()
+        return self._catalog.find(name, bundle, version, tools_version)
+
+    def _known(self, name: str) -> Entry:
+        """The tool of that name; raises ToolError if there is none."""
+        entry = self.find(name)
+        if entry is None:
+            cure = self.suggest(name) or "list the tools with: crib list"
+            raise ToolError(Kind.NOT_FOUND, f"Tool {name[:200]!r} not found; {cure}")
+        return entry
+
+    def _in_file(self, name: str) -> Tool:
+        """The tool of that name, or of one that can only be called by its actions, any of these: they share a file."""
+        actions = [tool for tool in self.tools if (action := action_of(tool)) and action.whole == slug_of(name)]
+        return actions[0] if actions and self.find(name) is None else self._known(name).tool
+
+    def run_sync(self, work: Coroutine[object, object, T]) -> T:
+        """Wait from plain code for work that uses this crib, on the loop of its other calls from there."""
+        import asyncio
+
+        refuse_inside_a_loop(work)
+        # One after the other: what the crib started belongs to the one loop.
+        with self._waiting:
+            if self._runner is None:
+                self._runner = asyncio.Runner()
+            return self._runner.run(work)
+
+
+def _version_of(session: Session | None) -> str:
+    return "" if session is None else session.tools_version

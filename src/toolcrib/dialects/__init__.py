@@ -1,1 +1,0 @@
-"""Each reads one way of writing tools down."""

@@ -1,1 +1,0 @@
-"""The outsides of the Crib: they translate and decide nothing."""

@@ -1,1 +1,0 @@
-"""The command line `crib`: reads what was typed, holds a Crib, prints what it says."""

@@ -1,0 +1,202 @@
+"""The commands about secrets of HTTP tools; none of them ever prints one."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from toolcrib.interfaces.cli.open_crib import open_crib
+from toolcrib.toolkit.cli.console import (
+    ExitCode,
+    WrongUseError,
+    complain,
+    is_terminal,
+    require_project,
+    say,
+    say_json,
+    say_table,
+)
+from toolcrib.toolkit.cli.group import json_option, project_option
+
+if TYPE_CHECKING:
+    from toolcrib.features.access.tokens import Token
+
+
+@click.group("secret")
+def secret() -> None:
+    """Keep secrets for HTTP tools."""
+
+
+@secret.command("set")
+@click.argument("name")
+@click.argument("more", nargs=-1, metavar="", type=click.UNPROCESSED)
+@project_option
+@click.pass_obj
+def secret_set(project: str | None, name: str, more: tuple[str, ...]) -> int:
+    """Keep a secret in the project, encrypted.
+
+    It is typed when asked for, or comes from standard input, whose last line break does not count.
+    """
+    from toolcrib.infra.secrets.lookup import IN_PROJECT
+
+    # Neither is quoted: whatever stands there may be the secret.
+    if more or "=" in name:
+        message = "a secret on the command line can be seen by others; change it, and give only its name"
+        raise WrongUseError(f"{message}: it is asked for, or comes from standard input")
+    with open_crib(project) as crib:
+        require_project(crib)
+        crib.secrets.set(name, _read_secret(name))
+        place = crib.secrets.places()[name]
+    say(f"kept {name}")
+    if place != IN_PROJECT:
+        complain(f"{name} is in {place} too, and that one counts")
+    return ExitCode.DONE
+
+
+@secret.command("list")
+@project_option
+@json_option
+@click.pass_obj
+def secret_list(project: str | None, *, as_json: bool) -> int:
+    """List the names of the secrets, and where each comes from.
+
+    A keyring cannot be asked which names it knows; those are not listed.
+    """
+    with open_crib(project) as crib:
+        places = sorted(crib.secrets.places().items())
+    if as_json:
+        say_json([{"name": name, "from": place} for name, place in places])
+    elif places:
+        say_table(("secret", "from"), places)
+    else:
+        say("there are no secrets; keep one with: crib secret set NAME")
+    return ExitCode.DONE
+
+
+@secret.command("remove")
+@click.argument("name")
+@project_option
+@click.pass_obj
+def secret_remove(project: str | None, name: str) -> int:
+    """Forget a secret of the project."""
+    with open_crib(project) as crib:
+        require_project(crib)
+        removed = crib.secrets.remove(name)
+        place = crib.secrets.places().get(name)
+    if removed:
+        say(f"removed {name}")
+    if place is not None:
+        complain(f"{name} is {'still' if removed else 'only'} in {place}; remove it there")
+    elif not removed:
+        complain(f"there is no secret {name}; see: crib secret list")
+    return ExitCode.DONE if removed else ExitCode.FAILED
+
+
+def _read_secret(name: str) -> str:
+    from toolcrib.infra.secrets.secret import MAX_BYTES
+
+    if is_terminal(sys.stdin):
+        return str(click.prompt(f"Value of {name}", hide_input=True, err=True))
+    if sys.stdin is None:
+        raise WrongUseError(f"there is nothing to read {name} from; write it to standard input")
+    # One more than there may be, and the line break at the end.
+    data = sys.stdin.buffer.read(MAX_BYTES + len("\r\n") + 1)
+    try:
+        return data.decode().removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError:
+        raise WrongUseError(f"{name} is not UTF-8; write it as text, such as base64") from None
+
+
+# MERGED toolcrib.faces.cli.token_commands
+
+# The commands about tokens, with which others use the server of a project.
+
+SCOPES = ("read", "invoke", "manage")
+DAY_SECONDS = 86_400
+MAX_DAYS = 3_650
+
+
+@click.group("token")
+def token() -> None:
+    """Let others use the server."""
+
+
+@token.command("create")
+@click.argument("name")
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    required=True,
+    type=click.Choice(SCOPES),
+    help="What it is good for; repeatable.",
+)
+@click.option("--days", type=click.IntRange(1, MAX_DAYS), help="How long it holds; without this, until it is revoked.")
+@project_option
+@json_option
+@click.pass_obj
+def token_create(project: str | None, name: str, scopes: tuple[str, ...], *, days: int | None, as_json: bool) -> int:
+    """Make a token and print it, once.
+
+    NAME says who has it. Only a hash of the token is kept: nobody can print it again.
+    """
+    with open_crib(project) as crib:
+        require_project(crib)
+        made, text = crib.tokens.create(name, scopes, seconds=None if days is None else days * DAY_SECONDS)
+    if as_json:
+        say_json({**_to_json(made), "token": text})
+        return ExitCode.DONE
+    say(text)
+    complain(f"this token is shown only now; take it back with: crib token revoke {made.id}")
+    return ExitCode.DONE
+
+
+@token.command("list")
+@project_option
+@json_option
+@click.pass_obj
+def token_list(project: str | None, *, as_json: bool) -> int:
+    """List the tokens, also those that have expired."""
+    with open_crib(project) as crib:
+        found = crib.tokens.list()
+    if as_json:
+        say_json([_to_json(one) for one in found])
+    elif found:
+        say_table(("id", "name", "scopes", "created", "expires"), [_row(one) for one in found])
+    else:
+        say("there are no tokens; make one with: crib token create NAME --scope read")
+    return ExitCode.DONE
+
+
+@token.command("revoke")
+@click.argument("token_id", metavar="ID")
+@project_option
+@click.pass_obj
+def token_revoke(project: str | None, token_id: str) -> int:
+    """Take a token back; from now on it is good for nothing."""
+    with open_crib(project) as crib:
+        revoked = crib.tokens.revoke(token_id)
+    if not revoked:
+        # Not quoted: whoever mixes the two up has written the token itself.
+        complain("there is no token by this id; see: crib token list")
+        return ExitCode.FAILED
+    say(f"revoked {token_id}")
+    return ExitCode.DONE
+
+
+def _row(one: Token) -> tuple[str, ...]:
+    expires = "never" if one.expires_at is None else _spell(one.expires_at)
+    return one.id, one.name, ", ".join(sorted(one.scopes)), _spell(one.created_at), expires
+
+
+def _to_json(one: Token) -> dict[str, object]:
+    expires = None if one.expires_at is None else _spell(one.expires_at)
+    facts = {"id": one.id, "name": one.name, "scopes": sorted(one.scopes)}
+    return {**facts, "createdAt": _spell(one.created_at), "expiresAt": expires}
+
+
+def _spell(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,0 +1,257 @@
+"""The agent-side classes: a tool as a class, a registry of them, calls and results as plain records."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from toolcrib.core.call_state import Policy
+from toolcrib.core.catalog import Catalog
+from toolcrib.core.expiring_documents import Confirmations, KeptResults
+from toolcrib.core.journal import MemoryJournal
+from toolcrib.core.pipeline import Pipeline
+from toolcrib.core.rules import RuleEngine
+from toolcrib.features.functions.runner import FunctionRunner
+from toolcrib.infra.secrets.sealed_secrets import new_key
+from toolcrib.infra.storage.memory_store import MemoryStore
+from toolcrib.lib.export_schemas.definitions import to_openai
+from toolcrib.lib.names import function_names
+from toolcrib.lib.presentation import to_text
+from toolcrib.model.call import Call
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.tool import Function, Origin, Tool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from toolcrib.model.result import Result
+
+BUNDLE = "host"
+ROOT_RULE = 'parameters.type must be "object"'
+
+
+@dataclass
+class ToolCall:
+    """What a model asks for."""
+
+    id: str
+    name: str
+    arguments: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass
+class ToolResult:
+    """What the model is told."""
+
+    tool_call_id: str
+    output: object = ""
+    error: str | None = None
+    success: bool = True
+
+    def to_message(self) -> dict[str, object]:
+        """The result as a message of the conversation."""
+        content = to_text(self.output)
+        if not self.success:
+            content = f"Error: {self.error}" + (f"\n{content}" if content else "")
+        return {"role": "tool", "tool_call_id": self.tool_call_id, "content": content}
+
+
+def create_json_schema(properties: Mapping[str, object], required: Iterable[str] | None = None) -> dict[str, object]:
+    """The parameters of a tool: an object with these properties."""
+    return {"type": "object", "properties": dict(properties), "required": list(required or ())}
+
+
+class DuplicateToolError(ToolError, ValueError):
+    """A name that is taken; agents written for the original registry catch ValueError."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(Kind.CONFLICT, message)
+
+
+class BaseTool(ABC):
+    """A tool written as a class: name, description, parameters and an async `execute`."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What the model calls it."""
+
+    @property
+    @abstractmethod
+    def description(self) -> str:
+        """What it does."""
+
+    @property
+    @abstractmethod
+    def parameters(self) -> Mapping[str, object]:
+        """Its arguments as a JSON Schema of type object."""
+
+    @abstractmethod
+    async def execute(self, arguments: dict[str, object]) -> ToolResult:
+        """Do the work."""
+
+    async def call(self, tool_call: ToolCall) -> ToolResult:
+        """Run this one tool under guard, away from every registry; what goes wrong is in the result."""
+        registry = ToolRegistry()
+        try:
+            registry.register(self)
+        except Exception as problem:  # noqa: BLE001 - the border to foreign code: its properties may do anything
+            error = f"{type(self).__qualname__} cannot be used: {problem}"
+            return ToolResult(tool_call.id, error=error, success=False)
+        return await registry.execute(tool_call)
+
+
+class ToolRegistry:
+    """Tools by name, called through the same guarded pipeline as everything else."""
+
+    def __init__(self, rules: RuleEngine | None = None) -> None:
+        self._tools: dict[str, tuple[BaseTool, Tool]] = {}
+        self._catalog = Catalog()
+        store = MemoryStore()
+        self._pipeline = Pipeline(
+            find=self._catalog.find,
+            suggest=self._catalog.suggest,
+            rules=RuleEngine() if rules is None else rules,
+            runners={Function.kind: FunctionRunner()},
+            journal=MemoryJournal(),
+            confirmations=Confirmations(new_key, lambda: store),
+            kept=KeptResults(lambda: store),
+            policy=Policy(),
+        )
+
+    def register(self, tool: BaseTool) -> None:
+        """Take a tool in; a name that is taken or a schema that models refuse raises at once."""
+        canonical = tool_from(tool)
+        self._pipeline.check(canonical)
+        try:
+            self._catalog.add(canonical)
+        except ToolError as problem:
+            message = f"Tool {canonical.name!r} is already registered; unregister it first"
+            raise DuplicateToolError(message) from problem
+        self._tools[canonical.name] = (tool, canonical)
+
+    def unregister(self, name: str) -> bool:
+        """Forget a tool; False if there is none of that name."""
+        found = self._tools.pop(name, None)
+        if found is not None:
+            self._catalog.remove(found[1])
+        return found is not None
+
+    def get(self, name: str) -> BaseTool | None:
+        """The tool of that name."""
+        found = self._tools.get(name)
+        return None if found is None else found[0]
+
+    def has(self, name: str) -> bool:
+        """Whether there is a tool of that name."""
+        return name in self._tools
+
+    def list(self) -> list[str]:
+        """The names, in the order of registration."""
+        return [*self._tools]
+
+    def clear(self) -> None:
+        """Forget every tool."""
+        for name in self.list():
+            self.unregister(name)
+
+    def count(self) -> int:
+        """How many tools there are."""
+        return len(self._tools)
+
+    def definitions(self) -> Iterable[dict[str, object]]:
+        """The tools as a model is offered them."""
+        function_names(self._tools)
+        return [to_openai(tool) for _, tool in self._tools.values()]
+
+    @property
+    def instances(self) -> tuple[BaseTool, ...]:
+        """The tools themselves."""
+        return tuple(tool for tool, _ in self._tools.values())
+
+    async def execute(self, tool_call: ToolCall) -> ToolResult:
+        """Perform one call; what goes wrong is in the result."""
+        call = Call(name=tool_call.name, arguments=tool_call.arguments, id=tool_call.id)
+        return to_tool_result(await self._pipeline.call(call), tool_call.id)
+
+    async def execute_all(self, tool_calls: Iterable[ToolCall]) -> Iterable[ToolResult]:
+        """Perform the calls of one turn side by side; each has its result, in the order of the calls."""
+        return await asyncio.gather(*(self.execute(tool_call) for tool_call in tool_calls))
+
+
+def to_tool_result(result: Result, tool_call_id: str) -> ToolResult:
+    """A result as the agent-side record: output as text, the error as its message."""
+    output = to_text(result.value) + _say_if_cut(result.meta.get("kept"))
+    if result.error is None:
+        return ToolResult(tool_call_id=tool_call_id, output=output)
+    error = result.error.message
+    if result.error.kind is Kind.BLOCKED:
+        error = f"Tool call blocked: {error}"
+    return ToolResult(tool_call_id=tool_call_id, output=output, error=error, success=False)
+
+
+def _say_if_cut(kept: object) -> str:
+    return f"\n[cut: {kept['shown']} of {kept['letters']} letters]" if isinstance(kept, dict) else ""
+
+
+def tool_from(tool: BaseTool) -> Tool:
+    """The canonical Tool of an instance; refuses what models refuse, naming the property and what it lacks."""
+    if not isinstance(tool, BaseTool):
+        raise ToolError(Kind.VALIDATION, f"{tool!r:.80} is not an instance of BaseTool; write register(MyTool())")
+    kind = type(tool)
+    texts: tuple[object, ...] = (tool.name, tool.description)
+    if not all(isinstance(text, str) for text in texts):
+        raise ToolError(Kind.VALIDATION, f"tool {kind.__qualname__}: name and description must be texts")
+    parameters = _check_parameters(f"tool {tool.name!r}", tool.parameters)
+
+    async def execute(**arguments: object) -> object:
+        answer: object = tool.execute(arguments)
+        return await answer if inspect.isawaitable(answer) else answer
+
+    # The hash covers the author's class, not this wrapper.
+    execute.__wrapped__ = kind.execute  # type: ignore[attr-defined]  # functions take attributes
+    return Tool(
+        name=tool.name,
+        description=tool.description,
+        parameters=parameters,
+        bundle=BUNDLE,
+        run=Function(call=execute, is_async=True, flatten=lambda answer: _value_of(answer, tool.name)),
+        origin=_origin(kind),
+        source_type="BaseTool",
+    )
+
+
+def _origin(kind: type[BaseTool]) -> Origin:
+    # Not inspect.getsourcefile, which fails for a class that was typed in at a prompt.
+    code = getattr(inspect.unwrap(kind.execute), "__code__", None)
+    return Origin(place=kind.__module__) if code is None else Origin(place=code.co_filename, line=code.co_firstlineno)
+
+
+def _check_parameters(place: str, parameters: object) -> dict[str, object]:
+    if not isinstance(parameters, dict) or parameters.get("type") != "object":
+        kind = parameters.get("type") if isinstance(parameters, dict) else type(parameters).__name__
+        raise ToolError(Kind.VALIDATION, f"{place}: {ROOT_RULE}, not {kind!r}; use create_json_schema()")
+    properties = parameters.get("properties", {})
+    if not isinstance(properties, dict):
+        raise ToolError(Kind.VALIDATION, f"{place}: properties must be an object")
+    missing = [
+        f"property {name!r} has no {key}"
+        for name, schema in properties.items()
+        for key in ("type", "description")
+        if not isinstance(schema, dict) or not schema.get(key)
+    ]
+    if missing:
+        raise ToolError(Kind.VALIDATION, f"{place}: {'; '.join(missing)}; each property needs type and description")
+    return parameters
+
+
+def _value_of(answer: object, name: str) -> object:
+    if not isinstance(answer, ToolResult):
+        message = f"{name} returned a {type(answer).__name__}; execute must return a ToolResult"
+        raise ToolError(Kind.INTERNAL, message, partial_side_effects=True)
+    if not answer.success:
+        raise ToolError(Kind.PERMANENT, answer.error or "the tool failed", value=answer.output or None)
+    return answer.output

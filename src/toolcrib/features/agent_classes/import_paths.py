@@ -1,0 +1,103 @@
+"""The import paths that existing agent code uses, offered where nothing real goes by those names."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import threading
+from contextlib import contextmanager
+from importlib.machinery import ModuleSpec
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import ModuleType
+
+# Imported name: where each of its attributes really lives. A package holds nothing itself.
+PATHS: dict[str, dict[str, str]] = {
+    "tool": {},
+    "tool.bases": {
+        "BaseTool": "toolcrib.features.agent_classes.classes",
+        "create_json_schema": "toolcrib.features.agent_classes.classes",
+    },
+    "tool.index": {"ToolRegistry": "toolcrib.features.agent_classes.classes"},
+    "core": {},
+    "core.types": {
+        "ToolCall": "toolcrib.features.agent_classes.classes",
+        "ToolResult": "toolcrib.features.agent_classes.classes",
+    },
+    "core.rules": {
+        "AuthRule": "toolcrib.core.rules",
+        "RuleEngine": "toolcrib.core.rules",
+        "SafetyRule": "toolcrib.features.safety_rules.operator_patterns",
+    },
+}
+
+
+class DocumentPaths:
+    """Finds the modules of PATHS. It stands last in line, so a module of the user's own always comes first."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """One of ours, or nothing; never a part of a package that is somebody else's."""
+        package = fullname.partition(".")[0]
+        if fullname not in PATHS or (fullname != package and not _is_ours(package)):
+            return None
+        # Not a subclass of importlib.abc.Loader, which brings a dozen modules along and nothing that is needed here.
+        return ModuleSpec(fullname, self, is_package=fullname == package)  # type: ignore[arg-type]  # see above
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """An ordinary module will do."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Fill the module with the names it is imported for."""
+        for name, home in PATHS[module.__name__].items():
+            setattr(module, name, getattr(importlib.import_module(home), name))
+
+
+class _Offer:
+    """The one finder of the process: in line while anybody needs it, and gone without a trace with the last of them."""
+
+    def __init__(self) -> None:
+        self._finder = DocumentPaths()
+        self._users = 0
+        self._lock = threading.Lock()
+
+    def open(self) -> None:
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                sys.meta_path.append(self._finder)
+
+    def close(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users:
+                return
+            if self._finder in sys.meta_path:
+                sys.meta_path.remove(self._finder)
+            for name in PATHS:
+                if _is_ours(name):
+                    del sys.modules[name]
+
+
+_OFFER = _Offer()
+
+
+@contextmanager
+def document_imports() -> Iterator[None]:
+    """Offer the import paths inside the block, which may be nested and entered by many threads.
+
+    A module loaded there keeps what it imported. Other threads see the paths too while the block lasts.
+    """
+    _OFFER.open()
+    try:
+        yield
+    finally:
+        _OFFER.close()
+
+
+def _is_ours(name: str) -> bool:
+    module = sys.modules.get(name)
+    return module is not None and isinstance(getattr(module, "__loader__", None), DocumentPaths)

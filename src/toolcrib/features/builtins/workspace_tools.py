@@ -1,0 +1,273 @@
+"""The shell tool: one command, in a child process, inside the workspace."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from toolcrib.infra.files.jail import encode_text, list_items, read_text
+from toolcrib.infra.programs.job_outcome import run_in_place
+from toolcrib.infra.sandbox.host import strike_time
+from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, PROGRAMS, READ, WRITE, Program, build_walls
+from toolcrib.model.errors import Kind, SettingsError, ToolError
+from toolcrib.model.limits import Limits
+from toolcrib.model.result import Outcome
+from toolcrib.model.tool import Behaviour, Function, SideEffects, Tool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from toolcrib.infra.files.jail import Jail
+    from toolcrib.infra.sandbox.host import Sandbox
+    from toolcrib.infra.sandbox.jobs import Ended, Premises
+    from toolcrib.model.call import Context
+
+
+# MERGED toolcrib.builtins.files
+
+# The file tools: list_files, read_file and write_file, inside the workspace's jail.
+
+BUNDLE = "builtin"
+MAX_FILE_BYTES = 1_000_000
+MAX_ITEMS = 5_000
+
+_ITEMS: dict[str, object] = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "description": "The name in the folder."},
+            "type": {
+                "type": "string",
+                "enum": ["file", "directory", "symlink", "other"],
+                "description": "What it is; links are not followed.",
+            },
+            "size": {
+                "type": ["integer", "null"],
+                "minimum": 0,
+                "description": "Bytes of a file, null for anything else.",
+            },
+        },
+        "required": ["name", "type", "size"],
+        "additionalProperties": False,
+    },
+}
+
+
+class FileTools:
+    """What the three tools do; nothing is kept between two runs."""
+
+    def __init__(self, jail: Jail) -> None:
+        self._jail = jail
+
+    def list_files(self, path: str) -> list[dict[str, object]]:
+        """The items of a folder, sorted by name."""
+        return list_items(self._jail, path, MAX_ITEMS)
+
+    def read_file(self, path: str) -> str:
+        """The text of a file."""
+        return read_text(self._jail, path, MAX_FILE_BYTES)
+
+    def write_file(self, path: str, content: str) -> str:
+        """Write the whole file and say how many bytes it has."""
+        data = encode_text(path, content, MAX_FILE_BYTES)
+        self._jail.write(path, data)
+        return f"Wrote {len(data)} bytes to {path}"
+
+
+def file_tools(jail: Jail) -> list[Tool]:
+    """The three tools over one jail."""
+    tools = FileTools(jail)
+    return [
+        _reader(
+            "list_files",
+            f"List the files and folders of a folder in the workspace, with their types and sizes; at most {MAX_ITEMS} of them.",
+            "The folder, relative to the workspace; '.' for the workspace itself.",
+            tools.list_files,
+            _ITEMS,
+        ),
+        _reader(
+            "read_file",
+            f"Read a UTF-8 text file of the workspace; at most {MAX_FILE_BYTES} bytes.",
+            "The file, relative to the workspace.",
+            tools.read_file,
+            {"type": "string", "description": "The content of the file."},
+        ),
+        Tool(
+            name="write_file",
+            description=f"Write a UTF-8 text file of the workspace, at most {MAX_FILE_BYTES} bytes. "
+            "Folders on the way are created; a file that exists is replaced.",
+            parameters=_closed(
+                path="The file, relative to the workspace.", content="The whole new content of the file."
+            ),
+            output_schema={"type": "string", "description": "What was written, with the number of bytes."},
+            run=Function(call=tools.write_file, is_async=False),
+            bundle=BUNDLE,
+            behaviour=Behaviour.ACTION,
+            side_effects=SideEffects.WRITES,
+            idempotent=True,
+            requires=frozenset({"fs.write"}),
+        ),
+    ]
+
+
+def _reader(
+    name: str, description: str, path: str, call: Callable[..., object], output_schema: dict[str, object]
+) -> Tool:
+    return Tool(
+        name=name,
+        description=description,
+        parameters=_closed(path=path),
+        output_schema=output_schema,
+        run=Function(call=call, is_async=False),
+        bundle=BUNDLE,
+        behaviour=Behaviour.RETRIEVAL,
+        side_effects=SideEffects.READ_ONLY,
+        idempotent=True,
+        requires=frozenset({"fs.read"}),
+    )
+
+
+def _closed(**descriptions: str) -> dict[str, object]:
+    """A schema of texts that are all required, and nothing else."""
+    return {
+        "type": "object",
+        "properties": {name: {"type": "string", "description": text} for name, text in descriptions.items()},
+        "required": list(descriptions),
+        "additionalProperties": False,
+    }
+
+
+SHELL = "/bin/sh"
+CAPABILITIES = frozenset({PROGRAMS, READ, WRITE})  # a command works on the files of the workspace
+TIMEOUT_SECONDS = 30.0
+MAX_OUTPUT_BYTES = 256 * 1024
+STDERR_TAIL = 1_000
+SIGNAL_BASE = 128  # what shells add to a signal's number to tell it as an exit code
+
+# The limit of the call stands behind the limit of the command, so that this one strikes first and the output is kept.
+REPORT_SECONDS = 1.0
+
+PARAMETERS: dict[str, object] = {
+    "type": "object",
+    "properties": {
+        "command": {"type": "string", "minLength": 1, "description": "The command line, as /bin/sh reads it."},
+        "cwd": {
+            "type": "string",
+            "description": "The folder to run it in, relative to the workspace; the workspace itself if left out.",
+        },
+    },
+    "required": ["command"],
+    "additionalProperties": False,
+}
+
+OUTPUT_SCHEMA: dict[str, object] = {
+    "type": "object",
+    "properties": {
+        "stdout": {"type": "string", "description": "What the command wrote to its standard output."},
+        "stderr": {"type": "string", "description": "What the command wrote to its error output."},
+        "exit_code": {"type": "integer", "description": "0 if the command succeeded."},
+        "stdout_truncated": {"type": "boolean", "description": "The end of stdout was cut off."},
+        "stderr_truncated": {"type": "boolean", "description": "The end of stderr was cut off."},
+    },
+    "required": ["stdout", "stderr", "exit_code"],
+    "additionalProperties": False,
+}
+
+
+def shell_tool(
+    sandbox: Sandbox,
+    *,
+    premises: Premises,
+    timeout_seconds: float = TIMEOUT_SECONDS,
+    environment: Mapping[str, str] | None = None,
+    max_output: int = MAX_OUTPUT_BYTES,
+) -> Tool:
+    """The tool; `environment` is added to the few variables that a command sees."""
+    if not timeout_seconds > 0:
+        raise SettingsError(f"the time limit of shell must be greater than 0, not {timeout_seconds:g} s")
+    root = premises.workspace.resolve()
+    variables = {**CLEAN_ENVIRONMENT, "HOME": str(root), **(environment or {})}
+
+    async def shell(command: str, cwd: str = "", *, context: Context) -> Outcome:
+        own = time.monotonic() + timeout_seconds
+        struck_by_call = context.deadline < own
+        deadline = strike_time(context.deadline) if struck_by_call else own
+        job = Program(
+            argv=(SHELL, "-c", command),
+            cwd=_folder(root, cwd),
+            environment=variables,
+            walls=build_walls(_capabilities(premises), premises),
+        )
+        seconds = context.deadline - time.monotonic() if struck_by_call else timeout_seconds
+        ended = await run_in_place(sandbox, job, deadline=deadline, max_stdout=max_output, max_stderr=max_output)
+        meta = {"sandbox": sandbox.report_on(job)}
+        value = _value(ended)
+        limit = f"the {round(seconds, 1):g} s left to the call" if struck_by_call else f"{timeout_seconds:g} s"
+        error = _error(ended, value, limit)
+        return Outcome(value=value, error=error, meta=meta)
+
+    return Tool(
+        name="shell",
+        description="Run a command with /bin/sh in the workspace. Returns stdout, stderr and the exit code.",
+        parameters=PARAMETERS,
+        output_schema=OUTPUT_SCHEMA,
+        run=Function(call=shell, is_async=True, context_parameter="context"),
+        bundle="builtin",
+        behaviour=Behaviour.ACTION,
+        side_effects=SideEffects.WRITES,
+        requires=frozenset({PROGRAMS}),
+        limits=Limits(timeout_ms=round((timeout_seconds + REPORT_SECONDS) * 1000)),
+    )
+
+
+def _capabilities(premises: Premises) -> frozenset[str]:
+    """Where nothing may write to the workspace, commands can still read it."""
+    return CAPABILITIES - {WRITE} if premises.unwritable else CAPABILITIES
+
+
+def _folder(root: Path, cwd: str) -> Path:
+    """The folder to run in; refuses one that is outside the workspace, links followed."""
+    try:
+        folder = (root / cwd).resolve()
+        is_folder = folder.is_dir()
+    except (OSError, ValueError, RuntimeError) as problem:  # a loop of links, a name too long, a NUL
+        raise ToolError(
+            Kind.VALIDATION, f"cwd {cwd[:200]!r} is no folder's name; write a path in the workspace"
+        ) from problem
+    if not folder.is_relative_to(root):
+        raise ToolError(Kind.BLOCKED, f"cwd {cwd[:200]!r} is outside the workspace; write a path inside it")
+    if not is_folder:
+        raise ToolError(Kind.NOT_FOUND, f"cwd {cwd[:200]!r} is not a folder of the workspace")
+    return folder
+
+
+def _value(ended: Ended) -> dict[str, object]:
+    value: dict[str, object] = {
+        "stdout": ended.stdout.decode("utf-8", "replace"),
+        "stderr": ended.stderr.decode("utf-8", "replace"),
+    }
+    if ended.signal is not None and not ended.timed_out:
+        value["exit_code"] = SIGNAL_BASE + ended.signal
+    elif ended.exit_code is not None:
+        value["exit_code"] = ended.exit_code
+    if ended.stdout_dropped:
+        value["stdout_truncated"] = True
+    if ended.stderr_dropped:
+        value["stderr_truncated"] = True
+    return value
+
+
+def _error(ended: Ended, value: dict[str, object], limit: str) -> ToolError | None:
+    if ended.cannot_start:
+        return ToolError(Kind.PERMANENT, f"{SHELL} could not be started: {ended.cannot_start}")
+    if ended.timed_out:
+        message = f"the command ran longer than {limit}; it and everything it started was killed"
+        return ToolError(Kind.TIMEOUT, message, partial_side_effects=True, value=value)
+    code = value.get("exit_code")
+    if code == 0:
+        return None
+    tail = str(value["stderr"])[-STDERR_TAIL:].strip()
+    message = f"the command ended with exit code {code}" + (f": {tail}" if tail else "")
+    return ToolError(Kind.PERMANENT, message, partial_side_effects=True, value=value)

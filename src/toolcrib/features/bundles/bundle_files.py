@@ -1,0 +1,304 @@
+"""`crib bundle load`, `new`, `put` and `remove`: what goes into bundles and out of them, here or on a server."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolcrib.lib.document_format import is_uuid7, new_id
+from toolcrib.lib.names import read_address
+from toolcrib.model.bundle import Bundle
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.toolkit.cli.console import ExitCode, WrongUseError, agrees, complain, count, on_one_line, say
+from toolcrib.toolkit.cli.tool_tables import complain_unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from toolcrib.core.client_protocol import AnyCrib
+    from toolcrib.interfaces.cli.open_crib import OpenCrib
+
+    Document = dict[str, object]
+
+
+# MERGED toolcrib.faces.cli.naming
+
+# Which bundle is meant by what was typed.
+
+
+def known_bundle(crib: AnyCrib, name: str) -> Bundle:
+    """The bundle of that slug or id; raises ToolError where there is none, or several."""
+    found = [bundle for bundle in crib.list_bundles() if name in (bundle.slug, bundle.id)]
+    if is_uuid7(name) and not found:
+        return crib.bundles.bundle(name)
+    if not found:
+        raise ToolError(Kind.NOT_FOUND, f"there is no bundle {name!r:.80}; list them with: crib bundle list")
+    if len(found) > 1:
+        ids = ", ".join(bundle.id for bundle in found)
+        raise ToolError(
+            Kind.CONFLICT, f"{count(len(found), 'bundle')} are called {name!r:.80}; name one by its id: {ids}"
+        )
+    return found[0]
+
+
+BUNDLE_FILE = "bundle.json"
+MAX_FILE_BYTES = 256_000
+# What a document may leave out, and what it says then.
+UNSAID: Mapping[str, object] = {"description": "", "tags": []}
+MADE, KEPT, REPLACED, RESTORED, DIFFERS = "made", "kept", "replaced", "restored", "differs"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolFile:
+    """The document of one version of a tool, and the file that it was read from."""
+
+    path: Path
+    slug: str
+    version: str
+    document: Document
+
+    @property
+    def label(self) -> str:
+        """The version, as an address without its bundle."""
+        return f"{self.slug}@{self.version}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Load:
+    """A bundle as its folder wishes it to be, as it is now, and the tools that go into it."""
+
+    wished: Bundle
+    stored: Bundle | None
+    document: Document
+    tools: list[ToolFile]
+
+
+def load_bundle(crib: OpenCrib, folder: str) -> ExitCode:
+    """`crib bundle load DIR`: put the bundle and the tools of a folder into the catalogue, if all of them are right."""
+    root = Path(folder)
+    if not (root / BUNDLE_FILE).is_file():
+        raise WrongUseError(f"{root / BUNDLE_FILE} is not there; it says slug, displayName and isEnabled of the bundle")
+    problems: list[str] = []
+    load = _read_folder(crib, root, problems)
+    if load is None or problems:
+        return _complain_of(problems)
+    bundle = _put_bundle(crib, load)
+    words = [_put_tool(crib, bundle, tool, tool.path.name) for tool in load.tools]
+    return ExitCode.FAILED if DIFFERS in words else ExitCode.DONE
+
+
+def make_bundle(crib: OpenCrib, slug: str, *, name: str, description: str) -> ExitCode:
+    """`crib bundle new SLUG`: an empty bundle; its id is all that is printed."""
+    if others := [bundle.id for bundle in crib.list_bundles() if bundle.slug == slug]:
+        message = f"there is a bundle {slug!r:.80} already, {others[0]}; put tools into it, or take another slug"
+        raise ToolError(Kind.CONFLICT, message)
+    document = {"slug": slug, "displayName": name or slug, "description": description, "isEnabled": True}
+    bundle, _ = crib.bundles.put_bundle(new_id(), document)
+    say(bundle.id)
+    return ExitCode.DONE
+
+
+def put_tool(crib: OpenCrib, name: str, file: str) -> ExitCode:
+    """`crib bundle put BUNDLE FILE`: add the version of a tool that a file describes."""
+    bundle = known_bundle(crib, name)
+    problems: list[str] = []
+    tools = list(_read_tools(crib, bundle, [Path(file)], problems))
+    if problems:
+        return _complain_of(problems)
+    words = [_put_tool(crib, bundle, tool, f"{bundle.slug}/{tool.label}") for tool in tools]
+    return ExitCode.FAILED if DIFFERS in words else ExitCode.DONE
+
+
+def remove_tool(crib: OpenCrib, name: str, *, agreed: bool) -> ExitCode:
+    """`crib bundle remove BUNDLE/SLUG@VERSION`: remove a version for good, once somebody has agreed."""
+    address = read_address(name)
+    if address.bundle is None or address.version is None:
+        raise WrongUseError(f"{name!r:.200} names no version in a bundle; write BUNDLE/SLUG@VERSION")
+    bundle = known_bundle(crib, address.bundle)
+    if crib.stored_tool(bundle.id, address.name, address.version) is None:
+        return complain_unknown(crib, name)
+    if not (agreed or agrees(f"{name} will be gone for good. Remove it?")):
+        complain(f"{name} is not removed; confirm it with: --yes")
+        return ExitCode.NEEDS_CONFIRMATION
+    crib.bundles.delete_tool(bundle.id, address.name, address.version)
+    say(on_one_line(f"{bundle.slug}/{address.name}@{address.version} is removed"))
+    return ExitCode.DONE
+
+
+def _read_folder(crib: OpenCrib, root: Path, problems: list[str]) -> Load | None:
+    """What a folder holds; all that is wrong with it is added to the problems."""
+    from toolcrib.features.bundles.format import read_bundle
+
+    place = root / BUNDLE_FILE
+    document = _read_document(place, problems)
+    stored = None if document is None else _stored_bundle(crib, document)
+    bundle_id = new_id() if stored is None else stored.id
+    wished = Bundle(id=bundle_id, slug="")
+    if document is not None:
+        bundle_id = str(document.pop("bundleID", bundle_id))
+        try:
+            wished = read_bundle(document, bundle_id=bundle_id)
+        except ToolError as problem:
+            problems += _told_by(problem, place)
+    paths = [path for path in sorted(root.glob("*.json")) if path.name != BUNDLE_FILE]
+    tools = list(_read_tools(crib, wished, paths, problems))
+    problems += _repeated(tools)
+    if document is None:
+        return None
+    load = Load(wished=wished, stored=stored, document=document, tools=tools)
+    if not problems:
+        problems += _closed_to(crib, load, place)
+    return load
+
+
+def _read_tools(crib: OpenCrib, bundle: Bundle, paths: Iterable[Path], problems: list[str]) -> Iterator[ToolFile]:
+    """The tools that the files describe, as far as they are right."""
+    from toolcrib.features.bundles.format import read_tool
+
+    secrets = crib.secret_names()
+    # Only whether the document is right is to be known, and a bundle that is not may have no id.
+    bundle_id = bundle.id if is_uuid7(bundle.id) else new_id()
+    for path in paths:
+        document = _read_document(path, problems)
+        if document is None:
+            continue
+        slug, version = document.get("slug"), document.get("version")
+        if not isinstance(slug, str) or not isinstance(version, str):
+            problems.append(f"{path}: write slug and version")
+            continue
+        # A copy may come from the folder of another bundle.
+        document.pop("bundleID", None)
+        try:
+            read_tool(document, bundle_id=bundle_id, slug=slug, version=version, secrets=secrets)
+        except ToolError as problem:
+            problems += _told_by(problem, path)
+        else:
+            yield ToolFile(path=path, slug=slug, version=version, document=document)
+
+
+def _read_document(path: Path, problems: list[str]) -> Document | None:
+    """The object in a file, with or without comments."""
+    from toolcrib.lib.documents import read_jsonc
+
+    try:
+        document = read_jsonc(_read_file(path), str(path))
+    except ToolError as problem:
+        problems.append(problem.message)
+        return None
+    except OSError as problem:
+        problems.append(f"{path}: {problem.strerror}")
+        return None
+    if isinstance(document, dict):
+        return document
+    problems.append(f"{path}: write an object")
+    return None
+
+
+def _read_file(path: Path) -> bytes:
+    with path.open("rb") as file:
+        data = file.read(MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
+        raise ToolError(Kind.LIMIT_EXCEEDED, f"{path} has more than {MAX_FILE_BYTES} bytes; make it smaller")
+    return data
+
+
+def _stored_bundle(crib: OpenCrib, document: Document) -> Bundle | None:
+    """The bundle that a document is about, as it is now: the one of its id, else the one of its slug."""
+    bundle_id = document.get("bundleID")
+    if bundle_id is None:
+        named = [bundle for bundle in crib.list_bundles() if bundle.slug == document.get("slug")]
+        return known_bundle(crib, named[0].slug) if named else None
+    if not isinstance(bundle_id, str) or not is_uuid7(bundle_id):
+        return None
+    try:
+        return crib.bundles.bundle(bundle_id)
+    except ToolError as problem:
+        if problem.kind is Kind.NOT_FOUND:
+            return None
+        raise
+
+
+def _repeated(tools: list[ToolFile]) -> Iterator[str]:
+    first: dict[str, ToolFile] = {}
+    for tool in tools:
+        other = first.setdefault(tool.label, tool)
+        if other is not tool:
+            yield f"{tool.path}: {tool.label} stands in {other.path.name} already; give it another version"
+
+
+def _closed_to(crib: OpenCrib, load: Load, place: Path) -> Iterator[str]:
+    """Why tools cannot go into the bundle: one that is switched off takes none."""
+    is_new = load.stored is None or bool(load.stored.soft_deleted_at)
+    if is_new and load.tools and not load.wished.enabled:
+        cure = f"write true, and switch it off behind: crib disable '{load.wished.slug}/*'"
+        yield f"{place}: isEnabled: a bundle that is switched off takes no tools; {cure}"
+    if load.stored is None or is_new or load.stored.enabled:
+        return
+    for tool in load.tools:
+        if crib.stored_tool(load.stored.id, tool.slug, tool.version) is None:
+            cure = f"switch it on first: crib enable '{load.stored.slug}/*'"
+            yield f"{tool.path}: the bundle {load.stored.slug} is switched off and takes no new tools; {cure}"
+
+
+def _put_bundle(crib: OpenCrib, load: Load) -> Bundle:
+    """Write the bundle where it is another one than before; its switch stays where somebody has put it."""
+    stored, wished, document = load.stored, load.wished, load.document
+    if stored is None:
+        word = MADE
+    elif stored.soft_deleted_at:
+        word = RESTORED
+    elif _said_by(stored) == _said_by(wished):
+        word = KEPT
+    else:
+        word, document = REPLACED, {**document, "isEnabled": stored.enabled}
+    bundle = stored if stored is not None and word == KEPT else crib.bundles.put_bundle(wished.id, document)[0]
+    say(f"{word}  " + on_one_line(f"bundle {bundle.slug} ({bundle.id})"))
+    return bundle
+
+
+def _said_by(bundle: Bundle) -> tuple[str, ...]:
+    return bundle.slug, bundle.display_name, bundle.description
+
+
+def _put_tool(crib: OpenCrib, bundle: Bundle, tool: ToolFile, label: str) -> str:
+    """Add a tool, unless its version is there; what became of it, which is also said."""
+    there = crib.stored_tool(bundle.id, tool.slug, tool.version)
+    if there is None:
+        try:
+            crib.bundles.put_tool(bundle.id, tool.slug, tool.version, tool.document)
+        except ToolError as problem:
+            raise ToolError(problem.kind, f"{tool.path}: {problem.message}", details=problem.details) from problem
+        word = MADE
+    else:
+        word = KEPT if _is_same(tool.document, there) else DIFFERS
+    cure = f": {tool.label} is kept as it was; give it another version" if word == DIFFERS else ""
+    say(f"{word}  " + on_one_line(label + cure))
+    return word
+
+
+def _is_same(document: Document, there: Mapping[str, object]) -> bool:
+    """Whether a document says what is there, however that is switched."""
+    from toolcrib.features.bundles.definition import COMPUTED
+
+    left_out = COMPUTED | {"toolID", "bundleID", "isEnabled", "isBuiltIn"}
+    tool_id = str(document.get("toolID", document.get("id", there["toolID"]))).lower()
+    # As text, for to Python true is 1.
+    said, known = (
+        json.dumps({**UNSAID, **{name: value for name, value in one.items() if name not in left_out}}, sort_keys=True)
+        for one in (document, there)
+    )
+    return said == known and tool_id == there["toolID"]
+
+
+def _told_by(problem: ToolError, path: Path) -> list[str]:
+    """All that is wrong with a file, each by itself and with its name."""
+    return [f"{path}: {line}" for line in problem.message.splitlines()]
+
+
+def _complain_of(problems: list[str]) -> ExitCode:
+    for problem in problems:
+        complain(on_one_line(problem))
+    complain(f"nothing is written; {count(len(problems), 'problem')}")
+    return ExitCode.FAILED

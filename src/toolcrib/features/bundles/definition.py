@@ -1,0 +1,344 @@
+"""From the keys of a document to a Tool, or to everything that is wrong with it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from toolcrib.features.bundles.fields import read_implementation, show
+from toolcrib.lib.document_format import SCHEMA_VERSION, is_uuid7, remark_on
+from toolcrib.lib.schema import schema_problems
+from toolcrib.model.bundle import Owner
+from toolcrib.model.limits import ONCE, Limits
+from toolcrib.model.tool import MAX_NAME, Http, Origin, SideEffects, Tool, slug_problem, version_problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from toolcrib.features.bundles.fields import Fields
+    from toolcrib.model.bundle import Bundle, Found, Kept
+    from toolcrib.model.tool import Registered
+
+
+# MERGED toolcrib.dialects.platform.addresses
+
+# Which tool or bundle a document is about: its ids, its slug and its version, in the path and in the document itself.
+
+SAMPLE_ID = "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Address:
+    """Where a tool is kept."""
+
+    bundle_id: str
+    slug: str
+    version: str
+
+
+def check_address(document: Fields, address: Address) -> None:
+    """Refuse an address that cannot be one, and a document that says another."""
+    check_id(document, "bundleID", address.bundle_id)
+    check_slug_of(document, address.slug)
+    if problem := version_problem(address.version):
+        document.refuse("version", f"{show(address.version)}: {problem}")
+    refuse_other(document, "bundleID", address.bundle_id)
+    refuse_other(document, "slug", address.slug)
+    refuse_other(document, "version", address.version)
+
+
+def check_id(document: Fields, name: str, id_: object) -> None:
+    """Refuse what is no UUID of version 7."""
+    if not is_uuid7(id_):
+        document.refuse(name, f'{show(id_)} is no UUID of version 7; write one such as "{SAMPLE_ID}"')
+
+
+def check_slug_of(document: Fields, slug: str) -> None:
+    """Refuse what cannot be a slug."""
+    if problem := slug_problem(slug):
+        document.refuse("slug", f"{show(slug)}: {problem}")
+
+
+def read_tool_id(document: Fields, otherwise: Callable[[], str]) -> str:
+    """The id under `toolID` or `id`; where there is none, the one that `otherwise` gives."""
+    written = [(name, document.values[name]) for name in ("toolID", "id") if name in document]
+    for name, id_ in written:
+        check_id(document, name, id_)
+    ids = {str(id_).lower() for _, id_ in written}
+    if len(ids) > 1:
+        document.refuse("id", "is another than toolID; remove one of the two")
+    return ids.pop() if ids else otherwise()
+
+
+def refuse_other(document: Fields, name: str, expected: str) -> None:
+    """Refuse a document that names another bundle, slug or version than the one it is for."""
+    value = document.values.get(name, expected)
+    # Letters of an id have no case.
+    is_same = value == expected or (name == "bundleID" and str(value).lower() == expected.lower())
+    if not is_same:
+        document.refuse(name, f"{show(value)} is not {show(expected)}, which it is for; write that, or leave it out")
+
+
+# MERGED toolcrib.dialects.platform.schemas
+
+# The schemas of a document: what is refused in them, each problem at its place.
+
+OBJECT = '"type": "object"'
+
+
+def read_arguments(document: Fields, name: str, secrets: Collection[str]) -> dict[str, object]:
+    """The schema of the arguments, which are always an object, none of them named like a secret."""
+    schema = read_schema(document, name)
+    if schema is None:
+        return {}
+    _refuse_secrets(document, name, schema, secrets)
+    if "type" not in schema:
+        document.warn(name, f"does not say that the arguments are an object; write {OBJECT}")
+        return {"type": "object", **schema}
+    if schema["type"] != "object":
+        document.refuse(name, f"the arguments are an object, not {show(schema['type'])}; write {OBJECT}")
+    return schema
+
+
+def read_schema(document: Fields, name: str) -> dict[str, object] | None:
+    """The schema that a key holds; None if there is none or it is refused."""
+    schema = document.part(name)
+    if schema is None:
+        return None
+    problems = schema_problems(schema.values)
+    for place, problem in problems:
+        at = (*schema.at, *(int(step) if step.isdecimal() else step for step in place))
+        document.report.refuse(at, problem if ";" in problem else f"{problem}; correct it")
+    return None if problems else dict(schema.values)
+
+
+def _refuse_secrets(document: Fields, name: str, schema: dict[str, object], secrets: Collection[str]) -> None:
+    properties = schema.get("properties")
+    for argument in properties if isinstance(properties, dict) else ():
+        if argument in secrets:
+            at = (*document.at, name, "properties", argument)
+            document.report.refuse(at, "is the name of a secret; choose another name for the argument")
+
+
+# MERGED toolcrib.dialects.platform.wire
+
+# Bundles and tools as clients read them: what their authors wrote, and what the platform knows besides.
+
+# What the platform works out itself, for whoever reads a tool or for its own use, and what nobody can write.
+COMPUTED = frozenset(
+    {"id", "bundleSlug", "effectiveEnabled", "disabledReason", "source", "createdAt", "modifiedAt", "toggledAt"}
+    | {"softDeletedAt", "callCount", "lastCalledAt", "warnings", "match", "score", "digest"}
+)
+ADDRESS = frozenset({"bundleID", "toolID", "slug", "version"})
+BUNDLE_COMPUTED = frozenset({"source", "schemaVersion", "createdAt", "modifiedAt", "toggledAt", "softDeletedAt"})
+
+
+def bundle_to_wire(bundle: Bundle) -> dict[str, object]:
+    """A bundle as a client reads it; a time that never was is null."""
+    return {
+        "schemaVersion": bundle.schema_version or SCHEMA_VERSION,
+        "bundleID": bundle.id,
+        "slug": bundle.slug,
+        "displayName": bundle.display_name,
+        "description": bundle.description,
+        "isEnabled": bundle.enabled,
+        "isBuiltIn": bundle.built_in,
+        "source": str(bundle.owner),
+        "createdAt": bundle.created_at or None,
+        "modifiedAt": bundle.modified_at or None,
+        "toggledAt": bundle.toggled_at or None,
+        "softDeletedAt": bundle.soft_deleted_at or None,
+    }
+
+
+def tool_to_wire(kept: Kept) -> dict[str, object]:
+    """A tool as a client reads it: every key of its document, and what is known of it now.
+
+    Of a broken file only what is known for certain has a key. A time that never was is null.
+    """
+    return {
+        "schemaVersion": SCHEMA_VERSION,
+        "bundleID": kept.bundle.id,
+        "bundleSlug": kept.bundle.slug,
+        "toolID": kept.id,
+        "slug": kept.slug,
+        "version": kept.version,
+        **({} if kept.tool is None else _describe(kept.tool)),
+        **{name: value for name, value in kept.document.items() if name not in COMPUTED | ADDRESS},
+        **_state(kept),
+    }
+
+
+def found_to_wire(found: Found) -> dict[str, object]:
+    """A tool that a search found, with why it was found."""
+    return {**tool_to_wire(found.kept), "match": found.tier, "score": found.score}
+
+
+def _describe(tool: Tool) -> dict[str, object]:
+    """What any tool has, whichever way it was written down."""
+    return {
+        "displayName": tool.display_name or tool.name,
+        "description": tool.description,
+        "type": "http" if _makes_requests(tool) else "go",
+        "argSchema": tool.parameters,
+        "outputSchema": tool.output_schema or {},
+        "impl": {"kind": tool.kind},
+        "tags": list(tool.tags),
+    }
+
+
+def _makes_requests(tool: Tool) -> bool:
+    """Whether a call goes over HTTP, by the tool's own description or by what its code asks leave for."""
+    return isinstance(tool.run, Http) or tool.kind == "http" or "net.http" in tool.requires
+
+
+def _state(kept: Kept) -> dict[str, object]:
+    """What may be another thing tomorrow."""
+    return {
+        "isEnabled": kept.enabled,
+        "isBuiltIn": kept.bundle.built_in,
+        "effectiveEnabled": kept.usable,
+        "disabledReason": kept.reason,
+        "source": _source(kept),
+        "createdAt": kept.created_at or None,
+        "modifiedAt": kept.modified_at or None,
+        "toggledAt": kept.toggled_at or None,
+        "callCount": kept.calls,
+        "lastCalledAt": kept.last_called_at or None,
+        "warnings": list(kept.warnings),
+    }
+
+
+def _source(kept: Kept) -> str:
+    """Who keeps it, or the kind of file that it is written down in."""
+    if kept.bundle.owner is Owner.FILES and kept.tool is not None and kept.tool.source_type:
+        return kept.tool.source_type
+    return str(kept.bundle.owner)
+
+
+# Each key that every tool has, with what could stand there.
+REQUIRED = {
+    "schemaVersion": f'"{SCHEMA_VERSION}"',
+    "displayName": '"Weather report"',
+    "type": '"http"',
+    "isEnabled": "true",
+    "argSchema": '{"type": "object"}',
+    "outputSchema": "{}",
+    "impl": '{"urlTemplate": "https://…"}',
+}
+IDENTITY = ("schemaVersion", "bundleID", "toolID", "slug", "version")
+OPTIONAL = ("description", "isBuiltIn", "tags", "preProcessors")
+KNOWN = frozenset({*REQUIRED, *IDENTITY, *OPTIONAL, *COMPUTED})
+MAX_DISPLAY_NAME = 256
+MAX_TAGS = 50
+TAG = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]*")
+READS = frozenset({"GET", "HEAD"})
+REPEATABLE = READS | {"PUT", "DELETE"}
+
+
+def build_tool(
+    document: Fields,
+    address: Address,
+    *,
+    tool_id: str,
+    bundle: str,
+    secrets: Collection[str] = (),
+    place: str = "",
+) -> Tool:
+    """The tool that the document describes; raises one ToolError for all that is wrong with it."""
+    check_address(document, address)
+    document.require(REQUIRED)
+    check_schema_version(document)
+    check_built_in(document)
+    document.switch("isEnabled")
+    description = _description(document)
+    display_name = document.text("displayName", may_be_empty=False, longest=MAX_DISPLAY_NAME)
+    parameters = read_arguments(document, "argSchema", secrets)
+    output_schema = read_schema(document, "outputSchema")
+    run = read_implementation(document, parameters)
+    tags = _tags(document)
+    metadata = _metadata(document)
+    document.warn_of_strangers(KNOWN)
+    document.report.raise_problems()
+    methods = _methods(run)
+    return Tool(
+        id=tool_id,
+        name=address.slug,
+        version=address.version,
+        bundle=bundle,
+        display_name=display_name,
+        description=description,
+        parameters=parameters,
+        output_schema=output_schema or None,
+        run=replace(run, bundle=address.bundle_id) if isinstance(run, Http) else run,
+        source_type=str(document.values["type"]),
+        side_effects=_side_effects(methods),
+        idempotent=bool(methods) and methods <= REPEATABLE,
+        requires=frozenset({"net.http"} if isinstance(run, Http) else ()),
+        limits=_limits(run),
+        tags=tags,
+        metadata=metadata,
+        origin=Origin(place=place) if place else None,
+        warnings=document.report.warnings,
+    )
+
+
+def check_schema_version(document: Fields) -> None:
+    """Warn of a version that is not ours; any text is taken."""
+    version = document.text("schemaVersion", may_be_empty=False)
+    if version.strip() and (remark := remark_on(version)):
+        document.warn("schemaVersion", f"{show(version)} {remark}")
+
+
+def check_built_in(document: Fields) -> None:
+    """Refuse a document that passes itself off as part of Toolcrib."""
+    if document.switch("isBuiltIn"):
+        document.refuse("isBuiltIn", "only what comes with Toolcrib is built in; write false, or leave it out")
+
+
+def _description(document: Fields) -> str:
+    description = document.text("description")
+    if not description.strip() and isinstance(document.values.get("description", ""), str):
+        document.warn("description", "says nothing; write what the tool does, for models choose it by that")
+    return description
+
+
+def _tags(document: Fields) -> tuple[str, ...]:
+    tags: list[str] = []
+    for index, tag in enumerate(document.items("tags", at_most=MAX_TAGS)):
+        at = (*document.at, "tags", index)
+        if not isinstance(tag, str) or TAG.fullmatch(tag) is None or len(tag) > MAX_NAME:
+            rule = f"use up to {MAX_NAME} ASCII letters, digits, '_' and '-', with a letter or '_' first"
+            document.report.refuse(at, f"{show(tag)} is no tag; {rule}")
+        elif tag in tags:
+            document.report.refuse(at, f"{show(tag)} stands there twice; remove one")
+        else:
+            tags.append(tag)
+    return tuple(tags)
+
+
+def _metadata(document: Fields) -> dict[str, object]:
+    """What counts as part of the tool although nothing here acts on it."""
+    steps = document.items("preProcessors")
+    if not steps:
+        return {}
+    document.warn("preProcessors", "are kept and not carried out; prepare the arguments before the call")
+    return {"preProcessors": steps}
+
+
+def _methods(run: Registered | Http) -> frozenset[str]:
+    return frozenset(call.method for call in run.calls) if isinstance(run, Http) else frozenset()
+
+
+def _side_effects(methods: frozenset[str]) -> SideEffects | None:
+    if not methods:
+        return None
+    return SideEffects.READ_ONLY if methods <= READS else SideEffects.WRITES
+
+
+def _limits(run: Registered | Http) -> Limits:
+    """What repeats a request is the request itself; the call as a whole is made once."""
+    if not isinstance(run, Http):
+        return Limits(retry=ONCE)
+    return Limits(timeout_ms=sum(call.timeout_ms for call in run.calls), retry=ONCE)

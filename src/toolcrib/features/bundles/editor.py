@@ -1,0 +1,346 @@
+"""Writing bundles and tools: who may, what is refused, and the document that stays."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from toolcrib.features.bundles.source_snapshot import source_id, tool_word
+from toolcrib.features.bundles.stored_documents import (
+    DIGEST,
+    SPACE,
+    bundle_key,
+    check_match,
+    check_slot,
+    folder_of,
+    read_slot,
+    slot_at,
+    slot_of,
+    structural_digest,
+    tool_key,
+    write_time,
+)
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping
+
+    from toolcrib.features.bundles.index_sync import Syncing
+    from toolcrib.features.bundles.lookup import Lookup
+    from toolcrib.features.bundles.source_snapshot import Sources
+    from toolcrib.features.bundles.stored_documents import Documents, Shelved
+    from toolcrib.features.bundles.switch_overlay import Overlay
+    from toolcrib.infra.search.types import Index
+    from toolcrib.model.bundle import Bundle, Kept
+    from toolcrib.model.protocols import Store
+    from toolcrib.model.tool import Tool
+
+# So far below the limit nobody counts documents one by one; more cannot come before the next look at the index.
+COUNTED_ROUGHLY = 1_000
+STORE_LOCK = "store"
+# What bundles of the platform itself are called, whether they are there now or not.
+RESERVED = frozenset({"builtin", "host", "system"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Writing:
+    """Changes bundles and tools, each under the lock of its bundle; nothing is acknowledged before it is on disk."""
+
+    store: Store
+    index: Index
+    documents: Documents
+    syncing: Syncing
+    sources: Sources
+    overlay: Overlay
+    lookup: Lookup
+    secrets: Callable[[], Collection[str]]
+    max_tools: int
+    clock: Callable[[], float]
+
+    def put_bundle(self, bundle_id: str, document: Mapping[str, object], if_match: str) -> tuple[Bundle, bool]:
+        """Write a bundle, new or in place of the one that is there; one that is being deleted lives again."""
+        from toolcrib.features.bundles.format import read_bundle
+        from toolcrib.lib.document_format import write_bundle
+
+        self._refuse_others(bundle_id)
+        wished = read_bundle(document, bundle_id=bundle_id)
+        with self._locked(bundle_id):
+            before = self._stored_or_none(bundle_id)
+            check_match(if_match, before)
+            if before is not None:
+                _refuse_newer(before.schema_version, f"the bundle {bundle_id}")
+            if before is None or before.slug != wished.slug:
+                self._refuse_name_of_others(wished.slug)
+            now = write_time(self.clock())
+            created_at = now if before is None else before.created_at or now
+            earlier = "" if before is None else before.modified_at
+            bundle = replace(wished, created_at=created_at, modified_at=max(created_at, now, earlier))
+            if before is not None:
+                moved = before.enabled != wished.enabled
+                bundle = replace(bundle, toggled_at=now if moved else before.toggled_at)
+            self.store.replace(bundle_key(bundle_id), write_bundle(bundle))
+            self.syncing.put_bundle(bundle)
+        return bundle, before is None
+
+    def switch_bundle(self, bundle_id: str, *, enabled: bool, if_match: str) -> Bundle:
+        """Switch a bundle on or off, whoever owns it."""
+        if self.lookup.other(bundle_id) is not None:
+            return self._switch_other_bundle(bundle_id, enabled=enabled, if_match=if_match)
+        with self._locked(bundle_id):
+            bundle = self.lookup.stored(bundle_id)
+            _refuse_deleted(bundle)
+            check_match(if_match, bundle)
+            if bundle.enabled == enabled:
+                return bundle
+            return self._write_bundle(replace(bundle, enabled=enabled, toggled_at=write_time(self.clock())))
+
+    def delete_bundle(self, bundle_id: str, if_match: str) -> Bundle:
+        """Delete an empty bundle softly: it can be written again until it is removed for good."""
+        self._refuse_others(bundle_id)
+        with self._locked(bundle_id):
+            bundle = self.lookup.stored(bundle_id)
+            _refuse_deleted(bundle)
+            check_match(if_match, bundle)
+            tools = [slot for key in self.store.keys(folder_of(bundle_id)) if (slot := slot_at(key))]
+            if tools:
+                message = f"the bundle {bundle.slug} is not empty; delete what is in it first (tools: {len(tools)})"
+                raise ToolError(Kind.CONFLICT, message, details={"count": len(tools)})
+            return self._write_bundle(replace(bundle, soft_deleted_at=write_time(self.clock())))
+
+    def remove_bundle(self, bundle_id: str, is_due: Callable[[Bundle], bool]) -> bool:
+        """Remove a bundle for good if it is still due and still empty."""
+        with self._locked(bundle_id):
+            bundle = self.documents.bundle(bundle_id)
+            if bundle is None or not is_due(bundle) or not self._is_empty(bundle_id):
+                return False
+            self.store.discard(folder_of(bundle_id))
+            self.syncing.remove_bundle(bundle_id)
+        return True
+
+    def put_tool(self, bundle_id: str, slug: str, version: str, document: Mapping[str, object], if_match: str) -> Kept:
+        """Write a new tool; whatever is there already stays as it is."""
+        from toolcrib.features.bundles.format import read_stored_tool, read_tool
+        from toolcrib.lib.document_format import write_tool
+
+        self._refuse_others(bundle_id)
+        bundle = self._open_bundle(bundle_id)
+        reading = read_tool(
+            document,
+            bundle_id=bundle_id,
+            slug=slug,
+            version=version,
+            bundle=self.lookup.name_of(bundle),
+            secrets=self.secrets(),
+        )
+        slot = slot_of(bundle_id, slug, version)
+        with self._counted(), self._changing(bundle_id):
+            # Once more, now that nobody else can change it.
+            bundle = self._open_bundle(bundle_id)
+            self._refuse_taken(slot, bundle, if_match)
+            self._refuse_known_id(reading.tool)
+            now = write_time(self.clock())
+            stored = {**reading.document, "createdAt": now, "modifiedAt": now}
+            stored[DIGEST] = structural_digest(stored)
+            data = write_tool(stored)
+            # What is acknowledged can be used: whatever the next reader would refuse is refused now.
+            read_stored_tool(data, bundle=bundle, place=f"{slug}@{version}")
+            if not self.store.create(tool_key(slot), data):
+                raise _taken(slug, version)
+            return self._written(slot, bundle)
+
+    def switch_tool(self, bundle_id: str, slug: str, version: str, *, enabled: bool, if_match: str) -> Kept:
+        """Switch a tool on or off, whoever owns it; the tool itself stays the same."""
+        from toolcrib.lib.document_format import write_tool
+
+        if self.lookup.other(bundle_id) is not None:
+            return self._switch_other_tool(bundle_id, slug, version, enabled=enabled, if_match=if_match)
+        slot = check_slot(bundle_id, slug, version)
+        with self._changing(bundle_id):
+            bundle = self._open_bundle(bundle_id)
+            shelved = self._there(slot, bundle)
+            kept = self.lookup.kept(shelved, bundle)
+            check_match(if_match, kept)
+            if shelved.tool is None:
+                raise ToolError(Kind.CONFLICT, f"{shelved.problem}; repair the file before the tool is switched")
+            _refuse_newer(str(shelved.document.get("schemaVersion")), f"{slug}@{version}")
+            if shelved.enabled == enabled:
+                return kept
+            self.store.replace(tool_key(slot), write_tool(_switched(shelved, enabled, write_time(self.clock()))))
+            return self._written(slot, bundle)
+
+    def delete_tool(self, bundle_id: str, slug: str, version: str, if_match: str) -> None:
+        """Remove a tool for good, also a broken one."""
+        self._refuse_others(bundle_id)
+        slot = check_slot(bundle_id, slug, version)
+        with self._changing(bundle_id):
+            bundle = self.lookup.stored(bundle_id)
+            check_match(if_match, self.lookup.kept(self._there(slot, bundle), bundle))
+            if not self.store.remove(tool_key(slot)):
+                raise _missing(slot)
+            self.syncing.remove_tool(slot)
+
+    def _write_bundle(self, bundle: Bundle) -> Bundle:
+        from toolcrib.lib.document_format import write_bundle
+
+        _refuse_newer(bundle.schema_version, f"the bundle {bundle.slug}")
+        self.store.replace(bundle_key(bundle.id), write_bundle(bundle))
+        self.syncing.put_bundle(bundle)
+        return bundle
+
+    def _switch_other_bundle(self, bundle_id: str, *, enabled: bool, if_match: str) -> Bundle:
+        with self._locked(bundle_id):
+            check_match(if_match, self.lookup.other(bundle_id))
+            self.overlay.switch(bundle_id, "", enabled=enabled)
+            self._tell_of_switch()
+            bundle = self.lookup.other(bundle_id)
+        if bundle is None:
+            raise ToolError(Kind.NOT_FOUND, f"there is no bundle {bundle_id}")
+        return bundle
+
+    def _switch_other_tool(self, bundle_id: str, slug: str, version: str, *, enabled: bool, if_match: str) -> Kept:
+        with self._locked(bundle_id):
+            before = self.lookup.tool(bundle_id, slug, version, {})
+            check_match(if_match, before)
+            if not before.bundle.enabled:
+                raise _bundle_off(before.bundle)
+            if before.tool is not None:
+                self.overlay.switch(bundle_id, tool_word(before.tool), enabled=enabled)
+            self._tell_of_switch()
+            return self.lookup.tool(bundle_id, slug, version, {})
+
+    def _tell_of_switch(self) -> None:
+        self.sources.look_again()
+        self.lookup.forget()
+
+    def _open_bundle(self, bundle_id: str) -> Bundle:
+        """A bundle whose tools can be changed."""
+        bundle = self.lookup.stored(bundle_id)
+        _refuse_deleted(bundle)
+        if not bundle.enabled:
+            raise _bundle_off(bundle)
+        return bundle
+
+    def _stored_or_none(self, bundle_id: str) -> Bundle | None:
+        try:
+            return self.lookup.stored(bundle_id)
+        except ToolError as problem:
+            if problem.kind is Kind.NOT_FOUND:
+                return None
+            raise
+
+    def _there(self, slot: str, bundle: Bundle) -> Shelved:
+        shelved = self.documents.tool(slot, bundle, self.lookup.name_of(bundle))
+        if shelved is None:
+            raise _missing(slot)
+        return shelved
+
+    def _written(self, slot: str, bundle: Bundle) -> Kept:
+        shelved = self._there(slot, bundle)
+        self.syncing.put_tool(shelved)
+        return self.lookup.kept(shelved, bundle)
+
+    def _refuse_taken(self, slot: str, bundle: Bundle, if_match: str) -> None:
+        shelved = self.documents.tool(slot, bundle, self.lookup.name_of(bundle))
+        check_match(if_match, None if shelved is None else self.lookup.kept(shelved, bundle))
+        if shelved is not None:
+            raise _taken(shelved.slug, shelved.version)
+
+    def _refuse_name_of_others(self, slug: str) -> None:
+        """Refuse the name of a bundle that is not kept here: whoever calls `builtin/read-file` means that one."""
+        if slug in RESERVED or slug in self.sources.look().names:
+            message = f"the slug {slug!r} is that of tools which are not kept in the store; choose another"
+            raise ToolError(Kind.CONFLICT, message)
+
+    def _refuse_others(self, bundle_id: str) -> None:
+        if bundle_id in map(source_id, ("builtin", "system", "")):
+            raise ToolError(
+                Kind.BLOCKED, "this is the id of a bundle of the platform itself; only its switches can be moved"
+            )
+        other = self.lookup.other(bundle_id)
+        if other is not None:
+            whose = "comes with Toolcrib" if other.built_in else f"is kept in {other.owner}"
+            message = f"the bundle {other.slug} {whose} and cannot be changed here; only its switches can"
+            raise ToolError(Kind.BLOCKED, message)
+
+    def _refuse_known_id(self, tool: Tool) -> None:
+        """Refuse the id of another tool of this slug: it comes along when a document is copied, and calls are counted by it."""
+        for row in self.index.named(tool.slug):
+            with suppress(ToolError):  # whose document is broken has no id to be mistaken for
+                entry = self.lookup.entry(row.bundle, row.slug, row.version) if row.key else None
+                known = "" if entry is None else entry.tool.id
+                if known == tool.id:
+                    break
+        else:
+            return
+        message = f"toolID {tool.id} is that of {row.slug}@{row.version}; leave it out, and a new one is made"
+        raise ToolError(Kind.CONFLICT, message)
+
+    def _is_empty(self, bundle_id: str) -> bool:
+        """Whether nothing is left in the folder of a bundle but its own document, whoever put it there."""
+        others = [key for key in self.store.keys(folder_of(bundle_id)) if key != bundle_key(bundle_id)]
+        return not others and not self.store.strangers(folder_of(bundle_id).rstrip("/"))
+
+    @contextmanager
+    def _changing(self, bundle_id: str) -> Iterator[None]:
+        """Hold the lock of a bundle while one tool is written or removed."""
+        with self._locked(bundle_id), self.syncing.noting(bundle_id):
+            yield
+
+    @contextmanager
+    def _locked(self, bundle_id: str) -> Iterator[None]:
+        with self.store.lock(f"bundle/{bundle_id}"):
+            yield
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        """Have room for one more tool: near the limit, documents are counted one by one and nobody else adds any."""
+        self.syncing.look()
+        if self.index.count() + COUNTED_ROUGHLY < self.max_tools:
+            yield
+            return
+        with self.store.lock(STORE_LOCK):
+            count = sum(1 for key in self.store.keys(f"{SPACE}/") if slot_at(key))
+            if count >= self.max_tools:
+                message = f"there are {count} tools, and max_tools is {self.max_tools}; delete some, or raise max_tools"
+                raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"limit": self.max_tools})
+            yield
+
+
+def _switched(shelved: Shelved, enabled: bool, now: str) -> dict[str, object]:  # noqa: FBT001 - named where it is called
+    """The document with the switch moved; when the tool itself was made and changed stays what it is."""
+    stored = {
+        **shelved.document,
+        "isEnabled": enabled,
+        "createdAt": shelved.created_at,
+        "modifiedAt": shelved.modified_at,
+        "toggledAt": now,
+    }
+    return {**stored, DIGEST: structural_digest(stored)}
+
+
+def _refuse_deleted(bundle: Bundle) -> None:
+    if bundle.soft_deleted_at:
+        message = f"the bundle {bundle.slug} is being deleted; write it again with PUT to have it back"
+        raise ToolError(Kind.CONFLICT, message)
+
+
+def _refuse_newer(schema_version: str, what: str) -> None:
+    from toolcrib.lib.document_format import is_newer
+
+    if is_newer(schema_version):
+        raise ToolError(Kind.BLOCKED, f"{what} was written by a later version of Toolcrib, which alone can change it")
+
+
+def _bundle_off(bundle: Bundle) -> ToolError:
+    return ToolError(Kind.DISABLED, f"the bundle {bundle.slug} is switched off; switch it on first")
+
+
+def _taken(slug: str, version: str) -> ToolError:
+    message = f"there is a tool {slug}@{version} in this bundle already; delete it first, or write another version"
+    return ToolError(Kind.CONFLICT, message)
+
+
+def _missing(slot: str) -> ToolError:
+    label = read_slot(slot)
+    return ToolError(Kind.NOT_FOUND, f"there is no tool {label.slug}@{label.version} in the bundle {label.bundle}")

@@ -1,0 +1,207 @@
+"""Documents of tools, as clients send them and as they lie in the store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from toolcrib.features.bundles.definition import (
+    BUNDLE_COMPUTED,
+    COMPUTED,
+    MAX_DISPLAY_NAME,
+    Address,
+    build_tool,
+    check_built_in,
+    check_id,
+    check_slug_of,
+    read_tool_id,
+    refuse_other,
+)
+from toolcrib.features.bundles.fields import Fields, Report, open_document, show
+from toolcrib.lib.document_format import SCHEMA_VERSION, new_id, read_time, stable_id, write_tool
+from toolcrib.lib.documents import MAX_DEFINITION_BYTES, check_plain, read_jsonc, without_comments
+from toolcrib.model.bundle import Bundle
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from toolcrib.lib.metadata import Steps
+    from toolcrib.model.tool import Tool
+
+
+# MERGED toolcrib.dialects.platform.stored
+
+# Files of the store, which a person may have changed: JSON with comments, and the line of whatever is wrong with it.
+
+# A document of the largest size, with its times and what people write between the lines.
+MAX_STORED_BYTES = 1_000_000
+TIMES = ("createdAt", "modifiedAt", "toggledAt", "softDeletedAt")
+
+
+def read_fields(data: bytes, place: str) -> Fields:
+    """The keys of a document that is a JSON object."""
+    try:
+        document = read_jsonc(data, place, max_bytes=MAX_STORED_BYTES)
+        check_plain(document, place=place)
+    except ToolError as error:
+        raise _with_line(error, data, place) from None
+    if isinstance(document, dict):
+        return Fields(Report(place, _Lines(data, place).line), document)
+    message = f"{place}:1: must be a JSON object, not {show(document)}; write it between {{ and }}"
+    raise ToolError(Kind.VALIDATION, message, details={"line": 1})
+
+
+def read_times(document: Fields) -> dict[str, str]:
+    """The times that the document names, all spelled alike."""
+    times: dict[str, str] = {}
+    for name in TIMES:
+        value = document.values.get(name) or ""
+        time = read_time(value) if value else ""
+        if time is None:
+            document.refuse(name, f'{show(value)} is no time; write it like "2024-05-14T13:44:00Z", or remove it')
+        elif time:
+            times[name] = time
+    return times
+
+
+def _with_line(error: ToolError, data: bytes, place: str) -> ToolError:
+    """The error with the line of the fault, where the reader could tell only what is wrong."""
+    if error.kind is not Kind.VALIDATION or "line" in error.details:
+        return error
+    from toolcrib.lib.metadata import line_of_fault
+
+    line = line_of_fault(without_comments(data, place, max_bytes=MAX_STORED_BYTES).encode())
+    return ToolError(error.kind, f"{place}:{line}{error.message.removeprefix(place)}", details={"line": line})
+
+
+class _Lines:
+    """Where things stand in a file; looked up only when something is to be said about it."""
+
+    def __init__(self, data: bytes, place: str) -> None:
+        self._data = data
+        self._place = place
+
+    @cached_property
+    def _lines(self) -> dict[Steps, int]:
+        from toolcrib.lib.metadata import json_lines
+
+        return {(): 1, **json_lines(without_comments(self._data, self._place, max_bytes=MAX_STORED_BYTES))}
+
+    def line(self, at: Steps) -> int:
+        """The line of a key or an item, or of the nearest thing around it."""
+        while at not in self._lines:
+            at = at[:-1]
+        return self._lines[at]
+
+
+# MERGED toolcrib.dialects.platform.bundles
+
+# Documents of bundles, as clients send them and as they lie in the store.
+
+REQUIRED = {"slug": '"weather"', "displayName": '"Weather"', "isEnabled": "true"}
+OPTIONAL = ("description", "bundleID", "isBuiltIn")
+MAX_DESCRIPTION = 10_000
+
+
+def read_bundle(document: Mapping[str, object], *, bundle_id: str) -> Bundle:
+    """Read the document of a bundle; what the platform works out itself is accepted and left out."""
+    fields = open_document(document)
+    for name, meant in fields.strangers((*REQUIRED, *OPTIONAL, *BUNDLE_COMPUTED)):
+        fields.refuse(name, f"is no key of a bundle; write {meant}" if meant else "is no key of a bundle; remove it")
+    return _read(fields, bundle_id, schema_version=SCHEMA_VERSION, times={})
+
+
+def read_stored_bundle(data: bytes, *, bundle_id: str, place: str = "") -> Bundle:
+    """Read a document of the store, which a person may have changed; raises ToolError that says what is broken."""
+    fields = read_fields(data, place or f"bundles/{bundle_id}/bundle.json")
+    return _read(fields, bundle_id, schema_version=fields.text("schemaVersion"), times=read_times(fields))
+
+
+def _read(document: Fields, bundle_id: str, *, schema_version: str, times: Mapping[str, str]) -> Bundle:
+    check_id(document, "bundleID", bundle_id)
+    refuse_other(document, "bundleID", bundle_id)
+    document.require(REQUIRED)
+    check_built_in(document)
+    slug = document.text("slug")
+    if isinstance(document.values.get("slug"), str):
+        check_slug_of(document, slug)
+    bundle = Bundle(
+        id=bundle_id.lower(),
+        slug=slug,
+        display_name=document.text("displayName", may_be_empty=False, longest=MAX_DISPLAY_NAME),
+        description=document.text("description", longest=MAX_DESCRIPTION),
+        enabled=document.switch("isEnabled") is True,
+        schema_version=schema_version,
+        created_at=times.get("createdAt", ""),
+        modified_at=times.get("modifiedAt", ""),
+        toggled_at=times.get("toggledAt", ""),
+        soft_deleted_at=times.get("softDeletedAt", ""),
+    )
+    document.report.raise_problems()
+    return bundle
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reading:
+    """What a document came to: the tool, the document as the store holds it, and what its author should know."""
+
+    tool: Tool
+    document: dict[str, object]
+    warnings: tuple[str, ...] = ()
+
+
+def read_tool(
+    document: Mapping[str, object],
+    *,
+    bundle_id: str,
+    slug: str,
+    version: str,
+    bundle: str = "",
+    secrets: Collection[str] = (),
+    place: str = "",
+) -> Reading:
+    """Read the document of a new tool; everything that is wrong with it is told in one error, `details.problems` lists it.
+
+    `bundle` is the slug of its bundle. What the platform works out itself is accepted and left out, so that a tool can be
+    written as it was read.
+    """
+    fields = open_document(document, place)
+    address = Address(bundle_id=bundle_id, slug=slug, version=version)
+    tool_id = read_tool_id(fields, new_id)
+    tool = build_tool(fields, address, tool_id=tool_id, bundle=bundle, secrets=secrets, place=place)
+    identity = {
+        "schemaVersion": fields.values["schemaVersion"],
+        "bundleID": bundle_id.lower(),
+        "toolID": tool_id,
+        "slug": slug,
+        "version": version,
+    }
+    kept = {name: value for name, value in fields.values.items() if name not in COMPUTED}
+    stored = {**identity, **kept, **identity}
+    _check_size(stored, place)
+    return Reading(tool=tool, document=stored, warnings=tool.warnings)
+
+
+def read_stored_tool(data: bytes, *, bundle: Bundle, place: str) -> Reading:
+    """Read a document of the store, which a person may have changed; raises ToolError that says what is broken.
+
+    One that names no id has the one that its address gives it everywhere.
+    """
+    fields = read_fields(data, place)
+    fields.require({"slug": '"weather"', "version": '"v1"'})
+    address = Address(bundle_id=bundle.id, slug=fields.text("slug"), version=fields.text("version"))
+    tool_id = read_tool_id(fields, lambda: stable_id("tool", address.bundle_id, address.slug, address.version))
+    times = read_times(fields)
+    tool = build_tool(fields, address, tool_id=tool_id, bundle=bundle.slug, place=place)
+    return Reading(tool=tool, document={**fields.values, "toolID": tool_id, **times}, warnings=tool.warnings)
+
+
+def _check_size(document: dict[str, object], place: str) -> None:
+    size = len(write_tool(document))
+    if size > MAX_DEFINITION_BYTES:
+        message = (
+            f"{place or 'tool'}: has {size} bytes as it is stored, the limit is {MAX_DEFINITION_BYTES}; shorten it"
+        )
+        raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"size": size, "limit": MAX_DEFINITION_BYTES})

@@ -1,0 +1,250 @@
+"""Rows of documents that nobody touched since the platform wrote them, without checking them all over again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import islice
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from toolcrib.features.bundles.stored_documents import (
+    DIGEST,
+    SPACE,
+    read_slot,
+    slot_at,
+    slot_of,
+    structural_digest,
+    tool_key,
+)
+from toolcrib.infra.search.types import Row
+from toolcrib.lib.document_format import CUT
+from toolcrib.model.bundle import Bundle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping
+
+    from toolcrib.features.bundles.stored_documents import Shelved
+    from toolcrib.model.protocols import Store
+    from toolcrib.model.tool import Tool
+
+
+# MERGED toolcrib.catalog.rows
+
+# What an index is told of a tool.
+
+MAX_PARAMETERS = 100
+
+
+def row_of(shelved: Shelved) -> Row:
+    """The row of a tool of the store."""
+    bundle = shelved.slot.partition("/")[0]
+    if shelved.tool is None:
+        return Row(
+            id=shelved.slot,
+            bundle=bundle,
+            slug=shelved.slug,
+            version=shelved.version,
+            enabled=False,
+            key=shelved.key,
+            stamp=shelved.stamp,
+            problem=shelved.problem,
+        )
+    return row_of_tool(
+        shelved.tool,
+        slot=shelved.slot,
+        enabled=shelved.enabled,
+        created_at=shelved.created_at,
+        modified_at=shelved.modified_at,
+        key=shelved.key,
+        stamp=shelved.stamp,
+    )
+
+
+def row_of_tool(
+    tool: Tool,
+    *,
+    slot: str,
+    enabled: bool,
+    created_at: str = "",
+    modified_at: str = "",
+    key: str = "",
+    stamp: str = "",
+) -> Row:
+    """The row of any tool."""
+    return Row(
+        id=slot,
+        bundle=slot.partition("/")[0],
+        slug=tool.slug,
+        version=tool.version,
+        name=tool.name,
+        display_name=tool.display_name,
+        description=tool.description,
+        tags=tool.tags,
+        parameters=tuple(parameters_of(tool.parameters)),
+        enabled=enabled,
+        created_at=created_at,
+        modified_at=modified_at,
+        key=key,
+        stamp=stamp,
+    )
+
+
+def parameters_of(schema: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """The names of arguments, given their schema, with what is said of each."""
+    properties = schema.get("properties")
+    if not isinstance(properties, dict):
+        return
+    for name, argument in islice(properties.items(), MAX_PARAMETERS):
+        description = argument.get("description") if isinstance(argument, dict) else None
+        yield str(name), description if isinstance(description, str) else ""
+
+
+TEXTS = ("slug", "version", "toolID", "displayName")
+
+
+def light_row(data: bytes, *, slot: str, stamp: str) -> Row | None:
+    """The row of a document; None for one that is in any way unusual, and is to be read as a whole.
+
+    What carries the digest of its own structure was checked before it was written. It is checked again as soon as the tool is
+    shown or called.
+    """
+    import orjson
+
+    try:
+        document = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return None
+    if not isinstance(document, dict) or not _is_usual(document, slot):
+        return None
+    times = [_read_time(document, name) for name in ("createdAt", "modifiedAt")]
+    if "" in times or document.get(DIGEST) != structural_digest(document):
+        return None
+    created_at, modified_at = times
+    return Row(
+        id=slot,
+        bundle=slot.partition("/")[0],
+        slug=document["slug"],
+        version=document["version"],
+        name=document["slug"],
+        display_name=document["displayName"],
+        description=document.get("description", ""),
+        tags=tuple(document.get("tags", ())),
+        parameters=tuple(parameters_of(document["argSchema"])),
+        enabled=document["isEnabled"],
+        created_at=created_at,
+        modified_at=max(created_at, modified_at),
+        key=tool_key(slot),
+        stamp=stamp,
+    )
+
+
+def _is_usual(document: Mapping[str, object], slot: str) -> bool:
+    """Whether everything that a row is made of is there, and is what it should be."""
+    bundle = slot.partition("/")[0]
+    tags = document.get("tags", [])
+    return (
+        all(isinstance(document.get(name), str) for name in TEXTS)
+        and isinstance(document.get("description", ""), str)
+        and isinstance(document.get("isEnabled"), bool)
+        and isinstance(document.get("argSchema"), dict)
+        and isinstance(tags, list)
+        and all(isinstance(tag, str) for tag in tags)
+        and document.get("bundleID") == bundle
+        and slot_of(bundle, str(document["slug"]), str(document["version"])) == slot
+    )
+
+
+def _read_time(document: Mapping[str, object], name: str) -> str:
+    from toolcrib.lib.document_format import read_time
+
+    return read_time(document.get(name)) or ""
+
+
+# MERGED toolcrib.catalog.roster
+
+# Which bundles a store holds, and what each is called.
+
+BROKEN_SLUG = "broken"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Roster:
+    """The bundles of a store by their ids.
+
+    `problems` say why some of them, which are switched off, cannot be read. `names` says what each is called in addresses:
+    by its slug where a look-up of the slug leads to it, else by its id. `meant` says which one a slug leads to.
+    """
+
+    bundles: Mapping[str, Bundle] = field(default_factory=dict)
+    problems: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    meant: Mapping[str, str] = field(default_factory=dict)
+
+    def find(self, word: str) -> str | None:
+        """The id of the bundle that an id or a slug means."""
+        return word.lower() if word.lower() in self.bundles else self.meant.get(word)
+
+
+def make_roster(
+    bundles: Mapping[str, Bundle], problems: Mapping[str, str] | None = None, taken: Collection[str] = ()
+) -> Roster:
+    """Give every bundle its name; of several with one slug the earliest is called by it, unless others took it before."""
+    problems = problems or {}
+    meant: dict[str, str] = {}
+    live = (bundle for bundle in bundles.values() if not bundle.soft_deleted_at and bundle.id not in problems)
+    for bundle in sorted(live, key=lambda bundle: (bundle.created_at, bundle.id)):
+        meant.setdefault(bundle.slug, bundle.id)
+    names = {
+        bundle.id: bundle.slug if meant.get(bundle.slug) == bundle.id and bundle.slug not in taken else bundle.id
+        for bundle in bundles.values()
+    }
+    return Roster(bundles=bundles, problems=problems, names=names, meant=meant)
+
+
+def is_on(bundle: Bundle) -> bool:
+    """Whether the tools of a bundle can be used, as far as it is concerned."""
+    return bundle.enabled and not bundle.soft_deleted_at
+
+
+def stand_in(bundle_id: str) -> Bundle:
+    """What is shown in place of a bundle whose document cannot be read."""
+    return Bundle(id=bundle_id, slug=BROKEN_SLUG, display_name=bundle_id, enabled=False)
+
+
+# MERGED toolcrib.catalog.shelfmarks
+
+# Which tools the names of files speak of, for calls that cannot wait until an index has learned all documents.
+
+LOOK_SECONDS = 0.1
+
+
+class Shelfmarks:
+    """The slots of a store by the spelling of their slugs, looked at anew at most every 100 ms. Threads may share it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._seen: tuple[float, Mapping[str, list[str]]] = (0.0, {})
+
+    def slots(self, slug: str) -> list[str]:
+        """The slots of every tool of that slug."""
+        return self._look().get(_spelling(slot_of("", slug, "")), [])
+
+    def slugs(self, read: Callable[[str], str]) -> Iterator[str]:
+        """Every slug; `read` says it for a slot whose file has a name that was cut short."""
+        for spelling, slots in self._look().items():
+            yield read(slots[0]) if CUT in spelling else read_slot(slots[0]).slug
+
+    def _look(self) -> Mapping[str, list[str]]:
+        until, seen = self._seen
+        if monotonic() < until:
+            return seen
+        found: dict[str, list[str]] = {}
+        for key in self._store.keys(f"{SPACE}/"):
+            if slot := slot_at(key):
+                found.setdefault(_spelling(slot), []).append(slot)
+        self._seen = monotonic() + LOOK_SECONDS, found
+        return found
+
+
+def _spelling(slot: str) -> str:
+    return slot.partition("/")[2].partition("@")[0]

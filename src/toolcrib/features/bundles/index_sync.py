@@ -1,0 +1,415 @@
+"""Keeping an index like the documents that it is derived from, whoever changes them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from contextlib import contextmanager
+from itertools import count, islice
+from time import monotonic
+from typing import TYPE_CHECKING, TypeVar
+
+from toolcrib.features.bundles.index_rows import Roster, is_on, light_row, make_roster, row_of, stand_in
+from toolcrib.features.bundles.stored_documents import SPACE, bundle_key, folder_of, slot_at
+from toolcrib.lib.document_format import is_uuid7
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping
+
+    from toolcrib.features.bundles.stored_documents import Documents, Shelved
+    from toolcrib.infra.search.types import Index, Row
+    from toolcrib.model.bundle import Bundle
+    from toolcrib.model.protocols import Store
+
+LOOK_SECONDS = 0.1
+# So many documents are read while a call waits; more are left to another thread.
+QUICK_DOCUMENTS = 100
+PATIENCE_SECONDS = 0.02
+# A walk past every document takes at most one part in so many of the time, and a long one keeps nobody waiting.
+WALK_SHARE = 20
+QUICK_WALK_SECONDS = 0.005
+QUICK_WALK_DOCUMENTS = 1_000
+LONGEST_WALK_SECONDS = 600.0
+# Full-text indexes grow quickest by large parts; but whoever writes meanwhile waits for one of them.
+BATCH = 5_000
+LAYOUT = "1"
+# The parts of a file that is deleted go one by one, and each time it may be made anew.
+REPEATS = 5
+
+T = TypeVar("T")
+
+logger = logging.getLogger("toolcrib.catalog")
+
+
+class Syncing:
+    """Looks at the store at most every 100 ms, and has the index and the roster of bundles follow. Threads may share it.
+
+    A change that was made through a store is seen by the stamp of its folder; the index notes for which stamp of each folder
+    it is complete, so that of many processes one does the work. What a person changed within a file, and what a process left
+    undone that was killed, is found by a walk past all documents. `epoch` changes whenever anything may have changed.
+    """
+
+    def __init__(self, store: Store, index: Index, documents: Documents) -> None:
+        self._store = store
+        self._index = index
+        self._documents = documents
+        self._following = threading.RLock()
+        self._enrolling = threading.Lock()
+        self._walking = threading.Lock()
+        self._look_at = 0.0
+        self._walk_at = 0.0
+        self._walk_seconds: float | None = None
+        self._generation: str | None = None
+        self._incarnation = 0
+        # Set while the index learns so much that calls do without it.
+        self._learning = threading.Event()
+        self._closing = threading.Event()
+        self._enrolled: dict[str, str] = {}
+        self._folders: dict[str, str] = {}
+        self._walked: dict[str, int] = {}
+        self._behind: set[str] = set()
+        self._taken: frozenset[str] = frozenset()
+        self._epochs = count(1)
+        self.roster = Roster()
+        self.epoch = 0
+
+    def look(self) -> None:
+        """Follow the store, unless that was done a moment ago."""
+        if self._is_fresh():
+            return
+        with self._following:
+            if not self._is_fresh():
+                self._look()
+        if monotonic() >= self._walk_at:
+            self._start_walk()
+
+    def look_quickly(self) -> bool:
+        """Follow the store for a call: the roster in any case, and the index where that takes no time.
+
+        False if the index has more to learn, which is left to another thread; until then the store itself is to be asked.
+        """
+        while not self._is_fresh():
+            if self._learning.is_set():
+                self._enrol_changed()
+                return False
+            if self._following.acquire(timeout=PATIENCE_SECONDS):
+                try:
+                    is_done = self._is_fresh() or self._look(QUICK_DOCUMENTS)
+                finally:
+                    self._following.release()
+                if not is_done:
+                    threading.Thread(target=self._look_alone, name="toolcrib-index", daemon=True).start()
+                    return False
+        if monotonic() >= self._walk_at:
+            self._start_walk()
+        return True
+
+    def read(self, work: Callable[[], T], look: Callable[[], object] | None = None) -> T:
+        """What is read from the index; once more whenever the index was lost meanwhile, and had to be filled again."""
+        for _ in range(REPEATS):
+            before = self._incarnation
+            found = work()
+            if self._index.incarnation() == before:
+                return found
+            (look or self.look)()
+        return work()
+
+    def _is_fresh(self) -> bool:
+        """Whether the store was looked at a moment ago, and the index is still the one that followed it."""
+        return monotonic() < self._look_at and self._index.incarnation() == self._incarnation
+
+    def _look(self, most: int | None = None) -> bool:
+        """Follow the store; False if the index has more to learn than so many documents."""
+        # First: of an index that is lost meanwhile nothing is noted, and the next look begins anew.
+        incarnation = self._index.incarnation()
+        generation = self._store.generation(SPACE)
+        if (generation != self._generation or not self._is_complete()) and not self._follow(incarnation, most):
+            return False
+        self._generation, self._incarnation = generation, incarnation
+        self._look_at = monotonic() + LOOK_SECONDS
+        return True
+
+    def _look_alone(self) -> None:
+        try:
+            self.look()
+        except ToolError as problem:
+            logger.warning("the index is behind: %s", problem.message)
+
+    def look_at_everything(self) -> None:
+        """Follow the store in all that it holds, however long that takes."""
+        self._look_at = 0.0
+        self.look()
+        with self._walking:
+            self._walk()
+
+    def close(self) -> None:
+        """Wait for threads that are under way; what they did not get to is left to whoever comes next."""
+        self._closing.set()
+        with self._walking, self._following:
+            self._closing.clear()
+
+    def take_names(self, names: Collection[str]) -> None:
+        """Know which names are those of other sources, so that no bundle of the store is called by them."""
+        if self._taken != names:
+            self._taken = frozenset(names)
+            self._enrol({})
+
+    @contextmanager
+    def noting(self, bundle_id: str) -> Iterator[None]:
+        """Write or remove one tool, and have the index know that nothing else changed; the bundle's lock is held."""
+        before = self._store.folders(SPACE).get(bundle_id)
+        was_complete, incarnation = False, 0
+        with self._forgiving(bundle_id):
+            incarnation = self._index.incarnation()
+            was_complete = before is not None and self._index.facts().get(_fact(bundle_id)) == before
+        yield
+        with self._forgiving(bundle_id):
+            if was_complete and bundle_id not in self._behind:
+                after = self._store.folders(SPACE).get(bundle_id, "")
+                self._index.note({_fact(bundle_id): after}, incarnation=incarnation)
+                for stamps in (self._folders, self._enrolled):
+                    if stamps.get(bundle_id) == before:
+                        stamps[bundle_id] = after
+        self._behind.discard(bundle_id)
+
+    def put_tool(self, shelved: Shelved) -> None:
+        """Have a tool in the index that this process wrote."""
+        self._turn_page()
+        with self._forgiving(shelved.slot.partition("/")[0]):
+            self._index.put([row_of(shelved)])
+
+    def remove_tool(self, slot: str) -> None:
+        """Have a tool no more that this process removed."""
+        self._turn_page()
+        self._documents.forget(slot)
+        with self._forgiving(slot.partition("/")[0]):
+            self._index.remove([slot])
+
+    def put_bundle(self, bundle: Bundle) -> None:
+        """Know a bundle that this process wrote."""
+        self._enrol({bundle.id: bundle})
+        with self._forgiving(bundle.id):
+            self._index.put_bundle(bundle.id, enabled=is_on(bundle))
+
+    def remove_bundle(self, bundle_id: str) -> None:
+        """Know a bundle no more that this process removed."""
+        self._enrol({}, gone=(bundle_id,))
+        with self._forgiving(bundle_id):
+            self._index.remove_bundle(bundle_id)
+            self._index.note({_fact(bundle_id): ""})
+
+    @contextmanager
+    def _forgiving(self, bundle_id: str) -> Iterator[None]:
+        """Tell the index of what is written; if it cannot be told, it finds out at the next look, and the write counts."""
+        try:
+            yield
+        except ToolError as problem:
+            logger.warning("the index is behind: %s", problem.message)
+            self._behind.add(bundle_id)
+
+    def _turn_page(self) -> None:
+        self.epoch = next(self._epochs)
+
+    def _is_complete(self) -> bool:
+        """Whether the index knows all that this process knows; one that was lost does not."""
+        facts = self._index.facts()
+        return facts.get("layout") == LAYOUT and all(
+            facts.get(_fact(id_)) == stamp for id_, stamp in self._folders.items()
+        )
+
+    def _follow(self, incarnation: int, most: int | None = None) -> bool:
+        """Bring up to date what lies in folders that have changed: the roster of this process, the index of all.
+
+        False, and the index as it was, if that means to read more documents than `most`.
+        """
+        folders = self._enrol_changed()
+        facts = self._facts(incarnation)
+        stamps: dict[str, dict[str, str]] = {}
+        number = 0
+        for id_ in (id_ for id_, stamp in folders.items() if facts.get(_fact(id_)) != stamp):
+            stamps[id_] = self._store.stamps(folder_of(id_))
+            number += len(self._stale(id_, stamps[id_]))
+            if most is not None and number > most:
+                return False
+        self._sync(stamps)
+        gone = _known(facts) - folders.keys()
+        for id_ in gone:
+            self._index.remove_bundle(id_)
+        if stamps or gone:
+            done = {_fact(id_): folders.get(id_, "") for id_ in (*stamps, *gone)}
+            self._index.note(done, incarnation=incarnation)
+        self._folders = folders
+        return True
+
+    def _enrol_changed(self) -> dict[str, str]:
+        """Have the roster as the bundles are; the stamps of their folders."""
+        # First, so that a bundle which is written meanwhile is not taken for one that is gone.
+        known = self.roster.bundles.keys()
+        folders = {id_: stamp for id_, stamp in self._store.folders(SPACE).items() if is_uuid7(id_)}
+        changed = [id_ for id_, stamp in folders.items() if self._enrolled.get(id_) != stamp]
+        gone = known - folders.keys()
+        if changed or gone:
+            self._enrol(dict.fromkeys(changed), gone=gone)
+        self._enrolled = folders
+        return folders
+
+    def _facts(self, incarnation: int) -> Mapping[str, str]:
+        """What was noted about the index; one of another layout is emptied first."""
+        facts = self._index.facts()
+        if facts.get("layout") == LAYOUT:
+            return facts
+        known = _known(facts)
+        for id_ in known:
+            self._index.remove_bundle(id_)
+        self._index.note({**{_fact(id_): "" for id_ in known}, "layout": LAYOUT}, incarnation=incarnation)
+        return {}
+
+    def _enrol(self, fresh: Mapping[str, Bundle | None], gone: Collection[str] = ()) -> None:
+        """Have bundles in the roster, those that are None as their documents are, and others no more."""
+        with self._enrolling:
+            # Read in turn: whoever reads later has the later word.
+            read = {id_: self._read_bundle(id_) if bundle is None else (bundle, "") for id_, bundle in fresh.items()}
+            before = self.roster
+            bundles = {id_: bundle for id_, bundle in before.bundles.items() if id_ not in gone}
+            problems = {id_: text for id_, text in before.problems.items() if id_ not in gone and id_ not in read}
+            bundles |= {id_: bundle for id_, (bundle, _) in read.items()}
+            problems |= {id_: problem for id_, (_, problem) in read.items() if problem}
+            self.roster = make_roster(bundles, problems, self._taken)
+        self._turn_page()
+
+    def _read_bundle(self, bundle_id: str) -> tuple[Bundle, str]:
+        try:
+            bundle = self._documents.bundle(bundle_id)
+        except ToolError as problem:
+            return stand_in(bundle_id), problem.message
+        if bundle is None:
+            return stand_in(bundle_id), f"{bundle_key(bundle_id)} is missing; write the bundle again"
+        return bundle, ""
+
+    def _sync(self, folders: Mapping[str, Mapping[str, str]]) -> bool:
+        """Have the rows of bundles as their documents are, given the stamps of these; whether all of them could be read."""
+        roster = self.roster
+        stale: dict[str, str] = {}
+        gone: list[str] = []
+        for bundle_id, there in folders.items():
+            self._index.put_bundle(bundle_id, enabled=bundle_id in roster.bundles and is_on(roster.bundles[bundle_id]))
+            stale |= self._stale(bundle_id, there)
+            known = self._index.stamps(bundle_id).items()
+            # What came since the others were counted stays.
+            gone += [id_ for key, (id_, _) in known if key not in there and self._store.stamp(key) is None]
+        if gone:
+            self._index.remove(gone)
+        with self._teaching(len(stale)):
+            slots = iter(sorted(stale))
+            batches = iter(lambda: [*islice(slots, BATCH)], [])
+            were_read = [self._put({slot: stale[slot] for slot in batch}, roster) for batch in batches]
+        return all(were_read)
+
+    def _stale(self, bundle_id: str, there: Mapping[str, str]) -> dict[str, str]:
+        """The slots whose rows are not as the documents are, with the stamps of these."""
+        known = self._index.stamps(bundle_id)
+        changed = ((key, stamp) for key, stamp in there.items() if known.get(key, ("", ""))[1] != stamp)
+        return {slot: stamp for key, stamp in changed if (slot := slot_at(key))}
+
+    @contextmanager
+    def _teaching(self, number: int) -> Iterator[None]:
+        """Have calls do without the index while it learns many documents."""
+        if number <= QUICK_DOCUMENTS:
+            yield
+            return
+        self._learning.set()
+        try:
+            yield
+        finally:
+            self._learning.clear()
+
+    def _put(self, stamps: Mapping[str, str], roster: Roster) -> bool:
+        """Have the rows of these slots; whether all of their documents could be read."""
+        rows = [row for slot, stamp in stamps.items() if (row := self._row(slot, stamp, roster))]
+        self._index.put(rows)
+        # Who wrote meanwhile may have told the index before this did, so that the older word would be the last.
+        now = self._stamps_now([row for row in rows if row.stamp])
+        gone = [id_ for id_, stamp in now.items() if stamp is None]
+        if gone:
+            self._index.remove(gone)
+        changed = {row.id: stamp for row in rows if (stamp := now.get(row.id)) and stamp != row.stamp}
+        return (not changed or self._put(changed, roster)) and all(row.stamp for row in rows)
+
+    def _stamps_now(self, rows: list[Row]) -> dict[str, str | None]:
+        """The stamps that the documents of rows have now, by the ids of these."""
+        if len(rows) <= QUICK_DOCUMENTS:
+            return {row.id: self._store.stamp(row.key) for row in rows}
+        folders = (self._store.stamps(folder_of(id_)) for id_ in {row.bundle for row in rows})
+        there = {key: stamp for stamps in folders for key, stamp in stamps.items()}
+        return {row.id: there.get(row.key) for row in rows}
+
+    def _row(self, slot: str, stamp: str, roster: Roster) -> Row | None:
+        """The row of a slot whose document has the stamp; None if there is none any more."""
+        bundle = roster.bundles.get(slot.partition("/")[0])
+        if bundle is None:
+            return None
+        if self._closing.is_set():
+            raise ToolError(Kind.TRANSIENT, "the catalogue is being closed")
+        data = self._documents.data(slot)
+        row = None if data is None else light_row(data, slot=slot, stamp=stamp)
+        if row is not None:
+            return row
+        shelved = self._documents.quick_tool(slot, bundle, roster.names[bundle.id])
+        return None if shelved is None else row_of(shelved)
+
+    def _start_walk(self) -> None:
+        # Nobody else starts one meanwhile; it says itself when the next is due.
+        self._walk_at = monotonic() + LONGEST_WALK_SECONDS
+        seconds = self._walk_seconds
+        is_quick = self._index.count() < QUICK_WALK_DOCUMENTS if seconds is None else seconds < QUICK_WALK_SECONDS
+        if is_quick:
+            self._walk_alone()
+        else:
+            threading.Thread(target=self._walk_alone, name="toolcrib-walk", daemon=True).start()
+
+    def _walk_alone(self) -> None:
+        if not self._walking.acquire(blocking=False):
+            return
+        try:
+            self._walk()
+        except ToolError as problem:
+            logger.warning("the documents of bundles could not be looked through: %s", problem.message)
+        finally:
+            self._walking.release()
+
+    def _walk(self) -> None:
+        """Look at the stamp of every document, and follow where any is another than it was."""
+        started = monotonic()
+        if self.roster.bundles.keys() - self._store.folders(SPACE).keys():
+            with self._following:
+                self._follow(self._index.incarnation())
+        for bundle_id, stamps in _by_bundle(self._store.stamps(f"{SPACE}/")).items():
+            fingerprint = hash(frozenset(stamps.items()))
+            if self._walked.get(bundle_id) != fingerprint and self._catch_up(bundle_id, stamps):
+                self._walked[bundle_id] = fingerprint
+        self._walk_seconds = monotonic() - started
+        self._walk_at = monotonic() + max(LOOK_SECONDS, WALK_SHARE * self._walk_seconds)
+
+    def _catch_up(self, bundle_id: str, stamps: Mapping[str, str]) -> bool:
+        with self._following:
+            self._enrol({bundle_id: None})
+            return self._sync({bundle_id: stamps})
+
+
+def _fact(bundle_id: str) -> str:
+    return f"folder/{bundle_id}"
+
+
+def _known(facts: Mapping[str, str]) -> set[str]:
+    """The bundles that an index was told of."""
+    return {name.removeprefix("folder/") for name, stamp in facts.items() if name.startswith("folder/") and stamp}
+
+
+def _by_bundle(stamps: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for key, stamp in stamps.items():
+        bundle_id = key.split("/", 2)[1]
+        if is_uuid7(bundle_id):
+            found.setdefault(bundle_id, {})[key] = stamp
+    return found

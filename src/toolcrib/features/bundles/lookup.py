@@ -1,0 +1,377 @@
+"""Finding one bundle or one tool, whoever owns it: as its document is now, or quickly for a call."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import dataclass, replace
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING, NamedTuple
+
+from toolcrib.features.bundles.index_rows import is_on, row_of
+from toolcrib.features.bundles.source_snapshot import kept_of
+from toolcrib.features.bundles.stored_documents import check_slot, read_slot, slot_of
+from toolcrib.features.bundles.switch_overlay import ALL_ON
+from toolcrib.lib.names import FUNCTION_NAME, HASH_LETTERS, function_name, slug_of
+from toolcrib.model.bundle import Kept
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.tool import Entry, Function, Http, Registered, slug_problem, version_problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from toolcrib.core.tallies import Count
+    from toolcrib.features.bundles.index_rows import Roster, Shelfmarks
+    from toolcrib.features.bundles.index_sync import Syncing
+    from toolcrib.features.bundles.source_snapshot import Sources
+    from toolcrib.features.bundles.stored_documents import Documents, Shelved
+    from toolcrib.features.bundles.switch_overlay import Overlay
+    from toolcrib.infra.search.types import Index, Row
+    from toolcrib.model.bundle import Bundle
+    from toolcrib.model.tool import Run, Tool
+
+
+# MERGED toolcrib.catalog.reasons
+
+# Why a tool of the store cannot be used now, although its document stays as it is.
+
+
+class Reason(NamedTuple):
+    """Why it is off, and what turns it on."""
+
+    text: str = ""
+    cure: str = ""
+
+
+USABLE = Reason()
+
+
+def why_off(
+    shelved: Shelved,
+    bundle: Bundle,
+    problem: str,
+    functions: Mapping[str, Callable[..., object]],
+    models: frozenset[str] | None,
+) -> Reason:
+    """The first thing that keeps it from being used; `problem` is what is wrong with the document of its bundle."""
+    if shelved.tool is None:
+        return Reason(f"its file is broken: {shelved.problem}", "repair the file, or delete the tool")
+    if not shelved.enabled:
+        return Reason("its own switch is off", f"switch it on with: crib enable {shelved.slug}")
+    return _why_bundle_off(bundle, problem) or _what_is_missing(shelved.tool.run, functions, models) or USABLE
+
+
+def _why_bundle_off(bundle: Bundle, problem: str) -> Reason | None:
+    if problem:
+        return Reason(f"the file of its bundle is broken: {problem}", "repair the file")
+    if bundle.soft_deleted_at:
+        return Reason(f"its bundle {bundle.slug} is being deleted", "write the bundle again")
+    if not bundle.enabled:
+        return Reason(f"its bundle {bundle.slug} is switched off", f"switch it on with: crib enable '{bundle.slug}/*'")
+    return None
+
+
+def _what_is_missing(
+    run: Run, functions: Mapping[str, Callable[..., object]], models: frozenset[str] | None
+) -> Reason | None:
+    if isinstance(run, Registered) and run.key not in functions:
+        cure = f'register one with @registered("{run.key}") in a module that modules names'
+        return Reason(f"no function is registered under {run.key!r} in this process", cure)
+    if isinstance(run, Registered | Http) and run.model and models is not None and run.model not in models:
+        return Reason(f"the model {run.model!r} is not there", f"add {run.model!r} to models")
+    return None
+
+
+KNOWN_SECONDS = 0.1
+MAX_KNOWN = 10_000
+PAGE = 1_000
+# What models are shown in place of a name that they would not take ends with a hash of it.
+SHOWN_NAME = re.compile(rf"_[a-zA-Z0-9_-]*_[0-9a-f]{{{HASH_LETTERS}}}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Known:
+    """Where a look-up led. That counts for a moment, while nothing is written, no switch is moved and no function changes."""
+
+    entry: Entry
+    until: float
+    epoch: int
+    boards: object
+    key: str = ""
+    function: Callable[..., object] | None = None
+
+
+class Lookup:
+    """Looks tools up in the store and among those of other sources. Threads may share it."""
+
+    def __init__(
+        self,
+        *,
+        documents: Documents,
+        shelfmarks: Shelfmarks,
+        syncing: Syncing,
+        index: Index,
+        sources: Sources,
+        overlay: Overlay,
+        functions: Mapping[str, Callable[..., object]],
+        models: frozenset[str] | None,
+    ) -> None:
+        self._documents = documents
+        self._shelfmarks = shelfmarks
+        self._syncing = syncing
+        self._index = index
+        self._sources = sources
+        self._overlay = overlay
+        self._functions = functions
+        self._models = models
+        self._known: dict[tuple[object, ...], _Known] = {}
+        self._bound: dict[str, tuple[Tool, Callable[..., object], Tool]] = {}
+        self._shown_names: tuple[int, dict[str, str]] = (-1, {})
+
+    def look(self) -> None:
+        """Bring up to date what listing and searching go by."""
+        names = self._sources.look().names
+        self._syncing.look()
+        self._syncing.take_names(names)
+
+    def look_quickly(self) -> bool:
+        """Likewise for one tool, which keeps nobody waiting; whether the index is up to date."""
+        names = self._sources.look().names
+        is_complete = self._syncing.look_quickly()
+        self._syncing.take_names(names)
+        return is_complete
+
+    def other(self, bundle_id: str) -> Bundle | None:
+        """The bundle of another source that has the id, with its switch as it is now; None if it is none of theirs."""
+        bundle = self._sources.look().bundles.get(bundle_id)
+        if bundle is None:
+            return None
+        board = self._overlay.board(bundle_id)
+        return replace(bundle, enabled=not board.why_off(), toggled_at=board.bundle.toggled_at)
+
+    def stored(self, bundle_id: str) -> Bundle:
+        """The bundle of the store as its document is now."""
+        try:
+            bundle = self._documents.bundle(bundle_id)
+        except ToolError as problem:
+            raise ToolError(Kind.CONFLICT, f"the bundle is broken: {problem.message}") from None
+        if bundle is None:
+            raise ToolError(Kind.NOT_FOUND, f"there is no bundle {bundle_id}")
+        return bundle
+
+    def tool(self, bundle_id: str, slug: str, version: str, counts: Mapping[str, Count]) -> Kept:
+        """The tool as its document is now."""
+        self.look_quickly()
+        slot = check_slot(bundle_id, slug, version)
+        other = self.other(bundle_id)
+        if other is not None:
+            kept = self._other_kept(slot, other)
+        else:
+            bundle = self.stored(bundle_id)
+            shelved = self._documents.tool(slot, bundle, self.name_of(bundle))
+            kept = None if shelved is None else self.kept(shelved, bundle)
+        if kept is None:
+            raise ToolError(Kind.NOT_FOUND, f"there is no tool {slug}@{version} in the bundle {bundle_id}")
+        return counted(kept, counts)
+
+    def listed(self, slot: str, counts: Mapping[str, Count]) -> Kept | None:
+        """The tool of a row, read again only if it has another stamp; None if it is gone."""
+        bundle_id = slot.partition("/")[0]
+        snapshot = self._sources.snapshot
+        if bundle_id in snapshot.bundles:
+            kept = self._other_kept(slot, snapshot.bundles[bundle_id])
+        else:
+            roster = self._syncing.roster
+            shelved = self._quick(slot, roster)
+            kept = None if shelved is None else self.kept(shelved, roster.bundles[bundle_id])
+        return None if kept is None else counted(kept, counts)
+
+    def kept(self, shelved: Shelved, bundle: Bundle) -> Kept:
+        """A tool of the store as it is shown."""
+        return Kept(
+            id=shelved.id,
+            bundle=bundle,
+            slug=shelved.slug,
+            version=shelved.version,
+            tool=None if shelved.tool is None else self._bind(shelved.slot, shelved.tool),
+            document=shelved.document,
+            enabled=shelved.enabled,
+            reason=self._why_off(shelved, bundle).text,
+            created_at=shelved.created_at,
+            modified_at=shelved.modified_at,
+            toggled_at=shelved.toggled_at,
+            stamp=shelved.content,
+            warnings=shelved.warnings,
+        )
+
+    def name_of(self, bundle: Bundle) -> str:
+        """What the bundle is called in addresses."""
+        return self._syncing.roster.names.get(bundle.id, bundle.slug)
+
+    def entry(self, bundle_id: str, slug: str, version: str) -> Entry | None:
+        """The tool for a call, of any owner; at most 100 ms behind."""
+        wanted = (bundle_id, slug, version)
+        known = self._known.get(wanted)
+        if known is not None and self._counts(known):
+            return known.entry
+        if slug_problem(slug_of(slug)) or version_problem(version):
+            return None
+        boards = self._overlay.look()
+        self.look_quickly()
+        slot = slot_of(bundle_id.lower(), slug_of(slug), version)
+        other = self._sources.snapshot.entries.get(slot)
+        if other is not None:
+            return self._note(wanted, other, boards)
+        return self._stored_entry(wanted, slot, self._syncing.roster, boards)
+
+    def find(self, name: str, bundle: str | None, version: str | None) -> Entry | None:
+        """The tool of the store that is meant for a call; at most 100 ms behind.
+
+        Of several bundles the first by its slug is meant, one that is switched off after all others; of several versions the
+        newest. A broken document keeps its name: nothing else is called in its stead.
+        """
+        wanted = (name, bundle, version)
+        known = self._known.get(wanted)
+        if known is not None and self._counts(known):
+            return known.entry
+        boards = self._overlay.look()
+        for slot in self._syncing.read(lambda: self._slots(name, bundle, version), self._look_for_call):
+            entry = self._stored_entry(wanted, slot, self._syncing.roster, boards)
+            if entry is not None:
+                return entry
+        return None
+
+    def _look_for_call(self) -> bool:
+        # The names of other sources, which are not for bundles of the store, are asked for once.
+        return self._syncing.look_quickly() if self._sources.were_asked else self.look_quickly()
+
+    def _slots(self, name: str, bundle: str | None, version: str | None) -> list[str]:
+        """The slots of the tools that may be meant, the first before all others."""
+        is_complete = self._look_for_call()
+        roster = self._syncing.roster
+        only = None if bundle is None else roster.find(bundle)
+        if bundle is not None and only is None:
+            return []
+        named = self._index.named if is_complete else partial(self._named_on_disk, roster=roster)
+        slug = slug_of(name)
+        rows = named(slug) or named(self._slug_shown_as(name, is_complete=is_complete))
+        rows = [row for row in rows if row.key and only in (None, row.bundle) and version in (None, row.version)]
+        there = [row for row in rows if row.bundle in roster.bundles and not roster.bundles[row.bundle].soft_deleted_at]
+        # Rows come newest first, and stay so within a bundle.
+        in_order = sorted(there, key=lambda row: (*_rank(roster.bundles[row.bundle]), not row.problem))
+        return [row.id for row in in_order]
+
+    def _named_on_disk(self, slug: str, *, roster: Roster) -> list[Row]:
+        """What an index would say if it had learned everything: all rows of that slug, the newest created first."""
+        shelved = (self._quick(slot, roster) for slot in self._shelfmarks.slots(slug) if slug)
+        return sorted((row_of(one) for one in shelved if one), key=lambda row: row.created_at, reverse=True)
+
+    def _slug_shown_as(self, name: str, *, is_complete: bool) -> str:
+        """The slug of the tool that models are shown under this name, because its own they would not take."""
+        if not SHOWN_NAME.fullmatch(name):
+            return ""
+        if not is_complete:
+            slugs = self._shelfmarks.slugs(self._slug_in)
+            return next((slug for slug in slugs if function_name(slug) == name), "")
+        epoch, shown = self._shown_names
+        if epoch != self._syncing.epoch:
+            epoch, shown = self._syncing.epoch, {}
+            for row in self.rows():
+                if not FUNCTION_NAME.fullmatch(row.name or row.slug):
+                    shown[function_name(row.name or row.slug)] = row.slug
+            self._shown_names = (epoch, shown)
+        return shown.get(name, "")
+
+    def _slug_in(self, slot: str) -> str:
+        """The slug that a document says."""
+        shelved = self._quick(slot, self._syncing.roster)
+        return "" if shelved is None else shelved.slug
+
+    def rows(self) -> Iterable[Row]:
+        """Every row of the index."""
+        after = ""
+        while rows := self._index.page(after=after, limit=PAGE, include_disabled=True):
+            yield from rows
+            after = rows[-1].id
+
+    def _stored_entry(self, wanted: tuple[object, ...], slot: str, roster: Roster, boards: object) -> Entry | None:
+        shelved = self._quick(slot, roster)
+        if shelved is None:
+            return None
+        reason = self._why_off(shelved, roster.bundles[slot.partition("/")[0]])
+        if shelved.tool is None:
+            raise ToolError(Kind.DISABLED, f"{shelved.slug}@{shelved.version} cannot be used: {reason.text}")
+        tool = self._bind(slot, shelved.tool)
+        entry = Entry(tool=tool, enabled=not reason.text, reason=reason.text, cure=reason.cure)
+        return self._note(wanted, entry, boards, shelved.tool)
+
+    def _quick(self, slot: str, roster: Roster) -> Shelved | None:
+        bundle = roster.bundles.get(read_slot(slot).bundle)
+        return None if bundle is None else self._documents.quick_tool(slot, bundle, roster.names[bundle.id])
+
+    def _note(self, wanted: tuple[object, ...], entry: Entry, boards: object, tool: Tool | None = None) -> Entry:
+        key = tool.run.key if tool is not None and isinstance(tool.run, Registered) else ""
+        if len(self._known) >= MAX_KNOWN:
+            self._known.clear()
+        self._known[wanted] = _Known(
+            entry=entry,
+            until=monotonic() + KNOWN_SECONDS,
+            epoch=self._syncing.epoch,
+            boards=boards,
+            key=key,
+            function=self._functions.get(key) if key else None,
+        )
+        return entry
+
+    def _counts(self, known: _Known) -> bool:
+        """Whether what was found a moment ago is still what would be found."""
+        if monotonic() >= known.until or known.epoch != self._syncing.epoch:
+            return False
+        if known.boards is not self._overlay.look():
+            return False
+        return not known.key or self._functions.get(known.key) is known.function
+
+    def forget(self) -> None:
+        """Look everything up anew."""
+        self._known.clear()
+
+    def _bind(self, slot: str, tool: Tool) -> Tool:
+        """The tool with the function that is registered under its key; the same object as long as both are the same."""
+        if not isinstance(tool.run, Registered):
+            return tool
+        function = self._functions.get(tool.run.key)
+        if function is None:
+            return tool
+        known = self._bound.get(slot)
+        if known is not None and known[0] is tool and known[1] is function:
+            return known[2]
+        if len(self._bound) >= MAX_KNOWN:
+            self._bound.clear()
+        run = Function(call=function, is_async=_is_async(function), takes_whole=True)
+        self._bound[slot] = (tool, function, replace(tool, run=run))
+        return self._bound[slot][2]
+
+    def _why_off(self, shelved: Shelved, bundle: Bundle) -> Reason:
+        problem = self._syncing.roster.problems.get(bundle.id, "")
+        return why_off(shelved, bundle, problem, self._functions, self._models)
+
+    def _other_kept(self, slot: str, bundle: Bundle) -> Kept | None:
+        snapshot = self._sources.snapshot
+        entry = snapshot.entries.get(slot)
+        return None if entry is None else kept_of(entry, bundle, snapshot.boards.get(bundle.id, ALL_ON))
+
+
+def counted(kept: Kept, counts: Mapping[str, Count]) -> Kept:
+    """The tool with how often it was called."""
+    count = counts.get(kept.id)
+    return kept if count is None else replace(kept, calls=count.calls, last_called_at=count.last_called_at)
+
+
+def _rank(bundle: Bundle) -> tuple[object, ...]:
+    """The order of bundles that hold tools of one name."""
+    return (not is_on(bundle), bundle.slug, bundle.created_at, bundle.id)
+
+
+def _is_async(function: Callable[..., object]) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - asked for what it is, not whether it is there

@@ -1,0 +1,284 @@
+"""Pages of bundles and tools: every one that stays comes exactly once, whatever comes and goes meanwhile."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import zlib
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import chain, islice
+from typing import TYPE_CHECKING, TypeVar
+
+from toolcrib.features.bundles.stored_documents import check_bundle_id
+from toolcrib.infra.search.types import Hit, Tier
+from toolcrib.model.bundle import Found, Page
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+    from toolcrib.core.tallies import Count
+    from toolcrib.features.bundles.index_sync import Syncing
+    from toolcrib.features.bundles.lookup import Lookup
+    from toolcrib.features.bundles.source_snapshot import Sources
+    from toolcrib.infra.search.types import Index, Row
+    from toolcrib.model.bundle import Bundle, Kept
+
+
+# MERGED toolcrib.catalog.cursors
+
+# Tokens that say where a listing goes on: signed, and good for the one query that they were made for.
+
+MAX_TOKEN = 12_000
+SIGNATURE_BYTES = 16
+# The key signs other things too; what was signed as one of them is no token of a page.
+_PURPOSE = b"page token\0"
+
+
+class Cursors:
+    """Writes and reads tokens. A query is whatever says which listing it is, and a position whatever JSON can say."""
+
+    def __init__(self, key: Callable[[], bytes]) -> None:
+        self._load_key = key
+
+    def write(self, query: object, position: object) -> str:
+        """The token that asks for what comes behind the position."""
+        packed = zlib.compress(_to_bytes(position), 9)
+        return base64.urlsafe_b64encode(self._sign(query, packed) + packed).rstrip(b"=").decode()
+
+    def read(self, query: object, token: str) -> object:
+        """The position; refuses what was not written for this very query."""
+        signed = _decode(token)
+        signature, packed = signed[:SIGNATURE_BYTES], signed[SIGNATURE_BYTES:]
+        if not hmac.compare_digest(signature, self._sign(query, packed)):
+            raise ToolError(
+                Kind.VALIDATION,
+                "the page token does not belong to this query; ask for the first page again, without a token",
+            )
+        return json.loads(zlib.decompress(packed))
+
+    @cached_property
+    def _key(self) -> bytes:
+        return self._load_key()
+
+    def _sign(self, query: object, packed: bytes) -> bytes:
+        query_digest = hashlib.sha256(_to_bytes(query)).digest()
+        return hmac.digest(self._key, _PURPOSE + query_digest + packed, "sha256")[:SIGNATURE_BYTES]
+
+
+def _to_bytes(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _decode(token: str) -> bytes:
+    """The bytes of a token; of what is none, bytes that no signature fits."""
+    if len(token) > MAX_TOKEN or not token.isascii():
+        return b""
+    try:
+        signed = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+    except (ValueError, binascii.Error):
+        return b""
+    # Several spellings lead to the same bytes; one is a token.
+    return signed if base64.urlsafe_b64encode(signed).rstrip(b"=").decode() == token else b""
+
+
+T = TypeVar("T")
+
+PAGE_SIZE = 25
+MAX_PAGE_SIZE = 256
+MAX_TEXT = 1_000
+MAX_ANSWERS = 100
+# How long the names are by which a token knows the rest of an answer; their own would not all fit into it.
+DIGEST_BYTES = 8
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Listing:
+    """Lists and searches bundles and tools of every owner."""
+
+    index: Index
+    lookup: Lookup
+    syncing: Syncing
+    sources: Sources
+    cursors: Cursors
+    metrics: Callable[[], Mapping[str, Count]]
+
+    def bundles(
+        self, ids: Collection[str] | None, *, include_disabled: bool, page_size: int | None, page_token: str
+    ) -> Page[Bundle]:
+        """Bundles in the order of their ids; those that are being deleted are not shown."""
+        size = check_page_size(page_size)
+        wanted = None if ids is None else sorted({check_bundle_id(id_) for id_ in ids})
+        query = ["bundles", wanted, include_disabled]
+        after = self._after(query, page_token)
+        self.lookup.look()
+        everything = {**self.syncing.roster.bundles, **self.sources.snapshot.bundles}
+        found = (
+            bundle
+            for id_, bundle in sorted(everything.items())
+            if id_ > after
+            and (wanted is None or id_ in wanted)
+            and (include_disabled or bundle.enabled)
+            and not bundle.soft_deleted_at
+        )
+        return self._page(query, found, size, lambda bundle: bundle.id)
+
+    def tools(
+        self,
+        *,
+        tags: Collection[str],
+        bundle_ids: Collection[str] | None,
+        include_disabled: bool,
+        page_size: int | None,
+        page_token: str,
+    ) -> Page[Kept]:
+        """Tools, bundle by bundle; those with all of the tags, of any of the bundles."""
+        wanted = None if bundle_ids is None else sorted({check_bundle_id(id_) for id_ in bundle_ids})
+        query = ["tools", sorted(set(tags)), wanted, include_disabled]
+        size = recommended_size(page_size)
+        after = self._after(query, page_token)
+        self.lookup.look()
+        counts = self.metrics()
+
+        def rows_behind(last: Row | None) -> list[Row]:
+            page = partial(
+                self.index.page, limit=size + 1, bundles=wanted, tags=tags, include_disabled=include_disabled
+            )
+            return self.syncing.read(lambda: page(after=after if last is None else last.id))
+
+        found = (
+            (row.id, kept)
+            for row in _batches(rows_behind, size + 1)
+            if (kept := self._usable(row.id, counts, include_disabled=include_disabled)) is not None
+        )
+        page = self._page(query, found, size, lambda pair: pair[0])
+        return Page(items=tuple(kept for _, kept in page.items), next_token=page.next_token)
+
+    def search(self, text: str, *, include_disabled: bool, page_size: int | None, page_token: str) -> Page[Found]:
+        """What fits what was typed, the best first."""
+        text = check_text(text)
+        query = ["search", text, include_disabled]
+        size = check_page_size(page_size)
+        position = self.cursors.read(query, page_token) if page_token else None
+        after = _read_hit(position) if isinstance(position, list) else None
+        self.lookup.look()
+        counts = self.metrics()
+
+        def hits_behind(last: Hit | None) -> list[Hit]:
+            search = partial(self.index.search, limit=size + 1, include_disabled=include_disabled)
+            return self.syncing.read(lambda: search(text, after=last or after))
+
+        found = (
+            (hit, Found(kept=kept, tier=hit.tier, score=hit.score))
+            for hit in _batches(hits_behind, size + 1)
+            if (kept := self._usable(hit.id, counts, include_disabled=include_disabled)) is not None
+        )
+        page = self._page(query, found, size, lambda pair: _write_hit(pair[0]))
+        return Page(items=tuple(item for _, item in page.items), next_token=page.next_token)
+
+    def ask(self, question: str, *, include_disabled: bool, page_size: int | None, page_token: str) -> Page[Found]:
+        """What answers a question, the most relevant first; the token holds the rest of the answer as it was."""
+        question = check_text(question)
+        query = ["ask", question, include_disabled]
+        size = check_page_size(page_size)
+        self.lookup.look()
+        answer = partial(self._answer, question, include_disabled=include_disabled)
+        hits = self._rest(self.cursors.read(query, page_token), answer) if page_token else answer()
+        counts = self.metrics()
+        items: list[Found] = []
+        for number, hit in enumerate(hits):
+            kept = self._usable(hit.id, counts, include_disabled=include_disabled)
+            if kept is None:
+                continue
+            if len(items) == size:
+                return Page(items=tuple(items), next_token=self._rest_token(query, hits[number:]))
+            items.append(Found(kept=kept, tier=hit.tier, score=hit.score))
+        return Page(items=tuple(items))
+
+    def _answer(self, question: str, *, include_disabled: bool) -> list[Hit]:
+        ask = partial(self.index.ask, limit=MAX_ANSWERS, include_disabled=include_disabled)
+        return self.syncing.read(lambda: ask(question))
+
+    def _rest(self, position: object, answer: Callable[[], list[Hit]]) -> list[Hit]:
+        """The hits that a token holds; `answer` gives those that the question has now, which are mostly the same."""
+        scores = {str(digest): float(score) for digest, score in position} if isinstance(position, list) else {}
+        slots: dict[str, str] = {}
+        for id_ in chain((hit.id for hit in answer()), (row.id for row in self.lookup.rows())):
+            if len(slots) == len(scores):
+                break
+            if (digest := _digest(id_)) in scores:
+                slots[digest] = id_
+        return [
+            Hit(id=slots[digest], tier=Tier.RELEVANCE, score=score)
+            for digest, score in scores.items()
+            if digest in slots
+        ]
+
+    def _rest_token(self, query: object, hits: list[Hit]) -> str:
+        return self.cursors.write(query, [[_digest(hit.id), round(hit.score, 4)] for hit in hits])
+
+    def _after(self, query: object, page_token: str) -> str:
+        return str(self.cursors.read(query, page_token)) if page_token else ""
+
+    def _usable(self, slot: str, counts: Mapping[str, Count], *, include_disabled: bool) -> Kept | None:
+        """The tool of a row; None if it is gone, or cannot be used in this process and only usable ones are asked for."""
+        kept = self.lookup.listed(slot, counts)
+        return kept if kept is not None and (include_disabled or kept.usable) else None
+
+    def _page(self, query: object, found: Iterable[T], size: int, position: Callable[[T], object]) -> Page[T]:
+        """The first of them, with a token if there is at least one more."""
+        items = [*islice(found, size + 1)]
+        if len(items) <= size:
+            return Page(items=tuple(items))
+        return Page(items=tuple(items[:size]), next_token=self.cursors.write(query, position(items[size - 1])))
+
+
+def _batches(behind: Callable[[T | None], list[T]], limit: int) -> Iterator[T]:
+    """Everything, batch by batch, each as large as the limit but the last."""
+    batch = behind(None)
+    while True:
+        yield from batch
+        if len(batch) < limit:
+            return
+        batch = behind(batch[-1])
+
+
+def check_page_size(size: int | None) -> int:
+    """How many items a page has; refuses what is out of range."""
+    if size is None:
+        return PAGE_SIZE
+    if not 1 <= size <= MAX_PAGE_SIZE:
+        raise ToolError(Kind.VALIDATION, f"the size of a page is a number from 1 to {MAX_PAGE_SIZE}, not {size!r:.40}")
+    return size
+
+
+def recommended_size(size: int | None) -> int:
+    """Likewise for a size that is only a recommendation: what is out of range becomes the nearest that is not."""
+    return PAGE_SIZE if size is None else min(max(1, size), MAX_PAGE_SIZE)
+
+
+def check_text(text: str) -> str:
+    """What is searched for; refuses nothing at all, and more than anybody types."""
+    text = text.strip().removeprefix("+").strip()
+    if not text:
+        raise ToolError(Kind.VALIDATION, "say what to search for")
+    if len(text) > MAX_TEXT:
+        raise ToolError(Kind.VALIDATION, f"what to search for has {len(text)} letters, the limit is {MAX_TEXT}")
+    return text
+
+
+def _digest(slot: str) -> str:
+    return hashlib.blake2b(slot.encode(), digest_size=DIGEST_BYTES).hexdigest()
+
+
+def _write_hit(hit: Hit) -> list[object]:
+    return [str(hit.tier), hit.modified_at, hit.id]
+
+
+def _read_hit(position: list[object]) -> Hit:
+    tier, modified_at, id_ = (str(part) for part in position)
+    return Hit(id=id_, tier=Tier(tier), modified_at=modified_at)

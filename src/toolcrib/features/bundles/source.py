@@ -1,0 +1,122 @@
+"""The bundles of a Crib, made when they are first needed: a project that keeps none never loads what keeps them."""
+
+from __future__ import annotations
+
+import threading
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from toolcrib.core.load_sources import SYSTEM_BUNDLE
+from toolcrib.model.bundle import Owner
+from toolcrib.model.tool import Entry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toolcrib.core.catalog import Catalog
+    from toolcrib.core.resources import Parts
+    from toolcrib.features.bundles.facade import Bundles
+    from toolcrib.model.errors import ToolError
+    from toolcrib.model.tool import Tool
+
+BUNDLES = "bundles"
+SWITCHES = "switches"
+LOOK_SECONDS = 0.1
+PAGE = 256
+
+
+class Keeping:
+    """What the catalogue asks about tools that are kept in bundles, and about switches that were moved."""
+
+    def __init__(self, parts: Parts, catalog: Catalog) -> None:
+        self._parts = parts
+        self._catalog = catalog
+        self._look_at = 0.0
+        self._making = threading.Lock()
+        self._made: Bundles | None = None
+
+    @property
+    def bundles(self) -> Bundles:
+        """The rules of keeping: one object for all threads."""
+        made = self._made
+        return self._make_once() if made is None else made
+
+    def _make_once(self) -> Bundles:
+        with self._making:
+            if self._made is None:
+                self._made = self._make()
+            return self._made
+
+    def _make(self) -> Bundles:
+        from toolcrib.features.bundles.facade import Bundles
+        from toolcrib.infra.search.index import open_index
+
+        parts, settings = self._parts, self._parts.settings
+        if settings.root is not None:
+            parts.data.folder()
+        index = open_index(parts.data.file("index.sqlite3"), sqlite=settings.search_index)
+        return Bundles(
+            parts.data.store,
+            index,
+            entries=self._shown,
+            functions=parts.functions,
+            key=lambda: parts.data.key,
+            secrets=parts.data.secrets.names,
+            metrics=parts.data.metrics.read,
+            models=frozenset(settings.models) if "models" in settings.places else None,
+            max_tools=settings.max_tools,
+            hosts=settings.allowed_hosts,
+        )
+
+    def find(self, name: str, bundle: str | None, version: str | None) -> Entry | None:
+        """The tool that is meant among those kept in bundles."""
+        return self.bundles.find(name, bundle, version) if self._is_used(BUNDLES) else None
+
+    def entry(self, bundle_id: str, slug: str, version: str) -> Entry | None:
+        """The tool of that bundle, whoever owns it."""
+        return self.bundles.entry(bundle_id, slug, version)
+
+    def entries(self) -> Iterator[Entry]:
+        """Every tool that is kept in a bundle."""
+        token = ""
+        while self._is_used(BUNDLES):
+            page = self.bundles.list_tools(include_disabled=True, page_size=PAGE, page_token=token)
+            for kept in page.items:
+                if kept.bundle.owner is Owner.STORE and kept.tool is not None:
+                    yield Entry(tool=kept.tool, enabled=kept.usable, reason=kept.reason)
+            token = page.next_token
+            if not token:
+                return
+
+    def problems(self) -> list[ToolError]:
+        """What is kept in bundles and broken."""
+        return self.bundles.problems() if self._is_used(BUNDLES) else []
+
+    def switched_off(self, tool: Tool) -> str:
+        """Why a tool that is not kept in a bundle was switched off; empty if it was not."""
+        return self.bundles.switched_off(tool) if self._is_used(SWITCHES) else ""
+
+    def switches(self) -> object:
+        """The switches of such tools: another object whenever one was moved, here at once, elsewhere at most a moment ago."""
+        if self._made is None:
+            now = monotonic()
+            if now < self._look_at:
+                return None
+            self._look_at = now + LOOK_SECONDS
+            if not self._is_used(SWITCHES):
+                return None
+        return self.bundles.switches or None
+
+    def close(self) -> None:
+        """Let go of what is open."""
+        if self._made is not None:
+            self._made.close()
+
+    def _shown(self) -> list[Entry]:
+        return [entry for entry in self._catalog.own_entries() if entry.tool.bundle != SYSTEM_BUNDLE]
+
+    def _is_used(self, space: str) -> bool:
+        if self._made is not None:
+            return True
+        folder = self._parts.data.file(space)
+        return folder is not None and folder.is_dir()

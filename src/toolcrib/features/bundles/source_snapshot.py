@@ -1,0 +1,174 @@
+"""Tools of every other source as bundles show them: the host program, files, and what comes with Toolcrib."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import count
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from toolcrib.core.catalog_index import HOST
+from toolcrib.features.bundles.index_rows import row_of_tool
+from toolcrib.features.bundles.stored_documents import slot_of
+from toolcrib.features.bundles.switch_overlay import ALL_ON, ON
+from toolcrib.lib.document_format import stable_id
+from toolcrib.model.bundle import Bundle, Kept, Owner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from toolcrib.features.bundles.switch_overlay import Board, Overlay
+    from toolcrib.infra.search.types import Index
+    from toolcrib.model.tool import Entry, Tool
+
+LOOK_SECONDS = 0.1
+# Asking every source takes at most one part in so many of the time.
+ASKING_SHARE = 10
+OWNERS = {"": Owner.HOST, "builtin": Owner.BUILTIN, "system": Owner.BUILTIN}
+DISPLAY_NAMES = {"": "Host program", "builtin": "Built-in tools", "system": "System tools"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Snapshot:
+    """What other sources held at a moment: bundles by id, tools by slot, and what the bundles are called in addresses."""
+
+    bundles: Mapping[str, Bundle] = field(default_factory=dict)
+    entries: Mapping[str, Entry] = field(default_factory=dict)
+    boards: Mapping[str, Board] = field(default_factory=dict)
+    names: frozenset[str] = frozenset()
+
+
+class Sources:
+    """Asks the other sources at most every 100 ms, and has the index know what they hold, under the switches as they are now.
+
+    No lock is held while they are asked but the first time: whoever gives the entries has locks of its own.
+    """
+
+    def __init__(self, entries: Callable[[], Iterable[Entry]], overlay: Overlay, index: Index) -> None:
+        self._entries = entries
+        self._overlay = overlay
+        self._index = index
+        self._first = threading.Lock()
+        self._putting = threading.Lock()
+        self._ask_at = 0.0
+        self._asks = count(1)
+        self._turn = 0
+        # What they held, and which time of asking that was the answer to.
+        self._seen: tuple[Entry, ...] | None = None
+        self._seen_at = 0
+        self._made_of: tuple[object, object] = (None, None)
+        self.snapshot = Snapshot()
+
+    def look(self) -> Snapshot:
+        """What they hold; the same object until something changes."""
+        if self._seen is None:
+            # Nothing is known yet, and nothing is not an answer: whoever comes meanwhile waits.
+            with self._first:
+                if self._seen is None:
+                    self._ask()
+        elif monotonic() >= self._ask_at:
+            self._ask()
+        if self._is_current(self._overlay.look()):
+            return self.snapshot
+        with self._putting:
+            boards = self._overlay.look()
+            if self._seen is not None and not self._is_current(boards):
+                made_of = self._seen, boards
+                self._put(make_snapshot(self._seen, boards))
+                self._made_of = made_of
+            return self.snapshot
+
+    def _ask(self) -> None:
+        number, turn, started = next(self._asks), self._turn, monotonic()
+        # Others need not ask meanwhile.
+        self._ask_at = started + LOOK_SECONDS
+        entries = tuple(self._entries())
+        with self._putting:
+            # An answer to an earlier question may come later than that to a later one.
+            if number > self._seen_at:
+                self._seen_at = number
+                self._seen = entries if entries != self._seen else self._seen
+            if turn == self._turn:
+                self._ask_at = monotonic() + max(LOOK_SECONDS, ASKING_SHARE * (monotonic() - started))
+
+    def _is_current(self, boards: Mapping[str, Board]) -> bool:
+        seen, shown_boards = self._made_of
+        return seen is self._seen and shown_boards is boards
+
+    @property
+    def were_asked(self) -> bool:
+        """Whether anything is known of them yet."""
+        return self._seen is not None
+
+    def look_again(self) -> None:
+        """Ask anew at the next look."""
+        with self._putting:
+            self._turn += 1
+            self._ask_at = 0.0
+
+    def _put(self, snapshot: Snapshot) -> None:
+        rows = [row_of_tool(entry.tool, slot=slot, enabled=entry.enabled) for slot, entry in snapshot.entries.items()]
+        self._index.set_own(rows)
+        for bundle in snapshot.bundles.values():
+            self._index.put_bundle(bundle.id, enabled=bundle.enabled)
+        self.snapshot = snapshot
+
+
+def make_snapshot(entries: Iterable[Entry], boards: Mapping[str, Board]) -> Snapshot:
+    """The tools of other sources under the switches that were moved here."""
+    bundles: dict[str, Bundle] = {}
+    placed: dict[str, Entry] = {}
+    names: set[str] = {HOST}
+    for entry in entries:
+        bundle_id = source_id(entry.tool.bundle)
+        board = boards.get(bundle_id, ALL_ON)
+        if bundle_id not in bundles:
+            names.add(entry.tool.bundle)
+            bundles[bundle_id] = bundle_of(entry.tool.bundle, board)
+        reason = entry.enabled and board.why_off(tool_word(entry.tool))
+        slot = slot_of(bundle_id, entry.tool.slug, entry.tool.version)
+        placed[slot] = replace(entry, enabled=False, reason=reason, cure="switch it on") if reason else entry
+    return Snapshot(bundles=bundles, entries=placed, boards=boards, names=frozenset(names))
+
+
+def bundle_of(name: str, board: Board) -> Bundle:
+    """The bundle that a source of tools is shown as."""
+    return Bundle(
+        id=source_id(name),
+        slug=name or HOST,
+        display_name=DISPLAY_NAMES.get(name, name),
+        enabled=not board.why_off(),
+        owner=OWNERS.get(name, Owner.FILES),
+        toggled_at=board.bundle.toggled_at,
+    )
+
+
+def kept_of(entry: Entry, bundle: Bundle, board: Board) -> Kept:
+    """A tool of another source as it is shown."""
+    tool = entry.tool
+    switch = board.tools.get(tool_word(tool), ON)
+    return Kept(
+        id=tool.id or stable_id("tool", tool.address),
+        bundle=bundle,
+        slug=tool.slug,
+        version=tool.version,
+        tool=tool,
+        enabled=switch.enabled,
+        reason="" if entry.enabled else entry.reason or "its own switch is off",
+        toggled_at=switch.toggled_at,
+        stamp=f"{tool.content_hash} {switch.enabled} {switch.toggled_at}",
+        warnings=tool.warnings,
+    )
+
+
+def tool_word(tool: Tool) -> str:
+    """How the switches of a bundle name a tool."""
+    return f"{tool.slug}@{tool.version}"
+
+
+@lru_cache(maxsize=1_000)
+def source_id(name: str) -> str:
+    """The id of the bundle that a source of tools is shown as."""
+    return stable_id("bundle", name)

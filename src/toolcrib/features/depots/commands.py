@@ -1,0 +1,147 @@
+"""`crib publish`, `crib pull` and `crib depot`: tools that travel between projects."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from toolcrib.features.depots.depot import FolderDepot, list_tools, open_depot
+from toolcrib.features.depots.package import new_key, public_half
+from toolcrib.interfaces.cli.open_crib import open_crib
+from toolcrib.lib.names import read_address
+from toolcrib.toolkit.cli.console import ExitCode, complain, say, say_facts, say_json, say_table
+from toolcrib.toolkit.cli.group import complete_tool, json_option, project_option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from toolcrib.crib import Crib
+
+
+def publish_tool(crib: Crib, name: str, place: str, *, files: Sequence[str], key: str | None) -> ExitCode:
+    """`crib publish NAME --to PLACE`."""
+    published = crib.publish(name, place, files=files, key=None if key is None else Path(key))
+    manifest = published.manifest
+    say(f"published {manifest.name}@{manifest.version} to {place}")
+    say_facts(
+        [
+            ("files", ", ".join(file.path for file in manifest.files)),
+            ("hash", manifest.hash),
+            ("signed by", "" if manifest.signature is None else manifest.signature.key),
+        ]
+    )
+    for missing in published.left_behind:
+        complain(f"{manifest.name}: {missing}")
+    return ExitCode.DONE
+
+
+def pull_tool(crib: Crib, wanted: str, place: str, *, replace: bool) -> ExitCode:
+    """`crib pull NAME[@VERSION] --from PLACE`. What the tool asks for is shown: pulling it grants nothing."""
+    address = read_address(wanted)
+    pulled = asyncio.run(crib.pull(address.name, place, version=address.version, replace=replace))
+    manifest = pulled.manifest
+    say(f"pulled {manifest.name}@{manifest.version}: {manifest.description}")
+    say_facts(
+        [
+            ("files", ", ".join(str(path) for path in pulled.written) or "all there already"),
+            ("requires", ", ".join(manifest.requires) or "nothing"),
+            ("hash", manifest.hash),
+            ("signature", pulled.signed),
+        ]
+    )
+    return ExitCode.DONE
+
+
+def list_depot(place: str, *, as_json: bool, private: tuple[str, ...]) -> ExitCode:
+    """`crib depot list PLACE`."""
+    tools = asyncio.run(_tools_of(place, private))
+    if as_json:
+        say_json(tools)
+    else:
+        say_table(("tool", "versions"), [(name, ", ".join(versions)) for name, versions in tools.items()])
+    return ExitCode.DONE
+
+
+def show_key(path: str) -> ExitCode:
+    """`crib depot key FILE`: make a key, or show the public half of the one that is there."""
+    file = Path(path)
+    key = public_half(file) if file.exists() else new_key(file)
+    say(key)
+    return ExitCode.DONE
+
+
+async def _tools_of(place: str, private: tuple[str, ...]) -> dict[str, list[str]]:
+    depot = open_depot(place, private)
+    try:
+        return await list_tools(depot)
+    finally:
+        if not isinstance(depot, FolderDepot):
+            await depot.close()
+
+
+# MERGED toolcrib.faces.cli.sharing_commands
+
+# The commands that publish tools and pull them.
+
+
+@click.command("publish")
+@click.argument("name", shell_complete=complete_tool)
+@click.option("--to", "place", required=True, metavar="DIR", help="The folder of the depot; it is made if needed.")
+@click.option(
+    "--with", "files", multiple=True, metavar="FILE", help="A further file, from the tool's folder; repeatable."
+)
+@click.option("--sign", "key", metavar="KEYFILE", help="Sign it with this key (see: crib depot key).")
+@project_option
+@click.pass_obj
+def publish(project: str | None, name: str, place: str, files: tuple[str, ...], key: str | None) -> int:
+    """Publish a tool to a depot.
+
+    A depot is a folder; any web server that serves it makes it one that can be pulled from elsewhere.
+    """
+    with open_crib(project) as crib:
+        return publish_tool(crib, name, place, files=files, key=key)
+
+
+@click.command("pull")
+@click.argument("name", metavar="NAME[@VERSION]")
+@click.option("--from", "place", required=True, metavar="DIR|URL", help="The depot: a folder or a web address.")
+@click.option("--replace", is_flag=True, help="Put the new files where other ones are.")
+@project_option
+@click.pass_obj
+def pull(project: str | None, name: str, place: str, *, replace: bool) -> int:
+    """Pull a tool from a depot.
+
+    Without a version the one published last. All files arrive, each with the hash it was published with, or none.
+    """
+    with open_crib(project) as crib:
+        return pull_tool(crib, name, place, replace=replace)
+
+
+@click.group("depot")
+def depot() -> None:
+    """Look into a depot, and make keys to sign with."""
+
+
+@depot.command("list")
+@click.argument("place", metavar="DIR|URL")
+@project_option
+@json_option
+@click.pass_obj
+def depot_list(project: str | None, place: str, *, as_json: bool) -> int:
+    """List the tools of a depot with their versions, oldest first."""
+    with open_crib(project) as crib:
+        private = crib.settings.egress_private
+    return list_depot(place, as_json=as_json, private=private)
+
+
+@depot.command("key")
+@click.argument("file", metavar="FILE")
+def depot_key(file: str) -> int:
+    """Make a key to sign with, if there is none; print its public half.
+
+    The public half belongs into depot.keys of whoever should trust it.
+    """
+    return show_key(file)

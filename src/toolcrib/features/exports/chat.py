@@ -1,0 +1,301 @@
+"""One chat with a model: the tools it is offered, the calls it asks for, the answers it gets."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, TypeGuard
+
+import orjson
+
+from toolcrib.core.call_state import TEXT_MODE
+from toolcrib.core.describe import offered_tools, without_failing
+from toolcrib.lib.documents import MAX_ARGUMENT_BYTES, check_plain, read_json
+from toolcrib.lib.export_schemas.definitions import export_tools
+from toolcrib.lib.names import did_you_mean
+from toolcrib.model.call import Call
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.result import Result
+from toolcrib.model.session import MODES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from toolcrib.crib import Crib
+    from toolcrib.lib.export_schemas.targets import Loss, Provider
+    from toolcrib.model.session import Session
+    from toolcrib.model.tool import Tool
+
+    Confirm = Callable[[Call, ToolError], bool | Awaitable[bool]]
+
+
+# MERGED toolcrib.adapters.asking
+
+# What a model asks for, and the arguments it wrote, within bounds.
+
+PLACE = "arguments"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """One call as a reply has it: the vendor's id, the name that the model used, and the arguments as they came."""
+
+    id: str
+    name: str
+    arguments: object = None
+
+
+def read_arguments(written: object) -> dict[str, object]:
+    """The arguments of a call, from text or from what the vendor's package made of it; nothing means none."""
+    if written is None or (isinstance(written, str) and not written.strip()):
+        # Models leave the text empty for a tool that takes nothing.
+        return {}
+    value = read_json(written, place=PLACE, max_bytes=MAX_ARGUMENT_BYTES) if isinstance(written, str) else written
+    if not isinstance(value, Mapping):
+        raise ToolError(Kind.VALIDATION, f'{PLACE}: must be a JSON object; write {{"name": value, …}}')
+    arguments = dict(value)
+    check_plain(arguments, place=PLACE)
+    if not isinstance(written, str):
+        _check_size(arguments)
+    return arguments
+
+
+def _check_size(arguments: dict[str, object]) -> None:
+    size = len(orjson.dumps(arguments))
+    if size > MAX_ARGUMENT_BYTES:
+        message = f"{PLACE}: have {size} bytes, the limit is {MAX_ARGUMENT_BYTES}; make them smaller"
+        raise ToolError(Kind.LIMIT_EXCEEDED, message)
+
+
+# MERGED toolcrib.adapters.confirming
+
+# Calls made side by side, and again where a person said yes: the token that confirms stays with the host.
+
+logger = logging.getLogger("toolcrib.adapters")
+
+NOBODY_ASKED = "nobody can confirm it here, and you cannot; say what it would do and let the person decide"
+PERSON_ASKED = "the person was asked; ask for it again only if they say so"
+
+
+async def make_calls(crib: Crib, calls: Sequence[Call], confirm: Confirm | None) -> list[Result]:
+    """Make calls side by side; those that need a person's word are made again with it, after one question each."""
+    results = await crib.call_all(calls)
+    if confirm is None:
+        return [_without_token(result, NOBODY_ASKED) for result in results]
+    confirmed: dict[int, Call] = {}
+    for number, (call, result) in enumerate(zip(calls, results, strict=True)):
+        if not _is_refused(result.error):
+            continue
+        token = result.error.details.get("confirmation")
+        if isinstance(token, str) and await _agrees(confirm, call, result.error):
+            confirmed[number] = replace(call, confirmation=token)
+    for number, result in zip(confirmed, await crib.call_all(confirmed.values()), strict=True):
+        results[number] = result
+    return [_without_token(result, PERSON_ASKED) for result in results]
+
+
+async def _agrees(confirm: Confirm, call: Call, error: ToolError) -> bool:
+    """Whether somebody said yes; a question that could not be asked was not answered."""
+    try:
+        answer = confirm(call, error)
+        return (await answer if isinstance(answer, Awaitable) else answer) is True
+    except Exception:
+        # The other calls have run, and the model must hear of them.
+        logger.exception("asking for the confirmation of %s failed, so nobody agreed", call.name)
+        return False
+
+
+def _without_token(result: Result, cure: str) -> Result:
+    """A refusal in words for a model, without what the host could confirm the call with."""
+    error = result.error
+    if not _is_refused(error):
+        return result
+    reason = error.message.removesuffix(f"; {error.details.get('cure')}")
+    return replace(result, error=ToolError(error.kind, f"{reason}; {cure}"))
+
+
+def _is_refused(error: ToolError | None) -> TypeGuard[ToolError]:
+    return error is not None and error.kind is Kind.CONFIRMATION_REQUIRED
+
+
+# MERGED toolcrib.adapters.reading
+
+# Reading replies without their vendor's package: an object of the package and the plain JSON of the wire look alike.
+
+
+def has(thing: object, name: str) -> bool:
+    """Whether there is an item or an attribute of that name."""
+    return name in thing if isinstance(thing, Mapping) else hasattr(thing, name)
+
+
+def part(thing: object, *names: str) -> object:
+    """The first of these items or attributes that there is and that is not null."""
+    for name in names:
+        value: object = thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
+        if value is not None:
+            return value
+    return None
+
+
+def items(value: object) -> Sequence[object]:
+    """A list as it is; whatever else a reply has in its place holds nothing."""
+    return value if isinstance(value, (list, tuple)) else ()
+
+
+def text(value: object) -> str:
+    """A text as it is; whatever else a reply has in its place says nothing."""
+    return value if isinstance(value, str) else ""
+
+
+MAX_CALLS = 64
+MAX_LETTERS = 4_000_000
+MAX_SHOWN_NAME = 80
+
+
+class Adapter(ABC):
+    """Offers tools to a model and answers its calls, in the shape of one vendor.
+
+    `tools` names those that may be offered, by name or address; without it all may. Of these the ones are offered that are
+    switched on and may be called in the mode: `mode`, else that of the session, else text. `strict` has the vendor hold the
+    model to the schema. `caller` is for whom the calls are made, without it the caller of the crib. `confirm` is asked
+    when a call needs a person's word, one question after the other; only True is a yes. A model never sees the token of a
+    confirmation and cannot give one. What tools ask of the host beside their value goes to `on_intent` of the session.
+    """
+
+    provider: ClassVar[Provider]
+    # What a reply can be told by, and in words what may be handed in.
+    marks: ClassVar[tuple[str, ...]]
+    replies: ClassVar[str]
+
+    def __init__(
+        self,
+        crib: Crib,
+        *,
+        tools: Iterable[str] | None = None,
+        strict: bool = False,
+        session: Session | None = None,
+        mode: str | None = None,
+        caller: str | None = None,
+        confirm: Confirm | None = None,
+    ) -> None:
+        if isinstance(tools, str):
+            raise ToolError(Kind.VALIDATION, f"tools is a list of names: write tools=[{tools!r}]")
+        self._mode = (TEXT_MODE if session is None else session.mode) if mode is None else mode
+        if self._mode not in MODES:
+            raise ToolError(Kind.VALIDATION, f"there is no mode {self._mode!r}; use {' or '.join(sorted(MODES))}")
+        self._crib = crib
+        self._names = None if tools is None else tuple(tools)
+        self._strict = strict
+        self._session = session
+        self._caller = crib.caller if caller is None else caller
+        self._confirm = confirm
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Offer the tools that there are now; until then the set stays as it was when the chat began."""
+        self._exports = {
+            export.name: export for export in export_tools(self._tools(), self.provider, strict=self._strict)
+        }
+
+    @property
+    def definitions(self) -> list[dict[str, object]]:
+        """What the vendor's client takes as `tools`."""
+        return [export.definition for export in self._exports.values()]
+
+    @property
+    def losses(self) -> dict[str, tuple[Loss, ...]]:
+        """What the vendor cannot express of a tool's parameters, by the tool's name; the crib checks it all the same."""
+        return {export.tool.name: export.losses for export in self._exports.values() if export.losses}
+
+    def calls(self, reply: object) -> list[Call]:
+        """The calls that a reply asks for and that can be made, in their order; nothing runs."""
+        return [wish for wish in self._wishes(self._read_checked(reply)) if isinstance(wish, Call)]
+
+    async def answer(self, reply: object) -> list[dict[str, object]]:
+        """Make the calls of a reply side by side; what to append to the conversation, nothing if there were none."""
+        asked = self._read_checked(reply)
+        if not asked:
+            return []
+        wishes = self._wishes(asked)
+        calls = [wish for wish in wishes if isinstance(wish, Call)]
+        made = iter(await make_calls(self._crib, calls, self._confirm))
+        results = [next(made) if isinstance(wish, Call) else Result(error=wish) for wish in wishes]
+        return self._write(list(zip(asked, results, strict=True)))
+
+    def answer_sync(self, reply: object) -> list[dict[str, object]]:
+        """Answer from code that is not async."""
+        return self._crib.run_sync(self.answer(reply))
+
+    @abstractmethod
+    def _read(self, reply: object) -> list[Asked]:
+        """The calls of a reply, as they stand there."""
+
+    @abstractmethod
+    def _write(self, answers: Sequence[tuple[Asked, Result]]) -> list[dict[str, object]]:
+        """The answers, one for each call, as the vendor wants them."""
+
+    def _tools(self) -> tuple[Tool, ...]:
+        if self._names is None:
+            return self._crib.offered(self._mode, self._session)
+        return tuple(tool for name in dict.fromkeys(self._names) for tool in self._named(name))
+
+    def _named(self, name: str) -> tuple[Tool, ...]:
+        """The tool of that name, nothing if it is switched off or not for this mode."""
+        entry = self._crib.find(name, self._session)
+        if entry is None:
+            cure = self._crib.suggest(name) or "list the tools with: crib list"
+            raise ToolError(Kind.NOT_FOUND, f"Tool {name[:MAX_SHOWN_NAME]!r} not found; {cure}")
+        # Whoever gave an address meant that tool, even where its bare name means another.
+        offered = offered_tools([entry], lambda _: entry, self._mode)
+        return without_failing(offered, self._crib.examples.failing())
+
+    def _read_checked(self, reply: object) -> list[Asked]:
+        if isinstance(reply, (list, tuple)) or any(has(reply, mark) for mark in self.marks):
+            return self._read(reply)
+        given = f"a {type(reply).__name__} without any of {', '.join(self.marks)}"
+        raise ToolError(Kind.VALIDATION, f"{type(self).__name__} reads {self.replies}, not {given}")
+
+    def _wishes(self, asked: Sequence[Asked]) -> list[Call | ToolError]:
+        """For each the call to make, or why none is made; past the bounds nothing is even read."""
+        wishes: list[Call | ToolError] = []
+        room = MAX_LETTERS
+        for number, each in enumerate(asked):
+            room -= len(each.arguments) if isinstance(each.arguments, str) else 0
+            wishes.append(self._wish(each) if number < MAX_CALLS and room >= 0 else _too_many())
+        return wishes
+
+    def _wish(self, asked: Asked) -> Call | ToolError:
+        export = self._exports.get(asked.name)
+        if export is None:
+            return self._not_offered(asked.name)
+        try:
+            arguments = export.restore(read_arguments(asked.arguments))
+        except ToolError as problem:
+            return problem
+        return self._call(export.tool, arguments)
+
+    def _call(self, tool: Tool, arguments: dict[str, object]) -> Call:
+        return Call(
+            name=tool.name,
+            bundle=tool.bundle,
+            version=tool.version,
+            arguments=arguments,
+            caller=self._caller,
+            session=self._session,
+            mode=self._mode,
+        )
+
+    def _not_offered(self, name: str) -> ToolError:
+        # Only what was offered is named: a model does not learn here what else there is.
+        cure = did_you_mean(name, self._exports) or "call one of the tools that you were given"
+        return ToolError(Kind.NOT_FOUND, f"there is no tool {name[:MAX_SHOWN_NAME]!r} here; {cure}")
+
+
+def _too_many() -> ToolError:
+    message = (
+        f"a reply may ask for {MAX_CALLS} calls at most, with arguments of {MAX_LETTERS} letters in all; "
+        "ask for this one again in the next"
+    )
+    return ToolError(Kind.LIMIT_EXCEEDED, message, retryable=True)

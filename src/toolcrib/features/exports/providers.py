@@ -1,0 +1,191 @@
+"""Gemini's shape: parts with a `function_call` in, one content with a `function_response` for each out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib.features.exports.chat import Adapter, Asked, has, items, part, text
+from toolcrib.lib.export_schemas.targets import Provider
+from toolcrib.lib.presentation import to_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from toolcrib.model.errors import ToolError
+    from toolcrib.model.result import Result
+
+
+# MERGED toolcrib.adapters.telling
+
+# What a model is told of a result: its value, or why there is none; never a token, a stack or a setting.
+
+MAX_MESSAGE = 4_000
+
+
+def tell(result: Result) -> str:
+    """The result as text: the value, or the error as JSON."""
+    return to_text(value_of(result) if result.error is None else error_of(result.error, result))
+
+
+def value_of(result: Result) -> object:
+    """The value; of one that was kept aside its head, and how to read the rest."""
+    kept = result.meta.get("kept")
+    if not isinstance(kept, dict):
+        return result.value
+    shown = kept.get("shown")
+    return (
+        f"{result.value}\n\n[These are {shown} of {kept.get('letters')} letters. The rest is kept for an hour: "
+        f'crib.read_result("{kept.get("handle")}", offset={shown}). Or ask for less.]'
+    )
+
+
+def error_of(error: ToolError, result: Result) -> dict[str, object]:
+    """The error as an object; what the tool had achieved stands beside it."""
+    told: dict[str, object] = {
+        "type": str(error.kind),
+        "message": _sendable(_without_cure(error)),
+        "retryable": error.retryable,
+        "partialSideEffects": error.partial_side_effects,
+    }
+    return told if result.value is None else {**told, "partialValue": value_of(result)}
+
+
+def _without_cure(error: ToolError) -> str:
+    """What went wrong, without what only an operator can do about it."""
+    cure = error.details.get("cure")
+    return error.message.removesuffix(f"; {cure}") if isinstance(cure, str) and cure else error.message
+
+
+def _sendable(message: str) -> str:
+    """A message that is short enough and holds no half characters, which no client could send."""
+    short = message if len(message) <= MAX_MESSAGE else f"{message[:MAX_MESSAGE]}…"
+    return short.encode("utf-8", "replace").decode()
+
+
+# MERGED toolcrib.adapters.anthropic
+
+# Anthropic's shape: blocks of the type `tool_use` in, one message of the user with a `tool_result` for each out.
+
+
+class Anthropic(Adapter):
+    """Messages: `tool_use` blocks in, one message with all results out."""
+
+    provider = Provider.ANTHROPIC
+    marks = ("content",)
+    replies = "a message or a list of its content blocks"
+
+    def _read(self, reply: object) -> list[Asked]:
+        blocks = reply if isinstance(reply, (list, tuple)) else part(reply, "content")
+        return [
+            Asked(id=text(part(block, "id")), name=text(part(block, "name")), arguments=part(block, "input"))
+            for block in items(blocks)
+            if part(block, "type") == "tool_use"
+        ]
+
+    def _write(self, answers: Sequence[tuple[Asked, Result]]) -> list[dict[str, object]]:
+        blocks = [
+            {"type": "tool_result", "tool_use_id": asked.id, "content": tell(result), "is_error": not result.ok}
+            for asked, result in answers
+        ]
+        return [{"role": "user", "content": blocks}]
+
+
+class Gemini(Adapter):
+    """Contents: `function_call` parts in, one content with all responses out."""
+
+    provider = Provider.GEMINI
+    marks = ("candidates", "content", "parts")
+    replies = "a response, its content or a list of its parts"
+
+    @property
+    def definitions(self) -> list[dict[str, object]]:
+        """What the vendor's client takes as `tools`: one tool that holds all functions."""
+        functions = super().definitions
+        return [{"function_declarations": functions}] if functions else []
+
+    def _read(self, reply: object) -> list[Asked]:
+        parts = reply if isinstance(reply, (list, tuple)) else part(_content(reply), "parts")
+        return [
+            Asked(id=text(part(call, "id")), name=text(part(call, "name")), arguments=part(call, "args"))
+            for call in map(_function_call, items(parts))
+            if call is not None
+        ]
+
+    def _write(self, answers: Sequence[tuple[Asked, Result]]) -> list[dict[str, object]]:
+        parts = [{"function_response": _response(asked, result)} for asked, result in answers]
+        return [{"role": "user", "parts": parts}]
+
+
+def _content(reply: object) -> object:
+    """The content of the first candidate, or of a candidate; else the reply itself."""
+    if not has(reply, "candidates"):
+        return part(reply, "content") or reply
+    candidates = items(part(reply, "candidates"))
+    return part(candidates[0], "content") if candidates else None
+
+
+def _function_call(thing: object) -> object:
+    """The call in a part, or a call by itself as the package hands them out too; None for anything else."""
+    # The package writes function_call, the wire functionCall.
+    call = part(thing, "function_call", "functionCall")
+    return thing if call is None and has(thing, "name") else call
+
+
+def _response(asked: Asked, result: Result) -> dict[str, object]:
+    told = {"output": value_of(result)} if result.error is None else {"error": error_of(result.error, result)}
+    response: dict[str, object] = {"name": asked.name, "response": told}
+    # Not every model numbers its calls; an id that nobody gave would match nothing.
+    return {"id": asked.id, **response} if asked.id else response
+
+
+# MERGED toolcrib.adapters.openai
+
+# OpenAI's two shapes: chat completions and responses. Results are text in both.
+
+
+class OpenAIChat(Adapter):
+    """Chat completions, and every server that speaks like them: `tool_calls` in, messages of the role `tool` out."""
+
+    provider = Provider.OPENAI
+    marks = ("choices", "message", "tool_calls", "role")
+    replies = "a chat completion, its message or a list of tool calls"
+
+    def _read(self, reply: object) -> list[Asked]:
+        wanted = reply if isinstance(reply, (list, tuple)) else part(_message(reply), "tool_calls")
+        return [_asked(call) for call in items(wanted) if has(call, "function") or has(call, "id")]
+
+    def _write(self, answers: Sequence[tuple[Asked, Result]]) -> list[dict[str, object]]:
+        return [{"role": "tool", "tool_call_id": asked.id, "content": tell(result)} for asked, result in answers]
+
+
+class OpenAIResponses(Adapter):
+    """Responses: items of the type `function_call` in, `function_call_output` out."""
+
+    provider = Provider.OPENAI_RESPONSES
+    marks = ("output",)
+    replies = "a response or a list of its output items"
+
+    def _read(self, reply: object) -> list[Asked]:
+        wanted = reply if isinstance(reply, (list, tuple)) else part(reply, "output")
+        return [
+            Asked(id=text(part(item, "call_id")), name=text(part(item, "name")), arguments=part(item, "arguments"))
+            for item in items(wanted)
+            if part(item, "type") == "function_call"
+        ]
+
+    def _write(self, answers: Sequence[tuple[Asked, Result]]) -> list[dict[str, object]]:
+        return [
+            {"type": "function_call_output", "call_id": asked.id, "output": tell(result)} for asked, result in answers
+        ]
+
+
+def _message(reply: object) -> object:
+    """The message of a completion, where it is the first of its choices, or of a choice; else the reply itself."""
+    choices = items(part(reply, "choices"))
+    choice = choices[0] if choices else reply
+    return part(choice, "message") or choice
+
+
+def _asked(call: object) -> Asked:
+    function = part(call, "function")
+    return Asked(id=text(part(call, "id")), name=text(part(function, "name")), arguments=part(function, "arguments"))

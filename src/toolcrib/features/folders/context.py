@@ -1,0 +1,205 @@
+"""What a handler is told of the call it serves, and what it may ask for while it runs: messages and audit entries."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from toolcrib.infra.programs import checked_files as contents
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.tool import Handler
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from toolcrib.model.call import Context
+    from toolcrib.model.tool import Tool
+
+
+# MERGED toolcrib.runners.handler.contents
+
+# The files of a handler as they were checked.
+
+
+def checked_files(run: Handler) -> dict[Path, bytes]:
+    """What a process finds in each of its files."""
+    root = run.root.absolute()
+    return {root / path: content for path, content in run.contents.items()}
+
+
+def refuse_changed(tool: Tool, run: Handler, layers: Iterable[str]) -> None:
+    """Refuse a folder that is not what was loaded, if that is what would run."""
+    root = run.root.absolute()
+
+    def changed(path: Path) -> ToolError:
+        message = f"{path.relative_to(root).as_posix()} changed since it was loaded; run crib build and start again"
+        return ToolError(Kind.CONFLICT, message)
+
+    contents.refuse_changed(tool, checked_files(run), run.folders, layers, changed)
+
+
+logger = logging.getLogger("toolcrib.runners")
+
+VOICE = "voice"
+MAX_EVENT_LETTERS = 200
+MAX_AUDIT_BYTES = 100_000
+# Each is a line of the journal, which a handler in a loop would fill.
+MAX_AUDIT_ENTRIES = 1_000
+MAX_BYTES_OF_A_CALL = 1_000_000
+# Beyond these a handler would only fill the log.
+MAX_COMPLAINTS = 10
+# Beyond it JavaScript rounds whole numbers.
+LARGEST_OF_NODE = 2**53 - 1
+
+_SHAPES = '{"ask": 1, "do": "send", "message": …} or {"do": "audit", "event": "…", "data": {…}}'
+
+
+class Desk:
+    """Where the messages of one running handler arrive; whatever they hold, nothing is raised here."""
+
+    def __init__(self, tool: Tool, context: Context) -> None:
+        import asyncio
+
+        self._tool = tool
+        self._context = context
+        self._sending = asyncio.Lock()
+        self._entries = self._bytes = 0
+        self._complaints = 0
+
+    @property
+    def call_id(self) -> str:
+        """The call that is served."""
+        return self._context.call_id
+
+    def facts(self) -> dict[str, object]:
+        """What the handler is told: plain JSON, of which nothing leads back here."""
+        tool, context = self._tool, self._context
+        return {
+            "clientId": context.caller,
+            "tool": {"id": tool.name, "version": tool.version, "idempotent": tool.idempotent},
+            "session": self._session(),
+            "voice": context.mode == VOICE,
+        }
+
+    async def answer(self, message: Mapping[str, object]) -> dict[str, object] | None:
+        """Do what one message asks for; None where nobody waits for an answer."""
+        try:
+            await self._do(message)
+        except ToolError as refusal:
+            return self._refuse(message, refusal.message)
+        except Exception as problem:  # noqa: BLE001 - the client's connection and the journal may fail in any way
+            self._complain("what its handler asked for failed", problem)
+            return self._refuse(message, f"it failed ({type(problem).__name__}) and may have been done in part")
+        number = _number_of(message)
+        return None if number is None else {"ask": number, "ok": True}
+
+    async def _do(self, message: Mapping[str, object]) -> None:
+        wish = message.get("do")
+        if wish == "send":
+            await self._send(message)
+        elif wish == "audit":
+            self._audit(message.get("event"), message.get("data", {}))
+        else:
+            raise _refusal(f"{str(wish)[:40]!r} is nothing that a handler can ask for; write {_SHAPES}")
+
+    async def _send(self, message: Mapping[str, object]) -> None:
+        import asyncio
+
+        if "message" not in message:
+            raise _refusal(f"there is no message to send; write {_SHAPES}")
+        session = self._context.session
+        if session is None:
+            raise _refusal("there is no session, so no client hears a message; nothing was sent")
+        async with self._sending:  # the client hears messages in the order in which the handler sent them
+            try:
+                await session.send(message["message"])
+            except asyncio.CancelledError:
+                if _is_being_cancelled():
+                    raise
+                raise _refusal("the client's connection gave up; the message may not have arrived") from None
+
+    def _audit(self, event: object, data: object) -> None:
+        if not isinstance(event, str) or not 0 < len(event) <= MAX_EVENT_LETTERS:
+            raise _refusal(f"the event of an audit entry is a text of 1 to {MAX_EVENT_LETTERS} letters")
+        if not isinstance(data, dict):
+            raise _refusal(f"the data of the audit entry {event!r} is no object; write {{…}}")
+        length = len(json.dumps(data))
+        if length > MAX_AUDIT_BYTES:
+            raise _refusal(f"the data of the audit entry {event!r} is longer than {MAX_AUDIT_BYTES} bytes")
+        if self._entries >= MAX_AUDIT_ENTRIES or self._bytes + length > MAX_BYTES_OF_A_CALL:
+            message = f"a call writes at most {MAX_AUDIT_ENTRIES} audit entries with {MAX_BYTES_OF_A_CALL} bytes in all"
+            raise _refusal(message)
+        self._entries += 1
+        self._bytes += length
+        self._context.audit(event, data)
+
+    def _refuse(self, message: Mapping[str, object], reason: str) -> dict[str, object] | None:
+        number = _number_of(message)
+        if number is not None:
+            return {"ask": number, "ok": False, "error": reason}
+        self._complain(f"refused what its handler asked for: {reason}")
+        return None
+
+    def _complain(self, text: str, problem: Exception | None = None) -> None:
+        self._complaints += 1
+        if self._complaints <= MAX_COMPLAINTS:
+            logger.warning("%s: %s", self._tool.name, text, exc_info=problem)
+
+    def _session(self) -> dict[str, object]:
+        run, session = self._tool.run, self._context.session
+        registry = run.registry if isinstance(run, Handler) else ""
+        if session is None:
+            return {"isActive": False, "toolsVersion": registry, "state": {}}
+        return {
+            "isActive": session.is_active,
+            "toolsVersion": session.tools_version or registry,
+            "state": self._copy(session.state),
+        }
+
+    def _read_number(self, digits: str) -> int:
+        """A whole number that the handler gets as it is; one that Node would round it does not get."""
+        number, run = int(digits), self._tool.run
+        if abs(number) > LARGEST_OF_NODE and isinstance(run, Handler) and run.language == "javascript":
+            raise ValueError(f"{digits[:40]} is beyond the whole numbers of JavaScript")
+        return number
+
+    def _copy(self, state: Mapping[str, object]) -> dict[str, object]:
+        """The state as plain JSON; what the host keeps there that has no such form is none of a handler's business."""
+        copied: dict[str, object] = {}
+        for name, value in state.items():
+            try:
+                copied[name] = json.loads(
+                    json.dumps(value, default=_plain, allow_nan=False), parse_int=self._read_number
+                )
+            except (TypeError, ValueError, RecursionError) as problem:
+                logger.warning("%s is not told of %r in the session's state: %s", self._tool.name, name, problem)
+        return copied
+
+
+def _number_of(message: Mapping[str, object]) -> int | None:
+    """The number that the answer goes to; None where nobody waits for one."""
+    number = message.get("ask")
+    if not isinstance(number, int) or isinstance(number, bool):
+        return None
+    return number if 0 <= number <= LARGEST_OF_NODE else None
+
+
+def _refusal(reason: str) -> ToolError:
+    return ToolError(Kind.VALIDATION, reason)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"a {type(value).__name__} has no JSON form")
+
+
+def _is_being_cancelled() -> bool:
+    """Whether it is this task that somebody wants to end, and not only what it waits for."""
+    import asyncio
+
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0

@@ -1,0 +1,287 @@
+"""What `doc.md` shows: its sections, examples that can be tried, and the ways in which the tool fails."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+# MERGED toolcrib.dialects.folder.markdown
+
+# Markdown, as far as documentation needs it: headings, code fences and lines of text, each with its line.
+#
+# What stands in a fence, in indented code or in a comment is no heading. Each line is looked at once.
+
+FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)", re.DOTALL)
+HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?", re.DOTALL)
+COMMENT = re.compile(r" {0,3}<!--")
+COMMENT_END = "-->"
+# What a fence, a heading or a comment begins with; most lines are none of these.
+SPECIAL = frozenset("`~#<")
+SECTION = 2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Heading:
+    """A line that begins with `#`; `level` counts them."""
+
+    level: int
+    title: str
+    line: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fence:
+    """Code between fences; one that nobody closes runs to the end."""
+
+    language: str
+    code: str
+    line: int
+    closed: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Text:
+    """Any other line."""
+
+    text: str
+    line: int
+
+
+Block = Heading | Fence | Text
+
+
+# A document is asked for its sections, its examples and its failure modes, one after the other.
+@lru_cache(maxsize=1)
+def read_blocks(text: str) -> tuple[Block, ...]:
+    """The blocks of a document, in their order."""
+    lines = iter(enumerate(unix_lines(text).split("\n"), 1))
+    blocks: list[Block] = []
+    for number, line in lines:
+        if line.lstrip(" ")[:1] not in SPECIAL:
+            blocks.append(Text(text=line, line=number))
+            continue
+        fence = FENCE.fullmatch(line)
+        if fence and not (fence[1][0] == "`" and "`" in fence[2]):
+            blocks.append(_fence(fence, number, lines))
+        elif COMMENT.match(line):
+            _skip_comment(line, lines)
+        elif heading := HEADING.fullmatch(line):
+            blocks.append(Heading(level=len(heading[1]), title=_title(heading[2] or ""), line=number))
+        else:
+            blocks.append(Text(text=line, line=number))
+    return tuple(blocks)
+
+
+def sections(text: str, name: str) -> list[list[Block]]:
+    """What stands under each `## ` heading of this name, the headings of lower rank included."""
+    found: list[list[Block]] = []
+    is_inside = False
+    for block in read_blocks(text):
+        if isinstance(block, Heading) and block.level <= SECTION:
+            is_inside = block.level == SECTION and is_called(block.title, name)
+            if is_inside:
+                found.append([])
+        elif is_inside:
+            found[-1].append(block)
+    return found
+
+
+def is_called(title: str, name: str) -> bool:
+    """Whether a heading is that of a section; more may follow the name, as in `Common Mistakes (Do Not)`."""
+    rest = title.removeprefix(name)
+    return title.startswith(name) and not (rest[:1].isalnum() or rest[:1] == "_")
+
+
+def unix_lines(text: str) -> str:
+    """The text with one kind of line end."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _fence(opened: re.Match[str], number: int, lines: Iterator[tuple[int, str]]) -> Fence:
+    marks = opened[1]
+    language = opened[2].strip().partition(" ")[0].lower()
+    code: list[str] = []
+    closed = False
+    for _, line in lines:
+        if _closes(line, marks):
+            closed = True
+            break
+        code.append(line)
+    return Fence(language=language, code="\n".join(code), line=number, closed=closed)
+
+
+def _closes(line: str, marks: str) -> bool:
+    fence = FENCE.fullmatch(line)
+    return fence is not None and fence[1].startswith(marks) and not fence[2].strip(" \t")
+
+
+def _skip_comment(line: str, lines: Iterator[tuple[int, str]]) -> None:
+    while COMMENT_END not in line:
+        following = next(lines, None)
+        if following is None:
+            return
+        line = following[1]
+
+
+def _title(text: str) -> str:
+    title = text.strip()
+    without_marks = title.rstrip("#")
+    return without_marks.rstrip() if without_marks[-1:] in {"", " ", "\t"} else title
+
+
+EXAMPLES = "Examples"
+FAILURE_MODES = "Failure Modes"
+SECTIONS = (
+    *("Summary", "Preconditions", "Postconditions", "Invariants"),
+    *(FAILURE_MODES, EXAMPLES, "Common Mistakes"),
+)
+EXAMPLE_LEVEL = SECTION + 1
+JSON = "json"
+RESULT = re.compile(r"[ \t*_>-]*Result[*_]*:")
+CAPITALS = re.compile(r"[A-Z][A-Z_]+")
+FAILURE = re.compile(r" {0,3}[-*+][ \t]+\*\*([^*]+)\*\*")
+PLACE = "example"
+
+
+class Absent:
+    """What stands for the result of an example that shows none."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DocExample:
+    """A call that the documentation shows; `line` is where its arguments begin.
+
+    `arguments` is None where they cannot be read, and `problem` says why. `expected` is the data that the example shows
+    as its result, or `Absent`; `expected_error` is the error type that its result names.
+    """
+
+    title: str
+    line: int
+    arguments_text: str
+    arguments: dict[str, object] | None
+    problem: str = ""
+    expected: object = Absent
+    expected_error: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FailureMode:
+    """A way to fail that the documentation names; `known` says whether it is the name of an error type."""
+
+    name: str
+    line: int
+    known: bool
+
+
+class _FaultError(Exception):
+    """Why the JSON of an example cannot be read."""
+
+
+def missing_sections(text: str) -> list[str]:
+    """The required sections that have no heading of their own."""
+    titles = [block.title for block in read_blocks(text) if isinstance(block, Heading) and block.level == SECTION]
+    return [name for name in SECTIONS if not any(is_called(title, name) for title in titles)]
+
+
+def doc_examples(text: str) -> list[DocExample]:
+    """The examples that show arguments, in their order."""
+    parts = [part for section in sections(text, EXAMPLES) for part in _parts(section)]
+    return [_example(title, blocks) for title, blocks in parts if _fences(blocks)]
+
+
+def failure_modes(text: str) -> list[FailureMode]:
+    """The items of the section on failure modes that name one."""
+    lines = [block for section in sections(text, FAILURE_MODES) for block in section if isinstance(block, Text)]
+    found = ((FAILURE.match(line.text), line.line) for line in lines)
+    names = [(match[1].strip(" \t`:"), number) for match, number in found if match]
+    return [FailureMode(name=name, line=number, known=name in Kind.__members__) for name, number in names]
+
+
+def _parts(section: list[Block]) -> list[tuple[str, list[Block]]]:
+    """The section cut at its headings, each part with its title; the whole section where it has none."""
+    titles = [EXAMPLES]
+    parts: list[list[Block]] = [[]]
+    for block in section:
+        if isinstance(block, Heading) and block.level == EXAMPLE_LEVEL:
+            titles.append(block.title)
+            parts.append([])
+        else:
+            parts[-1].append(block)
+    found = list(zip(titles, parts, strict=True))
+    return found[1:] or found
+
+
+def _fences(blocks: list[Block]) -> list[Fence]:
+    return [block for block in blocks if isinstance(block, Fence) and block.language == JSON]
+
+
+def _example(title: str, blocks: list[Block]) -> DocExample:
+    fence = _fences(blocks)[0]
+    arguments: dict[str, object] | None = None
+    problem, expected_error = "", ""
+    expected: object = Absent
+    try:
+        arguments = _arguments(fence)
+        expected_error, shown = _result(blocks[blocks.index(fence) + 1 :])
+        # Beside an error the code shows what the error looks like.
+        expected = Absent if shown is None or expected_error else _read(shown)
+    except _FaultError as fault:
+        problem = str(fault)
+    return DocExample(
+        title=title,
+        line=fence.line,
+        arguments_text=fence.code,
+        arguments=arguments,
+        problem=problem,
+        expected=expected,
+        expected_error=expected_error,
+    )
+
+
+def _result(blocks: list[Block]) -> tuple[str, Fence | None]:
+    """The error type that the result names, and the code that shows it."""
+    start = next((index for index, block in enumerate(blocks) if _begins_a_result(block)), None)
+    if start is None:
+        return "", None
+    words: list[str] = []
+    for block in blocks[start:]:
+        if not isinstance(block, Text) or not block.text.strip():
+            break
+        words += CAPITALS.findall(block.text)
+    error = next((word for word in words if word in Kind.__members__), "")
+    return error, next(iter(_fences(blocks[start:])), None)
+
+
+def _begins_a_result(block: Block) -> bool:
+    return isinstance(block, Text) and RESULT.match(block.text) is not None
+
+
+def _arguments(fence: Fence) -> dict[str, object]:
+    value = _read(fence)
+    if not isinstance(value, dict):
+        raise _FaultError('the arguments are no JSON object; write {"name": value}')
+    return value
+
+
+def _read(fence: Fence) -> object:
+    from toolcrib.lib.documents import check_plain, read_json
+
+    if not fence.closed:
+        raise _FaultError(f"nothing closes the code of line {fence.line}; add a line of three backticks")
+    try:
+        value = read_json(fence.code, place=PLACE)
+        check_plain(value, place=PLACE)
+    except ToolError as error:
+        line, column = error.details.get("line"), error.details.get("column")
+        at = fence.line + line if isinstance(line, int) else fence.line
+        reason = error.message.removeprefix(f"{PLACE}:{line}:{column}").removeprefix(PLACE).removeprefix(": ")
+        raise _FaultError(f"line {at} is no JSON: {reason}") from None
+    return value

@@ -1,0 +1,410 @@
+"""One process that holds a handler, and the conversation with it: a call, what it asks for meanwhile, its answer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import time
+from collections import deque
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolcrib.features.folders.context import checked_files
+from toolcrib.features.scripts.program import basic_variables, search_path
+from toolcrib.infra import sandbox
+from toolcrib.infra.programs import node_runtime
+from toolcrib.infra.programs.executables import NODE
+from toolcrib.infra.programs.job_outcome import (
+    LIMITS,
+    describe_effects,
+    describe_end,
+    exit_details,
+    refuse_early_end,
+    show_seconds,
+    tail_of,
+)
+from toolcrib.infra.programs.node_runtime import refuse_without_proxy, version_of
+from toolcrib.infra.sandbox.jobs import Program, build_walls, has_network
+from toolcrib.lib.redaction import find_place, name_class, tell_all
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping
+    from typing import Any
+
+    from toolcrib.features.folders.context import Desk
+    from toolcrib.infra.programs.executables import Commands, Found
+    from toolcrib.infra.sandbox.attempt import Talk
+    from toolcrib.infra.sandbox.conversation import Lines
+    from toolcrib.infra.sandbox.jobs import Ended, Premises
+    from toolcrib.model.tool import Handler, Tool
+
+
+# MERGED toolcrib.runners.handler.node
+
+# The job of a worker: Node, the handler that it loads, and the bytes that were checked.
+
+JAVASCRIPT = "javascript"
+OLDEST = (20, 19)
+CURE = "install Node 20.19 or newer, or pip install 'toolcrib[node]'"
+WORKER = Path(sandbox.__file__).parent / "handler.cjs"
+FILES = (WORKER, WORKER.with_name("modules.cjs"))
+
+
+def make_job(tool: Tool, run: Handler, commands: Commands, premises: Premises, *, observe: bool = False) -> Program:
+    """The process that loads a handler; raises ToolError where there is no Node for it."""
+    root = run.root.absolute()
+    folders = run.folders
+    found = _find(tool, commands)
+    near = commands.near(folders[0])
+    if has_network(tool.requires):
+        codes = tuple(run.contents.values())
+        refuse_without_proxy(tool.name, codes, found.argv[0], has_packages=node_runtime.has_packages(near))
+    words = (str(WORKER), str(root / run.path), str(root), *map(str, folders))
+    files = checked_files(run)
+    packages = dict.fromkeys(place for folder in folders for place in commands.near(folder))
+    return Program(
+        argv=(*found.argv, *node_runtime.options(premises.memory_bytes, calls=False), *words),
+        cwd=folders[0],
+        environment={
+            **basic_variables(tool.requires, premises),
+            **node_runtime.ENVIRONMENT,
+            "PATH": search_path(found.argv[0], near),
+        },
+        walls=build_walls(
+            tool.requires,
+            premises,
+            (*files, *found.runtime, *packages, *FILES),
+            listed=folders,
+            observe=observe,
+        ),
+        channel=True,
+        files=files,
+    )
+
+
+def _find(tool: Tool, commands: Commands) -> Found:
+    # The operator's and nobody else's: what a project has installed runs in it, and is not what it runs on.
+    found = commands.installed(NODE)
+    if found is None:
+        raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name} needs Node, which was not found; {CURE}")
+    program = found.argv[0]
+    if not node_runtime.is_node(found):
+        message = f"{tool.name} needs Node, and {found.argv[-1]} is a script of {program}; {CURE}"
+        raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)
+    version = version_of(program)
+    if version is not None and version < OLDEST:
+        message = f"{tool.name} needs Node 20.19 or newer, and {program} is {'.'.join(map(str, version))}; {CURE}"
+        raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)
+    return found
+
+
+logger = logging.getLogger("toolcrib.runners")
+
+# How many messages of one call may be under way; a handler that sends more waits.
+MAX_UNDER_WAY = 32
+# How long messages that the handler did not wait for may still take when it has answered.
+PARTING_SECONDS = 0.2
+# How long a process that closed its channel may take to end by itself; it tells by what.
+ENDING_SECONDS = 0.5
+KILLING_SECONDS = 5.0
+# How long a process that has served before may take to begin a call.
+BEGINNING_SECONDS = 1.0
+LOOK_SECONDS = 0.01
+OUT_OF_MEMORY = b"JavaScript heap out of memory"
+# Errors that calls leave behind: how many of a process are told, and of how many calls it is known which one it was.
+MAX_STRAYS = 10
+CALLS_REMEMBERED = 100
+# Why a handler is none, in words of ours; a process can only choose among them.
+UNFIT = {
+    "no execute": "it exports no function execute; write: export async function execute({ args, context }) { … }",
+    "old Node": "its Node is too old; install Node 20.19 or newer, or pip install 'toolcrib[node]'",
+}
+
+
+class NotBegunError(ToolError):
+    """The process went before it began the call, of which nothing was done: another may have it."""
+
+
+class Worker:
+    """A process of one tool, which takes one call at a time. It belongs to the event loop that started it.
+
+    `live` runs the process to its end and lets it talk. `is_ready` says that the handler is loaded, `is_spent` that there is
+    to be no further call.
+    """
+
+    def __init__(self, tool: Tool, run: Handler, live: Callable[[Talk], Coroutine[object, object, Ended]]) -> None:
+        self.tool = tool
+        self._run = run
+        self.loop = asyncio.get_running_loop()
+        self.born = self.idle_since = time.monotonic()
+        self.is_ready = self.is_spent = False
+        self.timer: asyncio.TimerHandle | None = None
+        self._number = 0
+        self._patience: asyncio.TimerHandle | None = None
+        self._ids = deque[str](maxlen=CALLS_REMEMBERED)
+        self._strays = 0
+        self._is_heard = self._has_begun = False
+        self._reason: ToolError | None = None
+        self._lines: asyncio.Future[Lines] = self.loop.create_future()
+        self._over = self.loop.create_future()
+        # In a context of its own: it outlives the call that starts it.
+        self._running = self.loop.create_task(live(self._listen), context=contextvars.Context())
+        self._running.add_done_callback(_take_note)
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it can take a call: it is alive, and has said nothing that nobody asked for."""
+        return not self._running.done() and self._lines.done() and self._lines.result().is_silent
+
+    def when_ended(self, tell: Callable[[Worker], None]) -> None:
+        """Tell, in its own loop, when the process has gone."""
+        self._running.add_done_callback(lambda _: tell(self))
+
+    def end(self, reason: ToolError | None = None) -> None:
+        """End the process, from any thread; a call that it serves fails for that reason."""
+        self._reason = self._reason or reason
+        self.is_spent = True
+        if self._lines.done():
+            self._lines.result().end_job()
+        with suppress(RuntimeError):  # of a loop that was closed
+            self.loop.call_soon_threadsafe(self._let_go)
+
+    @property
+    def _is_there(self) -> bool:
+        """Whether the process has not gone yet, as far as can be seen from any thread."""
+        if self._running.done():
+            return False
+        if not self._lines.done():
+            return not self.loop.is_closed()
+        # A loop that runs sees it end, after it has let go of the channel; one that stands still has only the channel to tell.
+        return self.loop.is_running() or not self._lines.result().is_cut
+
+    def _let_go(self) -> None:
+        """Do what only its own loop may do to have the process gone soon."""
+        if not self._lines.done():
+            self._running.cancel()
+        elif not self._is_heard:  # who reads from the channel sees it end, and must not find it closed
+            self._hang_up()
+
+    async def see_ended(self) -> None:
+        """Wait until the process has gone, from whichever loop, a few seconds at the most."""
+        if self.loop is asyncio.get_running_loop():
+            await asyncio.wait([self._running], timeout=KILLING_SECONDS)
+            return
+        until = time.monotonic() + KILLING_SECONDS
+        while self._is_there and time.monotonic() < until:  # noqa: ASYNC110 - another loop's futures cannot be awaited here
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def effects(self) -> dict[str, object]:
+        """What the process was seen to do in all its life, which is over with this."""
+        self.end()
+        await self.see_ended()
+        if not self._running.done() or self._running.cancelled() or self._running.exception() is not None:
+            return {}
+        return describe_effects(self._running.result())
+
+    async def begin(self, deadline: float, seconds: float) -> None:
+        """Wait until the handler is loaded; raises ToolError if it cannot be."""
+        timer = self._set_timer(deadline, seconds)
+        self._is_heard = True
+        try:
+            either: list[asyncio.Future[Any]] = [self._lines, self._running]
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            said = await self._lines.result().read() if self._lines.done() else None
+            if said is None:
+                raise await self._early_end(seconds)
+        finally:
+            timer.cancel()
+            self._is_heard = False
+        if said.get("ready") is not True:
+            raise self._not_loaded(said.get("failed"))
+        self.is_ready = True
+
+    async def call(
+        self, arguments: Mapping[str, object], desk: Desk, deadline: float, seconds: float
+    ) -> dict[str, object]:
+        """Have one call answered: the line that says what came of it. Raises ToolError if nothing did."""
+        self._number += 1
+        self._ids.append(desk.call_id)
+        self._has_begun = False
+        lines = self._lines.result()
+        timer = self._set_timer(deadline, seconds)
+        # Whoever does not even begin is busy with what an earlier call left behind.
+        if self._number > 1:
+            self._patience = self.loop.call_later(BEGINNING_SECONDS, self._give_up)
+        sending: set[asyncio.Task[None]] = set()
+        self._is_heard = True
+        try:
+            await self._ask(lines, arguments, desk)
+            while (said := await self._hear(lines)) is not None:
+                # Whatever it says about the call, it has begun it: only what did nothing is ever given to another process.
+                self._has_begun = True
+                if "begun" in said:
+                    self._stop_patience()
+                    continue
+                if "do" in said:
+                    await self._serve(said, lines, desk, sending)
+                    continue
+                self.is_spent = self.is_spent or said.get("spent") is True
+                if sending:
+                    await asyncio.wait(sending, timeout=PARTING_SECONDS)
+                return said
+            raise await self._early_end(seconds)
+        finally:
+            timer.cancel()
+            self._stop_patience()
+            self._is_heard = False
+            for task in sending:
+                task.cancel()
+
+    async def _listen(self, lines: Lines) -> None:
+        """Whoever calls reads and writes; this keeps the channel open, and hears in the end what nobody asked for."""
+        self._lines.set_result(lines)
+        try:
+            await self._over
+        finally:
+            if not self._is_heard and not lines.is_silent:
+                await self._hear_out(lines)
+
+    async def _hear_out(self, lines: Lines) -> None:
+        """Take note of what a process said that serves nobody any more."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(ENDING_SECONDS):
+                while (said := await lines.read()) is not None:
+                    self._note_stray(said)
+
+    async def _ask(self, lines: Lines, arguments: Mapping[str, object], desk: Desk) -> None:
+        try:
+            await lines.write({"call": self._number, "args": arguments, "context": desk.facts()})
+        except ToolError as problem:
+            message = f"{self.tool.name}: the arguments and the session's state are too long for one call"
+            raise ToolError(Kind.LIMIT_EXCEEDED, message) from problem
+
+    async def _hear(self, lines: Lines) -> dict[str, object] | None:
+        """The next line of the call that runs; None if there will be none."""
+        said = await lines.read()
+        while said is not None and self._note_stray(said):
+            said = await lines.read()
+        if said is None or said.pop("call", None) == self._number:
+            return said
+        lines.problem = "the line belongs to no call that runs"
+        return None
+
+    def _note_stray(self, said: Mapping[str, object]) -> bool:
+        """Write down what nobody caught of a call that was over; whether the line is about that."""
+        described, number = said.get("stray"), said.get("of")
+        if not isinstance(described, dict):
+            return False
+        self.is_spent = True
+        self._strays += 1
+        if self._strays <= MAX_STRAYS:
+            text = "%s: something that call %s left behind failed, and nobody caught it\n%s"
+            logger.error(text, self.tool.name, self._id_of(number), tell_all(described))
+        return True
+
+    def _id_of(self, number: object) -> str:
+        """Which call a process means by a number, the last of which is that of the last call."""
+        back = self._number - number if isinstance(number, int) else -1
+        return self._ids[-1 - back] if 0 <= back < len(self._ids) else "(unknown)"
+
+    async def _serve(self, said: dict[str, object], lines: Lines, desk: Desk, sending: set[asyncio.Task[None]]) -> None:
+        """Do what the handler asks for; what it sends goes on beside what it does next."""
+        if "ask" not in said:
+            await desk.answer(said)
+            return
+        while len(sending) >= MAX_UNDER_WAY:
+            await asyncio.wait(sending, return_when=asyncio.FIRST_COMPLETED)
+        task = self.loop.create_task(_send(said, lines, desk))
+        sending.add(task)
+        task.add_done_callback(sending.discard)
+
+    def _set_timer(self, deadline: float, seconds: float) -> asyncio.TimerHandle:
+        return self.loop.call_later(max(0.0, deadline - time.monotonic()), self._lose_patience, seconds)
+
+    def _give_up(self) -> None:
+        """End a process that has said nothing; what it did say may lie there unread, if it was this loop that stood still."""
+        if self._has_begun:
+            return
+        if self._lines.result().is_silent:
+            self.end()
+        else:
+            self._patience = self.loop.call_later(LOOK_SECONDS, self._give_up)
+
+    def _stop_patience(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+
+    def _lose_patience(self, seconds: float) -> None:
+        what = "ran" if self.is_ready else "took to load"
+        message = f"{self.tool.name} {what} longer than {show_seconds(seconds)}; its process was killed"
+        self.end(ToolError(Kind.TIMEOUT, message, partial_side_effects=self.is_ready))
+
+    async def _early_end(self, seconds: float) -> ToolError:
+        """Why there is no answer; the process has gone when this is known."""
+        problem = self._lines.result().problem if self._lines.done() else ""
+        if not problem:
+            self._hang_up()
+            await asyncio.wait([self._running], timeout=ENDING_SECONDS)
+        self.end()
+        self._hang_up()
+        await self.see_ended()
+        if self._reason is not None:
+            return self._reason
+        if self.is_ready and not self._has_begun and not problem:
+            return NotBegunError(Kind.INTERNAL, f"{self.tool.name}: its process ended before it began the call")
+        if problem:
+            message = f"{self.tool.name} gave an answer that cannot be read: {problem}; its process was killed"
+            return ToolError(Kind.INTERNAL, message, partial_side_effects=True)
+        return self._explain_end(seconds)
+
+    def _hang_up(self) -> None:
+        if not self._over.done():
+            self._over.set_result(None)
+
+    def _explain_end(self, seconds: float) -> ToolError:
+        name = self.tool.name
+        if not self._running.done() or self._running.cancelled():
+            return ToolError(Kind.INTERNAL, f"{name}: its process was killed", partial_side_effects=True)
+        try:
+            ended = self._running.result()
+            refuse_early_end(name, ended, seconds)
+        except ToolError as problem:
+            return problem
+        if ended.stderr:
+            logger.warning("%s: its process printed: %s", name, tail_of(ended.stderr))
+        if ended.signal is not None and OUT_OF_MEMORY in ended.stderr:
+            message = f"{name} used {LIMITS['mem']}; its process ended"
+            return ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=True, details={"limit": "mem"})
+        how = describe_end(ended).replace("ended with", "ended itself with")
+        when = "it answered; return a response from execute" if self.is_ready else "its handler was loaded"
+        message = f"{name} {how} before {when}"
+        return ToolError(Kind.INTERNAL, message, partial_side_effects=self.is_ready, details=exit_details(ended))
+
+    def _not_loaded(self, described: object) -> ToolError:
+        """The handler failed before any call of it began; its own words are for the log."""
+        self.end()
+        name, described = self.tool.name, described if isinstance(described, dict) else {}
+        reason = UNFIT.get(str(described.get("reason")))
+        if reason is not None:
+            return ToolError(Kind.INTERNAL, f"{name}: its handler could not be loaded: {reason}")
+        logger.error("%s could not be loaded\n%s", name, tell_all(described))
+        place = find_place(described, self._run)
+        what = f"{name_class(described)} in {place}" if place else name_class(described)
+        message = f"{name}: its handler could not be loaded ({what}); the log has the details"
+        return ToolError(Kind.INTERNAL, message)
+
+
+def _take_note(running: asyncio.Task[Ended]) -> None:
+    """What became of a process that nobody waits for is nobody's concern."""
+    if not running.cancelled():
+        running.exception()
+
+
+async def _send(said: dict[str, object], lines: Lines, desk: Desk) -> None:
+    answer = await desk.answer(said)
+    if answer is not None:
+        await lines.write(answer)

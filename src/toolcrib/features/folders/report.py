@@ -1,0 +1,190 @@
+"""Everything that is wrong with one folder, told at once and each with its place."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from toolcrib.infra.files.tool_folder import MARKS
+from toolcrib.lib.metadata import lines_of
+from toolcrib.model.tool import Behaviour, SideEffects
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from collections.abc import Set as AbstractSet
+
+    from toolcrib.features.folders.schema_file import Declaration
+    from toolcrib.lib.metadata import Steps
+    from toolcrib.model.errors import ToolError
+
+
+# MERGED toolcrib.dialects.folder.advice
+
+# What the category of a tool asks of it: two rules that must hold, and advice.
+
+# How long a tool that the conversation waits for may take, in milliseconds.
+BUDGETS = {"voice": 800, "text": 2000}
+QUICK = frozenset({Behaviour.RETRIEVAL, Behaviour.UTILITY})
+CAN_WRITE = frozenset({"fs.write", "shell.execute"})
+
+
+def warn_of_practices(file: SchemaFile, declared: Declaration) -> None:
+    """Refuse what the category forbids, and warn of what is unusual for it."""
+    if declared.behaviour is Behaviour.RETRIEVAL:
+        _check_retrieval(file, declared)
+    _warn_of_effects(file, declared)
+    _warn_of_budget(file, declared)
+
+
+def _check_retrieval(file: SchemaFile, declared: Declaration) -> None:
+    if declared.idempotent is False:
+        text = 'a retrieval tool must be idempotent; write "idempotent": true, or another category'
+        file.refuse(("idempotent",), f"idempotent: {text}")
+    if declared.side_effects is SideEffects.WRITES:
+        text = 'a retrieval tool must not write; write "sideEffects": "read_only", or another category'
+        file.refuse(("sideEffects",), f"sideEffects: {text}")
+
+
+def _warn_of_effects(file: SchemaFile, declared: Declaration) -> None:
+    effects = declared.side_effects
+    if effects is None:
+        return
+    at = ("sideEffects",)
+    if declared.behaviour is Behaviour.ACTION and effects is not SideEffects.WRITES:
+        file.warn(at, f'sideEffects: an action that does not write ({effects}); write "writes", or another category')
+    if declared.behaviour is Behaviour.UTILITY and effects is not SideEffects.NONE:
+        file.warn(at, f'sideEffects: a utility usually has none ({effects}); write "none", or another category')
+    writing = sorted(CAN_WRITE & declared.options.requires)
+    if writing and effects is not SideEffects.WRITES:
+        text = f'{effects}, yet the tool requires {", ".join(writing)}, which can write; write "writes"'
+        file.warn(at, f"sideEffects: {text}, or require less")
+
+
+def _warn_of_budget(file: SchemaFile, declared: Declaration) -> None:
+    budget = declared.latency_budget_ms
+    if declared.behaviour not in QUICK or budget is None:
+        return
+    for mode, most in BUDGETS.items():
+        if mode in declared.modes and budget > most:
+            text = f"{budget} ms is long for a {declared.behaviour} tool in {mode} mode; make it {most} or less"
+            file.warn(("latencyBudgetMs",), f"latencyBudgetMs: {text}")
+
+
+Remark = tuple[str, int, str]
+SHOWN = 80
+NEAR = 0.8
+MAX_GUESSES = 20
+
+
+class Report:
+    """Collects what is to be said about the files of one folder.
+
+    `unread` are the names of those that lie there and could not be read, which has been said.
+    """
+
+    def __init__(self, place: str, unread: AbstractSet[str] = frozenset()) -> None:
+        self.place = place
+        self.unread = unread
+        self._problems: list[Remark] = []
+        self._warnings: list[Remark] = []
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What keeps the tool from being built, file by file and line by line."""
+        return self._told(self._problems)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What its author should know, in the same order."""
+        return self._told(self._warnings)
+
+    def refuse(self, file: str, line: int, text: str) -> None:
+        """Note what keeps the tool from being built."""
+        if file in self.unread:
+            return
+        self._problems.append((file, line, text))
+
+    def warn(self, file: str, line: int, text: str) -> None:
+        """Note what its author should know."""
+        self._warnings.append((file, line, text))
+
+    def refuse_error(self, file: str, error: ToolError, line: int = 1) -> None:
+        """Note what a reader of the file raised, whose message begins with the place; `line` is where none is named."""
+        named, text = _split(error.message.removeprefix(f"{self.place}/{file}"))
+        self.refuse(file, named or line, text)
+
+    def _told(self, remarks: list[Remark]) -> tuple[str, ...]:
+        ordered = sorted(remarks, key=lambda remark: (MARKS.index(remark[0]), remark[1]))
+        return tuple(printable(f"{self.place}/{file}:{line}: {text}") for file, line, text in ordered)
+
+
+class SchemaFile:
+    """The fields of `schema.json`, and what is to be said about them."""
+
+    def __init__(self, report: Report, name: str, text: str, fields: dict[str, object]) -> None:
+        self.fields = fields
+        self._report = report
+        self._name = name
+        self._text = text
+
+    def refuse(self, at: Steps, text: str) -> None:
+        """Note what is wrong with a field."""
+        self._report.refuse(self._name, self.line(at), text)
+
+    def warn(self, at: Steps, text: str) -> None:
+        """Note what its author should know about a field."""
+        self._report.warn(self._name, self.line(at), text)
+
+    def line(self, at: Steps) -> int:
+        """The line of a key or an item, or of the nearest thing around it."""
+        while at not in self._lines:
+            at = at[:-1]
+        return self._lines[at]
+
+    @cached_property
+    def _lines(self) -> dict[Steps, int]:
+        # Looked up only when something is to be said.
+        return lines_of(self._text)
+
+
+def spell(at: Steps) -> str:
+    """The way to a field as people write it: `parameters.required[2]`."""
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step[:SHOWN]}" for step in at)
+    return "".join(steps).removeprefix(".")
+
+
+def show(value: object) -> str:
+    """A value as a message can quote it."""
+    import json
+
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+
+
+def guesses(strangers: list[str], known: Collection[str]) -> dict[str, str]:
+    """What was meant by the first words that nobody knows, where they look like a slip of the pen."""
+    if not strangers:
+        return {}
+    from difflib import get_close_matches
+
+    near = {word: get_close_matches(word[:SHOWN], known, n=1, cutoff=NEAR) for word in strangers[:MAX_GUESSES]}
+    return {word: found[0] for word, found in near.items() if found}
+
+
+def printable(text: str) -> str:
+    """The text on one line, without letters that hide or turn what is shown."""
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
+
+
+def _split(rest: str) -> tuple[int, str]:
+    """The line and the words of `:LINE:COLUMN: words`, in which either number may be absent; 0 if both are."""
+    numbers: list[int] = []
+    while rest.startswith(":") and not rest.startswith(": "):
+        number, _, after = rest[1:].partition(":")
+        if not number.isdecimal():
+            break
+        numbers.append(int(number))
+        rest = f":{after}"
+    return (numbers or [0])[0], rest.removeprefix(":").strip()

@@ -1,0 +1,411 @@
+"""Tool folders: JavaScript handlers in warm processes of Node, Python handlers in fresh ones."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolcrib.features.folders.context import LARGEST_OF_NODE, Desk, checked_files, refuse_changed
+from toolcrib.features.folders.node_worker import JAVASCRIPT, NotBegunError, Worker, make_job
+from toolcrib.features.folders.response import invalid_response, read_response, thrown
+from toolcrib.features.folders.worker_pool import Workers
+from toolcrib.features.scripts.program import basic_variables
+from toolcrib.infra.programs.host_access import lead_out
+from toolcrib.infra.programs.job_outcome import (
+    MAX_RESULT_BYTES,
+    PRINTED_TAIL,
+    described_error,
+    read_answer,
+    run_in_place,
+    to_outcome,
+)
+from toolcrib.infra.programs.script_errors import to_error
+from toolcrib.infra.sandbox.host import strike_time
+from toolcrib.infra.sandbox.jobs import READ, WRITE, PythonFile, build_walls, python_runtime
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.result import Outcome
+from toolcrib.model.tool import Convention, Handler
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from toolcrib.infra.egress.client import Egress
+    from toolcrib.infra.programs.executables import Commands
+    from toolcrib.infra.sandbox.attempt import Talk
+    from toolcrib.infra.sandbox.conversation import Lines
+    from toolcrib.infra.sandbox.host import Sandbox
+    from toolcrib.infra.sandbox.interpreters import Interpreter
+    from toolcrib.infra.sandbox.jobs import Ended, Premises, Program
+    from toolcrib.model.call import Call, Context
+    from toolcrib.model.protocols import Bound
+    from toolcrib.model.tool import Tool
+
+
+# MERGED toolcrib.runners.handler.python
+
+# Handlers in Python, each call in a fresh child process that talks with the host while it runs.
+ENTRY = "execute"
+# How many messages of one handler may be under way; one that sends more waits.
+MAX_UNDER_WAY = 32
+
+
+class PythonHandler:
+    """A handler of a tool folder and the sandbox that it runs in.
+
+    `interpreter` finds the Python of an environment that it has to itself; None means the one that runs Toolcrib. `observe`
+    takes note of what it does and tries.
+    """
+
+    is_async = True
+    wants_context = True
+    checks = True
+    function = None
+
+    def __init__(
+        self,
+        tool: Tool,
+        run: Handler,
+        *,
+        sandbox: Sandbox,
+        premises: Premises,
+        egress: Callable[[], Egress],
+        interpreter: Callable[[Handler], Interpreter | None],
+        observe: bool = False,
+    ) -> None:
+        self._tool = tool
+        self._run = run
+        self._sandbox = sandbox
+        self._premises = premises
+        self._egress = egress
+        self._interpreter = interpreter
+        self._observe = observe
+        self._files = checked_files(run)
+        runtime = (*self._files, *python_runtime())
+        self._walls = build_walls(tool.requires, premises, runtime, listed=run.folders, observe=observe)
+
+    def check(self, arguments: dict[str, object], call: Call) -> None:
+        """Refuse a language that nobody runs here, and a machine that cannot keep the handler in."""
+        run = self._run
+        if run.language != PYTHON:
+            raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{run.path}: {run.language!r} is not {PYTHON!r}")
+        if run.path not in run.files:
+            raise ToolError(Kind.NOT_FOUND, f"{run.path} is missing; write def {ENTRY}(args, context) there, and build")
+        self._interpreter(run)
+        self._sandbox.check(self._walls)
+
+    async def run(self, arguments: dict[str, object], context: Context | None) -> Outcome:
+        """Call `execute` in a process of its own, and answer there what it asks for meanwhile."""
+        tool = self._tool
+        if context is None:
+            raise ToolError(Kind.INTERNAL, f"{tool.name} runs only in a call")
+        desk, asked = Desk(tool, context), time.monotonic()
+        job = self._job({"args": arguments, "context": desk.facts()})
+        await self._look_at_files(job)
+        # The time in which the walls are tried before the first job of all is not its own.
+        deadline = strike_time(context.deadline, context.room) + time.monotonic() - asked
+        ended, begun = await self._until_its_end(job, desk, deadline)
+        meta: dict[str, object] = {"sandbox": self._sandbox.report_on(job)}
+        said = to_outcome(ended, meta, lambda: _read(tool, job, ended, context.seconds))
+        outcome = replace(said.value, meta=said.meta) if isinstance(said.value, Outcome) else said
+        return replace(outcome, waited=begun - asked)
+
+    def _job(self, given: Mapping[str, object]) -> PythonFile:
+        run = self._run
+        return PythonFile(
+            path=run.root / run.path,
+            code=run.files[run.path],
+            entry=ENTRY,
+            arguments=given,
+            walls=self._walls,
+            convention=Convention.HANDLER,
+            interpreter=self._interpreter(run),
+            project=self._premises.workspace,
+            environment=basic_variables(self._tool.requires, self._premises),
+            channel=True,
+            files=self._files,
+        )
+
+    async def _look_at_files(self, job: PythonFile) -> None:
+        """Refuse what changed on disk, as far as that would run."""
+        await self._sandbox.learn()
+        refuse_changed(self._tool, self._run, self._sandbox.report_on(job)["layers"])
+
+    async def _until_its_end(self, job: PythonFile, desk: Desk, deadline: float) -> tuple[Ended, float]:
+        """How the process ended, and when it began."""
+        begun, witness = time.monotonic(), None
+
+        async def talk(lines: Lines) -> None:
+            nonlocal begun
+            begun = time.monotonic()
+            await serve(desk, lines)
+
+        if self._observe:
+            from toolcrib.infra.programs.observed_effects import Witness
+
+            witness = Witness()
+        ended = await run_in_place(
+            self._sandbox,
+            job,
+            deadline=deadline,
+            max_result=MAX_RESULT_BYTES,
+            talk=talk,
+            proxy=lead_out(self._egress, self._run.hosts, deadline, witness) if job.walls.network else None,
+        )
+        return ended if witness is None else witness.testify(ended), begun
+
+
+async def serve(desk: Desk, lines: Lines) -> None:
+    """Answer a handler until it has nothing more to say; what it only tells does not wait behind what it sends."""
+    room = asyncio.Semaphore(MAX_UNDER_WAY)
+
+    async def answer(message: dict[str, object]) -> None:
+        try:
+            said = await desk.answer(message)
+            if said is not None:
+                await lines.write(said)
+        finally:
+            room.release()
+
+    async with asyncio.TaskGroup() as group:
+        while (message := await lines.read()) is not None:
+            await room.acquire()
+            group.create_task(answer(message))
+    if lines.problem:
+        # What it said last was not heard, and what it says from now on will not be: that must not look like success.
+        reason = f"a handler said something that cannot be read: {lines.problem}; its process was killed"
+        raise ToolError(Kind.INTERNAL, reason, partial_side_effects=True)
+
+
+def _read(tool: Tool, job: PythonFile, ended: Ended, seconds: float) -> Outcome:
+    """The response of the handler; raises ToolError where it came to none."""
+    answer = read_answer(tool, job, ended, seconds)
+    if "value" in answer:
+        return read_response(tool, answer["value"])
+    described = answer.get("error")
+    if not isinstance(described, dict):
+        raise described_error(tool, job, answer)
+    raise _failure(tool, job, described)
+
+
+def _failure(tool: Tool, job: PythonFile, described: Mapping[str, object]) -> ToolError:
+    """What the handler raised, in words of ours; a refusal of the sandbox's comes with the capability that opens it."""
+    facts = described.get("tool_error")
+    if isinstance(facts, dict):
+        own = {
+            "type": facts.get("kind"),
+            "retryable": facts.get("retryable", False),
+            "partialSideEffects": facts.get("partial_side_effects", False),
+            "details": facts.get("details"),
+        }
+        return thrown(tool, {"message": described.get("message"), "toolError": own})
+    if "in_result" in described:
+        return invalid_response(tool, f"it has no JSON form ({described.get('type')})")
+    return to_error(tool, job, described)
+
+
+PYTHON = "python"
+LONGEST_SECONDS = 7 * 24 * 3600.0
+MAX_PRINTED_BYTES = 64 * 1024
+
+
+class HandlerRunner:
+    """Runs the handlers of tool folders.
+
+    `commands` finds Node, `egress` leads out those that may use the network; both are only made when they are needed.
+    `environments` is where those of Python handlers are kept.
+    `workers` processes of Node are kept at the most, for all tools together; with `fresh` each call has one of its own,
+    and so it has with `observe`, which takes note of what each call does.
+    """
+
+    kind = Handler.kind
+
+    def __init__(
+        self,
+        *,
+        sandbox: Sandbox,
+        premises: Premises,
+        commands: Callable[[], Commands],
+        egress: Callable[[], Egress],
+        workers: int,
+        environments: Path | None = None,
+        fresh: bool = False,
+        observe: bool = False,
+    ) -> None:
+        self._sandbox = sandbox
+        self._premises = premises
+        self._commands = commands
+        self._egress = egress
+        self._environments = environments
+        self._workers = Workers(workers, fresh=fresh or observe)
+        self._observe = observe
+
+    def bind(self, tool: Tool) -> Bound:
+        """Take the handler's bytes as they were read; its process is started by the first call."""
+        run = tool.run
+        if isinstance(run, Handler) and run.language == JAVASCRIPT:
+            return _NodeHandler(tool, run, self._workers, self._sandbox, self._make_job, self._egress)
+        if isinstance(run, Handler) and run.language == PYTHON:
+            return PythonHandler(
+                tool,
+                run,
+                sandbox=self._sandbox,
+                premises=self._premises,
+                egress=self._egress,
+                interpreter=partial(self._interpreter, tool),
+                observe=self._observe,
+            )
+        raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name}: a handler is written in JavaScript or Python")
+
+    async def close(self) -> None:
+        """End the processes that wait and those that run."""
+        await self._workers.close()
+
+    def _interpreter(self, tool: Tool, run: Handler) -> Interpreter | None:
+        from toolcrib.infra.sandbox.environments import find_interpreter
+
+        path, commands = run.root.absolute() / run.path, self._commands()
+        return find_interpreter(
+            path,
+            run.files[run.path],
+            root=commands.folders(path.parent)[-1],
+            # Without a folder for environments there is none in it.
+            envs=self._environments or Path(os.devnull),
+            search_path=commands.trusted_path,
+            name=tool.name,
+        )
+
+    def _make_job(self, tool: Tool, run: Handler) -> Program:
+        return make_job(tool, run, self._commands(), self._premises, observe=self._observe)
+
+
+class _NodeHandler:
+    """A handler in JavaScript, and the workers that hold it."""
+
+    is_async = True
+    wants_context = True
+    checks = True
+    function = None
+
+    def __init__(
+        self,
+        tool: Tool,
+        run: Handler,
+        workers: Workers,
+        sandbox: Sandbox,
+        make_job: Callable[[Tool, Handler], Program],
+        egress: Callable[[], Egress],
+    ) -> None:
+        self._tool = tool
+        self._run = run
+        self._workers = workers
+        self._sandbox = sandbox
+        self._make_job = make_job
+        self._egress = egress
+        self._job: Program | None = None
+
+    def check(self, arguments: dict[str, object], call: Call) -> None:
+        """Refuse where there is no Node, and a machine that cannot keep the handler in; who is ready was checked."""
+        _refuse_beyond_node(self._tool, arguments)
+        if not self._workers.has_ready(self._tool):
+            self._sandbox.check_for(self._make_job(self._tool, self._run))
+
+    async def run(self, arguments: dict[str, object], context: Context | None) -> Outcome:
+        """Have a worker call `execute`, and answer there what it asks for meanwhile."""
+        if context is None:
+            raise ToolError(Kind.INTERNAL, f"{self._tool.name} runs only in a call")
+        asked = time.monotonic()
+        try:
+            return await self._serve(arguments, context, asked)
+        except NotBegunError:
+            # Whatever the process went for has nothing to do with this call, so it may have another, a new one; but not for
+            # ever. What holds one up may hold up all that an earlier caller used.
+            self._workers.dismiss(self._tool)
+            return await self._serve(arguments, context, asked)
+
+    async def _serve(self, arguments: dict[str, object], context: Context, asked: float) -> Outcome:
+        deadline = strike_time(context.deadline, context.room)
+        worker = await self._workers.take(self._tool, self._make_worker, deadline)
+        began: float | None = None
+        try:
+            if not worker.is_ready:
+                await worker.begin(deadline, context.seconds)
+            began = time.monotonic()
+            said = await worker.call(arguments, Desk(self._tool, context), deadline, context.seconds)
+            outcome = self._read(said, worker)
+        except NotBegunError:
+            raise
+        except ToolError as problem:
+            outcome, said = Outcome(error=problem), {}
+        except BaseException:
+            worker.end()
+            raise
+        finally:
+            self._workers.give_back(worker)
+        waited = (began or time.monotonic()) - asked
+        seen = await worker.effects() if self._job is not None and self._job.walls.observe else {}
+        return replace(outcome, meta={**self._meta(), **_printed(said), **seen}, waited=waited)
+
+    def _make_worker(self) -> Worker:
+        self._job = job = self._make_job(self._tool, self._run)
+        worker = Worker(self._tool, self._run, partial(self._live, job))
+        # The walls around the workspace are mounts, which the kernel takes away when what they stand on is replaced; a
+        # process that may use the workspace is not kept until that happens.
+        worker.is_spent = not self._tool.requires.isdisjoint({READ, WRITE})
+        return worker
+
+    async def _live(self, job: Program, talk: Talk) -> Ended:
+        """The life of one process, from the last look at its files."""
+        await self._sandbox.learn()
+        refuse_changed(self._tool, self._run, self._sandbox.report_on(job)["layers"])
+        deadline = time.monotonic() + LONGEST_SECONDS
+        return await self._sandbox.run(
+            job,
+            deadline=deadline,
+            max_stdout=MAX_PRINTED_BYTES,
+            max_stderr=MAX_PRINTED_BYTES,
+            talk=talk,
+            proxy=lead_out(self._egress, self._run.hosts, deadline) if job.walls.network else None,
+            nested=True,  # beside the places for jobs: it stays when its call is over
+        )
+
+    def _read(self, said: Mapping[str, object], worker: Worker) -> Outcome:
+        """What came of the call, as the worker says it."""
+        tool, described, value = self._tool, said.get("thrown"), said.get("value")
+        if isinstance(described, dict):
+            return Outcome(error=thrown(tool, described))
+        if said.get("tooLong") is True:
+            message = f"{tool.name} returned more than 8 MB; return less, or write it to a file"
+            return Outcome(error=ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=True))
+        if "value" not in said:
+            reason = f"it is {said.get('unsendable', 'nothing')}, which has no JSON form"
+            return Outcome(error=invalid_response(tool, reason))
+        if not isinstance(value, dict) or not isinstance(value.get("ok"), bool):
+            # Whatever spoils its answers, be it something that it changed for good, ends with the process.
+            worker.end()
+        return read_response(tool, value)
+
+    def _meta(self) -> dict[str, object]:
+        return {} if self._job is None else {"sandbox": self._sandbox.report_on(self._job)}
+
+
+def _refuse_beyond_node(tool: Tool, value: object) -> None:
+    """Refuse whole numbers that Node would round: whoever acts on another number than was given acts on the wrong thing."""
+    if isinstance(value, dict):
+        for inner in value.values():
+            _refuse_beyond_node(tool, inner)
+    elif isinstance(value, list):
+        for inner in value:
+            _refuse_beyond_node(tool, inner)
+    elif type(value) is int and abs(value) > LARGEST_OF_NODE:
+        message = f"{tool.name} is written in JavaScript, which would round {value}; give whole numbers up to 2^53 as such, larger ones as text"
+        raise ToolError(Kind.VALIDATION, message)
+
+
+def _printed(said: Mapping[str, object]) -> dict[str, object]:
+    """The end of what the handler printed during the call."""
+    return {name: str(said[name])[-PRINTED_TAIL:] for name in ("stdout", "stderr") if said.get(name)}

@@ -1,0 +1,244 @@
+"""Which worker serves a call: one that is ready, a new one where there is room, or the first that becomes free."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from toolcrib.infra.sandbox.host import QUEUE
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from toolcrib.features.folders.node_worker import Worker
+    from toolcrib.model.tool import Tool
+
+IDLE_SECONDS = 300.0
+# What handlers leave behind in their processes, and what proxies let through for one of them in all, ends with it.
+OLDEST_SECONDS = 3600.0
+RETRY_SECONDS = 1
+
+
+@dataclass(eq=False, kw_only=True, slots=True)
+class _Turn:
+    """A caller that waits. `is_promised` a place that is being cleared; `worker` is what it gets, None where it is room."""
+
+    tool: Tool
+    loop: asyncio.AbstractEventLoop
+    ready: asyncio.Future[None]
+    is_promised: bool = False
+    is_turned_away: bool = False
+    worker: Worker | None = field(default=None)
+
+
+class Workers:
+    """The processes of all handlers, `limit` of them at the most; who finds no room waits, first come first served.
+
+    With `fresh`, each takes one call and ends. Calls may come from any event loop and thread.
+    """
+
+    def __init__(self, limit: int, *, fresh: bool = False, queue: int = QUEUE) -> None:
+        self._limit = limit
+        self._fresh = fresh
+        self._queue = queue
+        self._lock = threading.Lock()
+        self._open()
+
+    def has_ready(self, tool: Tool) -> bool:
+        """Whether a worker of the tool waits for a call."""
+        return any(worker.tool is tool for worker in self._idle)
+
+    async def take(self, tool: Tool, make: Callable[[], Worker], until: float) -> Worker:
+        """A worker to call, which `make` makes if none is ready; raises OVERLOADED if there is none before `until`."""
+        while True:
+            found = self._enter(tool)
+            if isinstance(found, _Turn):
+                found = await self._wait(found, until)
+            if found is None:
+                return self._make(make)
+            if found.is_usable:
+                return found
+            found.end()
+
+    def give_back(self, worker: Worker) -> None:
+        """Let others have the worker, unless it is not to be used again."""
+        with self._lock:
+            if worker not in self._all:
+                return
+            worker.idle_since = time.monotonic()
+            is_old = worker.idle_since - worker.born > OLDEST_SECONDS
+            turn = next((turn for turn in self._waiting if not turn.is_promised), None)
+            is_wanted = turn is None or (turn.tool is worker.tool and turn.loop is worker.loop)
+            if self._fresh or worker.is_spent or is_old or not is_wanted:
+                worker.end()
+            elif turn is not None:
+                self._waiting.pop(turn)
+                self._tell(turn, worker)
+            else:
+                self._idle.append(worker)
+                if worker.timer is None:
+                    self._watch(worker, IDLE_SECONDS)
+
+    def dismiss(self, tool: Tool) -> None:
+        """End the workers of a tool that wait for a call."""
+        with self._lock:
+            for worker in [worker for worker in self._idle if worker.tool is tool]:
+                self._idle.remove(worker)
+                worker.end()
+
+    async def close(self) -> None:
+        """End every process, and turn away who waits."""
+        with self._lock:
+            workers, turns = list(self._all), list(self._waiting)
+            self._idle.clear()
+            self._waiting.clear()
+            for turn in turns:
+                turn.is_turned_away = True
+                self._tell(turn, None)
+        reason = ToolError(Kind.CANCELLED, "the crib was closed while the tool ran", partial_side_effects=True)
+        for worker in workers:
+            worker.end(reason)
+        await asyncio.gather(*(worker.see_ended() for worker in workers))
+
+    def _open(self) -> None:
+        self._owner = os.getpid()
+        self._free = self._limit
+        self._all: set[Worker] = set()
+        self._idle: list[Worker] = []  # the one that waits longest first
+        self._waiting: dict[_Turn, None] = {}
+
+    def _enter(self, tool: Tool) -> Worker | _Turn | None:
+        """A worker that is ready, None for room to make one, or a place in the queue."""
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            if self._owner != os.getpid():  # a fork of the host: the workers of its parent are none of its own
+                self._open()
+            for worker in reversed(self._idle):
+                if worker.tool is tool and worker.loop is loop:
+                    self._idle.remove(worker)
+                    return worker
+            if self._free == 0:
+                self._clear_stranded()
+            if self._free > 0:
+                self._free -= 1
+                return None
+            if len(self._waiting) >= self._queue:
+                raise _refusal(f"{self._limit} handlers run and {len(self._waiting)} more calls wait")
+            turn = _Turn(tool=tool, loop=loop, ready=loop.create_future())
+            self._waiting[turn] = None
+            if self._idle:
+                turn.is_promised = True
+                self._dismiss(self._idle.pop(0))
+            return turn
+
+    async def _wait(self, turn: _Turn, until: float) -> Worker | None:
+        try:
+            await asyncio.wait((turn.ready,), timeout=max(0.0, until - time.monotonic()))
+        except asyncio.CancelledError:
+            if not self._leave(turn):
+                self._return(turn)
+            raise
+        if self._leave(turn):
+            raise _refusal("no process for handlers became free in the time of the call")
+        if turn.is_turned_away:
+            raise ToolError(Kind.CANCELLED, "the crib was closed while the call waited")
+        return turn.worker
+
+    def _leave(self, turn: _Turn) -> bool:
+        """Go away from the queue; False if it was already that caller's turn."""
+        with self._lock:
+            return self._waiting.pop(turn, self) is None
+
+    def _return(self, turn: _Turn) -> None:
+        """Hand on what came too late for a caller that has gone."""
+        if turn.worker is not None:
+            self.give_back(turn.worker)
+        elif not turn.is_turned_away:
+            with self._lock:
+                self._let_in()
+
+    def _make(self, make: Callable[[], Worker]) -> Worker:
+        try:
+            worker = make()
+        except BaseException:
+            with self._lock:
+                self._let_in()
+            raise
+        with self._lock:
+            self._all.add(worker)
+        worker.when_ended(self._forget)
+        return worker
+
+    def _forget(self, worker: Worker) -> None:
+        """Give the place of a process that has gone to whoever waits longest."""
+        with self._lock:
+            if worker.timer is not None:
+                worker.timer.cancel()
+            self._strike_off(worker)
+
+    def _strike_off(self, worker: Worker) -> None:
+        if worker not in self._all:
+            return
+        self._all.discard(worker)
+        if worker in self._idle:
+            self._idle.remove(worker)
+        self._let_in()
+
+    def _dismiss(self, worker: Worker) -> None:
+        worker.end()
+        if not worker.loop.is_running():  # nobody will tell when it has gone
+            self._strike_off(worker)
+
+    def _clear_stranded(self) -> None:
+        """Let go of workers whose loop was closed under them."""
+        for worker in [worker for worker in self._all if worker.loop.is_closed()]:
+            self._dismiss(worker)
+
+    def _let_in(self) -> None:
+        """Give room to whoever waits longest."""
+        while self._waiting:
+            turn = next(iter(self._waiting))
+            self._waiting.pop(turn)
+            if self._tell(turn, None):
+                return
+        self._free += 1
+
+    def _tell(self, turn: _Turn, worker: Worker | None) -> bool:
+        """Say that it is the caller's turn; False if its loop was closed under it."""
+        turn.worker = worker
+        try:
+            turn.loop.call_soon_threadsafe(_settle, turn.ready)
+        except RuntimeError:
+            return False
+        return True
+
+    def _watch(self, worker: Worker, seconds: float) -> None:
+        worker.timer = worker.loop.call_later(seconds, self._look_at, worker)
+
+    def _look_at(self, worker: Worker) -> None:
+        """End a worker that had nothing to do for long."""
+        with self._lock:
+            worker.timer = None
+            if worker not in self._idle:
+                return
+            left = worker.idle_since + IDLE_SECONDS - time.monotonic()
+            if left > 0:
+                self._watch(worker, left)
+                return
+            self._idle.remove(worker)
+            worker.end()
+
+
+def _settle(ready: asyncio.Future[None]) -> None:
+    if not ready.done():
+        ready.set_result(None)
+
+
+def _refusal(reason: str) -> ToolError:
+    message = f"{reason}; call again in {RETRY_SECONDS} s, or raise the setting handler_workers"
+    return ToolError(Kind.OVERLOADED, message, retryable=True, details={"retryAfter": RETRY_SECONDS})

@@ -1,0 +1,229 @@
+"""From the body of an answer to the value of a tool, and to what of it may be shown."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+import orjson
+
+from toolcrib.infra.egress.messages import UTF_8, codec_of, decode_text, text_of
+from toolcrib.infra.secrets.secret import MASK
+from toolcrib.lib.documents import MAX_DEPTH, read_json
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.limits import REPEAT_IDEMPOTENT
+from toolcrib.model.tool import Encoding
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from toolcrib.features.http_tools.extraction import Extract
+    from toolcrib.infra.egress.messages import Request, Response
+    from toolcrib.infra.secrets.masking import Masking
+    from toolcrib.model.limits import RetryPolicy
+
+# orjson rounds integers beyond 64 bit in silence; without so many digits in a row there is none.
+_LONG_NUMBER = re.compile(rb"[0-9]{19}")
+_PLAIN_CODECS = frozenset({UTF_8, "ascii"})
+
+
+class Value(NamedTuple):
+    """What an answer says: as it is, for later requests, and without any secret, for everybody."""
+
+    raw: object
+    shown: object
+
+
+def read_value(
+    response: Response, encoding: Encoding, extract: Extract | None, max_bytes: int, masking: Masking
+) -> Value:
+    """What the answer says, or what is taken out of it; without a body there is nothing, whatever is to be taken."""
+    if not response.body:
+        return Value(nothing(encoding), nothing(encoding))
+    source = _read_json(response, max_bytes) if encoding is Encoding.JSON else _read_text(response)
+    if extract is None:
+        return Value(source, masking.hide_in(source) if _may_tell(response, masking) else source)
+    if encoding is Encoding.JSON and not extract.looks_into_json:
+        source = _read_text(response)
+    raw = extract(source)
+    return Value(raw, _extract_hidden(extract, source, masking) if _may_tell(response, masking) else raw)
+
+
+def _extract_hidden(extract: Extract, source: object, masking: Masking) -> object:
+    """What is taken out of the answer once it is hidden: an expression could cut a secret into pieces nobody knows."""
+    try:
+        return masking.hide_in(extract(masking.hide_in(source)))
+    except ToolError:
+        return MASK
+
+
+def _may_tell(response: Response, masking: Masking) -> bool:
+    """Whether the server may have repeated a secret."""
+    if not masking:
+        return False
+    return not is_plain(response) or masking.is_in(response.body.decode("utf-8", "replace"))
+
+
+def nothing(encoding: Encoding) -> str | None:
+    """What stands for no answer."""
+    return None if encoding is Encoding.JSON else ""
+
+
+def is_plain(response: Response) -> bool:
+    """Whether the texts of the answer stand in its body letter by letter, in UTF-8 and without escapes."""
+    return b"\\" not in response.body and _is_utf_8(response)
+
+
+def _read_text(response: Response) -> str:
+    text = decode_text(response.body, response.headers.get("content-type", ""))
+    if text is None:
+        raise _invalid(response, "it is no text in the character set that it declares")
+    return text
+
+
+def _read_json(response: Response, max_bytes: int) -> object:
+    body = response.body
+    if not _LONG_NUMBER.search(body) and _is_utf_8(response):
+        try:
+            value: object = orjson.loads(body)
+        except orjson.JSONDecodeError:
+            pass  # the slow way knows more about what is wrong, and takes a byte order mark
+        else:
+            if _is_all(body, value):
+                return value
+    try:
+        return read_json(_read_text(response), place="the answer", max_bytes=max_bytes * 4)
+    except ToolError as problem:
+        raise _invalid(response, problem.message.removeprefix("the answer: ")) from None
+
+
+def _is_utf_8(response: Response) -> bool:
+    return codec_of(response.headers.get("content-type", "")) in _PLAIN_CODECS
+
+
+def _is_all(body: bytes, value: object) -> bool:
+    """Whether the value is all that the body says, and not nested deeper than what comes after it can follow.
+
+    Of two equal names orjson keeps the last. Every text stands between two quotation marks, so that a value with fewer
+    texts than its body has marks for may have lost one to another.
+    """
+    if not isinstance(value, dict | list):
+        return True
+    return 2 * _texts(value, 1) == body.count(b'"') - body.count(b'\\"')
+
+
+def _texts(value: dict[str, object] | list[object], depth: int) -> float:
+    """How many texts a value holds, names and all; not a number for one that is too deep."""
+    if depth > MAX_DEPTH:
+        return math.nan
+    found: float = len(value) if isinstance(value, dict) else 0
+    for item in value.values() if isinstance(value, dict) else value:
+        if isinstance(item, str):
+            found += 1
+        elif isinstance(item, dict | list):
+            found += _texts(item, depth + 1)
+    return found
+
+
+def _invalid(response: Response, reason: str) -> ToolError:
+    origin = response.url.origin
+    details = {"origin": origin, "status": response.status}
+    return ToolError(Kind.OUTPUT_INVALID, f"{origin}: the answer cannot be used: {reason}", details=details)
+
+
+# MERGED toolcrib.runners.http.statuses
+
+# What a status means that is no success, and when the server would like to be asked again.
+
+HEAD_LETTERS = 500
+SERVER_ERRORS = range(500, 600)
+REQUEST_TIMEOUT = 408
+TOO_MANY_REQUESTS = 429
+UNAUTHORISED = frozenset({401, 403})
+RETRY_AFTER = "retryAfter"
+
+_SECONDS = re.compile(r"[0-9]{1,9}")
+
+
+def explain_status(request: Request, response: Response, hide: Callable[[str], str]) -> ToolError:
+    """The error for a response whose status is no success; `hide` takes out of it what nobody may see."""
+    status, origin = response.status, response.url.origin
+    again = status in {REQUEST_TIMEOUT, TOO_MANY_REQUESTS} or status in SERVER_ERRORS
+    details: dict[str, object] = {"origin": origin, "status": status}
+    if head := _head(response, hide):
+        details["body"] = head
+    wait = _retry_after(response.headers.get("retry-after", ""))
+    if wait is not None:
+        details[RETRY_AFTER] = wait
+    return ToolError(
+        _kind_of(status, again=again),
+        f"{origin}: the server answered {request.method} with status {status}",
+        retryable=again,
+        partial_side_effects=request.has_effects,
+        details=details,
+    )
+
+
+def _kind_of(status: int, *, again: bool) -> Kind:
+    if status == TOO_MANY_REQUESTS:
+        return Kind.RATE_LIMIT
+    if status in UNAUTHORISED:
+        return Kind.AUTH
+    return Kind.TRANSIENT if again else Kind.PERMANENT
+
+
+def _head(response: Response, hide: Callable[[str], str]) -> str:
+    """The beginning of what the server said; hidden before it is cut, so that no half of a secret is left."""
+    text = (text_of(response) if response.body else "") or ""
+    return hide(text)[:HEAD_LETTERS]
+
+
+def _retry_after(header: str) -> float | None:
+    """Seconds to wait as the server asks for, as a number or a date."""
+    if _SECONDS.fullmatch(header):
+        return float(header)
+    from email.utils import parsedate_to_datetime
+
+    try:
+        return max(0.0, round(parsedate_to_datetime(header).timestamp() - time.time(), 3))
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
+
+
+# MERGED toolcrib.runners.http.repeating
+
+# Whether a request that came to nothing is sent again, and after how long.
+
+REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
+# A server that wants to be left alone for longer is asked again by whoever calls next.
+MAX_WAIT_SECONDS = 60.0
+VOICE = "voice"
+
+
+class Repeating:
+    """The repeats of one request of a tool: as its author says, else as its method allows; `max_retries` bounds both."""
+
+    def __init__(self, method: str, policy: RetryPolicy | None, max_retries: int) -> None:
+        self._policy = policy or REPEAT_IDEMPOTENT
+        self._attempts = min(self._policy.max_attempts, 1 + max_retries)
+        self._always = policy is not None or method in REPEATABLE
+
+    def pause_after(self, attempt: int, error: ToolError, *, mode: str, left: float) -> float | None:
+        """Seconds to wait before the next attempt; None when there is to be none. `left` are those until the deadline."""
+        if attempt >= self._attempts or mode == VOICE or not error.retryable:
+            return None
+        # Nothing can have changed only where nothing was sent.
+        if not self._always and error.partial_side_effects:
+            return None
+        pause = self._policy.delay_after(attempt)
+        if self._policy.jitter:
+            pause = random.uniform(0, pause)  # noqa: S311 - spreads callers out, keeps no secret
+        asked = error.details.get(RETRY_AFTER)
+        if isinstance(asked, float):
+            pause = max(pause, asked)
+            if asked > MAX_WAIT_SECONDS:
+                return None
+        return pause if pause < left else None

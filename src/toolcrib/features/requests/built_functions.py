@@ -1,0 +1,184 @@
+"""Functions that call a built tool: checked, allowed, sandboxed and written down like every other call of it."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from toolcrib.features.requests.built_package import DESCRIPTION_FILE
+from toolcrib.features.requests.crib_pool import ROOMS, Wish, project_of
+from toolcrib.features.requests.format import load_package, read_file
+from toolcrib.model.errors import ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from toolcrib.features.requests.built_package import Package
+    from toolcrib.model.result import Result
+
+
+# MERGED toolcrib.built.answers
+
+# What a built function returns: plain values that can also be read by attributes.
+#
+# users = scrape_stargazers(repo="anthropics/claude")
+# users["total_found"], users.total_found
+# for user in users: ...      # its only list
+
+
+class Record(dict[str, Any]):
+    """A dict whose keys are attributes too; one that is called like a method of dict is only found by its key.
+
+    It belongs to whoever called: it can be changed by its keys, and is equal to the plain dict that it holds.
+    """
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        # What Python itself asks for by such names is no word of the tool's.
+        if name in self and not name.startswith("__"):
+            return self[name]
+        known = ", ".join(map(str, self.keys())) or "nothing"
+        raise AttributeError(f"there is no {name!r} in the answer; it holds {known}", name=name, obj=self)
+
+    def __dir__(self) -> Iterable[str]:
+        return [*super().__dir__(), *(key for key in self.keys() if key.isidentifier())]
+
+
+class Answer(Record):
+    """The whole answer. If exactly one output of the tool is a list, to iterate over the answer is to iterate over that."""
+
+    # A name that no output has.
+    __slots__ = ("_toolcrib_listed",)
+
+    def __init__(self, values: Mapping[str, object] | None = None, listed: str = "") -> None:
+        super().__init__(values or {})
+        self._toolcrib_listed = listed
+
+    def __iter__(self) -> Iterator[Any]:
+        listed = self._toolcrib_listed
+        return iter(self[listed]) if listed in self.keys() else super().__iter__()
+
+
+def to_answer(value: object, output_schema: Mapping[str, object] | None) -> Any:
+    """The value of a call as its caller reads it."""
+    if not isinstance(value, dict):
+        return _with_attributes(value)
+    return Answer({key: _with_attributes(item) for key, item in value.items()}, _only_list(output_schema or {}))
+
+
+def _with_attributes(value: object) -> object:
+    if isinstance(value, dict):
+        return Record((key, _with_attributes(item)) for key, item in value.items())
+    return [_with_attributes(item) for item in value] if isinstance(value, list) else value
+
+
+def _only_list(schema: Mapping[str, object]) -> str:
+    """The one output that is declared to be a list; empty if none is, or several are."""
+    properties = schema.get("properties")
+    named = properties.items() if isinstance(properties, dict) else ()
+    lists = [name for name, output in named if isinstance(output, dict) and _is_list(output.get("type"))]
+    return lists[0] if len(lists) == 1 else ""
+
+
+def _is_list(declared: object) -> bool:
+    return "array" in declared if isinstance(declared, list) else declared == "array"
+
+
+HINTS = {"string": str, "integer": int, "number": float, "boolean": bool, "array": list, "object": dict}
+
+
+def open_package(file: str) -> Callable[..., Any]:
+    """The function of the package whose `__init__.py` this is. It takes keywords; `function.call_async` does the same async.
+
+    Raises ImportError if the package is not what was proved, or if the settings around it are not to be trusted; a call that
+    fails raises ToolError, with what was achieved in its `value`.
+    """
+    folder = Path(file).absolute().parent
+    try:
+        package = load_package(folder, read_file(folder / DESCRIPTION_FILE))
+        project = project_of(folder.parent)
+    except ToolError as problem:
+        raise ImportError(problem.message, name=folder.name, path=file) from None
+    return _function(package, folder.parent, project)
+
+
+def _function(package: Package, tools: Path, project: Path) -> Callable[..., Any]:
+    address = package.address(tools.name)
+    signature = signature_of(package)
+
+    def refuse_positional(given: tuple[object, ...]) -> None:
+        if given:
+            raise TypeError(f"{package.function}() takes its arguments by name: {package.function}{signature}")
+
+    def function(*positional: object, **arguments: object) -> Any:
+        refuse_positional(positional)
+        room = ROOMS.of(project)
+        if room.is_here:
+            raise RuntimeError(
+                f"this code runs where the call would run; write: await {package.function}.call_async(…)"
+            )
+        wish = Wish()
+        try:
+            result = room.call(address, arguments, wish).result()
+        except BaseException:
+            # Whoever was interrupted does not want it any more.
+            room.call_off(wish)
+            raise
+        return _value(result, package)
+
+    async def call_async(*positional: object, **arguments: object) -> Any:
+        """Wait for the call without holding up the loop."""
+        import asyncio
+
+        refuse_positional(positional)
+        future = ROOMS.of(project).call(address, arguments, Wish())
+        return _value(await asyncio.wrap_future(future), package)
+
+    _introduce(function, package, signature, f"{tools.name}.{package.name}")
+    vars(function)["call_async"] = call_async
+    return function
+
+
+def signature_of(package: Package) -> inspect.Signature:
+    """The keywords that the function takes; `...` stands for one that may be left out and has no default."""
+    properties = package.parameters.get("properties")
+    required = package.parameters.get("required")
+    named: Mapping[str, object] = properties if isinstance(properties, dict) else {}
+    needed = required if isinstance(required, list) else ()
+    return inspect.Signature([_parameter(name, schema, is_needed=name in needed) for name, schema in named.items()])
+
+
+def _parameter(name: str, schema: object, *, is_needed: bool) -> inspect.Parameter:
+    facts = schema if isinstance(schema, dict) else {}
+    absent = inspect.Parameter.empty if is_needed else ...
+    hint = HINTS.get(facts.get("type", ""), Any) if isinstance(facts.get("type", ""), str) else Any
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=facts.get("default", absent), annotation=hint
+    )
+
+
+def _introduce(function: Callable[..., Any], package: Package, signature: inspect.Signature, module: str) -> None:
+    """Give the function the name, the words and the keywords of the one that it calls."""
+    facts = {"__name__": package.function, "__qualname__": package.function, "__module__": module}
+    for name, fact in {**facts, "__doc__": package.description, "__signature__": signature}.items():
+        setattr(function, name, fact)
+
+
+def _value(result: Result, package: Package) -> Any:
+    if result.error is not None:
+        _raise(result.error, to_answer(result.value, package.output_schema))
+    return to_answer(result.value, package.output_schema)
+
+
+def _raise(error: ToolError, value: object) -> NoReturn:
+    """Raise the error with what was achieved, as the caller reads it."""
+    raise ToolError(
+        error.kind,
+        error.message,
+        retryable=error.retryable,
+        partial_side_effects=error.partial_side_effects,
+        details=error.details,
+        value=value,
+    )

@@ -1,0 +1,216 @@
+"""A built package: what it promises, what it is made of, and the two files that Toolcrib writes beside the maker's."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from toolcrib.lib.document_format import SCHEMA_VERSION, stable_id, write_tool
+from toolcrib.lib.python_signature import top_imports
+from toolcrib.lib.python_source import parse_python
+from toolcrib.lib.schema.check import check_parameters, check_schema
+from toolcrib.model.tool import Chained, Origin, Script, Tool
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+DESCRIPTION_FILE = "tool.json"
+IMPORT_FILE = "__init__.py"
+GENERATED = (DESCRIPTION_FILE, IMPORT_FILE)
+VERSION = "1.0.0"
+ALIAS = "run"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Package:
+    """Everything that was proved. `files` are the maker's, by their paths from the package's folder; `request` is the id.
+
+    `function` is the one that is called in `<name>.py`. `hosts` narrows where its network leads; None narrows nothing.
+    `importing` are the bytes of the file that Python imports, where there is one already.
+    """
+
+    name: str
+    function: str
+    description: str
+    parameters: dict[str, object]
+    output_schema: dict[str, object] | None
+    files: Mapping[str, bytes]
+    requires: frozenset[str] = frozenset()
+    hosts: tuple[str, ...] | None = None
+    requirements: tuple[str, ...] = ()
+    request: str = ""
+    times: Mapping[str, str] = field(default_factory=dict)
+    importing: bytes = b""
+
+    @property
+    def entry(self) -> str:
+        """The file that holds the function."""
+        return f"{self.name}.py"
+
+    @property
+    def contents(self) -> dict[str, bytes]:
+        """Every file that is vouched for: the maker's, and the one that makes it importable."""
+        return {**self.files, IMPORT_FILE: self.importing or import_text(self).encode()}
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the bytes of every file and over all that is promised; whoever asked for it is no part of that."""
+        promise = {
+            "name": self.name,
+            "version": VERSION,
+            "function": self.function,
+            "description": self.description,
+            "parameters": self.parameters,
+            "outputSchema": self.output_schema,
+            "requires": sorted(self.requires),
+            "hosts": self.hosts,
+            "requirements": self.requirements,
+        }
+        text = json.dumps(promise, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        return digest_of(self.contents, text.encode("utf-8", "surrogatepass"))
+
+    def address(self, bundle: str) -> str:
+        """The one spelling that means this tool, in the bundle of its folder."""
+        return f"{bundle}/{self.name.replace('_', '-')}@{VERSION}"
+
+
+def digest_of(files: Mapping[str, bytes], promise: bytes) -> str:
+    """SHA-256 in which each part stands behind its length, so that none can run into the next."""
+    found = hashlib.sha256(_framed(promise))
+    for path, data in sorted(files.items()):
+        found.update(_framed(path.encode()))
+        found.update(_framed(data))
+    return found.hexdigest()
+
+
+def describe(package: Package, bundle: str) -> dict[str, object]:
+    """The document of a package, as the platform writes tools down, with what was asked for and what was proved."""
+    address = package.address(bundle)
+    return {
+        "schemaVersion": SCHEMA_VERSION,
+        "bundleID": stable_id("bundle", bundle),
+        "toolID": stable_id("tool", address),
+        "slug": package.name.replace("_", "-"),
+        "version": VERSION,
+        "displayName": package.name,
+        "description": package.description,
+        "type": "go",
+        "isEnabled": True,
+        "argSchema": package.parameters,
+        "outputSchema": package.output_schema or {},
+        "impl": {"goFunc": f"tools.{package.name}.{package.function}"},
+        "function": package.function,
+        "requires": sorted(package.requires),
+        "hosts": None if package.hosts is None else list(package.hosts),
+        "requirements": list(package.requirements),
+        "requestID": package.request,
+        "files": {path: hashlib.sha256(data).hexdigest() for path, data in sorted(package.contents.items())},
+        "digest": package.digest,
+        **package.times,
+    }
+
+
+def write_description(package: Package, bundle: str) -> bytes:
+    """The bytes of tool.json: the same for the same package and times."""
+    return write_tool(describe(package, bundle))
+
+
+def import_text(package: Package) -> str:
+    """The file that lets Python import the tool; a call of what it offers is a call like any other."""
+    names = offered_names(package.name, package.function)
+    return (
+        f'"""The tool {package.name}, for Python to import: each call is checked and guarded like any other.\n\n'
+        'Toolcrib wrote this file; what is changed in this folder is not run.\n"""\n\n'
+        "from toolcrib.built import open_package\n\n"
+        f"{' = '.join(names)} = open_package(__file__)\n\n"
+        f"__all__ = {json.dumps(sorted(names))}\n"
+    )
+
+
+def offered_names(name: str, function: str) -> tuple[str, ...]:
+    """Under which names Python finds the function: its own, that of the tool, and the one that every tool has."""
+    return tuple(dict.fromkeys((function, name, ALIAS)))
+
+
+def _framed(part: bytes) -> bytes:
+    return len(part).to_bytes(8, "big") + part
+
+
+# MERGED toolcrib.dialects.built.making
+
+# From a package to its Tool.
+
+SOURCE = "built"
+RUNTIME = "python_runtime"
+REQUIREMENTS, REQUEST = "requirements", "requestID"
+# How the makers of old answer: what came of it, whether that is all that was asked for, and if not, why.
+ENVELOPE = frozenset({"result", "success", "error"})
+
+
+def make_tool(package: Package, folder: Path) -> Tool:
+    """The tool whose files lie, or are to lie, in the folder; raises ToolError if its code or its schemas cannot be used."""
+    check_parameters(package.parameters, f"{package.name}: arguments")
+    check_schema(package.output_schema or {}, f"{package.name}: outputs")
+    path = folder.absolute() / package.entry
+    code = package.files[package.entry]
+    script = Script(
+        path=path,
+        code=code,
+        language="python",
+        entry=package.function,
+        imports=top_imports(parse_python(code, f"{folder.name}/{package.entry}")),
+        files=dict(package.files),
+        enveloped=not _declares_envelope(package),
+    )
+    return Tool(
+        name=package.name,
+        version=VERSION,
+        description=package.description,
+        parameters=package.parameters,
+        output_schema=package.output_schema,
+        run=Chained(
+            kind=script.kind,
+            tool_type=SOURCE,
+            executor=RUNTIME,
+            folder=path.parent,
+            script=script,
+            hosts=package.hosts,
+        ),
+        source_type=SOURCE,
+        requires=package.requires,
+        metadata={REQUIREMENTS: list(package.requirements), REQUEST: package.request},
+        origin=Origin(place=str(path)),
+    )
+
+
+def write_generated(tool: Tool, bundle: str) -> dict[str, bytes]:
+    """The files that lie beside those of a tool that was made here, in the bundle of its folder; without any times."""
+    run = tool.run
+    if not isinstance(run, Chained) or run.script is None:
+        return {}
+    requirements = tool.metadata.get(REQUIREMENTS)
+    package = Package(
+        name=tool.name,
+        function=run.script.entry,
+        description=tool.description,
+        parameters=tool.parameters,
+        output_schema=tool.output_schema,
+        files=run.script.files,
+        requires=tool.requires,
+        hosts=run.hosts,
+        requirements=tuple(map(str, requirements)) if isinstance(requirements, list) else (),
+        request=str(tool.metadata.get(REQUEST, "")),
+    )
+    return {
+        IMPORT_FILE: package.contents[IMPORT_FILE],
+        DESCRIPTION_FILE: write_description(package, bundle),
+    }
+
+
+def _declares_envelope(package: Package) -> bool:
+    """Whether the three words are outputs of its own, so that they mean nothing else."""
+    properties = (package.output_schema or {}).get("properties")
+    return isinstance(properties, dict) and properties.keys() >= ENVELOPE

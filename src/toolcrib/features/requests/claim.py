@@ -1,0 +1,332 @@
+"""What a Builder and a person who delivers have in common: a request is read, a candidate proved and published under a claim."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING, Protocol
+
+from toolcrib.features.requests.gate.judge import find_unprovable, judge, refuse_beyond
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.toolrequest import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Any, Self
+
+    from toolcrib.features.requests.candidate import Candidate
+    from toolcrib.features.requests.gate.types import OpenTrial
+    from toolcrib.model.protocols import Queue
+    from toolcrib.model.toolrequest import Allowance, Claim, Made, ToolRequest
+
+    Say = Callable[[str], None]
+
+# A reason that fills a screen is read; a longer one is in the history.
+MAX_REASON = 4_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Proof:
+    """What the gate says to a candidate: only one that `passed` may be published.
+
+    `candidate` holds the very bytes it looked at; None if they could not be read. `unprovable` means that no other attempt is
+    of use.
+    """
+
+    candidate: Candidate | None = None
+    passed: bool = False
+    complaints: tuple[str, ...] = ()
+    unprovable: bool = False
+
+    @property
+    def reason(self) -> str:
+        """Why it may not."""
+        return "\n".join(self.complaints)[:MAX_REASON]
+
+
+class Prove(Protocol):
+    """Reads what lies at a path and judges it; `deadline` is a reading of `time.monotonic`."""
+
+    def __call__(
+        self, path: Path, request: ToolRequest, allowance: Allowance, deadline: float, say: Say
+    ) -> Awaitable[Proof]:
+        """What the gate says; raises ToolError only for what is not the candidate's fault."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bench:
+    """Where a candidate is proved and published, and what the operator allows there.
+
+    `publish` puts the candidate into the project. `published` finds what was published for a request already. `exists` is
+    the address of a registered tool of a name, or empty. `capabilities` are those that a request may ask for, written as
+    grants are; `unproved` lets tools go live that need a network and come without recorded answers.
+    """
+
+    read: Callable[[str], ToolRequest]
+    prove: Prove
+    publish: Callable[[Candidate, ToolRequest, Allowance], Made]
+    published: Callable[[ToolRequest, Allowance], Made | None]
+    exists: Callable[[str], str]
+    capabilities: frozenset[str] = frozenset()
+    unproved: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Order:
+    """A request that can be built: understood, and with what the operator adds to it.
+
+    `made` is what was published for it before a fall.
+    """
+
+    request: ToolRequest
+    allowance: Allowance
+    made: Made | None = None
+
+
+def take_order(claim: Claim, bench: Bench) -> Order:
+    """Understand what is claimed; raises ToolError for what cannot be built, with the reason."""
+    request = bench.read(claim.text)
+    # What lies there was proved, and no maker would write the same bytes again.
+    if made := bench.published(request, claim.allowance):
+        return Order(request=request, allowance=claim.allowance, made=made)
+    if address := bench.exists(request.name):
+        message = f"{address} is registered already: call it, or ask for a tool of another name"
+        raise ToolError(Kind.CONFLICT, message, details={"tool": address})
+    allowance = replace(claim.allowance, unproved=claim.allowance.unproved or bench.unproved)
+    refuse_beyond(request, allowance, bench.capabilities)
+    # Nobody need write what nothing could prove.
+    if unprovable := find_unprovable(request, allowance):
+        raise ToolError(Kind.PERMANENT, unprovable.text)
+    return Order(request=request, allowance=allowance)
+
+
+async def publish(lease: Lease, bench: Bench, order: Order, proof: Proof) -> Made | None:
+    """Publish what was proved and say that it is ready; None if the claim was lost before anybody could be told."""
+    if proof.candidate is None or not proof.passed or not await lease.is_ours():
+        return None
+    made = await asyncio.to_thread(bench.publish, proof.candidate, order.request, order.allowance)
+    lease.note("published", made.path)
+    return await announce(lease, made)
+
+
+async def announce(lease: Lease, made: Made) -> Made | None:
+    """Say that the tool is there; None if the claim is not ours any more.
+
+    The package stays then, and that is right: it is whole and proved, and it names its request. Whoever holds the claim now
+    finds it and announces it, or fails with CONFLICT where it belongs to another request; a cancelled one is not
+    announced by anybody. To remove it here could take away what the next holder is announcing.
+    """
+    return made if await lease.end(partial(lease.queue.finish, lease.claim, made)) else None
+
+
+def real_bench(
+    *,
+    trial: OpenTrial,
+    tools: Path,
+    exists: Callable[[str], str],
+    seconds_per_call: float,
+    capabilities: frozenset[str] = frozenset(),
+    unproved: bool = False,
+) -> Bench:
+    """The bench of a project whose built tools lie in the folder `tools`."""
+    from toolcrib.features.requests.candidate import find_published
+    from toolcrib.features.requests.candidate import publish as publish_candidate
+    from toolcrib.features.requests.document.reader import read_request
+
+    return Bench(
+        read=read_request,
+        prove=partial(prove_candidate, trial, seconds_per_call),
+        publish=lambda candidate, request, allowance: publish_candidate(
+            candidate, request, project_tools=tools, allowance=allowance
+        ),
+        published=lambda request, allowance: find_published(request, project_tools=tools, allowance=allowance),
+        exists=exists,
+        capabilities=capabilities,
+        unproved=unproved,
+    )
+
+
+async def prove_candidate(
+    trial: OpenTrial,
+    seconds_per_call: float,
+    path: Path,
+    request: ToolRequest,
+    allowance: Allowance,
+    deadline: float,
+    say: Say,
+) -> Proof:
+    """Read a candidate and have the gate judge it; what cannot be read is refused like what does not pass."""
+    from toolcrib.features.requests.candidate import read_candidate
+
+    try:
+        candidate = await asyncio.to_thread(read_candidate, path, request)
+    except ToolError as problem:
+        return Proof(complaints=(problem.message,))
+    judgement = await judge(
+        candidate,
+        request,
+        trial,
+        allowance=allowance,
+        seconds_per_call=seconds_per_call,
+        deadline=deadline,
+        say=say,
+    )
+    complaints = tuple(map(str, judgement.complaints))
+    return Proof(candidate=candidate, passed=judgement.passed, complaints=complaints, unprovable=judgement.unprovable)
+
+
+# MERGED toolcrib.builder.heartbeat
+
+# Holding on to a claim while its tool is built: it is renewed, and what happens is written into its history.
+
+logger = logging.getLogger("toolcrib.builder")
+
+# How soon a cancelled request is noticed.
+LOOK_SECONDS = 0.5
+RENEWALS = 3
+# Only the latest events are kept: a talkative maker must not push out what became of its work.
+MAX_SAYINGS = 100
+MAX_SAYING = 500
+MAX_NOTE = 8_000
+AGAIN_SECONDS = 0.2
+LONGEST_AGAIN_SECONDS = 5.0
+
+
+class Lease:
+    """A claim that is kept alive while the `async with` lasts. `lost` is set once it is somebody else's, or over.
+
+    A queue that cannot be reached for a while is asked again, until the claim has run out; from then on it counts as lost,
+    because somebody else may hold it. `hear` is told every note at once, whatever becomes of it.
+    """
+
+    def __init__(self, queue: Queue, claim: Claim, hear: Callable[[str, str], None] | None = None) -> None:
+        self.queue = queue
+        self.claim = claim
+        self._hear = hear or (lambda _step, _text: None)
+        self.lost = asyncio.Event()
+        self._notes: deque[tuple[str, str]] = deque()
+        self._sayings = 0
+        self._wake = asyncio.Event()
+        self._turns = asyncio.Lock()
+        self._loop = asyncio.get_running_loop()
+        self._keeping: asyncio.Task[None] | None = None
+        self._count_from(monotonic())
+
+    async def __aenter__(self) -> Self:
+        self._keeping = asyncio.create_task(self._keep())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._keeping is not None:
+            await drop(self._keeping)
+
+    def note(self, step: str, text: str = "") -> None:
+        """Have it written into the history, in the order of the notes; any thread may call this, and nobody waits."""
+        self._notes.append((step, text[:MAX_NOTE]))
+        self._hear(step, text[:MAX_NOTE])
+        with suppress(RuntimeError):  # a loop that has ended reads no notes
+            self._loop.call_soon_threadsafe(self._wake.set)
+
+    def say(self, text: str) -> None:
+        """Note what a maker or the gate says on its way, as long as that is not too much."""
+        self._sayings += 1
+        if self._sayings <= MAX_SAYINGS:
+            self.note("progress", str(text)[:MAX_SAYING])
+
+    async def is_ours(self) -> bool:
+        """Whether the queue confirms, now, that the claim is still held; from here on it has its whole time again."""
+        self._renew_at = 0.0
+        delay = AGAIN_SECONDS
+        while not await self._look() and not self.lost.is_set():
+            await self._pause(delay)
+            delay = min(2 * delay, LONGEST_AGAIN_SECONDS)
+        return not self.lost.is_set()
+
+    async def end(self, act: Callable[[], bool], patience: float | None = None) -> bool:
+        """Say how it ended, after all notes; again while the queue cannot be reached and the claim may be ours.
+
+        False if it is not, or if the queue could not be told: then the claim runs out by itself.
+        """
+        over_at = monotonic() + (self.claim.seconds if patience is None else patience)
+        delay = AGAIN_SECONDS
+        while True:
+            try:
+                if await self._look():
+                    return await asyncio.to_thread(act)
+            except ToolError as problem:
+                logger.warning("%s: its end could not be told: %s", self.claim.id, problem.message)
+                if problem.kind is not Kind.TRANSIENT:
+                    return False
+            if self.lost.is_set() or monotonic() + delay > over_at:
+                return False
+            await self._pause(delay)
+            delay = min(2 * delay, LONGEST_AGAIN_SECONDS)
+
+    async def _keep(self) -> None:
+        while not self.lost.is_set():
+            await self._pause(min(LOOK_SECONDS, self.claim.seconds / RENEWALS))
+            await self._look()
+
+    async def _look(self) -> bool:
+        """Write what was noted, renew what is due, see whether it is still ours; False if not, or if nobody could tell."""
+        async with self._turns:
+            self._wake.clear()
+            try:
+                if not await asyncio.to_thread(self._take_turn):
+                    self.lost.set()
+            except Exception as problem:  # noqa: BLE001 - a background loop; a claim that cannot be renewed runs out
+                logger.warning("%s: the claim could not be renewed: %s", self.claim.id, problem)
+                if monotonic() > self._held_until:
+                    self.lost.set()
+                return False
+        return not self.lost.is_set()
+
+    def _take_turn(self) -> bool:
+        """Whether the claim is still ours."""
+        while self._notes:
+            if not self._write(*self._notes[0]):
+                return False
+            self._notes.popleft()
+        if monotonic() < self._renew_at:
+            filed = self.queue.get(self.claim.id)
+            return filed is not None and filed.status is Status.BUILDING
+        now = monotonic()
+        if not self.queue.renew(self.claim):
+            return False
+        self._count_from(now)
+        return True
+
+    def _write(self, step: str, text: str) -> bool:
+        try:
+            return self.queue.note(self.claim, step, text)
+        except ToolError as problem:
+            if problem.kind is Kind.TRANSIENT:
+                raise
+            # A note that no queue takes must not keep the claim from being renewed.
+            logger.warning("%s: %s could not be noted: %s", self.claim.id, step, problem.message)
+            return True
+
+    def _count_from(self, now: float) -> None:
+        self._held_until = now + self.claim.seconds
+        self._renew_at = now + self.claim.seconds / RENEWALS
+
+    async def _pause(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+
+
+async def drop(*tasks: asyncio.Task[Any]) -> None:
+    """End tasks that nobody needs any more, whatever they came to."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

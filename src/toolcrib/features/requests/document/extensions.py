@@ -1,0 +1,136 @@
+"""What a request may say besides the format: capabilities, hosts, and examples with their answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib.features.requests.document.fields import Fields, Report, show
+from toolcrib.features.requests.document.recorded_answers import read_answer_list
+from toolcrib.features.requests.document.yaml_text import ROOT
+from toolcrib.lib.http_syntax import ends_in_number, parse_authority
+from toolcrib.lib.names import is_capability
+from toolcrib.lib.schema import explain_problems
+from toolcrib.lib.schema.check import compile_schema
+from toolcrib.model.errors import ToolError
+from toolcrib.model.toolrequest import Allowance, Example
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    Schema = dict[str, object]
+
+MAX_ITEMS = 64
+MAX_TEXT = 200
+HOST_CURE = 'write api.example.com, or "*.example.com" for what lies below it, either with a port such as :8443'
+EXAMPLE_KEYS = ("input", "arguments", "output", "expected")
+
+
+def read_capabilities(root: Fields) -> frozenset[str]:
+    """What the tool may do besides thinking."""
+    found = _texts(root, "capabilities", "net.http")
+    for index, name in found.items():
+        if not is_capability(name):
+            root.report.refuse((*root.at, "capabilities", index), f"{show(name)} is no capability; write net.http")
+    return frozenset(found.values())
+
+
+def read_hosts(root: Fields) -> tuple[str, ...] | None:
+    """Where its network leads; None where the request says nothing about that."""
+    if "hosts" not in root:
+        return None
+    found = _texts(root, "hosts", "api.example.com")
+    for index, pattern in found.items():
+        if not is_host_pattern(pattern):
+            root.report.refuse((*root.at, "hosts", index), f"{show(pattern)} is no host; {HOST_CURE}")
+    return tuple(found.values())
+
+
+def read_examples(root: Fields, parameters: Schema | None, output: Schema | None) -> tuple[Example, ...]:
+    """Calls whose right answer is known; each has to fit the schemas that there are."""
+    entries = root.entries("examples", MAX_ITEMS, "input: …")
+    return tuple(given for entry in entries if (given := _read_example(entry, parameters, output)) is not None)
+
+
+def _texts(root: Fields, name: str, sample: str) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for index, (at, item) in enumerate(root.items(name, MAX_ITEMS)):
+        if isinstance(item, str) and 0 < len(item) <= MAX_TEXT:
+            found[index] = item
+        else:
+            root.report.refuse(at, f"must be a text such as {sample}, not {show(item)}")
+    return found
+
+
+def is_host_pattern(text: str) -> bool:
+    """Whether it says where a network may lead."""
+    try:
+        host, _ = parse_authority(text.removeprefix("*."))
+    except ToolError:
+        return False
+    return not (text.startswith("*.") and (":" in host or ends_in_number(host)))
+
+
+def _read_example(entry: Fields, parameters: Schema | None, output: Schema | None) -> Example | None:
+    entry.warn_of_strangers(EXAMPLE_KEYS)
+    before = entry.report.refused
+    given = _one_of(entry, "input", "arguments")
+    expected = _one_of(entry, "output", "expected")
+    if given is None or expected is None:
+        return None
+    arguments = entry.values[given]
+    if not isinstance(arguments, dict):
+        entry.refuse(given, f"must be a mapping of arguments, not {show(arguments)}; write name: value below it")
+        return None
+    _check_fits(entry, given, parameters)
+    _check_fits(entry, expected, output)
+    if entry.report.refused > before:
+        return None
+    return Example(arguments=arguments, expected=entry.values[expected])
+
+
+def _one_of(entry: Fields, name: str, alias: str) -> str | None:
+    present = [word for word in (name, alias) if word in entry.values]
+    if len(present) == 1:
+        return present[0]
+    entry.report.refuse(entry.at, f"must have either {name} or {alias}; write {name}: …")
+    return None
+
+
+def _check_fits(entry: Fields, name: str, schema: Schema | None) -> None:
+    """Refuse an example that contradicts the request: nothing could fulfil both."""
+    if schema is None:
+        return
+    value, validator = entry.values[name], compile_schema(schema)
+    if not validator.is_valid(value):
+        for problem in explain_problems(validator, value, schema):
+            entry.refuse(name, f"contradicts the request: {problem}")
+
+
+# MERGED toolcrib.pure.requests.allowances
+
+# What the operator adds to a request, written down: as plain values, of which nothing goes unread.
+
+KEYS = ("capabilities", "hosts", "answers", "unproved")
+KNOWN = f"known are {', '.join(KEYS)}"
+
+
+def read_allowance(document: Mapping[str, object], place: str = "allowance") -> Allowance:
+    """What the document allows; everything that is wrong with it is told in one VALIDATION.
+
+    The lists are written as in a request. What an operator wrote in vain is refused, as nobody would read a warning.
+    """
+    given = {name: value for name, value in document.items() if value is not None}
+    # The values come without their text, so that no line of it is known but the first.
+    root = Fields(Report(place, lambda _: 1), given, (ROOT,))
+    for name in document.keys() - given.keys():
+        root.refuse(name, "is empty; write a value, or leave it out")
+    for name, question in root.strangers(KEYS):
+        root.refuse(name, f"can be allowed to nobody; {question or KNOWN}")
+    allowance = Allowance(
+        capabilities=read_capabilities(root),
+        hosts=read_hosts(root) or (),
+        answers=read_answer_list(root),
+        unproved=root.switch("unproved") or False,
+    )
+    root.report.finish(strict=True)
+    return allowance

@@ -1,0 +1,217 @@
+"""One field of a request changed or added, and every other byte of its text kept."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from toolcrib.features.requests.document.fields import refusal
+from toolcrib.features.requests.document.parameters import INPUT_KEYS, OUTPUT_KEYS
+from toolcrib.features.requests.document.reader import KEYS, REQUESTER, is_safe_id, read_request
+from toolcrib.features.requests.document.yaml_text import ROOT, Source, lay_out, quote, spell_block, spell_text
+from toolcrib.lib.documents import MAX_DEFINITION_BYTES, check_plain
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.toolrequest import Priority
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from toolcrib.features.requests.document.yaml_text import Layout, Span
+
+
+# MERGED toolcrib.pure.requests.writing
+
+# A new request, written in the order of the format.
+
+MAX_DEPTH = 24
+
+
+def write_request(fields: Mapping[str, object]) -> str:
+    """A document that asks for what the fields say, named as in the format; what it could not say is refused with VALIDATION.
+
+    Who asks is `fullsend` and the priority follows from whether an experiment is blocked, unless the fields say otherwise.
+    """
+    priority = Priority.HIGH if fields.get("experiment_blocked") else Priority.MEDIUM
+    text = spell_request({"priority": str(priority), "requested_by": REQUESTER, **fields})
+    read_request(text, numbered=fields.get("id") is not None)
+    return text
+
+
+def spell_request(fields: Mapping[str, object]) -> str:
+    """The document of these fields, right or wrong; a field that is None is left out."""
+    given = {name: value for name, value in fields.items() if value is not None}
+    check_plain(given, place="request", max_depth=MAX_DEPTH)
+    ordered = _in_order(given, KEYS)
+    for name, keys in (("inputs", INPUT_KEYS), ("outputs", OUTPUT_KEYS)):
+        entries = ordered.get(name)
+        if isinstance(entries, list):
+            ordered[name] = [_in_order(entry, keys) if isinstance(entry, dict) else entry for entry in entries]
+    return f"{ROOT}:{spell_block(ordered, 1)}"
+
+
+def _in_order(values: Mapping[str, object], keys: tuple[str, ...]) -> dict[str, object]:
+    return {name: values[name] for name in keys if name in values} | dict(values)
+
+
+# The fields that hold one text, in the order of the format.
+SCALARS = KEYS[: KEYS.index("inputs")]
+MARK = "\ufeff"
+
+_BREAK = re.compile(r"\r\n|\n|\r")
+
+
+def set_field(text: str, name: str, value: str) -> str:
+    """The text with one field of the request changed or, in its place of the format, added.
+
+    Of JSON, letters that were written as two halves come out as themselves.
+    """
+    if name not in SCALARS:
+        raise ToolError(Kind.VALIDATION, f"{name[:80]!r} cannot be set; write one of {', '.join(SCALARS)}")
+    source = Source(text, "request")
+    wanted = {**source.fields(), ROOT: {**source.root().values, name: value}}
+    for changed in _ways(source.read, name, value):
+        if _value_of(changed) == wanted:
+            return (MARK if text.startswith(MARK) else "") + changed
+    message = f"request: {name} cannot be set in this document; write {name}: with its value below {ROOT} by hand"
+    raise ToolError(Kind.VALIDATION, message)
+
+
+def with_id(text: str, request_id: str) -> str:
+    """The text with that id."""
+    return set_field(text, "id", request_id)
+
+
+def _value_of(text: str) -> object:
+    try:
+        return Source(text, "request").document.value
+    except ToolError:
+        return None
+
+
+def _ways(text: str, name: str, value: str) -> Iterator[str]:
+    """How the text could be changed, the best way first; an odd way of writing YAML may spoil any of them."""
+    layout = lay_out(text)
+    if layout is None:
+        return
+    span = layout.fields.get(name)
+    if span is not None:
+        yield _change(text, layout, span, value)
+    elif layout.flow:
+        comma = ", " if layout.fields else ""
+        yield f"{text[: layout.start]}{quote(name)}: {quote(value)}{comma}{text[layout.start :]}"
+    else:
+        yield from _ways_to_add(text, layout, name, f"{name}: {spell_text(value)}")
+
+
+def _change(text: str, layout: Layout, span: Span, value: str) -> str:
+    if span.style is None:
+        return text
+    # The blank lines behind a block of text count as part of it.
+    end = span.start + len(text[span.start : span.end].rstrip("\r\n"))
+    spelled = quote(value) if layout.flow or span.style else spell_text(value)
+    space = "" if end > span.start or text[span.start - 1].isspace() else " "
+    return f"{text[: span.start]}{space}{spelled}{text[end:]}"
+
+
+def _ways_to_add(text: str, layout: Layout, name: str, line: str) -> Iterator[str]:
+    """Behind the fields that come before it, behind the line of the root, or right before the first field."""
+    found = _BREAK.search(text)
+    newline, indent = found[0] if found else "\n", " " * layout.column
+    earlier = [layout.fields[word] for word in SCALARS[: SCALARS.index(name)] if word in layout.fields]
+    ends = [span.end for span in earlier if span.style is not None]
+    for end in (max(ends, default=layout.header), layout.header):
+        behind = _BREAK.search(text, end)
+        if text[end - 1] in "\r\n":
+            yield f"{text[:end]}{indent}{line}{newline}{text[end:]}"
+        elif behind is None:
+            yield f"{text}{newline}{indent}{line}"
+        else:
+            yield f"{text[: behind.end()]}{indent}{line}{newline}{text[behind.end() :]}"
+    yield f"{text[: layout.start]}{line}{newline}{indent}{text[layout.start :]}"
+
+
+# MERGED toolcrib.pure.requests.messages
+
+# What comes over a channel: the document itself, a note that says where it lies, or the order of the original Builder.
+
+PLACE = "message"
+NOTE = "tool_requested"
+MAX_KEY = 256
+MAX_WRAPPERS = 3
+WRAPPED = ("request_id", "requested_by", "priority")
+ALIASES = {"request_id": "id", "tool_name": "name"}
+
+_ID_LINE = re.compile(
+    r"""^[ \t{,-]*["']?(?:id|request_id)["']?[ \t]*:[ \t]*["']?(req_[A-Za-z0-9_.-]{1,60})["']?[ \t\r]*(?:$|[,}#])""",
+    re.MULTILINE,
+)
+_ID_MEMBER = re.compile(r'"(?:id|request_id)"\s{0,8}:\s{0,8}"(req_[A-Za-z0-9_.-]{1,60})"')
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Message:
+    """A request that was announced: its id where it has one, and its text, or the key of the hash that holds it."""
+
+    id: str
+    text: str
+    key: str = ""
+
+
+def read_message(message: str) -> Message:
+    """Whichever of the three shapes it has; the text may still be wrong, and `read_request` says why."""
+    value = Source(message, PLACE).fields()
+    if ROOT in value:
+        return Message(id=_safe(_member(value, ROOT).get("id")), text=message)
+    if isinstance(value.get("prd"), dict):
+        return _order(value)
+    if value.get("type") == NOTE or "spec_key" in value:
+        return _note(value)
+    raise refusal([f"{PLACE}:1: is no request; write {ROOT}: and its fields, or JSON with prd or spec_key"], 1)
+
+
+def readable_id(text: str) -> str:
+    """The id of a message even if the rest of it is wrong; empty if there is none that is safe as a key."""
+    try:
+        return read_message(text).id
+    except ToolError:
+        text = text[:MAX_DEFINITION_BYTES]
+        found = _ID_LINE.search(text) or _ID_MEMBER.search(text)
+        return found[1] if found else ""
+
+
+def _note(value: Mapping[str, object]) -> Message:
+    """A note that a request lies in a hash, whose key it names or leaves to be made from the id."""
+    key = value.get("spec_key", "")
+    if not isinstance(key, str) or len(key) > MAX_KEY or not key.isprintable() or " " in key:
+        raise refusal([f"{PLACE}:1: spec_key must be the key of a hash; write tool_requests:req_20240115_001"], 1)
+    found = _safe(value.get("request_id")) or _safe(key.rpartition(":")[2])
+    if not found:
+        raise refusal([f"{PLACE}:1: names no request; write request_id or spec_key"], 1)
+    return Message(id=found, text="", key=key)
+
+
+def _order(message: Mapping[str, object]) -> Message:
+    """The order of the original Builder, as a document of ours; what its wrappers say about the request comes first."""
+    said: dict[str, object] = {}
+    wish = message
+    for _ in range(MAX_WRAPPERS):
+        inner = _member(wish, "prd") or _member(wish, ROOT)
+        if not inner:
+            break
+        said = {**{name: wish[name] for name in WRAPPED if name in wish}, **said}
+        wish = inner
+    fields = {**wish, **said}
+    for alias, name in ALIASES.items():
+        if alias in fields:
+            fields.setdefault(name, fields.pop(alias))
+    return Message(id=_safe(fields.get("id")), text=spell_request(fields))
+
+
+def _member(value: Mapping[str, object], name: str) -> Mapping[str, object]:
+    inner = value.get(name)
+    return inner if isinstance(inner, dict) else {}
+
+
+def _safe(text: object) -> str:
+    return str(text) if is_safe_id(text) else ""

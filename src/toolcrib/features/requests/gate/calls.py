@@ -1,0 +1,150 @@
+"""Trying calls: a few at a time, none past the deadline, and what each of them came to."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from toolcrib.features.requests.gate.types import complain
+from toolcrib.infra.sandbox.jobs import WRITE
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Iterable, Sequence
+    from typing import Self
+
+    from toolcrib.features.requests.gate.probe import Raised
+    from toolcrib.features.requests.gate.types import Check, Complaint, Sample, Trial
+    from toolcrib.model.result import Result
+    from toolcrib.model.tool import Tool
+
+AT_ONCE = 4
+TOO_MUCH = frozenset({Kind.TIMEOUT, Kind.LIMIT_EXCEEDED})
+# No candidate can pass one of its own errors off as one of these: they say that nothing could be tried here.
+OURS = frozenset({Kind.SANDBOX_UNAVAILABLE, Kind.OVERLOADED, Kind.CANCELLED})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tried:
+    """A call that was made, and what came of it."""
+
+    sample: Sample
+    result: Result
+
+    @property
+    def kind(self) -> Kind | None:
+        """Why it failed, if it did."""
+        return None if self.result.error is None else self.result.error.kind
+
+
+class Calls:
+    """Makes the calls of one trial, and remembers what was made.
+
+    Of a tool that writes they are made one after the other: two would find each other's files.
+    """
+
+    def __init__(self, trial: Trial, tool: Tool, *, deadline: float) -> None:
+        self.trial = trial
+        self.made: list[Tried] = []
+        self._deadline = deadline
+        self._places = asyncio.Semaphore(1 if WRITE in tool.requires else AT_ONCE)
+        self._trouble: ToolError | None = None
+
+    @property
+    def is_exhausting(self) -> bool:
+        """Whether a call took too long or too much, so that others would only do so again."""
+        return any(each.kind in TOO_MUCH for each in self.made)
+
+    async def make(self, samples: Iterable[Sample]) -> list[Tried]:
+        """Make these calls; once one of them took too long or too much, none is begun any more."""
+        tried = await asyncio.gather(*map(self._try, samples))
+        if self._trouble is not None:
+            raise self._trouble
+        return [each for each in tried if each is not None]
+
+    async def load(self, probe: str) -> Result:
+        """Run a probe in the place of the candidate; see `Trial.load`."""
+        async with self._places:
+            return await self._within_time(self.trial.load(probe))
+
+    async def _within_time(self, work: Awaitable[Result]) -> Result:
+        """Wait for what is done in the trial; raises ToolError where it could not be done at all."""
+        try:
+            async with asyncio.timeout(self._deadline - time.monotonic()):
+                result = await work
+        except TimeoutError:
+            message = "the time for building it was over before the gate was through; raise builder_seconds"
+            raise ToolError(Kind.TIMEOUT, message) from None
+        if result.error is not None and result.error.kind in OURS:
+            raise result.error
+        return result
+
+    async def _try(self, sample: Sample) -> Tried | None:
+        async with self._places:
+            if self._trouble is not None or self.is_exhausting:
+                return None
+            try:
+                result = await self._within_time(self.trial.call(sample.arguments))
+            except ToolError as problem:
+                self._trouble = problem
+                return None
+            tried = Tried(sample=sample, result=result)
+            self.made.append(tried)
+            return tried
+
+
+# MERGED toolcrib.builder.gate.causes
+
+# Why calls failed, and how it is told: one cause once, however many calls show it.
+
+MOST = 5
+# The values in a sentence: of one mistake each call shows others.
+_VALUE = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\d+(?:\.\d+)?)""")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reason:
+    """Why a call failed: in words, and by what other calls can fail too."""
+
+    text: str
+    causes: frozenset[str]
+
+    @classmethod
+    def of(cls, failed: Tried, raised: Raised | None = None) -> Self:
+        """What the candidate raised, which the pipeline keeps to itself; else what the pipeline says."""
+        if raised is not None:
+            return cls(text=str(raised), causes=frozenset({f"{raised.type} {raised.place or raised.message}"}))
+        return cls(text=message_of(failed), causes=_causes(failed))
+
+
+def message_of(tried: Tried) -> str:
+    """What the pipeline says of a failure; empty if there is none."""
+    error = tried.result.error
+    return "" if error is None else f"{error.kind}: {error.message}"
+
+
+def tell_once(check: Check, found: Iterable[tuple[str, frozenset[str]]]) -> list[Complaint]:
+    """A complaint for each text with causes that no other has told, and how many calls show them."""
+    teller: dict[str, int] = {}
+    told: list[list[str]] = []
+    for text, causes in found:
+        if causes <= teller.keys():
+            told[min(teller[cause] for cause in causes)].append(text)
+            continue
+        teller = {**dict.fromkeys(causes, len(told)), **teller}
+        told.append([text])
+    return [complain(check, _counted(texts)) for texts in told[:MOST]]
+
+
+def _counted(texts: Sequence[str]) -> str:
+    return texts[0] if len(texts) == 1 else f"{texts[0]}; seen in {len(texts)} calls"
+
+
+def _causes(failed: Tried) -> frozenset[str]:
+    error = failed.result.error
+    problems = None if error is None else error.details.get("problems")
+    texts = map(str, problems) if isinstance(problems, list) and problems else [message_of(failed)]
+    return frozenset(_VALUE.sub("…", text) for text in texts)

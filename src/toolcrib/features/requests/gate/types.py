@@ -1,0 +1,169 @@
+"""What the gate speaks in: the contract of a request, the calls in it, complaints, and the judgement."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from contextlib import AbstractAsyncContextManager
+
+    from toolcrib.infra.programs.observed_effects import Deed
+    from toolcrib.model.result import Result
+    from toolcrib.model.tool import Tool
+    from toolcrib.model.toolrequest import Example, RecordedAnswer
+
+SHOWN_LETTERS = 60
+MAX_TEXT = 1_500
+
+
+class Check(StrEnum):
+    """What is asked of a candidate, in the order in which it is asked."""
+
+    SCHEMA = "schema"  # what the request comes to can be checked
+    INTERFACE = "interface"  # the function of the example is there, with exactly the inputs
+    PROOF = "proof"  # there is something that could prove it
+    IMPORT = "import"  # importing alone does nothing
+    ACCEPTS = "accepts"  # what the inputs allow is answered
+    REFUSES = "refuses"  # what they do not allow never reaches it
+    OUTPUT = "output"  # every answer has the declared outputs, and no others
+    DEFAULTS = "defaults"  # an input that is left out counts as its default
+    EXAMPLES = "examples"  # the answers are those that the request shows
+    VARIES = "varies"  # the answer has to do with the question
+    EFFECTS = "effects"  # it does nothing that was not asked for
+    LIMITS = "limits"  # it ends in time and keeps within its room
+    PARTIAL = "partial"  # what was achieved survives a failure
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sample:
+    """A call to try. `about` says what it shows.
+
+    One that is `plain` shows an ordinary use; others try the limits of what a schema allows.
+    """
+
+    about: str
+    arguments: dict[str, object]
+    plain: bool = True
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Contract:
+    """What a request asks for, as calls: those that have to be answered, those that have to be refused, and examples.
+
+    `file` is the entry file and `function` what it has to define. `least` is the call with nothing but what is required,
+    `filled` the same with every default written out.
+    """
+
+    file: str
+    function: str
+    least: Sample
+    filled: Sample
+    accepted: tuple[Sample, ...]
+    refused: tuple[Sample, ...]
+    examples: tuple[Example, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Complaint:
+    """What a candidate lacks; `text` names the place and the cure."""
+
+    check: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.check}: {self.text}"
+
+
+def complain(check: Check, text: str) -> Complaint:
+    """A complaint on one line of bounded length: some of its words may be the candidate's own."""
+    line = " ".join(text.split())
+    return Complaint(check=check, text=line if len(line) <= MAX_TEXT else f"{line[:MAX_TEXT]}…")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judgement:
+    """What the gate found. `unprovable` means that another attempt is of no use: the request has to say more.
+
+    `checks` tells what was looked at, and what was not.
+    """
+
+    passed: bool
+    complaints: tuple[Complaint, ...] = ()
+    unprovable: bool = False
+    checks: tuple[str, ...] = ()
+
+
+def show_call(function: str, arguments: Mapping[str, object]) -> str:
+    """A call as Python writes it, short enough for a sentence."""
+    return f"{function}({', '.join(f'{name}={show_value(value)}' for name, value in arguments.items())})"
+
+
+def show_value(value: object) -> str:
+    """A value as Python writes it, short enough for a sentence."""
+    text = repr(value)
+    return text if len(text) <= SHOWN_LETTERS else f"{text[:SHOWN_LETTERS]}…"
+
+
+def spell_value(value: object) -> str:
+    """A value as JSON, so that two are the same if they read the same; 1 and 1.0 are, 1 and true are not."""
+    return json.dumps(_plain(value), sort_keys=True, ensure_ascii=False)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, dict):
+        return {str(name): _plain(inner) for name, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+# MERGED toolcrib.builder.trial
+
+# Where a candidate is tried: under the real guard, watched, with nothing but what its request allows.
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrialTerms:
+    """What a trial allows.
+
+    `requires` are the capabilities that are granted, no others. `hosts` narrows where the network leads; None narrows
+    nothing. `answers` are what the network answers with; nobody is asked in earnest. From the request number `fail_from` on,
+    counted from 1 in each call, the network fails; None means never. `seconds` is how long one call or one import may take.
+    """
+
+    requires: frozenset[str] = frozenset()
+    hosts: tuple[str, ...] | None = None
+    answers: tuple[RecordedAnswer, ...] = ()
+    fail_from: int | None = None
+    seconds: float = 10.0
+
+
+class Trial(Protocol):
+    """A tool on trial; calls may be made side by side."""
+
+    async def call(self, arguments: Mapping[str, object]) -> Result:
+        """Call it as anybody would, through the whole pipeline, sandboxed and watched: `meta["effects"]` says what it did.
+
+        What it printed stands in `meta["stdout"]` and `meta["stderr"]`.
+        """
+
+    async def load(self, probe: str) -> Result:
+        """Run this Python text in the tool's place, in its folder, within its walls and watched as it would be.
+
+        The function `probe()` of the text is called without arguments and its answer, any JSON, is the value. All files of
+        the tool can be imported from it as they lie, the tool's own first file too.
+        """
+
+    def deeds(self, result: Result) -> list[Deed]:
+        """What the result shows that was done or tried, without what happens as a matter of course."""
+
+
+class OpenTrial(Protocol):
+    """Opens a trial of a tool that is in no catalogue; nothing of it is left when it is closed."""
+
+    def __call__(self, tool: Tool, terms: TrialTerms) -> AbstractAsyncContextManager[Trial]:
+        """Open it."""

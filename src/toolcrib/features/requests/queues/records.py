@@ -1,0 +1,137 @@
+"""What both queues write alike: points in time, steps of a history, texts that are not too long, allowances."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import orjson
+
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.toolrequest import Allowance, RecordedAnswer
+
+if TYPE_CHECKING:
+    from toolcrib.model.toolrequest import Status
+
+HISTORY_EVENTS = 200
+TEXT_BYTES = 4_096
+CUT = "…"
+
+
+class Step(StrEnum):
+    """What a queue itself writes into the history of a request; a Builder adds steps of its own."""
+
+    FILED = "filed"
+    MERGED = "merged"  # the text is the id of the request that is built in its place
+    BUILDING = "building"  # the text is who builds it
+    HELD = "held"
+    RETURNED = "returned"  # to be claimed by somebody else
+    READY = "ready"  # the text is the address of the tool
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    RETRIED = "retried"
+    ALLOWED = "allowed"
+    RELEASED = "released"  # the text is the experiment
+
+
+def utc_now() -> datetime:
+    """The present, as a clock of the operating system has it."""
+    return datetime.now(UTC)
+
+
+def spell_time(moment: datetime) -> str:
+    """RFC 3339 in UTC with milliseconds, so that the later one is the greater text."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def cut(text: str) -> str:
+    """A text that any queue can keep: Unicode, and of a few kilobytes at most; of a longer one its beginning."""
+    data = text.encode("utf-8", "backslashreplace")
+    if len(data) <= TEXT_BYTES:
+        return data.decode()
+    return data[: TEXT_BYTES - len(CUT.encode())].decode("utf-8", "ignore") + CUT
+
+
+def is_text(text: str) -> bool:
+    """Whether it can be written down at all; half a character cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def write_allowance(allowance: Allowance) -> str:
+    """As JSON, the same for the same allowance."""
+    document = {
+        "capabilities": sorted(allowance.capabilities),
+        "hosts": list(allowance.hosts),
+        "answers": [_write_answer(answer) for answer in allowance.answers],
+        "unproved": allowance.unproved,
+    }
+    try:
+        return orjson.dumps(document, option=orjson.OPT_SORT_KEYS).decode()
+    except orjson.JSONEncodeError as problem:
+        raise ToolError(Kind.VALIDATION, f"what is allowed cannot be written as JSON: {problem}") from problem
+
+
+def read_allowance(text: str) -> Allowance:
+    """What was written; nothing is allowed by an empty text."""
+    if not text:
+        return Allowance()
+    document = orjson.loads(text)
+    return Allowance(
+        capabilities=frozenset(document["capabilities"]),
+        hosts=tuple(document["hosts"]),
+        answers=tuple(RecordedAnswer(**answer) for answer in document["answers"]),
+        unproved=document["unproved"],
+    )
+
+
+def _write_answer(answer: RecordedAnswer) -> dict[str, object]:
+    return {
+        "url": answer.url,
+        "method": answer.method,
+        "status": answer.status,
+        "headers": dict(answer.headers),
+        "body": answer.body,
+    }
+
+
+# MERGED toolcrib.queues.refusals
+
+# Why a queue refuses, in the same words whichever queue it is.
+
+
+def unknown(request_id: str) -> ToolError:
+    """No request has this id."""
+    message = f"there is no request {request_id!r:.200}; list them with: crib request list"
+    return ToolError(Kind.NOT_FOUND, message)
+
+
+def other_text(request_id: str) -> ToolError:
+    """The id is taken by another request."""
+    message = f"{request_id} is another request already; give this one another id, or none to get the next number"
+    return ToolError(Kind.CONFLICT, message, details={"id": request_id})
+
+
+def is_over(request_id: str, status: Status) -> ToolError:
+    """It ended before this could count."""
+    cure = (
+        "nothing is left to do" if status == "ready" else f"have it built again with: crib request retry {request_id}"
+    )
+    message = f"{request_id} is {status} already; {cure}"
+    return ToolError(Kind.CONFLICT, message, details={"id": request_id, "status": str(status)})
+
+
+def cannot_be_retried(request_id: str, status: Status) -> ToolError:
+    """It is not among those that came to nothing."""
+    cure = "file a request of its own for another tool" if status == "ready" else "wait for it, or cancel it first"
+    message = f"{request_id} is {status}; only one that failed or was cancelled can be built again: {cure}"
+    return ToolError(Kind.CONFLICT, message, details={"id": request_id, "status": str(status)})
+
+
+def not_text(what: str) -> ToolError:
+    """It holds half a character."""
+    return ToolError(Kind.VALIDATION, f"{what} is not Unicode; write it in whole characters")

@@ -1,0 +1,334 @@
+"""Connections to the server: each command has a time limit, and a connection that failed in any way is not used again."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlsplit
+
+from toolcrib.model.errors import Kind, SettingsError, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from redis.exceptions import RedisError, ResponseError
+
+
+# MERGED toolcrib.queues.redis.address
+
+# Where the server is, read from its URL; no message repeats the URL, which may hold a password.
+
+# How long a connection, or one piece of an answer, may take.
+SECONDS = 5.0
+
+
+class Connection(Protocol):
+    """What we use of a connection of the library; it has no types of its own."""
+
+    def connect(self) -> None:
+        """Reach the server, and say who asks."""
+
+    def disconnect(self) -> None:
+        """Let go, from whichever thread."""
+
+    def send_command(self, *words: str | bytes | int) -> None:
+        """Ask."""
+
+    def read_response(self) -> object:
+        """The next answer."""
+
+    def can_read(self, timeout: float) -> bool:
+        """Whether there is one, within so many seconds."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Address:
+    """How to make a connection, and what to call the server."""
+
+    make: Callable[[], Connection]
+    place: str
+
+
+def read_address(url: str, password: str) -> Address:
+    """The server that is meant; `password` counts before the one of the URL."""
+    try:
+        from redis import connection as library
+    except ModuleNotFoundError as problem:
+        if problem.name != "redis":
+            raise
+        message = (
+            "queue_url names a Redis server, but the package to reach it is missing; pip install 'toolcrib[redis]'"
+        )
+        raise SettingsError(message) from problem
+    parse: Callable[[str], dict[str, Any]] = library.parse_url
+    try:
+        _check_path(url)
+        facts = {"socket_timeout": SECONDS, "socket_connect_timeout": SECONDS, **parse(url), "protocol": 2}
+        kind: Callable[..., Connection] = facts.pop("connection_class", library.Connection)
+        if password:
+            facts["password"] = password
+        kind(**facts)
+    except (ValueError, TypeError):
+        raise SettingsError(
+            "queue_url: write redis://host:6379/0, rediss://host:6379/0 or unix:///path/to/socket?db=0; "
+            "in a password / ? # @ are written as %2F %3F %23 %40"
+        ) from None
+    place = str(facts["path"]) if "path" in facts else f"{facts.get('host', 'localhost')}:{facts.get('port', 6379)}"
+    return Address(make=lambda: kind(**facts), place=place)
+
+
+def _check_path(url: str) -> None:
+    """The library would take database 0 for a name that is no number, and no socket for one."""
+    parts = urlsplit(url)
+    database = parts.path.strip("/")
+    is_socket = parts.scheme == "unix"
+    if parts.fragment or (not database if is_socket else database and not database.isdecimal()):
+        raise ValueError
+
+
+# MERGED toolcrib.queues.redis.refused
+
+# What a server says that answers, and would not.
+
+# By the word that the answer begins with, or by the exception that the library makes of that word.
+_MEANINGS = {
+    "OutOfMemoryError": (
+        Kind.TRANSIENT,
+        "its memory is full; nothing was stored, give it more or take away what is old",
+    ),
+    "MISCONF": (Kind.TRANSIENT, "it cannot write to its disk; nothing was stored, look at its log"),
+    "BUSY": (Kind.TRANSIENT, "it is busy with a script; nothing was stored, try again"),
+    "WRONGTYPE": (
+        Kind.PERMANENT,
+        "a key that begins with toolcrib: holds what is not ours; take it away, or choose another word for queue_hash",
+    ),
+    "ReadOnlyError": (
+        Kind.PERMANENT,
+        "it is a copy that takes no changes; nothing was stored, name the primary in queue_url",
+    ),
+    "NoPermissionError": (
+        Kind.AUTH,
+        "this user may not do that; nothing was stored, allow it scripts, SCAN and the keys and channels",
+    ),
+}
+
+
+def refused(place: str, problem: ResponseError) -> ToolError:
+    """The answer, told with the cure."""
+    unknown = (Kind.PERMANENT, f"{problem!s:.300}; look at what lies under the key that it names")
+    word = str(problem).partition(" ")[0]
+    kind, meaning = _MEANINGS.get(type(problem).__name__) or _MEANINGS.get(word) or unknown
+    message = f"the Redis server at {place} refuses: {meaning}"
+    return ToolError(kind, message, retryable=kind is Kind.TRANSIENT)
+
+
+# MERGED toolcrib.queues.redis.health
+
+# What the operator of a server should know.
+
+
+def look_after(link: Link) -> list[str]:
+    """Why requests on this server could be lost, each with its cure."""
+    facts = {**_read(link, "persistence"), **_read(link, "memory")}
+    remarks = []
+    if facts.get("aof_enabled") == "0":
+        remarks.append(
+            f"the Redis server at {link.place} keeps no append-only file: if it falls, requests are lost; set appendonly yes"
+        )
+    elif facts.get("aof_last_write_status", "ok") != "ok":
+        remarks.append(
+            f"the Redis server at {link.place} cannot write its append-only file; look at its disk and its log"
+        )
+    policy = facts.get("maxmemory_policy", "")
+    if facts.get("maxmemory", "0") != "0" and policy.startswith("allkeys"):
+        remarks.append(
+            f"the Redis server at {link.place} drops any key when its memory is full ({policy}), requests too; "
+            "set maxmemory-policy noeviction"
+        )
+    return remarks
+
+
+def _read(link: Link, section: str) -> dict[str, str]:
+    try:
+        answer = link.ask("INFO", section)
+    except ToolError as problem:
+        if problem.retryable:
+            raise
+        return {}  # whoever may not ask has nothing to say
+    text = answer.decode("utf-8", "replace") if isinstance(answer, bytes) else ""
+    return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+
+
+# A server that is started anew is back within these; whoever waits longer should be told.
+PAUSES = (0.05, 0.15, 0.4)
+PATIENCE_SECONDS = 8.0
+IDLE_CONNECTIONS = 8
+REASON_CHARACTERS = 200
+
+
+class Lost(Exception):  # noqa: N818 - what happened to an answer, not an error that anybody sees
+    """No answer came; `sent` says that the command may have been obeyed all the same."""
+
+    def __init__(self, reason: str, *, sent: bool) -> None:
+        super().__init__(reason)
+        self.sent = sent
+
+
+class Link:
+    """The way to one server, for any number of threads. `place` says which one, without what opens it."""
+
+    def __init__(self, url: str, *, password: str = "") -> None:
+        address = read_address(url, password)
+        self.place = address.place
+        self._make = address.make
+        self._closed = False
+        self._begin()
+
+    def ask(self, *words: str | bytes | int) -> object:
+        """The answer to a command that may be given twice: it is, where the first answer was lost on the way.
+
+        Raises TRANSIENT when the server cannot be reached, and says whether the command may have been obeyed.
+        """
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        pauses, sent = iter(PAUSES), False
+        while True:
+            try:
+                return self._ask_once(words)
+            except Lost as lost:
+                sent, pause = sent or lost.sent, next(pauses, PATIENCE_SECONDS)
+                if time.monotonic() + pause >= deadline:
+                    raise self._unreachable(str(lost), sent=sent) from lost
+            time.sleep(pause)
+
+    def connect(self) -> Connection:
+        """A new connection that nobody else uses, until it is dropped; raises Lost, or AUTH."""
+        from redis.exceptions import AuthenticationError, RedisError
+
+        self._leave_to_parent()
+        connection = self._make()
+        with self._lock:
+            if self._closed:
+                raise ToolError(Kind.PERMANENT, f"the queue at {self.place} was closed; open it again")
+            self._open.add(connection)
+        try:
+            connection.connect()
+        except AuthenticationError as problem:
+            self.drop(connection)
+            cure = "name the secret that is its password in queue_secret"
+            raise ToolError(Kind.AUTH, f"the Redis server at {self.place} wants another password; {cure}") from problem
+        except RedisError as problem:
+            self.drop(connection)
+            # A server that does not understand a greeting repeats it, and the password is part of one.
+            raise Lost(_spell_safely(problem), sent=False) from problem
+        except BaseException:
+            self.drop(connection)
+            raise
+        return connection
+
+    def drop(self, connection: Connection) -> None:
+        """Let go of a connection, whatever state it is in."""
+        with self._lock:
+            self._open.discard(connection)
+        connection.disconnect()
+
+    def close(self) -> None:
+        """Let go of every connection; whoever waits for an answer waits no more."""
+        self._leave_to_parent()
+        with self._lock:
+            self._closed = True
+            self._idle.clear()
+            opened = list(self._open)
+        for connection in opened:
+            self.drop(connection)
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._open: set[Connection] = set()
+        self._idle: list[Connection] = []
+
+    def _leave_to_parent(self) -> None:
+        """A forked child has connections of its own: two who ask on one get each other's answers."""
+        if self._process != os.getpid():
+            self._begin()
+
+    def _ask_once(self, words: tuple[str | bytes | int, ...]) -> object:
+        from redis.exceptions import ConnectionError as Disconnected
+        from redis.exceptions import NoScriptError, ResponseError
+        from redis.exceptions import TimeoutError as TooLate
+
+        connection = self._take_unless_closed()
+        try:
+            connection.send_command(*words)
+            answer: object = connection.read_response()
+        except ResponseError as problem:
+            self._keep(connection)
+            if isinstance(problem, NoScriptError):
+                raise
+            raise refused(self.place, problem) from problem
+        except (Disconnected, TooLate) as problem:
+            self.drop(connection)
+            raise Lost(str(problem)[:REASON_CHARACTERS], sent=True) from problem
+        except BaseException as problem:
+            self.drop(connection)  # its answer may still come, and would be taken for the next one
+            if self._closed and isinstance(problem, Exception):
+                raise Lost("it was closed", sent=True) from problem
+            raise
+        self._keep(connection)
+        return answer
+
+    def _take_unless_closed(self) -> Connection:
+        try:
+            return self._take()
+        except (OSError, ValueError) as problem:
+            # Whoever closes it may take the descriptor away from under one that is just being opened.
+            if not self._closed:
+                raise
+            raise Lost("it was closed", sent=False) from problem
+
+    def _take(self) -> Connection:
+        self._leave_to_parent()
+        while True:
+            with self._lock:
+                connection = self._idle.pop() if self._idle else None
+            if connection is None:
+                return self.connect()
+            if _is_quiet(connection):
+                return connection
+            self.drop(connection)
+
+    def _keep(self, connection: Connection) -> None:
+        with self._lock:
+            if not self._closed and len(self._idle) < IDLE_CONNECTIONS:
+                self._idle.append(connection)
+                return
+        self.drop(connection)
+
+    def _unreachable(self, reason: str, *, sent: bool) -> ToolError:
+        stored = (
+            "whether anything was stored is not known: ask again, the same request is not taken twice"
+            if sent
+            else "nothing was stored: try again when it is there"
+        )
+        message = f"the Redis server at {self.place} cannot be reached ({reason}); {stored}"
+        return ToolError(Kind.TRANSIENT, message, retryable=True, partial_side_effects=sent)
+
+
+def _is_quiet(connection: Connection) -> bool:
+    """Whether it may be used again: one that was cut in the meantime, or says something unasked, may not."""
+    from redis.exceptions import RedisError
+
+    try:
+        return not connection.can_read(timeout=0)
+    except (RedisError, OSError):
+        return False
+
+
+def _spell_safely(problem: RedisError) -> str:
+    from redis.exceptions import ResponseError
+
+    text = str(problem)[:REASON_CHARACTERS]
+    return text.partition(" ")[0] if isinstance(problem, ResponseError) else text

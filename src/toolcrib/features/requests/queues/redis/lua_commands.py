@@ -1,0 +1,264 @@
+"""Commands that the server carries out in one step each, whoever asks besides, by its own clock."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Final
+from uuid import uuid4
+
+import orjson
+
+from toolcrib.features.requests.document.reader import LAST_NUMBER, request_day
+from toolcrib.features.requests.queues.records import HISTORY_EVENTS, read_allowance, spell_time
+from toolcrib.lib.documents import MAX_DEFINITION_BYTES
+from toolcrib.model.errors import SettingsError
+from toolcrib.model.toolrequest import Claim, Event, Experiment, Filed, Priority, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
+
+    from toolcrib.features.requests.queues.redis.connection import Link
+
+
+# MERGED toolcrib.queues.redis.names
+
+# What keys and channels are called on the server.
+
+TASKS = "fullsend:builder_tasks"
+# What the original Builder called its channels and keys besides.
+ORIGINAL = {
+    "results": "fullsend:builder_results",
+    "orchestrator": "fullsend:to_orchestrator",
+    "execute": "fullsend:execute_now",
+    "experiments": "pending_experiments:",
+    "tools": "tools:",
+}
+OURS = "toolcrib:"
+
+# The longest key that anybody should have to read; none of these characters ends a line or is invisible.
+_WORD = re.compile(r"[!-~]{1,200}")
+_GLOB = re.compile(r"([*?\[\]\\^])")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Names:
+    """The channel of requests, the one of finished tools, what hashes of requests begin with, and whether the original is served."""
+
+    requests: str
+    ready: str
+    prefix: str
+    original: bool = False
+
+    def __post_init__(self) -> None:
+        for setting, word in (("requests", self.requests), ("ready", self.ready), ("hash", self.prefix)):
+            if not _WORD.fullmatch(word):
+                raise SettingsError(f"queue_{setting}: {word!r:.200} is no name; write letters, digits, `:` and `_`")
+        if self.prefix.startswith(OURS):
+            raise SettingsError(
+                f"queue_hash: keys that begin with {OURS} are for the queue itself; choose another word"
+            )
+
+    @property
+    def base(self) -> str:
+        """What every key of ours begins with."""
+        return f"{OURS}{self.prefix}:"
+
+    @property
+    def changed(self) -> str:
+        """The channel on which every change is told."""
+        return f"{self.base}changed"
+
+    @property
+    def doors(self) -> tuple[str, ...]:
+        """The channels on which requests arrive."""
+        return (self.requests, TASKS) if self.original else (self.requests,)
+
+    @property
+    def pattern(self) -> str:
+        """What the keys of requests look like."""
+        return _GLOB.sub(r"\\\1", self.prefix) + ":*"
+
+    def id_of(self, key: str) -> str:
+        """The id of the request that lies under a key; empty if none does."""
+        return key.removeprefix(f"{self.prefix}:") if key.startswith(f"{self.prefix}:") else ""
+
+
+# MERGED toolcrib.queues.redis.rows
+
+# What the server answers, as nouns.
+
+
+def read_filed(row: Sequence[object]) -> Filed:
+    """A request, from the fields in the order in which `common.lua` names them, and its allowance."""
+    texts = [_text(value) for value in row]
+    request_id, name, status, priority, text, created_at, updated_at, experiment, error, tool = texts[:10]
+    leader, owner, held, attempts, wishes, allowance = texts[10:]
+    return Filed(
+        id=request_id,
+        name=name,
+        status=Status(status),
+        priority=Priority(priority),
+        text=text,
+        created_at=created_at,
+        updated_at=updated_at,
+        experiment=experiment,
+        error=error,
+        tool=tool,
+        merged_into=leader,
+        owner=owner,
+        held=held == "1",
+        attempts=int(attempts),
+        wishes=int(wishes),
+        allowance=read_allowance(allowance),
+    )
+
+
+def read_claim(outcome: Mapping[str, object], filed: Filed, owner: str, seconds: float) -> Claim:
+    """The right that was given."""
+    return Claim(
+        id=filed.id,
+        fence=int(str(outcome["fence"])),
+        owner=owner,
+        seconds=seconds,
+        attempts=int(str(outcome["attempts"])),
+        text=filed.text,
+        allowance=filed.allowance,
+    )
+
+
+def read_event(row: object) -> Event:
+    """A line of a history."""
+    number, at, step, text = orjson.loads(_text(row))
+    return Event(number=number, at=at, step=step, text=text)
+
+
+def read_experiment(row: Sequence[object]) -> Experiment:
+    """Something that waits, or waited."""
+    name, ids, missing, released_at = row
+    return Experiment(
+        id=_text(name),
+        ready=not missing,
+        waits_for=tuple(dict.fromkeys(_texts(missing))),
+        requests=tuple(_texts(ids)),
+        released_at=_text(released_at),
+    )
+
+
+def read_stranger(row: Sequence[object]) -> tuple[str, bytes, int]:
+    """The id of a foreign hash, its text as it was written, and how long that is; too long a text is left out."""
+    name, text, length = row
+    return _text(name), text if isinstance(text, bytes) else b"", int(str(length))
+
+
+def _texts(values: object) -> list[str]:
+    return [_text(value) for value in values] if isinstance(values, list) else []
+
+
+def _text(value: object) -> str:
+    """What foreign clients write need not be Unicode."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else ""
+
+
+LONGEST_TEXT = MAX_DEFINITION_BYTES
+LONGEST_KEY = 1_000
+NEWLINES = 64  # more at the end of a text than any shell adds or strips
+# Longer than any command is repeated, and not long enough to fill a server.
+MEMORY_SECONDS = 120
+ANOTHER_TEXT = "another text came under this id and was refused; give it an id of its own"
+SILENT = "the lease ran out: whoever built it fell silent"
+
+_PARTS: Final = ("common.lua", "filing.lua", "building.lua", "deciding.lua")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """What a command came to, and the rows it read. `changes` counts what had changed on the server before."""
+
+    outcome: Mapping[str, object]
+    rows: Sequence[Sequence[object]]
+    changes: int
+
+
+class Commands:
+    """Gives the commands of `scripts/`; one whose answer is lost is given again and obeyed once."""
+
+    def __init__(
+        self,
+        link: Link,
+        names: Names,
+        *,
+        now: Callable[[], datetime] | None = None,
+        seen: Callable[[int], None] = lambda _changes: None,
+    ) -> None:
+        self.link = link
+        self.names = names
+        self._now = now
+        self._seen = seen
+        self._given = {
+            "base": names.base,
+            "prefix": names.prefix,
+            "requests": names.requests,
+            "ready": names.ready,
+            "events": HISTORY_EVENTS,
+            "numbers": LAST_NUMBER,
+            "longest": LONGEST_TEXT,
+            "newlines": NEWLINES,
+            "memory": MEMORY_SECONDS,
+            "another_text": ANOTHER_TEXT,
+            "silent": SILENT,
+        }
+
+    def read(self, command: str, **given: object) -> Answer:
+        """Give a command that changes nothing, or nothing more the second time."""
+        return self._run({**self._given, **self._clock(), "command": command, **given})
+
+    def change(self, command: str, **given: object) -> Answer:
+        """Give a command that counts once, however often it arrives."""
+        return self.read(command, **{"token": uuid4().hex, **self._original(), **given})
+
+    def scan(self, cursor: int, count: int) -> tuple[int, list[str]]:
+        """Some ids of hashes that may be requests, and where to go on; 0 is the end."""
+        answer = self.link.ask("SCAN", cursor, "MATCH", self.names.pattern, "COUNT", count, "TYPE", "hash")
+        position, keys = answer if isinstance(answer, list) else (0, [])
+        ids = []
+        for key in keys:
+            if len(key) > LONGEST_KEY:
+                continue
+            with suppress(UnicodeDecodeError):  # no request: ids are made of plain letters
+                ids.append(self.names.id_of(key.decode()))
+        return int(position), ids
+
+    def _original(self) -> dict[str, object]:
+        return {"original": ORIGINAL} if self.names.original else {}
+
+    def _clock(self) -> dict[str, object]:
+        if self._now is None:
+            return {}
+        moment = self._now()
+        return {"stamp": spell_time(moment), "today": request_day(moment)}
+
+    def _run(self, given: Mapping[str, object]) -> Answer:
+        from redis.exceptions import NoScriptError
+
+        script, digest = _script()
+        argument = orjson.dumps(given)
+        try:
+            answer = self.link.ask("EVALSHA", digest, 0, argument)
+        except NoScriptError:
+            answer = self.link.ask("EVAL", script, 0, argument)
+        outcome, rows, changes = answer if isinstance(answer, list) else (b"{}", [], 0)
+        self._seen(changes)
+        return Answer(outcome=orjson.loads(outcome), rows=rows, changes=changes)
+
+
+@cache
+def _script() -> tuple[str, str]:
+    folder = files("toolcrib.features.requests.queues.redis") / "scripts"
+    text = "\n".join([*((folder / part).read_text(encoding="utf-8") for part in _PARTS), "return answer()"])
+    return text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()

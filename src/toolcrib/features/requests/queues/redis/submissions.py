@@ -1,0 +1,242 @@
+"""Requests of foreign clients, who publish a text, write a hash, or do both, in either order."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from toolcrib.features.requests.document.reader import LAST_NUMBER, is_safe_id, read_request, spell_id
+from toolcrib.features.requests.document.writer import read_message, readable_id, with_id
+from toolcrib.features.requests.queues.records import cut, is_text, not_text, other_text
+from toolcrib.features.requests.queues.redis.lua_commands import LONGEST_TEXT, read_filed, read_stranger
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.toolrequest import Priority
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from toolcrib.features.requests.queues.redis.lua_commands import Answer, Commands
+    from toolcrib.model.toolrequest import Filed, ToolRequest
+
+
+# MERGED toolcrib.queues.redis.filing
+
+# Keeping a request, whoever brings it.
+
+
+def file_request(commands: Commands, request: ToolRequest) -> Filed:
+    """Keep a request of our own and publish it; raises CONFLICT, or LIMIT_EXCEEDED."""
+    answer = give_request(commands, request)
+    if answer.outcome["outcome"] == "taken":
+        raise other_text(request.id)
+    if answer.outcome["outcome"] == "occupied":
+        place = f"the key {commands.names.prefix}:{request.id} at {commands.link.place}"
+        message = f"{place} holds something that is no request; take it away, or give the request another id"
+        raise ToolError(Kind.CONFLICT, message, details={"id": request.id})
+    if answer.outcome["outcome"] == "full":
+        spell_id(str(answer.outcome["day"]), LAST_NUMBER + 1)
+    return read_filed(answer.rows[0])
+
+
+def give_request(commands: Commands, request: ToolRequest, **given: object) -> Answer:
+    """Give the server a request; what becomes of it is in the outcome."""
+    for what in ("id", "name", "text", "wish", "experiment"):
+        if not is_text(getattr(request, what)):
+            raise not_text(f"the {what} of the request")
+    text, rest = (request.text, "") if request.id else _around_id(request.text)
+    return commands.change(
+        "file",
+        id=request.id,
+        text=text,
+        rest=rest,
+        name=request.name,
+        wish=request.wish,
+        priority=str(request.priority),
+        experiment=request.experiment,
+        **given,
+    )
+
+
+def _around_id(text: str) -> tuple[str, str]:
+    """What stands before and behind the number, which only the server knows."""
+    mark = f"req_{uuid4().hex}"
+    before, _, behind = with_id(text, mark).partition(mark)
+    return before, behind
+
+
+PORTION = 100
+ANSWER_BYTES = 4_000_000
+# One pass takes so much and goes on with the next; a Builder has other things to do.
+MOST_IN_ONE_PASS = 1_000
+PASS_SECONDS = 10.0
+# All who listen hear the same message at nearly the same time.
+ECHO_SECONDS = 5
+LOOKS = 3
+REFUSALS = {
+    "taken": "another request has that id already",
+    "occupied": "its key holds something that is no request",
+    "full": "the numbers of the day are used up",
+}
+NUMBER_TO_COME = "req_00000000_000"
+
+logger = logging.getLogger("toolcrib.queues")
+
+
+class Adopting:
+    """Takes in what others brought, each request once; what cannot be read is counted, and told where its id can be read."""
+
+    def __init__(self, commands: Commands) -> None:
+        self._commands = commands
+        self._cursor = 0
+        self._pass = threading.Lock()
+        self._counting = threading.Lock()
+        self._looks: dict[str, int] = {}
+        self._postponed: list[bytes] = []
+        self._complained: set[str] = set()
+        self.unreadable = 0
+        self.last_reason = ""
+
+    def hear(self, data: bytes) -> None:
+        """Take in a message of a channel; one that comes while the server falls is taken in later."""
+        try:
+            self._hear(data)
+        except ToolError as problem:
+            if problem.retryable and len(self._postponed) < PORTION:
+                self._postponed.append(data)
+            raise
+
+    def look_again(self) -> None:
+        """Look at what was heard of a moment ago: whoever publishes first writes the hash a little later."""
+        while self._postponed:
+            self.hear(self._postponed.pop(0))
+        ids = sorted(self._looks)
+        self._looks = {each: left - 1 for each, left in self._looks.items() if left > 1}
+        if ids:
+            self.survey(ids)
+
+    def survey(self, ids: Sequence[str]) -> int:
+        """Look at hashes: mend ours, take in what is new; how many that were."""
+        count, left = 0, list(ids)
+        while left:
+            answer = self._commands.read("survey", ids=left, room=ANSWER_BYTES)
+            strangers = [read_stranger(row) for row in answer.rows]
+            count += int(str(answer.outcome["mended"]))
+            count += sum(self._adopt(*stranger) for stranger in strangers)
+            shown = {stranger[0] for stranger in strangers}
+            left = [each for each in left if each not in shown] if answer.outcome["full"] else []
+        return count
+
+    def sweep(self) -> int:
+        """Look at all hashes, or at as many as one pass may take; how many were taken in or mended."""
+        with self._pass:
+            count, deadline = 0, time.monotonic() + PASS_SECONDS
+            while True:
+                self._cursor, ids = self._commands.scan(self._cursor, PORTION)
+                count += self.survey(ids)
+                if self._cursor == 0 or count >= MOST_IN_ONE_PASS or time.monotonic() > deadline:
+                    return count
+
+    def _hear(self, data: bytes) -> None:
+        text = data[:LONGEST_TEXT].decode("utf-8", "replace")
+        try:
+            request = self._read(text, data)
+        except ToolError as problem:
+            if problem.retryable:
+                raise
+            self._refuse(readable_id(text), text, problem.message, heard=True)
+            return
+        if request is not None:
+            self._take(request, data)
+
+    def _read(self, text: str, data: bytes) -> ToolRequest | None:
+        _check_size(len(data))
+        _check_encoding(data)
+        message = read_message(text)
+        if not message.text:
+            self._follow(message.key, message.id)
+            return None
+        if message.text == text:
+            return read_request(text, place="message")
+        # The original Builder gave orders without an id, or under one of another kind.
+        request = read_request(with_id(message.text, message.id or NUMBER_TO_COME), place="message")
+        return request if message.id else replace(request, id="")
+
+    def _follow(self, key: str, request_id: str) -> None:
+        """Look where a note points; what is not there yet is looked for again."""
+        if key and self._commands.names.id_of(key) != request_id:
+            message = f"the note points at {key!r:.100}; requests lie in {self._commands.names.prefix}:{request_id}"
+            raise ToolError(Kind.VALIDATION, message)
+        self._expect(request_id)
+        self.survey([request_id])
+
+    def _expect(self, request_id: str) -> None:
+        if len(self._looks) < PORTION:
+            self._looks[request_id] = LOOKS
+
+    def _take(self, request: ToolRequest, data: bytes) -> None:
+        echo = {"token": hashlib.sha256(data).hexdigest(), "memory": ECHO_SECONDS} if not request.id else {}
+        answer = give_request(self._commands, request, heard=True, **echo)
+        self._expect(str(answer.outcome.get("id", "")))
+        if answer.outcome["outcome"] in REFUSALS:
+            self._count(f"{request.id or request.name}: {REFUSALS[str(answer.outcome['outcome'])]}")
+
+    def _adopt(self, request_id: str, text: bytes, length: int) -> bool:
+        """Take in the hash of a foreign client; False if it is not even one that could be told so."""
+        if not is_safe_id(request_id):
+            if request_id not in self._complained and len(self._complained) < MOST_IN_ONE_PASS:
+                self._complained.add(request_id)
+                self._count(f"{request_id!r:.100} is no id; write req_YYYYMMDD_NNN")
+            return False
+        try:
+            _check_size(length)
+            _check_encoding(text)
+            request = read_request(text.decode(), place=f"{self._commands.names.prefix}:{request_id}")
+            if request.id != request_id:
+                message = f"the key says {request_id} and the text {request.id}; write the same id in both"
+                raise ToolError(Kind.VALIDATION, message)
+        except ToolError as problem:
+            self._refuse(request_id, "", problem.message, heard=False)
+            return True
+        give_request(self._commands, request, heard=True)
+        return True
+
+    def _refuse(self, request_id: str, text: str, reason: str, *, heard: bool) -> None:
+        self._count(f"{request_id or 'a message without a readable id'}: {reason}")
+        if not request_id:
+            return
+        self._commands.change(
+            "reject",
+            id=request_id,
+            text=text,
+            error=cut(reason),
+            heard=heard,
+            name="",
+            wish="",
+            priority=str(Priority.LOW),
+            experiment="",
+        )
+
+    def _count(self, reason: str) -> None:
+        self.last_reason = " ".join(reason.split())[:300]
+        logger.warning("redis: what a foreign client sent was refused: %s", self.last_reason)
+        with self._counting:
+            self.unreadable += 1
+
+
+def _check_size(length: int) -> None:
+    if length > LONGEST_TEXT:
+        message = f"the text has {length:,} bytes, and {LONGEST_TEXT:,} are the most; ask for less in one request"
+        raise ToolError(Kind.LIMIT_EXCEEDED, message)
+
+
+def _check_encoding(data: bytes) -> None:
+    try:
+        data.decode()
+    except UnicodeDecodeError as problem:
+        message = f"the text is not UTF-8 from byte {problem.start} on; write it in UTF-8"
+        raise ToolError(Kind.VALIDATION, message) from None

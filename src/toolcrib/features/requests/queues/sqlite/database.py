@@ -1,0 +1,326 @@
+"""A queue file that is open: who may use which connection."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from toolcrib.features.requests.queues.sqlite.tables import APPLICATION, LAYOUT, new_file
+from toolcrib.infra.files.durable import create, show
+from toolcrib.infra.files.locks import Locks, check_lockable
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+# MERGED toolcrib.queues.embedded.faults
+
+# What SQLite says about a queue file, told with the file and the cure.
+
+_PRIMARY = 0xFF  # an extended code has the plain one in its lowest byte
+_MOVE_AWAY = "put a copy of it back, or move it away with its -wal and -shm files to begin a new one"
+_MEANINGS: dict[int, tuple[Kind, str]] = {
+    sqlite3.SQLITE_BUSY: (Kind.TRANSIENT, "is kept busy by another process; nothing was stored, try again"),
+    sqlite3.SQLITE_LOCKED: (Kind.TRANSIENT, "is kept busy by another thread; nothing was stored, try again"),
+    sqlite3.SQLITE_FULL: (Kind.PERMANENT, "has no room: the disk is full; nothing was stored, free some space"),
+    sqlite3.SQLITE_READONLY: (
+        Kind.PERMANENT,
+        "cannot be written; nothing was stored, let this user write to the file and its folder",
+    ),
+    sqlite3.SQLITE_CANTOPEN: (
+        Kind.PERMANENT,
+        "cannot be opened; nothing was stored, let this user write to the file and its folder",
+    ),
+    sqlite3.SQLITE_PERM: (Kind.PERMANENT, "is not permitted; nothing was stored, change the permissions of the file"),
+    sqlite3.SQLITE_CORRUPT: (Kind.PERMANENT, f"is damaged; nothing was stored, {_MOVE_AWAY}"),
+    sqlite3.SQLITE_NOTADB: (Kind.PERMANENT, f"is no queue of Toolcrib; nothing was stored, {_MOVE_AWAY}"),
+    # Whether the last of it reached the disk cannot be known.
+    sqlite3.SQLITE_IOERR: (
+        Kind.PERMANENT,
+        "cannot be reached: the disk reports an error; check it, then look what was stored",
+    ),
+}
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn what SQLite says about the file into a ToolError."""
+    try:
+        yield
+    except sqlite3.Error as problem:
+        if isinstance(problem, sqlite3.ProgrammingError) and "closed database" in str(problem):
+            raise closed(path) from problem
+        code = getattr(problem, "sqlite_errorcode", 0) & _PRIMARY
+        unknown = (Kind.INTERNAL, f"fails with: {problem}; nothing was stored")
+        kind, meaning = _MEANINGS.get(code, unknown)
+        raise ToolError(
+            kind,
+            f"the queue {show(str(path))} {meaning}",
+            retryable=kind is Kind.TRANSIENT,
+            partial_side_effects=code == sqlite3.SQLITE_IOERR,
+            details={"path": str(path)},
+        ) from problem
+
+
+def other_layout(path: Path, found: int, known: int) -> ToolError:
+    """The file was written by another version of Toolcrib."""
+    message = (
+        f"the queue {show(str(path))} was written by a newer Toolcrib (layout {found}, known is {known}); "
+        "nothing was stored, update Toolcrib, or move the file away to begin a new one"
+    )
+    return ToolError(Kind.PERMANENT, message, details={"path": str(path), "layout": found})
+
+
+def foreign(path: Path) -> ToolError:
+    """The file is a database of somebody else."""
+    message = f"{show(str(path))} is a database, but no queue of Toolcrib; nothing was stored, {_MOVE_AWAY}"
+    return ToolError(Kind.PERMANENT, message, details={"path": str(path)})
+
+
+def gone(path: Path) -> ToolError:
+    """The file was taken away, but not what was written to it last."""
+    message = (
+        f"{show(str(path))} is gone, but its log is still there; put the file back, or, when nobody uses it any more, "
+        "move its -wal and -shm files away too to begin a new one"
+    )
+    return ToolError(Kind.PERMANENT, message, details={"path": str(path)})
+
+
+def closed(path: Path) -> ToolError:
+    """Whoever held the queue let go of it."""
+    return ToolError(Kind.PERMANENT, f"the queue {show(str(path))} was closed; nothing was stored, open it again")
+
+
+# How long one waits for another process; each keeps the file for a few milliseconds.
+BUSY_SECONDS = 10.0
+LOCK_FOLDER = "locks"
+KEPT_LOG_BYTES = 4 * 1024 * 1024
+
+
+class Database:
+    """One connection that writes and one that reads, each for one thread at a time.
+
+    Whoever writes stands in a line before: SQLite itself lets those who wait ask again and again, and some of them starve.
+    """
+
+    def __init__(self, path: Path, busy_seconds: float) -> None:
+        self._path = path
+        self._busy_seconds = busy_seconds
+        self._line = Locks(path.parent / LOCK_FOLDER)
+        with _nothing_stored():
+            _make_file(path)
+        self._identity = _identify(path)
+        self._writing = threading.Lock()
+        self._reading = threading.Lock()
+        self._writer = _connect(path, busy_seconds)
+        try:
+            _check_layout(self._writer, path)
+            self._reader = _connect(path, busy_seconds)
+        except BaseException:
+            self._writer.close()
+            raise
+
+    def has_moved(self) -> bool:
+        """Whether the file is not where it was, or another one is there."""
+        return _identify(self._path) != self._identity
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A connection to change rows with: everything is on disk at the end or, if something fails, nothing."""
+        with ExitStack() as stack:
+            with _nothing_stored():
+                stack.enter_context(self._line.hold(self._path.stem, self._busy_seconds))
+            stack.enter_context(self._writing)
+            self._writer.execute("BEGIN IMMEDIATE")
+            stack.enter_context(_ended(self._writer))
+            yield self._writer
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection to read with, on which nothing changes meanwhile."""
+        with self._reading:
+            self._reader.execute("BEGIN")
+            with _ended(self._reader):
+                yield self._reader
+
+    def version(self) -> int:
+        """What changes with every change, whoever made it: the connection that reads never made one itself."""
+        with self._reading:
+            return int(self._reader.execute("PRAGMA data_version").fetchone()[0])
+
+    def close(self) -> None:
+        """Let go of the file, as soon as whoever is at it has finished."""
+        with self._reading:
+            self._reader.close()
+        with self._writing:
+            self._writer.close()
+
+
+@contextmanager
+def _nothing_stored() -> Iterator[None]:
+    """What fails here fails before anything was stored, and says so."""
+    try:
+        yield
+    except ToolError as problem:
+        message = f"the queue cannot be used, and nothing was stored: {problem.message}"
+        raise ToolError(problem.kind, message, retryable=problem.retryable, details=problem.details) from problem
+
+
+def _make_file(path: Path) -> None:
+    """Make a new file if there is none.
+
+    It is never opened but by SQLite: to close it again would drop the locks of whoever in this process has it open.
+    """
+    if _identify(path) is None:
+        _refuse_log_alone(path)
+        create(path, new_file())
+    check_lockable(path.parent)
+
+
+def _refuse_log_alone(path: Path) -> None:
+    """Refuse to begin anew beside the log of a file that is gone: SQLite would write the log into the new one."""
+    log = path.with_name(f"{path.name}-wal")
+    # The file may have been made a moment ago, with its log.
+    if _identify(log) is not None and _identify(path) is None:
+        raise gone(path)
+
+
+def _identify(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _connect(path: Path, busy_seconds: float) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
+    try:
+        connection.row_factory = sqlite3.Row
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA journal_size_limit = {KEPT_LOG_BYTES}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _check_layout(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a file that is not ours, or that a newer version wrote."""
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    layout = connection.execute("PRAGMA user_version").fetchone()[0]
+    if application != APPLICATION:
+        raise foreign(path)
+    if layout != LAYOUT:
+        raise other_layout(path, layout, LAYOUT)
+
+
+@contextmanager
+def _ended(connection: sqlite3.Connection) -> Iterator[None]:
+    """End the transaction: with all its changes, or, if something fails, with none."""
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+# MERGED toolcrib.queues.embedded.handle
+
+# The file of a queue, opened when it is needed: anew in a forked child, and when another file has taken its place.
+
+# How often one who waits looks; an idle Builder is to be woken within 100 ms.
+LOOK_SECONDS = 0.02
+# What a forked child got from its parent and must not close: SQLite would take the parent's for its own.
+_of_parents: list[list[Database]] = []
+
+
+class Handle:
+    """What the threads of a process hold instead of the file."""
+
+    def __init__(self, path: Path, busy_seconds: float) -> None:
+        self._path = path
+        self._busy_seconds = busy_seconds
+        self._closed = threading.Event()
+        # What one last saw who waited for a change; None until there was anything to see.
+        self._seen: tuple[int, int] | None = None
+        self._begin()
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A connection to change rows with: everything is on disk at the end or, if something fails, nothing."""
+        with explained(self._path), self._open().writing() as connection:
+            yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection to read with, on which nothing changes meanwhile."""
+        with explained(self._path), self._open().reading() as connection:
+            yield connection
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep until anything may have changed since one last waited here; False if nothing did, or it was closed."""
+        deadline = time.monotonic() + seconds
+        seen = self._seen
+        while not self._closed.is_set():
+            try:
+                version = self._look()
+            except ToolError:
+                if self._closed.is_set():
+                    return False
+                raise
+            if version != (seen or self._seen):
+                self._seen = version
+                return True
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            self._closed.wait(min(left, LOOK_SECONDS))
+        return False
+
+    def close(self) -> None:
+        """Let go of the file for good."""
+        self._closed.set()
+        self._leave_to_parent()
+        with self._opening:
+            while self._opened:
+                self._opened.pop().close()
+
+    def _look(self) -> tuple[int, int]:
+        with explained(self._path):
+            return _version(self._open())
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
+        self._opening = threading.Lock()
+        # The last one is in use; those before it lost their file, and may still be in the hands of a thread.
+        self._opened: list[Database] = []
+
+    def _leave_to_parent(self) -> None:
+        if self._process != os.getpid():
+            _of_parents.append(self._opened)
+            self._begin()
+
+    def _open(self) -> Database:
+        self._leave_to_parent()
+        with self._opening:
+            if self._closed.is_set():
+                raise closed(self._path)
+            if not self._opened or self._opened[-1].has_moved():
+                self._opened.append(Database(self._path, self._busy_seconds))
+            if self._seen is None:
+                self._seen = _version(self._opened[-1])
+            return self._opened[-1]
+
+
+def _version(database: Database) -> tuple[int, int]:
+    """Figures of two connections say nothing about each other, so that it counts too whose it is."""
+    return id(database), database.version()

@@ -1,0 +1,197 @@
+"""The queue in a file: every change is one transaction, and on disk when the method returns."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from toolcrib.features.requests.document.reader import request_day
+from toolcrib.features.requests.queues.records import Step, is_text, spell_time, utc_now
+from toolcrib.features.requests.queues.sqlite import leases, transitions
+from toolcrib.features.requests.queues.sqlite.database import BUSY_SECONDS, Handle
+from toolcrib.features.requests.queues.sqlite.tables import (
+    Change,
+    known_row,
+    read_experiments,
+    read_row,
+    to_filed,
+    write_event,
+)
+from toolcrib.features.requests.queues.sqlite.transitions import file_request
+from toolcrib.model.toolrequest import Event, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import datetime
+    from pathlib import Path
+
+    from toolcrib.features.requests.queues.sqlite.leases import Clock
+    from toolcrib.model.toolrequest import Allowance, Claim, Experiment, Filed, Made, ToolRequest
+
+MAX_NUMBER = 2**62
+
+
+class EmbeddedQueue:
+    """Keeps requests in one SQLite file; any number of threads and processes of one machine may share it.
+
+    Nothing is opened before it is needed. `now` gives the day of numbers and the times that are written down, `clock` the
+    time of leases. `busy_seconds` is how long one waits for others that change the file.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        now: Callable[[], datetime] = utc_now,
+        clock: Callable[[], Clock] = leases.read_clock,
+        busy_seconds: float = BUSY_SECONDS,
+    ) -> None:
+        self._file = Handle(path, busy_seconds)
+        self._now = now
+        self._clock = clock
+
+    def file(self, request: ToolRequest) -> Filed:
+        """Keep a request and wake an idle Builder; one without an id gets the next number of today."""
+        now = self._now()
+        with self._file.writing() as connection:
+            change = Change(connection=connection, at=spell_time(now))
+            return file_request(change, request, request_day(now))
+
+    def get(self, request_id: str) -> Filed | None:
+        """One request."""
+        with self._file.reading() as connection:
+            row = read_row(connection, request_id)
+            return None if row is None else to_filed(row)
+
+    def requests(self, status: Status | None = None, *, limit: int = 1_000) -> list[Filed]:
+        """The requests in the order in which they were filed; of many the newest."""
+        chosen = "" if status is None else "WHERE status = :status"
+        statement = f"SELECT * FROM requests {chosen} ORDER BY number DESC LIMIT :limit"  # noqa: S608 - our own words
+        with self._file.reading() as connection:
+            rows = connection.execute(statement, {"status": status, "limit": _clamp(limit)}).fetchall()
+        return [to_filed(row) for row in reversed(rows)]
+
+    def find_open(self, name: str) -> Filed | None:
+        """The oldest request for a tool of that name which is pending or being built, if there is one."""
+        if not is_text(name):
+            return None
+        with self._file.reading() as connection:
+            row = connection.execute(
+                "SELECT * FROM requests WHERE name = ? AND merged_into = '' AND status IN ('pending', 'building')"
+                " ORDER BY number LIMIT 1",
+                (name,),
+            ).fetchone()
+        return None if row is None else to_filed(row)
+
+    def history(self, request_id: str, after: int = 0) -> list[Event]:
+        """What happened to it, from the event behind that number on."""
+        with self._file.reading() as connection:
+            row = read_row(connection, request_id)
+            if row is None:
+                return []
+            events = connection.execute(
+                "SELECT number, at, step, text FROM events WHERE request = ? AND number > ? ORDER BY number",
+                (row["number"], _clamp(after)),
+            ).fetchall()
+        return [Event(number=number, at=at, step=step, text=text) for number, at, step, text in events]
+
+    def claim(self, owner: str, seconds: float, request_id: str | None = None) -> Claim | None:
+        """Take what is to be built next, or this very one, also one that is held; of one that is merged, its leader."""
+        with self._changing() as change:
+            if request_id is None:
+                return leases.claim_next(change, self._clock(), owner, seconds)
+            return leases.claim_one(change, self._clock(), owner, seconds, request_id)
+
+    def renew(self, claim: Claim) -> bool:
+        """Go on holding it; False if it is somebody else's by now, or over."""
+        with self._changing() as change:
+            return leases.renew(change, self._clock(), claim)
+
+    def note(self, claim: Claim, step: str, text: str = "") -> bool:
+        """Write what happens into the history; False as for `renew`."""
+        with self._changing() as change:
+            row = leases.held_by(change.connection, claim)
+            if row is None:
+                return False
+            write_event(change, row["number"], step, text)
+            return True
+
+    def hold(self, claim: Claim, text: str) -> bool:
+        """Leave it to a person: it stays `building`, without a lease. False as for `renew`."""
+        with self._changing() as change:
+            row = leases.held_by(change.connection, claim)
+            if row is None:
+                return False
+            leases.let_go(change, row, Status.BUILDING, held=True)
+            write_event(change, row["number"], Step.HELD, text)
+            return True
+
+    def give_back(self, claim: Claim, text: str) -> bool:
+        """Let somebody else build it. False as for `renew`."""
+        with self._changing() as change:
+            row = leases.held_by(change.connection, claim)
+            if row is None:
+                return False
+            leases.let_go(change, row, Status.PENDING)
+            write_event(change, row["number"], Step.RETURNED, text)
+            return True
+
+    def finish(self, claim: Claim, made: Made) -> bool:
+        """It is ready: release every experiment that waits for it, once. False as for `renew`."""
+        with self._changing() as change:
+            return transitions.finish(change, claim, made)
+
+    def fail(self, claim: Claim, error: str) -> bool:
+        """It came to nothing, and this is why. False as for `renew`."""
+        with self._changing() as change:
+            return transitions.fail(change, claim, error)
+
+    def cancel(self, request_id: str, reason: str) -> Filed:
+        """Nobody wants it any more; if others wish the same, the oldest of them is built instead."""
+        with self._changing() as change:
+            transitions.cancel(change, request_id, reason)
+            return to_filed(known_row(change.connection, request_id))
+
+    def retry(self, request_id: str) -> Filed:
+        """Have one that failed, or was cancelled, built again, with those that failed with it."""
+        with self._changing() as change:
+            transitions.retry(change, request_id)
+            return to_filed(known_row(change.connection, request_id))
+
+    def allow(self, request_id: str, allowance: Allowance) -> Filed:
+        """Have the Builder know what the operator adds to it, in place of what was added before."""
+        with self._changing() as change:
+            transitions.allow(change, request_id, allowance)
+            return to_filed(known_row(change.connection, request_id))
+
+    def experiments(self) -> list[Experiment]:
+        """Everything that waits or waited for a tool."""
+        with self._file.reading() as connection:
+            return read_experiments(connection)
+
+    def reconcile(self) -> int:
+        """Take back what was left by Builders that fell silent; how much that was."""
+        with self._changing() as change:
+            return leases.take_back(change, self._clock())
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep until anything may have changed since this object last waited, at most so long."""
+        return self._file.wait(seconds)
+
+    def remarks(self) -> list[str]:
+        """What the operator should know: nothing, for what a method has returned is on disk."""
+        return []
+
+    def close(self) -> None:
+        """Let go of the file, and wake whoever waits."""
+        self._file.close()
+
+    @contextmanager
+    def _changing(self) -> Iterator[Change]:
+        with self._file.writing() as connection:
+            yield Change(connection=connection, at=spell_time(self._now()))
+
+
+def _clamp(number: int) -> int:
+    """A figure that SQLite can hold, and does not take for one without a limit."""
+    return max(0, min(number, MAX_NUMBER))

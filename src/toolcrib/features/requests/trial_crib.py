@@ -1,0 +1,212 @@
+"""The trial of a tool that is in no catalogue: a Crib of its own, with nothing but what the terms allow, and watched."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import tempfile
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolcrib.crib import Crib
+from toolcrib.features.requests.built_package import write_generated
+from toolcrib.infra.egress.recorded import Recorded
+from toolcrib.infra.programs.observed_effects import find_deeds, read_effects
+from toolcrib.infra.sandbox.child import notifications, resource_limits
+from toolcrib.infra.sandbox.host import MAX_RESULT_BYTES
+from toolcrib.infra.sandbox.jobs import has_network
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.tool import Chained, Script
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from toolcrib.core.resources import Parts
+    from toolcrib.features.requests.gate.types import OpenTrial, Trial, TrialTerms
+    from toolcrib.infra.programs.observed_effects import Deed
+    from toolcrib.model.result import Result
+    from toolcrib.model.tool import Tool
+
+EFFECTS = "effects"
+TOOLS = "tools"
+# No name that a tool or a module can have.
+PROBE_TOOL, PROBE_FILE = "probe-of-a-trial", "probe-of-a-trial.py"
+PROBE = "probe"
+# No name that a file of a package can have.
+AUTHORITY = ".authorities.pem"
+# Where programs of all kinds look for whom to trust.
+TRUST = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
+# What a trial has in common with whoever lends the sandbox: where programs and environments are found, and how much a job may use.
+SHARED_VARIABLES = ("PATH", "HOME", "XDG_CACHE_HOME")
+SHARED_SETTINGS = ("sandbox_jobs", "sandbox_memory_mb", "sandbox_processes", "sandbox_disk_mb")
+# Who logs that a tool failed.
+LOGGERS = ("toolcrib.pipeline", "toolcrib.runners")
+
+_is_on_trial: ContextVar[bool] = ContextVar("is_on_trial", default=False)
+
+
+def trials_of(lender: Parts) -> OpenTrial:
+    """Trials in the sandbox of these parts, whose launcher runs already."""
+    for name in LOGGERS:
+        logging.getLogger(name).addFilter(_play_down)
+
+    @asynccontextmanager
+    async def open_trial(tool: Tool, terms: TrialTerms) -> AsyncIterator[Trial]:
+        _refuse_unseen()
+        recorded = Recorded(terms.answers, fail_from=terms.fail_from)
+        async with _private_folder() as place:
+            housed = _house(tool, terms, recorded, place)
+            async with _TrialCrib(lender, housed, terms, recorded, place) as crib:
+                yield _Trial(crib, housed)
+
+    return open_trial
+
+
+class _TrialCrib(Crib):
+    """A Crib of one tool, which runs in a sandbox that it does not own and is answered from records."""
+
+    def __init__(self, lender: Parts, tool: Tool, terms: TrialTerms, recorded: Recorded, place: Path) -> None:
+        workspace = place / "workspace"
+        workspace.mkdir()
+        super().__init__(
+            tools=[tool],
+            environment={name: value for name, value in lender.environment.items() if name in SHARED_VARIABLES},
+            observe=True,
+            workspace=str(workspace),
+            grants=sorted(terms.requires),
+            builtins=False,
+            scripts=[],
+            result_bytes=MAX_RESULT_BYTES,
+            **{name: getattr(lender.settings, name) for name in SHARED_SETTINGS},
+        )
+        self._parts.borrow(lender.sandbox, recorded)
+
+
+class _Trial:
+    """A tool in the Crib of its trial."""
+
+    def __init__(self, crib: Crib, tool: Tool) -> None:
+        self._crib = crib
+        self._tool = tool
+        self._probes = 0
+        # A call that waits for its turn would lose time that is its own.
+        self._turns = asyncio.Semaphore(min(crib.settings.sandbox_jobs, os.cpu_count() or 1))
+
+    async def call(self, arguments: Mapping[str, object]) -> Result:
+        """Call it as anybody would."""
+        return await self._perform(self._tool, arguments)
+
+    async def load(self, probe: str) -> Result:
+        """Run a text of ours in its place."""
+        self._probes += 1
+        tool = self._crib.add(_with_probe(self._tool, probe, self._probes))
+        return await self._perform(tool, {})
+
+    def deeds(self, result: Result) -> list[Deed]:
+        """What the result shows that was done or tried."""
+        return find_deeds(self._tool, read_effects(result.meta.get(EFFECTS)), self._crib.settings.workspace)
+
+    async def _perform(self, tool: Tool, arguments: Mapping[str, object]) -> Result:
+        async with self._turns:
+            before = _is_on_trial.set(True)
+            try:
+                result = await self._crib.call(tool.address, arguments)
+            finally:
+                _is_on_trial.reset(before)
+        return replace(result, meta={EFFECTS: [], **result.meta})
+
+
+def _play_down(record: logging.LogRecord) -> bool:
+    """Let nothing that happens on trial alarm the operator: the gate tells whoever made the tool."""
+    if _is_on_trial.get() and record.levelno > logging.INFO:
+        record.levelno, record.levelname = logging.INFO, logging.getLevelName(logging.INFO)
+    return True
+
+
+@asynccontextmanager
+async def _private_folder() -> AsyncIterator[Path]:
+    """A folder that is gone afterwards, whatever a tool that may write left in it."""
+    # Nothing in its name tells a tool that it is on trial.
+    place = tempfile.mkdtemp()
+    try:
+        yield _without_links(place)
+    finally:
+        await asyncio.to_thread(resource_limits.remove, place)
+
+
+def _without_links(place: str) -> Path:
+    return Path(place).resolve()
+
+
+def _refuse_unseen() -> None:
+    if notifications.is_available():
+        return
+    message = (
+        "nothing is proved without having been seen, and this system does not let a job be observed; build where the kernel "
+        "is Linux 5.5 or newer and lets seccomp notify a supervisor"
+    )
+    raise ToolError(Kind.SANDBOX_UNAVAILABLE, message)
+
+
+def _house(tool: Tool, terms: TrialTerms, recorded: Recorded, place: Path) -> Tool:
+    """The tool with its files in a folder of its own, the hosts and the time of the terms, and whom it has to trust."""
+    run, script = _code_of(tool)
+    folder, config = place / TOOLS / tool.name, dict(run.config)
+    entry = folder / script.path.name
+    files = dict(script.files or {entry.name: script.code})
+    if has_network(terms.requires):
+        files[AUTHORITY] = recorded.authority.pem
+        config["env"] = dict.fromkeys(TRUST, str(folder / AUTHORITY))
+    # A tool that counts or measures its neighbours finds those that it will have once it is published.
+    _write(folder, {**files, **(write_generated(tool, TOOLS) if script.files else {})})
+    return replace(
+        tool,
+        limits=replace(tool.limits, timeout_ms=max(1, round(terms.seconds * 1000))),
+        run=replace(
+            run,
+            folder=folder,
+            config=config,
+            hosts=run.hosts if terms.hosts is None else terms.hosts,
+            script=replace(script, path=entry, files=files),
+        ),
+    )
+
+
+def _code_of(tool: Tool) -> tuple[Chained, Script]:
+    run = tool.run
+    if not isinstance(run, Chained) or run.script is None:
+        raise ToolError(Kind.VALIDATION, f"{tool.name} is no file of code; only those are tried")
+    return run, run.script
+
+
+def _write(folder: Path, files: Mapping[str, bytes]) -> None:
+    folder.mkdir(parents=True)
+    for path, content in files.items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+
+
+def _with_probe(tool: Tool, probe: str, number: int) -> Tool:
+    """A tool that is the probe, where and as the other one runs."""
+    run, script = _code_of(tool)
+    there = Script(
+        path=script.path.with_name(PROBE_FILE),
+        code=probe.encode(),
+        language=script.language,
+        entry=PROBE,
+        imports=script.imports,
+        files=script.files,
+    )
+    return replace(
+        tool,
+        name=f"{PROBE_TOOL}-{number}",
+        parameters={"type": "object", "additionalProperties": False},
+        output_schema=None,
+        examples=(),
+        run=replace(run, script=there),
+    )

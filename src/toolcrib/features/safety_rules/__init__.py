@@ -1,0 +1,1 @@
+"""Package safety_rules."""

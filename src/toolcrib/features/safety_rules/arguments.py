@@ -1,0 +1,387 @@
+"""What the arguments of a call are: commands, paths, free text or something else."""
+
+from __future__ import annotations
+
+import functools
+import os
+import posixpath
+import re
+import shlex
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from toolcrib.core.rules import SHARED, TooMuchToReadError
+from toolcrib.lib.command_arguments import SHELLS
+from toolcrib.lib.shell.reader import MAX_LENGTH
+from toolcrib.model.tool import Chained
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from toolcrib.model.call import Call
+    from toolcrib.model.tool import Tool
+
+
+class Role(StrEnum):
+    """What a string is taken for."""
+
+    COMMAND = "command"
+    PATH = "path"
+    TEXT = "text"
+    VALUE = "value"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Argument:
+    """One string of a call, with its place in the arguments and the nearest name above it.
+
+    `sure` is false where something else may just as well be read as a command; then it need not be readable as one.
+    """
+
+    place: str
+    name: str
+    text: str
+    role: Role
+    sure: bool = True
+
+
+COMMAND_NAMES = frozenset({"command", "cmd"})
+LISTS_OF_COMMANDS = frozenset({"commands", "cmds"})
+SHELL_NAMES = COMMAND_NAMES | {"script", "line"}
+ARGUMENT_VECTORS = frozenset({"args", "arguments", "argv", "params", "parameters", "options", "flags"})
+PATH_NAMES = frozenset(
+    [
+        "path",
+        "paths",
+        "file",
+        "files",
+        "filename",
+        "filenames",
+        "pathname",
+        "pathnames",
+        "filepath",
+        "filepaths",
+        "cwd",
+        "dir",
+        "dirs",
+        "directory",
+        "directories",
+        "folder",
+        "folders",
+        "source",
+        "sources",
+        "src",
+        "destination",
+        "destinations",
+        "dest",
+        "dst",
+        "root",
+        "workdir",
+    ]
+)
+TEXT_NAMES = frozenset(
+    [
+        "content",
+        "contents",
+        "text",
+        "texts",
+        "body",
+        "message",
+        "messages",
+        "prompt",
+        "prompts",
+        "query",
+        "queries",
+        "question",
+        "description",
+        "note",
+        "notes",
+        "comment",
+        "comments",
+        "summary",
+        "title",
+        "subject",
+        "instructions",
+        "markdown",
+        "html",
+        "reason",
+    ]
+)
+KEPT_NAME = 64
+KEY_MARK = " (its name)"
+PLAIN_CONTAINERS = frozenset({dict, list})
+NUMBERS = frozenset({int, float, bool, type(None)})
+# What a judge spends on a string, by what it is; all of a call is to take a fraction of a second at most.
+EFFORT = {Role.VALUE: 1, Role.TEXT: 1, Role.PATH: 8, Role.COMMAND: 20}
+LETTERS_PER_EFFORT = 8
+MAX_EFFORT = 20_000
+MAX_LETTERS = 4_000_000
+WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+")
+URL = re.compile(r"(?i)(?!file:)[a-z][a-z0-9+.-]*://")
+SHELL_LETTERS = re.compile(r"[\s;&|<>$`(){}*?\[\]'\"!#]")
+
+
+def read_arguments(tool: Tool | None, call: Call) -> list[Argument]:
+    """Every string of the call, at any depth, each container once under each name; a list of words for a command is one command.
+
+    A tool that runs shells may run whatever it is given: there all but free text is read as a command as well. What an
+    executor starts gets its values as words of their own, also in a command line, unless something in that line reads
+    them as code. What says the same under the same name is told once. Raises TooMuchToReadError where no judge would get
+    to the end in a reasonable time. Rules that are asked together share one reading.
+    """
+    shared = SHARED.get()
+    if shared is None:
+        return _read(tool, call)
+    key = (id(tool), id(call))  # both live as long as the judges are asked
+    if key not in shared:
+        shared[key] = _read(tool, call)
+    found: list[Argument] = shared[key]  # type: ignore[assignment]  # only written here
+    return found
+
+
+def _read(tool: Tool | None, call: Call) -> list[Argument]:
+    runs_shell = tool is not None and "shell.execute" in tool.requires and _reads_code(tool, call)
+    found = _Found([] if tool is None else _command_line(tool, call))
+    waiting: list[tuple[str, str, object]] = [("", "", call.arguments)]
+    seen: set[tuple[int, str]] = set()
+    while waiting:
+        place, name, value = waiting.pop()
+        # Whether something is a path takes long to ask, and of these it is plain.
+        text = None if type(value) in PLAIN_CONTAINERS else _as_text(value)
+        if text is not None:
+            if found.is_new(place, name, text):
+                found.add(_readings(place, name, text, runs_shell=runs_shell))
+        elif isinstance(value, dict | list | tuple | set | frozenset) and (id(value), name) not in seen:
+            seen.add((id(value), name))
+            if _holds_numbers_alone(value):
+                waiting.extend((_key_place(place, key), name, key) for key in value if found.is_new_key(name, key))
+                continue
+            found.add(_argument_vector(place, name, value, runs_shell=runs_shell))
+            waiting.extend(reversed(list(_inside(place, name, value))))
+    return found.arguments
+
+
+class _Found:
+    """The strings that were read, as many as a judge can be asked to read."""
+
+    def __init__(self, arguments: Iterable[Argument]) -> None:
+        self.arguments: list[Argument] = []
+        self._seen: set[tuple[object, ...]] = set()
+        self._effort = 0
+        self._letters = 0
+        self.add(arguments)
+
+    def is_new(self, place: str, name: str, text: str) -> bool:
+        """Whether nothing was read that says the same; a word of a list may be read otherwise than one that stands alone."""
+        return self._note((name, text, place.endswith("]"), _is_key(place)))
+
+    def is_new_key(self, name: str, key: object) -> bool:
+        """Whether no object was met under this name that has the key and only numbers."""
+        return self._note((name, key))
+
+    def add(self, arguments: Iterable[Argument]) -> None:
+        """Take these in too."""
+        for argument in arguments:
+            self.arguments.append(argument)
+            self._effort += _effort(argument)
+            self._letters += 0 if argument.role is Role.TEXT else len(argument.text)
+            if self._effort > MAX_EFFORT or self._letters > MAX_LETTERS:
+                raise TooMuchToReadError
+
+    def _note(self, said: tuple[object, ...]) -> bool:
+        count = len(self._seen)
+        self._seen.add(said)
+        return len(self._seen) > count
+
+
+def _effort(argument: Argument) -> int:
+    if argument.role is not Role.COMMAND:
+        return EFFORT[argument.role]
+    # A longer one is not read at all.
+    return EFFORT[Role.COMMAND] + min(len(argument.text), MAX_LENGTH) // LETTERS_PER_EFFORT
+
+
+def _holds_numbers_alone(value: object) -> bool:
+    """Whether an object holds nothing that could be read but its keys."""
+    return isinstance(value, dict) and NUMBERS.issuperset(map(type, value.values()))
+
+
+def name_words(name: str) -> list[str]:
+    """The words of a name, the last one first, because it says most: `outputFile`, `output_file2` and `file-name` hold a file."""
+    return [word.lower() for word in reversed(WORDS.findall(name))]
+
+
+def looks_like_a_path(text: str) -> bool:
+    """Whether a string with no telling name is judged as a path."""
+    plain = text.strip().replace("\\", "/")
+    if plain.startswith(("/", "~", "./", "../")):
+        return True
+    if "/" not in plain or URL.match(plain):
+        return False
+    return ".." in plain.split("/") or not any(letter.isspace() for letter in plain)
+
+
+def runs_command_line(tool: Tool) -> bool:
+    """Whether the tool is written down as a command line for a shell."""
+    return isinstance(tool.run, Chained) and tool.run.is_command_line
+
+
+def _reads_code(tool: Tool, call: Call) -> bool:
+    """Whether what the tool is given may become a command."""
+    if not isinstance(tool.run, Chained) or not isinstance(call.arguments, dict):
+        return True
+    if not runs_command_line(tool):
+        return tool.run.kind == "primitive"
+    # Few tools are command lines, and the others do not wait for what reads one.
+    from toolcrib.features.safety_rules.command_line import reads_code
+
+    return tool.run.kind == "primitive" or reads_code(tool.run, call.arguments)
+
+
+def _command_line(tool: Tool, call: Call) -> Iterator[Argument]:
+    """The command line that a tool is written down as, with this call's values in it as the words that they become."""
+    run = tool.run
+    if not isinstance(run, Chained) or not isinstance(call.arguments, dict):
+        return
+    command, words = str(run.config.get("command", run.executor)), run.config.get("args")
+    if runs_command_line(tool):
+        from toolcrib.features.safety_rules.command_line import write_line
+
+        text = write_line(run, call.arguments)
+    elif posixpath.basename(command) in SHELLS and isinstance(words, list):
+        text = shlex.join([command, *(_fill(word, call) for word in _words(words))])
+    else:
+        return
+    yield Argument(place="config.command", name="command", text=text, role=Role.COMMAND)
+
+
+def _fill(template: str, call: Call) -> str:
+    from toolcrib.lib.templates import compile_template
+
+    return str(compile_template(template).render(lambda name: call.arguments.get(name, name), str, _as_word))
+
+
+def _as_word(value: object, _before: str) -> str:
+    return str(value)
+
+
+def _readings(place: str, name: str, text: str, *, runs_shell: bool) -> Iterator[Argument]:
+    """What a string is by its name and looks, and the command that it may be to a tool that runs shells."""
+    role = _role(name, text, runs_shell=runs_shell)
+    yield Argument(place=place, name=name, text=text, role=role)
+    if not runs_shell or role in {Role.COMMAND, Role.TEXT} or _is_key(place):
+        return
+    is_item, is_operand = place.endswith("]"), role is Role.PATH or _is_vector(name)
+    if (is_item and _is_vector(name)) or ((is_item or is_operand) and SHELL_LETTERS.search(text) is None):
+        return  # a word among others, or alone; its list or its program is read with it
+    yield Argument(place=place, name=name, text=text, role=Role.COMMAND, sure=not is_operand)
+
+
+def _inside(place: str, name: str, value: object) -> Iterator[tuple[str, str, object]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield _key_place(place, key), name, key
+            if type(item) not in NUMBERS:
+                yield _join(place, key), str(key), item
+    elif isinstance(value, list | tuple | set | frozenset):
+        # Words of one command are judged together; alone, `-c` or `/etc` would be taken for commands.
+        inner_name = "args" if _is_command(name) else name
+        for position, item in enumerate(value):
+            if type(item) not in NUMBERS:
+                yield f"{place}[{position}]", inner_name, item
+
+
+def _argument_vector(place: str, name: str, value: object, *, runs_shell: bool) -> Iterator[Argument]:
+    """The commands that are written as a list of words, or as a program beside its arguments."""
+    if isinstance(value, list | tuple) and (_is_command(name) or (runs_shell and _named_role(name) is not Role.TEXT)):
+        words = _words(value)
+        text = words[0] if len(words) == 1 else shlex.join(words)
+        yield Argument(place=place, name=name, text=text, role=Role.COMMAND, sure=_is_command(name))
+    if isinstance(value, dict):
+        yield from _program_beside_arguments(place, value, runs_shell=runs_shell)
+
+
+def _program_beside_arguments(place: str, value: Mapping[object, object], *, runs_shell: bool) -> Iterator[Argument]:
+    vectors = [(str(key), _spoken(rest)) for key, rest in value.items() if _is_vector(str(key))]
+    for key, program in value.items():
+        if not isinstance(program, str) or _is_vector(str(key)):
+            continue
+        role = _role(str(key), program, runs_shell=runs_shell)
+        if role is not Role.COMMAND and not (runs_shell and role is not Role.TEXT):
+            continue
+        for name, rest in vectors:
+            if rest:
+                where = f"{_join(place, key)} with {name}"
+                sure = role is Role.COMMAND
+                yield Argument(place=where, name=str(key), text=f"{program} {rest}", role=Role.COMMAND, sure=sure)
+
+
+def _spoken(rest: object) -> str:
+    """Arguments as they would be written behind the program."""
+    return shlex.join(_words(rest)) if isinstance(rest, list | tuple) else _as_text(rest) or ""
+
+
+def _as_text(value: object) -> str | None:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    return os.fsdecode(value) if isinstance(value, os.PathLike) else None
+
+
+def _key_place(place: str, key: object) -> str:
+    return f"{_join(place, key)}{KEY_MARK}"
+
+
+def _join(place: str, key: object) -> str:
+    return f"{place}.{key}" if place else str(key)
+
+
+def _words(items: Sequence[object]) -> list[str]:
+    texts = (str(item) if isinstance(item, int | float) else _as_text(item) for item in items)
+    return [text for text in texts if text is not None]
+
+
+def _is_key(place: str) -> bool:
+    return place.endswith(KEY_MARK)
+
+
+def _is_command(name: str) -> bool:
+    return _named_role(name) is Role.COMMAND and LISTS_OF_COMMANDS.isdisjoint(name_words(name))
+
+
+def _is_vector(name: str) -> bool:
+    return (_names_vector if len(name) <= KEPT_NAME else _names_vector.__wrapped__)(name)
+
+
+@functools.lru_cache(maxsize=512)
+def _names_vector(name: str) -> bool:
+    return not ARGUMENT_VECTORS.isdisjoint(name_words(name)[:1])
+
+
+def _role(name: str, text: str, *, runs_shell: bool) -> Role:
+    role = _named_role(name, runs_shell=runs_shell)
+    if role is not Role.VALUE:
+        return role
+    return Role.PATH if looks_like_a_path(text) else Role.VALUE
+
+
+def _named_role(name: str, *, runs_shell: bool = False) -> Role:
+    """What the last telling word of a name says."""
+    # The same few names stand in every item of a long list; a long one is no such name, and not worth keeping.
+    find = _find_role if len(name) <= KEPT_NAME else _find_role.__wrapped__
+    return find(name, runs_shell=runs_shell)
+
+
+@functools.lru_cache(maxsize=512)
+def _find_role(name: str, *, runs_shell: bool) -> Role:
+    commands = COMMAND_NAMES | LISTS_OF_COMMANDS | (SHELL_NAMES if runs_shell else frozenset())
+    for word in name_words(name):
+        if word in commands:
+            return Role.COMMAND
+        if word in PATH_NAMES:
+            return Role.PATH
+        if word in TEXT_NAMES:
+            return Role.TEXT
+    return Role.VALUE

@@ -1,0 +1,164 @@
+"""The command line that a tool is written down as, with the values of a call in it as the words that they become.
+
+A value becomes one parameter of the shell, which the shell never reads as code. What reads it as code all the same are
+programs: `eval`, `sh -c`, `xargs` and their like, and the shell itself where it calculates or names variables.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+from typing import TYPE_CHECKING
+
+from toolcrib.lib.command_arguments import SHELLS, spell
+from toolcrib.lib.shell.reader import MAX_LENGTH, read_commands
+from toolcrib.lib.templates import Name, Text, compile_template, read_braces
+from toolcrib.model.errors import ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from toolcrib.lib.shell.words import Command, Word
+    from toolcrib.lib.templates import Slot
+    from toolcrib.model.tool import Chained
+
+    # How a value is written into the line.
+    Write = Callable[[object], str]
+
+OPAQUE = '"$1"'
+# To a shell these are letters like any other; the grammar that reads lines here knows none of them.
+UNWRITABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
+# Where bash calculates, or takes a text for the name of a variable: `((…))`, `[[…]]`, `${…}`, `$[…]`, `name[…]`.
+CALCULATES = re.compile(r"\(\(|\[\[|\$\{|\$\[|\w\[")
+LANGUAGES = frozenset(
+    {"bun", "deno", "expect", "irb", "julia", "lua", "luajit", "node", "nodejs", "octave", "osascript", "perl", "php"}
+    | {"pwsh", "python", "pypy", "r", "rscript", "ruby", "tclsh", "tsx"}
+)
+# What takes code, or the name of a program, as one of its words.
+TAKES_CODE = frozenset(
+    {"awk", "crontab", "dc", "ed", "emacs", "env", "ex", "gawk", "gdb", "m4", "make", "man", "mawk", "mysql", "nawk"}
+    | {"psql", "rsh", "rsync", "scp", "screen", "sed", "sftp", "sort", "sqlite", "ssh", "tar", "tmux", "vi", "vim"}
+    | {
+        ".",
+        "alias",
+        "eval",
+        "exec",
+        "getopts",
+        "let",
+        "mapfile",
+        "read",
+        "readarray",
+        "source",
+        "trap",
+        "unset",
+        "wait",
+    }
+)
+DECLARES = frozenset({"declare", "export", "local", "readonly", "typeset"})
+NAMES_A_VARIABLE = frozenset({"[", "printf", "test"})
+CODE_OPTION = re.compile(r"-\w*[ceEpr]")
+VERSION = re.compile(r"[\d.]+$")
+
+
+def write_line(run: Chained, arguments: Mapping[str, object]) -> str:
+    """The line with every value as the word that it becomes; too long a line tells only where values stand."""
+    if reads_code(run, arguments):
+        return _fill(run, arguments, lambda value: shlex.quote(str(value)))
+    line = _fill(run, arguments, lambda value: shlex.quote(UNWRITABLE.sub("\ufffd", str(value))))
+    return line if len(line.encode()) <= MAX_LENGTH else _fill(run, arguments, lambda _: OPAQUE)
+
+
+def reads_code(run: Chained, arguments: Mapping[str, object]) -> bool:
+    """Whether anything in the line may read a value as code; a line that cannot be seen, or not be read, may."""
+    if "command" not in run.config or CALCULATES.search(_written(run)):
+        return True
+    try:
+        commands = read_commands(_fill(run, arguments, lambda _: OPAQUE))
+    except ToolError:
+        return True
+    return any(map(_takes_code, commands))
+
+
+def _written(run: Chained) -> str:
+    """What its author wrote, without the slots."""
+    return " ".join(piece for piece in _pieces(_line(run)) if isinstance(piece, str))
+
+
+def _fill(run: Chained, arguments: Mapping[str, object], write: Write) -> str:
+    """The line, and behind it the words of `args` and those of the arguments that no slot takes."""
+
+    def put(text: str, literal: Callable[[str], str]) -> str:
+        return "".join(
+            literal(piece) if isinstance(piece, str) else write(_value(piece, arguments)) for piece in _pieces(text)
+        )
+
+    words = [put(word, shlex.quote) for word in _own_words(run)]
+    return " ".join([put(_line(run), str), *words, *_unmentioned(run, arguments, write)])
+
+
+def _unmentioned(run: Chained, arguments: Mapping[str, object], write: Write) -> Iterator[str]:
+    if run.action:
+        yield shlex.quote(run.action)
+    mentioned = compile_template([run.config.get(key) for key in ("command", "args", "env", "cwd")]).names
+    for name, value in arguments.items():
+        if name in mentioned:
+            continue
+        try:
+            words = spell({name: value})
+        except (ToolError, TypeError, ValueError):
+            words = [f"--{name}", str(value)]
+        yield from (shlex.quote(word) if word == f"--{name}" else write(word) for word in words)
+
+
+def _line(run: Chained) -> str:
+    line = run.config.get("command", run.executor)
+    return line if isinstance(line, str) else ""
+
+
+def _own_words(run: Chained) -> list[str]:
+    words = run.config.get("args")
+    return [str(word) for word in words] if isinstance(words, list) else []
+
+
+def _pieces(text: str) -> tuple[str | Slot, ...]:
+    read = read_braces(text)
+    return read.pieces if isinstance(read, Text) else (read,)
+
+
+def _value(slot: Slot, arguments: Mapping[str, object]) -> object:
+    return arguments.get(slot.name, slot.name) if isinstance(slot, Name) else slot.name
+
+
+def _takes_code(command: Command) -> bool:
+    """Whether a value in this command may be run, or decide what is run."""
+    if command.words and not command.words[0].certain:
+        return True
+    if not any(word.computed for word in command.arguments):
+        sets = any(found.value.computed for found in command.assignments)
+        # Variables steer programs: PAGER, GIT_SSH_COMMAND, `declare -i`.
+        return command.name == "xargs" or (bool(command.words) and sets)
+    name = VERSION.sub("", command.name).lower()
+    texts = {word.text for word in command.arguments}
+    if name in TAKES_CODE | DECLARES or (name in NAMES_A_VARIABLE and "-v" in texts):
+        return True
+    return (name in LANGUAGES and _is_program(command.arguments)) or _is_behind_shell(command.arguments)
+
+
+def _is_program(words: tuple[Word, ...]) -> bool:
+    """Whether a value is the program of an interpreter, or an option of it; what follows the program is data."""
+    before = ""
+    for word in words:
+        if word.computed:
+            return True
+        if not word.text.startswith("-") and (not before.startswith("-") or CODE_OPTION.fullmatch(before)):
+            return False
+        before = word.text
+    return False
+
+
+def _is_behind_shell(words: tuple[Word, ...]) -> bool:
+    """Whether a value stands behind the name of a shell, as in `docker run image sh -c {code}`."""
+    names = [VERSION.sub("", posixpath.basename(word.text)) for word in words]
+    shells = [position for position, name in enumerate(names) if name in SHELLS | LANGUAGES]
+    return bool(shells) and any(word.computed for word in words[shells[0] :])

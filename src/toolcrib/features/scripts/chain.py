@@ -1,0 +1,264 @@
+"""The executor chain: from a tool through runtimes to the primitive of the platform that does the work."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from toolcrib.lib.system_tools import BUNDLE, PRIMITIVE, RUNTIME, SUBPROCESS, is_ours, primitive_of
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.tool import Chained
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from toolcrib.model.call import Call, Context
+    from toolcrib.model.result import Outcome
+    from toolcrib.model.tool import Entry, Tool
+
+MAX_CHAIN = 10
+ALIASES = {"python": "python_runtime"}
+COMMAND = "command"
+STARTS_ITSELF = "shell.execute"
+ENVIRONMENT = "env"
+
+
+class FindExecutor(Protocol):
+    """Looks an executor up by name in the space of `bundle` and those below it."""
+
+    def __call__(self, name: str, bundle: str, /) -> Entry | None:
+        """The tool of that name and whether it is switched on; None if nobody there knows it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Chain:
+    """A tool, the runtimes under it and the primitive at the end, with what their authors configured.
+
+    `primitive` is subprocess, http_client or filesystem. Of `config` the word of the tool counts before that of a runtime;
+    `env` is always a mapping: a list of names says that each is taken from the host, which is written `${NAME}`.
+    """
+
+    elements: tuple[Tool, ...]
+    config: Mapping[str, object]
+    primitive: str
+
+
+def resolve(tool: Tool, find: FindExecutor) -> Chain:
+    """Follow the executors of a tool to a primitive; raises ToolError with the element that leads nowhere."""
+    elements = [tool]
+    while primitive_of(elements[-1]) is None:
+        if len(elements) > MAX_CHAIN:
+            message = (
+                f"{tool.name}: its chain of executors has more than {MAX_CHAIN} elements; name a primitive earlier"
+            )
+            raise ToolError(Kind.CHAIN_TOO_DEEP, message)
+        following = _executor_of(elements[-1], find)
+        elements.append(following)
+        if any(following is earlier for earlier in elements[:-1]):
+            names = " → ".join(element.name for element in elements)
+            message = f"{tool.name}: its executors run in a circle ({names}); let one name a primitive"
+            raise ToolError(Kind.CIRCULAR_DEPENDENCY, message)
+    _refuse_unlisted(tool, elements[1:])
+    return Chain(elements=tuple(elements), config=_merge(elements), primitive=primitive_of(elements[-1]) or "")
+
+
+def chained(tool: Tool) -> Chained:
+    """How the tool is run, if an executor runs it."""
+    if not isinstance(tool.run, Chained):
+        raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name} is a {tool.kind} and no executor runs it")
+    return tool.run
+
+
+def _executor_of(tool: Tool, find: FindExecutor) -> Tool:
+    run = chained(tool)
+    if run.executor is not None:
+        return _look_up(tool, run.executor, tool.bundle, find)
+    # A runtime without an executor starts its command as a process; nothing else can do without one.
+    if run.kind == RUNTIME and run.config.get(COMMAND):
+        return _look_up(tool, SUBPROCESS, BUNDLE, find)
+    if run.kind == RUNTIME:
+        cure = "write the command that it starts: config: {command: …}"
+    else:
+        cure = "name its executor_id; only the platform's own primitives have none"
+    raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name}: nothing executes it; {cure}")
+
+
+def _look_up(tool: Tool, executor: str, bundle: str, find: FindExecutor) -> Tool:
+    entry = find(ALIASES.get(executor, executor), bundle)
+    if entry is None:
+        message = (
+            f"{tool.name}: there is no executor {executor!r} in its space or below; "
+            "name one that is listed there, such as python_runtime, node_runtime or subprocess"
+        )
+        raise ToolError(Kind.EXECUTOR_NOT_FOUND, message, details={"executor": executor})
+    if not entry.enabled:
+        raise ToolError(Kind.DISABLED, f"{tool.name}: its executor {entry.tool.name} is switched off: {entry.reason}")
+    if entry.tool.kind not in {RUNTIME, PRIMITIVE} or not isinstance(entry.tool.run, Chained):
+        message = f"{tool.name}: {entry.tool.name} runs no other tool, it is a {entry.tool.kind}; name a runtime or a primitive"
+        raise ToolError(Kind.EXECUTOR_NOT_FOUND, message, details={"executor": executor})
+    return entry.tool
+
+
+def _refuse_unlisted(tool: Tool, executors: list[Tool]) -> None:
+    """A tool lists what its runtimes require; what a primitive requires depends on what it is told to do.
+
+    That a runtime starts a program, its interpreter, is no reason for its tools to start others.
+    """
+    for executor in executors:
+        missing = sorted(executor.requires - tool.requires - {STARTS_ITSELF}) if executor.kind == RUNTIME else []
+        if missing:
+            message = (
+                f"{tool.name}: its executor {executor.name} requires {', '.join(missing)}; "
+                f"list {'it' if len(missing) == 1 else 'them'} in the tool's requires"
+            )
+            raise ToolError(Kind.CAPABILITY_MISSING, message, details={"missing": missing})
+
+
+def _merge(elements: list[Tool]) -> dict[str, object]:
+    """What the authors wrote, the tool's own word last; variables are merged one by one."""
+    merged: dict[str, object] = {}
+    variables: dict[str, object] = {}
+    for element in reversed(elements):
+        config = chained(element).config
+        merged |= config
+        variables |= _variables(element, config.get(ENVIRONMENT))
+    if variables:
+        merged[ENVIRONMENT] = variables
+    return merged
+
+
+def _variables(tool: Tool, written: object) -> dict[str, object]:
+    if written is None:
+        return {}
+    if isinstance(written, dict) and all(isinstance(name, str) for name in written):
+        return dict(written)
+    if isinstance(written, list) and all(isinstance(name, str) and name.isidentifier() for name in written):
+        return {name: f"${{{name}}}" for name in written}
+    message = f"{tool.name}: config.env: write a mapping of names to values, or a list of names of host variables"
+    raise ToolError(Kind.VALIDATION, message)
+
+
+# MERGED toolcrib.runners.driver
+
+# What the executor runner hands to whoever does the work of a primitive.
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Order:
+    """One piece of work: a tool with its resolved chain, the checked arguments and the names of the platform.
+
+    `run` is `tool.run`, and `chain.config` what its authors configured, verbatim but merged. `values` are the names that
+    the platform knows (request_id, version, tool_version, slug, tool_id, bundle_id, client_id, now). `variable` gives a
+    variable of the host, None if it is not set, and raises CAPABILITY_MISSING for one that was not granted to this tool.
+    """
+
+    tool: Tool
+    run: Chained
+    chain: Chain
+    arguments: Mapping[str, object]
+    values: Mapping[str, object]
+    variable: Callable[[str], str | None]
+
+    @property
+    def is_primitive(self) -> bool:
+        """Whether a primitive is called by its own name, so that the arguments say everything."""
+        return len(self.chain.elements) == 1
+
+
+class Driver(Protocol):
+    """Does the work of one primitive."""
+
+    def check(self, order: Order, call: Call) -> None:
+        """Refuse, by raising ToolError, what can be seen to fail before anything runs; changes nothing."""
+
+    async def run(self, order: Order, context: Context) -> Outcome:
+        """Do it once. What failed is raised or stands in the outcome, beside what is worth telling."""
+
+
+# MERGED toolcrib.runners.following
+
+# A tool with an executor, made ready: its chain is followed at each call, and the work handed to the driver at its end.
+
+LIBRARY = "library"
+SINK = "sink"
+
+
+class BoundChain:
+    """A tool whose chain of executors is followed anew at each call, so that an edit of any of them counts at once."""
+
+    is_async = True
+    wants_context = True
+    checks = True
+    function = None
+
+    def __init__(
+        self,
+        tool: Tool,
+        run: Chained,
+        find: FindExecutor,
+        driver: Callable[[str], Driver],
+        variable: Callable[[Tool, str], str | None],
+        version: str,
+    ) -> None:
+        self._tool = tool
+        self._run = run
+        self._find = find
+        self._driver = driver
+        self._variable = variable
+        self._version = version
+
+    def check(self, arguments: dict[str, object], call: Call) -> None:
+        """Refuse what nothing executes, what is not for calling, and what its driver refuses."""
+        order = self._order(arguments, call.id, call.caller)
+        self._driver(order.chain.primitive).check(order, call)
+
+    async def run(self, arguments: dict[str, object], context: Context | None) -> Outcome:
+        """Hand the work to the driver."""
+        if context is None:
+            raise ToolError(Kind.INTERNAL, f"{self._tool.name} runs only in a call")
+        order = self._order(arguments, context.call_id, context.caller)
+        return await self._driver(order.chain.primitive).run(order, context)
+
+    def _order(self, arguments: dict[str, object], call_id: str, caller: str) -> Order:
+        return Order(
+            tool=self._tool,
+            run=self._run,
+            chain=self._resolve(),
+            arguments=arguments,
+            values=self._values(call_id, caller),
+            variable=self._granted,
+        )
+
+    def _resolve(self) -> Chain:
+        name, kind = self._tool.name, self._run.kind
+        if kind == LIBRARY:
+            raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{name} is a library; it is listed and never run")
+        if kind == SINK:
+            raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{name} is not directly invocable; use it as a sink")
+        if kind == RUNTIME and is_ours(self._tool):
+            raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{name} runs other tools; name it as their executor_id")
+        return resolve(self._tool, self._find)
+
+    def _values(self, call_id: str, caller: str) -> dict[str, object]:
+        """The names that the platform knows."""
+        return {
+            "request_id": call_id,
+            "version": self._version,
+            "tool_version": self._tool.version,
+            "slug": self._tool.slug,
+            "tool_id": self._tool.name,
+            "bundle_id": self._tool.bundle,
+            "client_id": caller,
+            "now": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        }
+
+    def _granted(self, name: str) -> str | None:
+        value = self._variable(self._tool, name)
+        if value is None:
+            message = (
+                f"{self._tool.name} asks for the host's variable {name}, which is not granted to it; "
+                f"the operator may add '{self._tool.name}:{name}' to the setting variables"
+            )
+            raise ToolError(Kind.CAPABILITY_MISSING, message, details={"missing": [name]})
+        return value or None

@@ -1,0 +1,336 @@
+"""From metadata to tools."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from toolcrib.features.scripts.fields import read_forms, read_identity
+from toolcrib.features.scripts.python_code import PROGRAM, choose_entry, demanded_names, does_nothing, missing_names
+from toolcrib.features.scripts.schemas import checked
+from toolcrib.lib.declared_fields import read_options
+from toolcrib.lib.docstring import read_docstring
+from toolcrib.lib.metadata import Report
+from toolcrib.lib.python_signature import HintError, SyntaxHints, read_answer, read_parameters, top_imports, writable
+from toolcrib.lib.schema.check import compile_schema
+from toolcrib.lib.schema.structure import object_schema
+from toolcrib.model.tool import Chained, Convention, Origin, Script, Tool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from toolcrib.features.scripts.fields import Form, Identity
+    from toolcrib.features.scripts.python_code import Entry
+    from toolcrib.lib.declared_fields import Options
+    from toolcrib.lib.metadata import Metadata, Steps
+
+    Schema = dict[str, object]
+
+
+# MERGED toolcrib.dialects.script.practices
+
+# What a good tool does beyond what it must; advice, told as warnings.
+
+SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
+SAYS_HOW = re.compile(r"\b[\w-]+\.(?:py|js|mjs|cjs|sh|bash)\b", re.IGNORECASE)
+SAYS_ERRORS = re.compile(r"\b(?:errors?|exceptions?|fails?|failures?|raises?|refuses?|invalid)\b", re.IGNORECASE)
+BOUNDLESS = ("string", "integer", "float", "number")
+CONSTRAINTS = frozenset(
+    {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern"}
+    | {"enum", "const", "format"}
+)
+# What a tool with this executor cannot do without.
+IMPLIED = {"http_client": "net.http", "subprocess": "shell.execute", "bash": "shell.execute", "filesystem": "fs.read"}
+SHELL = "shell.execute"
+CALLED = frozenset({"script", "http", "subprocess", "docker", "filesystem"})
+
+
+def implied_capabilities(executor: str | None) -> frozenset[str]:
+    """What the executor itself requires, declared or not; where a request leads is for its author to say."""
+    return frozenset({SHELL}) if IMPLIED.get(executor or "") == SHELL else frozenset()
+
+
+def warn_of_practices(report: Report, identity: Identity, options: Options, kind: str) -> None:
+    """Warn of everything that could be better."""
+    _capabilities(report, identity, options)
+    _parameters(report)
+    if SAYS_HOW.search(identity.description):
+        report.warn(("description",), "names a file, which says how it is done; say what the tool does")
+    if kind in CALLED:
+        _name(report, identity)
+        _advice(report, options)
+    if kind == "runtime" and identity.executor is None and not options.config.get("command"):
+        report.warn(("config",), "a runtime without executor runs nothing; write config: {command: …}")
+
+
+def _capabilities(report: Report, identity: Identity, options: Options) -> None:
+    implied = IMPLIED.get(identity.executor or "")
+    if implied is None:
+        return
+    family = implied if implied == SHELL else f"{implied.partition('.')[0]}."
+    if not any(capability.startswith(family) for capability in options.requires):
+        report.warn(("requires",), f"{identity.executor} needs {implied}, which is not listed; add it to requires")
+
+
+def _name(report: Report, identity: Identity) -> None:
+    if identity.name.isalnum():
+        report.warn(("tool_id",), f"{identity.name!r} says little; name the action and its object, such as resize-pool")
+
+
+def _advice(report: Report, options: Options) -> None:
+    """One warning for all that is not documented."""
+    fields = report.fields
+    shown = options.documentation
+    texts = (str(fields.get("description")), report.metadata.docstring, *shown.texts, str(options.metadata))
+    missing = []
+    if not (shown.texts or shown.examples):
+        missing.append("examples")
+    if not fields.keys() & {"outputs", "output_schema", "actions"} and not report.metadata.module:
+        missing.append("outputs")
+    if "timeout" not in fields:
+        missing.append("a timeout")
+    if not SAYS_ERRORS.search("\n".join(texts)):
+        missing.append("the errors to expect")
+    if missing:
+        report.warn((), f"says nothing about {', '.join(missing)}; add documentation, outputs or timeout")
+
+
+def _parameters(report: Report) -> None:
+    for at, parameters, is_constrained in _lists(report.fields):
+        entries = [(index, entry) for index, entry in enumerate(parameters) if isinstance(entry, dict)]
+        for index, entry in entries:
+            _parameter(report, (*at, index), entry)
+        loose = [str(entry.get("name")) for _, entry in entries if _is_loose(entry)]
+        if loose and not is_constrained:
+            report.warn(at, f"nothing constrains {', '.join(loose[:20])}; add minimum, maximum, pattern or enum")
+
+
+def _parameter(report: Report, at: Steps, entry: Mapping[str, object]) -> None:
+    name = entry.get("name")
+    if isinstance(name, str) and not SNAKE_CASE.fullmatch(name):
+        report.warn((*at, "name"), f"{name[:80]!r} is not in snake_case; rename it")
+    if not entry.get("description"):
+        report.warn(at, "has no description; write what it means")
+    if "required" not in entry:
+        report.warn(at, "does not say whether it is required; write required: false")
+
+
+def _is_loose(entry: Mapping[str, object]) -> bool:
+    return entry.get("type") in BOUNDLESS and CONSTRAINTS.isdisjoint(entry)
+
+
+def _lists(fields: Mapping[str, object]) -> Iterator[tuple[Steps, list[object], bool]]:
+    """Every list of parameters, of the tool and of its actions, and whether a schema stands beside it."""
+    actions = fields.get("actions")
+    named: list[tuple[str | int, object]] = []
+    if isinstance(actions, dict):
+        named = [*actions.items()]
+    elif isinstance(actions, list):
+        named = [*enumerate(actions)]
+    places: list[tuple[Steps, object]] = [((), fields), *((("actions", name), entry) for name, entry in named)]
+    for at, written in places:
+        parameters = written.get("parameters") if isinstance(written, dict) else None
+        if isinstance(written, dict) and isinstance(parameters, list):
+            yield (*at, "parameters"), parameters, "input_schema" in written
+
+
+LIBRARY = "library"
+RUNTIME = "runtime"
+PRIMITIVE = "primitive"
+SINK = "sink"
+SCRIPT = "script"
+PYTHON_RUNTIMES = frozenset({"python_runtime", "python"})
+# Requests that come to the same when they are sent again.
+REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE"})
+HTTP = "http"
+KINDS = {"http_client": HTTP, "subprocess": "subprocess", "docker": "docker", "filesystem": "filesystem"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Call:
+    """How one form of a tool is called."""
+
+    form: Form
+    kind: str
+    entry: Entry | None
+    inputs: Schema
+    outputs: Schema | None
+
+
+def build_tools(metadata: Metadata, root: Path) -> list[Tool]:
+    """The tools of a file below the root; raises one ToolError that tells everything that is wrong with it."""
+    report = Report(metadata)
+    identity = read_identity(report, root)
+    options = read_options(report)
+    calls = [_call(report, identity, form) for form in read_forms(report, identity)]
+    warn_of_practices(report, identity, options, calls[0].kind)
+    report.raise_problems()
+    _check_examples(report, options, calls)
+    tools = [_tool(report, identity, options, call) for call in calls]
+    # What is to be said about the file is said once.
+    return [replace(tools[0], warnings=tuple(report.warnings)), *tools[1:]]
+
+
+def _call(report: Report, identity: Identity, form: Form) -> _Call:
+    entry = None if identity.tool_type == LIBRARY else _entry(report, form)
+    inputs, outputs = form.declared.inputs, form.declared.outputs
+    if entry is not None and entry.function is not None:
+        signed_inputs, signed_outputs = _signature(report, form, entry)
+        inputs = signed_inputs if inputs is None else inputs
+        outputs = outputs or signed_outputs
+    if inputs is None:
+        # Nothing says what it takes: it gets whatever a caller gives.
+        inputs = {"type": "object"} if identity.tool_type != LIBRARY else object_schema({})
+    kind = _kind(identity, entry)
+    if kind == SCRIPT and identity.executor in PYTHON_RUNTIMES and entry is PROGRAM:
+        _warn_of_nothing(report, form)
+    return _Call(form=form, kind=kind, entry=entry, inputs=inputs, outputs=outputs)
+
+
+def _entry(report: Report, form: Form) -> Entry | None:
+    module = report.metadata.module
+    if module is None:
+        return PROGRAM if report.metadata.language else None
+    try:
+        return choose_entry(module, form.declared.names, form.action)
+    except HintError as error:
+        report.refuse_line(1, str(error))
+        return PROGRAM
+
+
+def _warn_of_nothing(report: Report, form: Form) -> None:
+    """Warn of a file that would succeed without having done anything."""
+    module = report.metadata.module
+    if module is None or not does_nothing(module.body):
+        return
+    if form.action:
+        function = form.action.replace("-", "_")
+        text = f"nothing runs the action, so a call of it comes to nothing; write def {function}(…), or def main(action, …)"
+        report.warn(form.at, text)
+    else:
+        report.warn_line(1, "nothing in the file runs, so a call of it comes to nothing; write def main(…)")
+
+
+def _signature(report: Report, form: Form, entry: Entry) -> tuple[Schema | None, Schema | None]:
+    """What the signature says about arguments and answer; what the author declared besides is compared with it."""
+    function, module = entry.function, report.metadata.module
+    if function is None or module is None:
+        return None, None
+    hints = SyntaxHints(module)
+    is_sink = entry.convention is Convention.SINK
+    try:
+        outputs = None if is_sink else read_answer(function, hints)
+        if form.declared.inputs is not None:
+            _compare(report, form, entry)
+            return None, outputs
+        texts = read_docstring(ast.get_docstring(function, clean=False)).arguments
+        inputs = read_parameters(function, hints, texts, skip=entry.given)
+    except (HintError, RecursionError) as error:
+        text = str(error) if isinstance(error, HintError) else "nested too deeply; make it simpler"
+        report.refuse_line(function.lineno, f"{function.name}: {text}")
+        return None, None
+    for warning in hints.warnings:
+        report.warn_line(function.lineno, warning)
+    if checked(report, form.at, inputs) is None or (outputs and checked(report, form.at, outputs) is None):
+        return None, None
+    return inputs, outputs
+
+
+def _compare(report: Report, form: Form, entry: Entry) -> None:
+    function, declared = entry.function, form.declared
+    if function is None or declared.names is None or entry.convention is Convention.SINK:
+        return
+    if missing := missing_names(function, declared.names):
+        text = f"{entry.name} does not take {', '.join(missing)}, so calls that give it fail; add it to the function"
+        report.warn_line(function.lineno, text)
+    if unsure := [name for name in demanded_names(function) if name not in declared.sure | entry.given]:
+        text = f"{entry.name} demands {', '.join(unsure)}, which a call may leave out; give it a default"
+        report.warn_line(function.lineno, text)
+
+
+def _kind(identity: Identity, entry: Entry | None) -> str:
+    if identity.tool_type == LIBRARY:
+        return LIBRARY
+    if entry is not None and entry.convention is Convention.SINK:
+        return SINK
+    if identity.tool_type == RUNTIME:
+        return RUNTIME
+    if identity.tool_type == PRIMITIVE and identity.executor is None:
+        return PRIMITIVE
+    return KINDS.get(identity.executor or "", SCRIPT)
+
+
+def _check_examples(report: Report, options: Options, calls: list[_Call]) -> None:
+    by_action = {call.form.action: call for call in calls}
+    for example in options.documentation.examples:
+        call = by_action.get(example.action)
+        if call is None:
+            report.warn(example.at, f"there is no action {example.action!r:.80}; name one of {', '.join(by_action)}")
+        elif not compile_schema(call.inputs).is_valid(example.arguments):
+            report.warn((*example.at, "arguments"), f"{call.form.name} would refuse them; correct them")
+
+
+def _tool(report: Report, identity: Identity, options: Options, call: _Call) -> Tool:
+    metadata, form = report.metadata, call.form
+    run = Chained(
+        kind=call.kind,
+        tool_type=identity.tool_type,
+        executor=identity.executor,
+        folder=metadata.path.parent,
+        config=options.config,
+        script=_script(metadata, call.entry or PROGRAM) if metadata.language else None,
+        action=form.action,
+        hosts=options.hosts,
+    )
+    examples = [known.arguments for known in options.documentation.examples if known.action == form.action]
+    return Tool(
+        name=form.name,
+        description=form.description,
+        parameters=call.inputs,
+        output_schema=call.outputs,
+        run=run,
+        version=identity.version,
+        category=identity.category,
+        source_type=identity.tool_type,
+        idempotent=options.limits.retry is not None or _is_repeatable(options, call),
+        requires=options.requires | implied_capabilities(identity.executor),
+        limits=options.limits,
+        cost=options.cost,
+        tags=options.tags,
+        documentation=options.documentation.to_text(),
+        examples=tuple(examples),
+        metadata=_metadata(report, options, call),
+        deprecated=options.metadata.get("deprecated") is True,
+        origin=Origin(place=str(metadata.path), line=metadata.line_of(form.at)),
+    )
+
+
+def _is_repeatable(options: Options, call: _Call) -> bool:
+    """Whether it is a request that may be sent again; one whose method the caller says is not known to be."""
+    return call.kind == HTTP and str(options.config.get("method") or "GET").upper() in REPEATABLE
+
+
+def _script(metadata: Metadata, entry: Entry) -> Script:
+    return Script(
+        path=metadata.path,
+        code=metadata.code,
+        language=metadata.language,
+        entry=entry.name,
+        convention=entry.convention,
+        imports=() if metadata.module is None else top_imports(metadata.module),
+    )
+
+
+def _metadata(report: Report, options: Options, call: _Call) -> Schema:
+    """What the author said for people to read, and what else is known of that sort."""
+    known = dict(options.metadata)
+    function = None if call.entry is None else call.entry.function
+    docstring = report.metadata.docstring or (writable(ast.get_docstring(function) or "") if function else "")
+    if docstring:
+        known.setdefault("docstring", docstring)
+    if report.fields.keys() >= {"outputs", "output_schema"}:
+        known.setdefault("outputs", report.fields["outputs"])
+    return known

@@ -1,0 +1,144 @@
+"""The primitive `filesystem`: one operation on a file of the workspace, inside its jail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from toolcrib.infra.files.jail import encode_text, list_items, read_text
+from toolcrib.infra.secrets.masking import Masking
+from toolcrib.lib.system_tools import OPERATIONS
+from toolcrib.lib.templates import Text, compile_template, look_up_in
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.result import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from toolcrib.features.scripts.chain import Order
+    from toolcrib.infra.files.jail import Jail
+    from toolcrib.lib.templates import Template
+    from toolcrib.model.call import Call, Context
+
+MAX_FILE_BYTES = 1_000_000
+MAX_ITEMS = 5_000
+READING = frozenset({"read", "list", "exists"})
+WITH_CONTENT = frozenset({"write", "append"})
+KEYS = ("operation", "path", "content")
+
+
+@dataclass(frozen=True, slots=True)
+class _Errand:
+    """What is to be done."""
+
+    operation: str
+    path: str
+    data: bytes
+
+
+class FilesystemDriver:
+    """Does one operation per call; each needs its capability among what the called tool itself requires."""
+
+    def __init__(self, jail: Jail) -> None:
+        self._jail = jail
+        self._acts: dict[str, Callable[[str, bytes], object]] = {
+            "read": lambda path, _: read_text(jail, path, MAX_FILE_BYTES),
+            "list": lambda path, _: list_items(jail, path, MAX_ITEMS),
+            "exists": lambda path, _: jail.exists(path),
+            "write": self._write,
+            "append": self._append,
+            "delete": self._delete,
+            "make_folder": lambda path, _: {"path": path, "made": jail.make_folder(path)},
+        }
+
+    def check(self, order: Order, call: Call) -> None:
+        """Refuse what can be seen without touching a file: slots, operation, capability, path and content."""
+        _prepare(order, Masking(order.variable))
+
+    async def run(self, order: Order, context: Context) -> Outcome:
+        """Do it, and say what came of it."""
+        masking = Masking(order.variable)
+        errand = _prepare(order, masking)
+        try:
+            return Outcome(value=self._acts[errand.operation](errand.path, errand.data))
+        except ToolError as error:
+            raise masking.hide_error(error) from None
+
+    def _write(self, path: str, data: bytes) -> object:
+        self._jail.write(path, data)
+        return {"path": path, "bytes": len(data)}
+
+    def _append(self, path: str, data: bytes) -> object:
+        self._jail.append(path, data)
+        return {"path": path, "bytes": len(data)}
+
+    def _delete(self, path: str, _: bytes) -> object:
+        self._jail.delete(path)
+        return {"path": path, "deleted": True}
+
+
+def _prepare(order: Order, masking: Masking) -> _Errand:
+    try:
+        wish = _wish_of(order, masking)
+        operation = wish.get("operation")
+        if operation not in OPERATIONS:
+            raise _refusal("operation", f"write one of {', '.join(OPERATIONS)}")
+        _check_capability(order, str(operation))
+        path = wish.get("path")
+        if not isinstance(path, str):
+            raise _refusal("path", "write a path of the workspace as text")
+        return _Errand(str(operation), path, _data_of(str(operation), path, wish.get("content")))
+    except ToolError as error:
+        raise masking.hide_error(error) from None
+
+
+def _data_of(operation: str, path: str, content: object) -> bytes:
+    if operation not in WITH_CONTENT:
+        return b""
+    if not isinstance(content, str):
+        raise _refusal("content", f"write the text to {operation}")
+    return encode_text(path, content, MAX_FILE_BYTES)
+
+
+def _wish_of(order: Order, masking: Masking) -> Mapping[str, object]:
+    """What the arguments say, but the word of the author counts for all that the author said something about."""
+    if order.is_primitive:
+        return order.arguments
+    config = order.chain.config
+    unknown = sorted(set(config) - set(KEYS))
+    if unknown:
+        message = f"config: {', '.join(unknown)} is unknown to filesystem; write {', '.join(KEYS)} only"
+        raise ToolError(Kind.VALIDATION, message)
+    properties = order.tool.parameters.get("properties")
+    declared = properties if isinstance(properties, dict) else {}
+    lookup = look_up_in(declared, order.arguments, order.values)
+    given = {key: order.arguments[key] for key in KEYS if key in order.arguments}
+    for key, value in config.items():
+        template = compile_template(value)
+        try:
+            given[key] = template.render(lookup, masking.variable)
+        except ToolError as error:
+            raise ToolError(error.kind, f"config.{key}: {error.message}", details=error.details) from None
+        if key == "path":
+            _refuse_climbing(template, str(given[key]))
+    return given
+
+
+def _refuse_climbing(template: Template, path: str) -> None:
+    """A path that its author began stays below that beginning; one that is all the caller's is the jail's business."""
+    text = template.document
+    if isinstance(text, Text) and text.sole is None and ".." in path.replace("\\", "/").split("/"):
+        message = 'config.path: a value leads up with ".." out of the folder that its author named; give another value'
+        raise ToolError(Kind.VALIDATION, message)
+
+
+def _check_capability(order: Order, operation: str) -> None:
+    capability = "fs.read" if operation in READING else "fs.write"
+    if capability in order.tool.requires:
+        return
+    message = f"{order.tool.name}: {operation} needs {capability}; list it in the tool's requires"
+    raise ToolError(Kind.CAPABILITY_MISSING, message, details={"missing": [capability]})
+
+
+def _refusal(key: str, cure: str) -> ToolError:
+    return ToolError(Kind.VALIDATION, f"filesystem: {key} is missing or unknown; {cure}")

@@ -1,0 +1,150 @@
+"""Which files may hold a tool with metadata, and who reads them."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from toolcrib.lib.metadata import Metadata
+    from toolcrib.model.tool import Tool
+
+PYTHON = frozenset({".py"})
+JAVASCRIPT = frozenset({".js", ".mjs", ".cjs"})
+BASH = frozenset({".sh", ".bash"})
+YAML = frozenset({".yaml", ".yml"})
+TOML = frozenset({".toml"})
+JSON = frozenset({".json"})
+READ = PYTHON | JAVASCRIPT | BASH | YAML | TOML | JSON
+# Languages that tools could be written in and whose comments nobody here reads.
+OTHER_LANGUAGES = frozenset(
+    {
+        ".awk",
+        ".bat",
+        ".c",
+        ".clj",
+        ".cpp",
+        ".cs",
+        ".dart",
+        ".ex",
+        ".exs",
+        ".fish",
+        ".go",
+        ".groovy",
+        ".hs",
+        ".java",
+        ".jl",
+    }
+    | {".jsx", ".kt", ".ksh", ".lua", ".nim", ".php", ".pl", ".ps1", ".r", ".rb", ".rs", ".scala", ".swift", ".tcl"}
+    | {".ts", ".tsx", ".zig", ".zsh"}
+)
+HEAD_BYTES = 4096
+# As each kind of file writes it at its top; deeper down the name may mean anything.
+TOOL_ID = re.compile(
+    rb"""^(?:[ \t]*+(?:\#|//|/?\*++)[ \t]*+(?:@tool_id[ \t]|@?tool_id:)
+        |__tool_id__[ \t]*+=
+        |(?:tool_id|[ \t{]*+"tool_id")[ \t]*+[:=])[ \t]*+["']?+([\w-]{1,64})""",
+    re.MULTILINE | re.VERBOSE,
+)
+FULL_HEADER = (b"tool_type", b"executor_id")
+LOOKS_LIKE_A_TOOL = re.compile(rb"\b_{0,2}(?:tool[-_]type|executor[-_]id|tool[-_]id)_{0,2}\b")
+
+
+class ScriptFile:
+    """Reads the files below the root of a space, where a tool's category is the way from there to its folder."""
+
+    name = "script"
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def reads(self, path: Path) -> bool:
+        """Whether the file may hold a tool: hidden files and those that begin with '_' do not."""
+        suffix = path.suffix.lower()
+        if path.name[:1] in {"_", "."}:
+            return False
+        return suffix in READ or suffix in OTHER_LANGUAGES or (not suffix and _has_full_header(path))
+
+    def read(self, path: Path, code: bytes) -> list[Tool]:
+        """The tools of the file: none for a helper, one for most, one per action where there are actions.
+
+        A ToolError tells in its details the `tool_id` of a file that is wrong, where that can be made out.
+        """
+        try:
+            metadata = read_metadata(path, code)
+            if metadata is None:
+                return []
+            from toolcrib.features.scripts.definition import build_tools
+
+            return build_tools(metadata, self.root)
+        except ToolError as error:
+            found = TOOL_ID.search(code)
+            if found is None:
+                raise
+            raise ToolError(
+                error.kind, error.message, details={**error.details, "tool_id": found[1].decode()}
+            ) from None
+
+
+def read_metadata(path: Path, code: bytes) -> Metadata | None:
+    """What the file says about its tool; None if it is not meant to be one."""
+    # Each kind of file needs modules of its own, and a crib waits only for those that its files ask for.
+    suffix = path.suffix.lower()
+    if suffix in PYTHON:
+        from toolcrib.features.scripts import python_code
+
+        return python_code.read_python_file(path, code)
+    if suffix in JAVASCRIPT | BASH:
+        from toolcrib.features.scripts import comments
+
+        read = comments.read_javascript_file if suffix in JAVASCRIPT else comments.read_bash_file
+        return read(path, code)
+    if suffix in READ and not _mentions_a_tool(code):
+        return None
+    if suffix in READ:
+        from toolcrib.lib import metadata as documents
+
+        if suffix in YAML:
+            return documents.read_yaml_file(path, code)
+        return documents.read_toml_file(path, code) if suffix in TOML else documents.read_json_file(path, code)
+    _refuse_unread_language(path, code)
+    return None
+
+
+def _mentions_a_tool(code: bytes) -> bool:
+    """Whether a document could be a tool: others are data, and may be templates that no parser reads."""
+    return LOOKS_LIKE_A_TOOL.search(code) is not None or b"\0" in code
+
+
+def _has_full_header(path: Path) -> bool:
+    """Whether a file without an extension is a script that describes itself; never waits, whatever lies there."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        head = os.read(descriptor, HEAD_BYTES)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return head.startswith(b"#!") and all(name in head for name in FULL_HEADER)
+
+
+def _refuse_unread_language(path: Path, code: bytes) -> None:
+    found = LOOKS_LIKE_A_TOOL.search(code)
+    if found is None:
+        return
+    line = code.count(b"\n", 0, found.start()) + 1
+    which = f"{path.suffix} files" if path.suffix else "files without an extension"
+    rename = "" if path.suffix else "add the extension of its language, such as .sh, "
+    message = (
+        f"{path}:{line}: metadata is not read from {which}, so this one is skipped; "
+        f"{rename}describe it in a .yaml file beside it, or install a plug-in whose dialect reads it"
+    )
+    raise ToolError(Kind.VALIDATION, message)

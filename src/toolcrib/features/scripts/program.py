@@ -1,0 +1,367 @@
+"""Programs of the machine: from what a tool's authors configured to the job that starts one."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from toolcrib.features.scripts.chain import chained
+from toolcrib.infra.files.durable import read_beginning
+from toolcrib.infra.programs import node_runtime
+from toolcrib.infra.sandbox.jobs import (
+    CLEAN_ENVIRONMENT,
+    PROGRAMS,
+    PROXY_VARIABLES,
+    READ,
+    WRITE,
+    Program,
+    build_walls,
+    has_network,
+)
+from toolcrib.lib.command_arguments import SHELLS, as_text, check_words, spell
+from toolcrib.lib.system_tools import RUNTIME, is_ours
+from toolcrib.lib.templates import Text, compile_template, look_up_in
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from toolcrib.features.scripts.chain import Order
+    from toolcrib.infra.programs.executables import Commands, Found
+    from toolcrib.infra.sandbox.jobs import Premises
+    from toolcrib.lib.templates import Place
+    from toolcrib.model.tool import Script, Tool
+
+
+# MERGED toolcrib.runners.slots
+
+# What a tool's authors configured, with the slots filled: words, variables, folders and command lines.
+
+COMMAND = "command"
+ARGUMENTS = "args"
+VARIABLES = "env"
+FOLDER = "cwd"
+SHELL = "shell"
+VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+END_OF_OPTIONS = "--"
+CODE_OPTION = re.compile(r"[-+][A-Za-z]*c[A-Za-z]*")
+
+_QUOTES = re.compile(r"""\\.|'[^']*'|"(?:\\.|[^"\\])*"|(?P<open>['"])""", re.DOTALL)
+
+
+class Slots:
+    """Fills what the authors of one order configured; the caller's values go where a slot is and nowhere else."""
+
+    def __init__(self, order: Order) -> None:
+        properties = order.tool.parameters.get("properties")
+        declared = properties if isinstance(properties, dict) else {}
+        self._order = order
+        self._config = order.chain.config
+        self._lookup = look_up_in(declared, order.arguments, order.values)
+
+    def words(self, key: str) -> list[str]:
+        """A list of words, or one alone, without slots: what is started is never the caller's choice."""
+        written = self._config.get(key)
+        if written is None:
+            return []
+        words = written if isinstance(written, list) else [written]
+        if not words or not all(isinstance(word, str) and word for word in words):
+            raise ToolError(Kind.VALIDATION, f"config.{key}: write a word, or a list of words")
+        return [str(word) for word in words]
+
+    def arguments(self, written: object) -> list[str]:
+        """A list of words, each slot filled; a value stays a value, also where it begins with a dash."""
+        words: list[str] = []
+        for template in _list_of_words(written):
+            word = as_text(self._fill(ARGUMENTS, template))
+            if word.startswith("-") and _begins_with_slot(template) and END_OF_OPTIONS not in words:
+                message = (
+                    f"config.args: the value of {template} begins with '-' and would be taken for an option; give another, "
+                    f"or let the author write it as --name={template}, or put {END_OF_OPTIONS} before it"
+                )
+                raise ToolError(Kind.VALIDATION, message)
+            words.append(word)
+        return words
+
+    def options(self, written: object) -> list[str]:
+        """A list of words that stand before a file; none of them is the caller's, or another file could run instead."""
+        for template in _list_of_words(written):
+            if _begins_with_slot(template):
+                message = (
+                    f"config.args: {template} would stand where the file to run stands; write it as --name={template}"
+                )
+                raise ToolError(Kind.VALIDATION, message)
+        return self.arguments(written)
+
+    def variables(self) -> dict[str, str]:
+        """The variables of `env`."""
+        filled = self._fill(VARIABLES, self._config.get(VARIABLES, {}))
+        return check_variables(filled if isinstance(filled, dict) else {})
+
+    def folder(self) -> str:
+        """Where the author wants it to run, seen from the tool's own folder."""
+        return as_text(self._fill(FOLDER, self._config.get(FOLDER, "")))
+
+    def command_line(self) -> tuple[str, list[str]]:
+        """The command line with a parameter of the shell for each slot, and the values of those parameters.
+
+        So no value is ever read by the shell as code, whatever stands around its slot.
+        """
+        written = self._config.get(COMMAND)
+        if not isinstance(written, str) or not written.strip():
+            raise ToolError(Kind.VALIDATION, "config.command: with shell: true, write a command line")
+        values: list[str] = []
+
+        def as_parameter(value: object, before: str) -> str:
+            if _is_inside_quotes(before):
+                message = "config.command: write slots without quotes around them; each becomes one word by itself"
+                raise ToolError(Kind.VALIDATION, message)
+            values.append(as_text(value))
+            return f'"${{{len(values)}}}"'
+
+        # With the blank no slot stands alone, so that each goes through the function above.
+        line = self._fill(COMMAND, f"{written} ", as_parameter)
+        return str(line).rstrip(" "), values
+
+    def unmentioned(self, *, more: tuple[str, ...] = ()) -> dict[str, object]:
+        """The arguments that no slot takes."""
+        keys = (ARGUMENTS, VARIABLES, FOLDER, *more)
+        mentioned = compile_template({key: self._config.get(key) for key in keys}).names
+        return {name: value for name, value in self._order.arguments.items() if name not in mentioned}
+
+    def _fill(self, key: str, written: object, place: Place | None = None) -> object:
+        template = compile_template(written)
+        try:
+            if place is None:
+                return template.render(self._lookup, self._order.variable)
+            return template.render(self._lookup, self._order.variable, place)
+        except ToolError as error:
+            if error.kind is not Kind.VALIDATION or error.message.startswith("config."):
+                raise
+            raise ToolError(error.kind, f"config.{key}: {error.message}", details=error.details) from None
+
+
+def check_variables(variables: Mapping[str, object]) -> dict[str, str]:
+    """The variables as text; refuses a name that no environment has."""
+    for name in variables:
+        if VARIABLE_NAME.fullmatch(name) is None:
+            raise ToolError(
+                Kind.VALIDATION, f"env: {name[:80]!r} is no name of a variable; use letters, digits and '_'"
+            )
+    return {name: as_text(value) for name, value in variables.items()}
+
+
+def refuse_spliced_code(written: object) -> None:
+    """Refuse a value in the middle of code for a shell, where it would be read as code too."""
+    for option, template in pairwise(_list_of_words(written)):
+        document = compile_template(template).document
+        is_code = isinstance(option, str) and CODE_OPTION.fullmatch(option) is not None
+        if is_code and isinstance(document, Text) and document.sole is None:
+            message = "config.args: a value in code for a shell would be read as code; write config: {command: …, shell: true}"
+            raise ToolError(Kind.VALIDATION, message)
+
+
+def _list_of_words(written: object) -> list[object]:
+    if written is None:
+        return []
+    if not isinstance(written, list) or any(isinstance(word, dict | list) for word in written):
+        raise ToolError(Kind.VALIDATION, "config.args: write a list of words")
+    return written
+
+
+def _begins_with_slot(template: object) -> bool:
+    document = compile_template(template).document
+    return isinstance(document, Text) and not document.head
+
+
+def _is_inside_quotes(before: str) -> bool:
+    return any(found["open"] for found in _QUOTES.finditer(before))
+
+
+SH = "/bin/sh"
+WORKSPACE = "TOOLCRIB_WORKSPACE"
+CALLS = "rye.execute"
+# What the primitive itself works with, like the shell tool: the files of the workspace.
+PRIMITIVE_CAPABILITIES = frozenset({PROGRAMS, READ, WRITE})
+# Who reads a file of code that says nothing of it in its first line.
+INTERPRETERS = {"python": "python", "javascript": "node", "bash": "bash"}
+
+
+class Programs:
+    """Makes the jobs of programs."""
+
+    def __init__(self, commands: Commands, premises: Premises, *, observe: bool = False) -> None:
+        self._commands = commands
+        self._premises = premises
+        self._observe = observe
+
+    def job(self, order: Order) -> Program:
+        """The program that an order comes to; raises ToolError for what cannot be started."""
+        if order.is_primitive:
+            return self._called_directly(order)
+        _refuse_unlisted_command(order)
+        if order.run.script is not None:
+            refuse_changed(order.run.script)
+        slots = Slots(order)
+        if _runs_shell(order):
+            return self._with_shell(order, slots)
+        found = self._starter(order, slots)
+        if found.program in SHELLS:
+            refuse_spliced_code(order.chain.config.get(ARGUMENTS))
+        words = [*slots.words(COMMAND)[1:], *self._arguments(order, slots, found)]
+        argv = [found.argv[0], *self._node_options(order, found), *found.argv[1:], *words]
+        argv += spell(slots.unmentioned(), order.run.action)
+        return self._program(order, slots, argv, found)
+
+    def _called_directly(self, order: Order) -> Program:
+        """The primitive under its own name: the caller says everything, and no slot is looked for in it."""
+        given = order.arguments
+        folder = inside(self._premises.workspace, str(given.get("cwd", "")), (self._premises.workspace,))
+        found = self._commands.find(str(given["command"]), folder)
+        own, words = given.get("env"), given.get("args")
+        variables = check_variables(own if isinstance(own, dict) else {})
+        argv = (*found.argv, *(str(word) for word in (words if isinstance(words, list) else [])))
+        environment = {**CLEAN_ENVIRONMENT, **variables}
+        check_words([*argv, *environment.values()], order.tool.name)
+        walls = build_walls(PRIMITIVE_CAPABILITIES, self._premises, found.runtime, observe=self._observe)
+        return Program(argv=argv, cwd=folder, environment=environment, walls=walls)
+
+    def _with_shell(self, order: Order, slots: Slots) -> Program:
+        line, values = slots.command_line()
+        words = [
+            *slots.arguments(order.chain.config.get(ARGUMENTS)),
+            *spell(slots.unmentioned(more=(COMMAND,)), order.run.action),
+        ]
+        behind = "".join(f' "${{{number}}}"' for number in range(len(values) + 1, len(values) + len(words) + 1))
+        return self._program(order, slots, [SH, "-c", f"{line}{behind}", "sh", *values, *words], None)
+
+    def _starter(self, order: Order, slots: Slots) -> Found:
+        """What is started: the command of the nearest element that names one, seen from where that element lies."""
+        folder = order.run.folder
+        words, script = slots.words(COMMAND), order.run.script
+        if not words:
+            return self._by_language(order.tool, script)
+        owner = next(element for element in order.chain.elements if COMMAND in chained(element).config)
+        return self._commands.find(words[0], chained(owner).folder if "/" in words[0] else folder)
+
+    def _by_language(self, tool: Tool, script: Script | None) -> Found:
+        command = "" if script is None else INTERPRETERS.get(script.language, "")
+        if script is None or not command:
+            raise ToolError(Kind.VALIDATION, f"{tool.name}: nothing says what to start; write config: {{command: …}}")
+        return self._commands.find(command, script.path.parent)
+
+    def _arguments(self, order: Order, slots: Slots, found: Found) -> list[str]:
+        """What follows the command: those of whoever names the command, the file, and then the tool's own."""
+        script, own = order.run.script, order.run.config
+        if script is None:
+            return slots.arguments(order.chain.config.get(ARGUMENTS))
+        namers = order.chain.elements if COMMAND in own else order.chain.elements[1:]
+        written = (
+            config[ARGUMENTS] for config in (chained(element).config for element in namers) if ARGUMENTS in config
+        )
+        before = slots.options(next(written, None))
+        behind = [] if COMMAND in own else slots.arguments(own.get(ARGUMENTS))
+        is_misread = (
+            len(found.argv) == 1 and node_runtime.is_node(found) and node_runtime.needs_commonjs(script, self._commands)
+        )
+        return [*before, *([str(node_runtime.COMMONJS)] if is_misread else []), str(script.path), *behind]
+
+    def _node_options(self, order: Order, found: Found) -> list[str]:
+        if not node_runtime.is_node(found):
+            return []
+        script = order.run.script
+        if has_network(order.tool.requires) and script is not None:
+            from toolcrib.infra.programs.node_runtime import refuse_without_proxy
+
+            has_packages = node_runtime.has_packages(self._commands.near(order.run.folder))
+            refuse_without_proxy(order.tool.name, (script.code,), found.argv[0], has_packages=has_packages)
+        return node_runtime.options(self._premises.memory_bytes, calls=CALLS in order.tool.requires)
+
+    def _program(self, order: Order, slots: Slots, argv: list[str], found: Found | None) -> Program:
+        folder, workspace, script = order.run.folder, self._premises.workspace, order.run.script
+        near = self._commands.near(folder)
+        environment = {
+            **basic_variables(order.tool.requires, self._premises),
+            "PATH": search_path(argv[0], near),
+            **(node_runtime.ENVIRONMENT if found is not None and node_runtime.is_node(found) else {}),
+            **slots.variables(),
+        }
+        check_words([*argv, *environment.values()], order.tool.name)
+        # Ours lie nowhere: they are made by code.
+        homes = [chained(element).folder for element in order.chain.elements if not is_ours(element)]
+        seen = (*homes, *(() if found is None else found.runtime), *near, *node_runtime.FILES)
+        return Program(
+            argv=tuple(argv),
+            cwd=inside(folder, slots.folder(), (folder, workspace)),
+            environment=environment,
+            walls=build_walls(order.tool.requires, self._premises, seen, observe=self._observe),
+            channel=CALLS in order.tool.requires,
+            files={} if script is None else {script.path.absolute(): script.code},
+        )
+
+
+def basic_variables(capabilities: frozenset[str], premises: Premises) -> dict[str, str]:
+    """The few variables that every job has, where it finds the workspace, and where the only way out, if it has them."""
+    variables = dict(CLEAN_ENVIRONMENT)
+    if capabilities & {READ, WRITE}:
+        variables[WORKSPACE] = str(premises.workspace)
+    if has_network(capabilities):
+        variables |= PROXY_VARIABLES
+    return variables
+
+
+def refuse_changed(script: Script) -> None:
+    """Refuse a file that is not what was read: what runs is what was checked.
+
+    The program opens the file by its path a moment later, because its neighbours are found from there, and Bash reads on as
+    it goes. Behind mounts of its own it finds there what was read. Where there are none, only the owner of the file can
+    change it in between: nothing that runs here can write to folders of tools.
+    """
+    now = read_beginning(script.path, len(script.code) + 1)
+    if now is None:
+        message = f"{script.path.name} cannot be read any more; write it again, as a regular file"
+        raise ToolError(Kind.NOT_FOUND, message)
+    if now != script.code:
+        raise ToolError(Kind.CONFLICT, f"{script.path.name} changed while it was about to run; call again")
+
+
+def inside(base: Path, written: str, allowed: Iterable[Path]) -> Path:
+    """The folder that `written` means, seen from `base`; refuses one outside the allowed ones, links followed."""
+    try:
+        folder = (base / written).resolve()
+        is_folder = folder.is_dir()
+        is_inside = any(folder.is_relative_to(place.resolve()) for place in allowed)
+    except (OSError, ValueError, RuntimeError) as problem:  # a loop of links, a name too long, a NUL
+        raise ToolError(Kind.VALIDATION, f"cwd {written[:200]!r} is no folder's name") from problem
+    if not is_inside:
+        raise ToolError(Kind.BLOCKED, f"cwd {written[:200]!r} is outside the workspace; write a path inside it")
+    if not is_folder:
+        raise ToolError(Kind.NOT_FOUND, f"cwd {written[:200]!r} is not a folder")
+    return folder
+
+
+def _runs_shell(order: Order) -> bool:
+    """Whether the tool itself, and not a runtime, asks for a shell: the rules that screen it look there too."""
+    wanted = order.run.config.get(SHELL, False)
+    if not isinstance(wanted, bool):
+        raise ToolError(Kind.VALIDATION, "config.shell: write true or false")
+    return wanted
+
+
+def _refuse_unlisted_command(order: Order) -> None:
+    """A runtime brings its command; a tool that brings its own starts programs, whatever it names as its executor."""
+    starts_own = order.run.kind != RUNTIME and (COMMAND in order.run.config or order.run.config.get(SHELL) is True)
+    if starts_own and PROGRAMS not in order.tool.requires:
+        message = f"{order.tool.name} starts a command of its own; list {PROGRAMS} in its requires"
+        raise ToolError(Kind.CAPABILITY_MISSING, message, details={"missing": [PROGRAMS]})
+
+
+def search_path(program: str, near: tuple[Path, ...]) -> str:
+    """Where what it starts is found in turn: what is installed near the tool, beside the program, then the system."""
+    from pathlib import Path
+
+    installed = [str(place / (".bin" if place.name == "node_modules" else "bin")) for place in near]
+    system = CLEAN_ENVIRONMENT["PATH"].split(":")
+    return ":".join(dict.fromkeys([*installed, str(Path(program).parent), *system]))

@@ -1,0 +1,347 @@
+"""Files of cases, in JSON or YAML: read strictly, because a word that means nothing here may have been meant to test something."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from toolcrib.features.testing.cases import FAILS, SENDING, Case, FakeContext
+from toolcrib.infra.files.durable import read_small
+from toolcrib.lib.documents import MAX_DEFINITION_BYTES, check_plain, decode, read_json
+from toolcrib.lib.names import did_you_mean
+from toolcrib.lib.schema import explain_problems
+from toolcrib.lib.schema.check import compile_schema, fill_defaults
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.session import MODES
+from toolcrib.model.tool import Handler
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping
+
+    from toolcrib.features.folders.documentation import DocExample
+    from toolcrib.model.tool import Tool
+
+    Steps = tuple[str | int, ...]
+
+
+# MERGED toolcrib.cases.documented
+
+# Examples that run: what the documents of a tool show becomes a case, and what cannot be run a case that fails.
+
+DOCUMENT = "doc.md"
+FAILURE_MODES = "Failure Modes"
+# An example whose result is one of these errors shows what comes of such a client.
+CAUSES: dict[str, FakeContext] = {
+    Kind.SESSION_INACTIVE: FakeContext(is_active=False),
+    Kind.CONFIRMATION_REQUIRED: FakeContext(confirm=False),
+    Kind.TRANSIENT: FakeContext(send=FAILS),
+}
+
+
+def documented_cases(tool: Tool) -> Iterator[Case]:
+    """One case for each example that the author of the tool shows."""
+    if isinstance(tool.run, Handler):
+        yield from _cases_of_document(tool, tool.run)
+        return
+    place = "" if tool.origin is None else str(tool.origin)
+    for number, arguments in enumerate(tool.examples, 1):
+        problem = _misfit(tool, arguments)
+        yield Case(name=f"example {number}", place=place, arguments=arguments, problem=problem, is_documented=True)
+
+
+def _cases_of_document(tool: Tool, handler: Handler) -> Iterator[Case]:
+    from toolcrib.features.folders.documentation import doc_examples, failure_modes
+
+    file = handler.root / handler.folder / DOCUMENT
+    written = handler.files.get(f"{handler.folder}/{DOCUMENT}")
+    text = tool.documentation if written is None else decode(written, str(file))
+    for example in doc_examples(text):
+        yield _case_of_example(tool, example, f"{file}:{example.line}")
+    for mode in failure_modes(text):
+        if not mode.known:
+            hint = did_you_mean(mode.name, Kind) or f"use one of {', '.join(Kind)}"
+            problem = f"{mode.name[:80]!r} is no type of error; {hint}"
+            yield Case(name=FAILURE_MODES, place=f"{file}:{mode.line}", problem=problem)
+
+
+def _case_of_example(tool: Tool, example: DocExample, place: str) -> Case:
+    """The call that an example shows; what it shows of the result has to be in the result."""
+    from toolcrib.features.folders.documentation import Absent
+
+    if example.arguments is None or example.problem:
+        return Case(name=example.title, place=place, problem=example.problem)
+    expect: dict[str, object] = {}
+    if example.expected is not Absent:
+        expect["contains"] = example.expected
+    if example.expected_error:
+        expect["error"] = {"type": example.expected_error}
+    is_about_arguments = example.expected_error == Kind.VALIDATION
+    return Case(
+        name=example.title,
+        place=place,
+        arguments=example.arguments,
+        context=CAUSES.get(example.expected_error, FakeContext()),
+        expect=expect,
+        problem="" if is_about_arguments else _misfit(tool, example.arguments),
+        is_documented=True,
+    )
+
+
+def _misfit(tool: Tool, arguments: object) -> str:
+    """Why the schema of the tool does not let the arguments pass; empty if it does."""
+    try:
+        fill, validator = fill_defaults(tool.parameters), compile_schema(tool.parameters)
+        filled = fill(arguments) if fill is not None and isinstance(arguments, dict) else arguments
+        if validator.is_valid(filled):
+            return ""
+        problems = explain_problems(validator, filled, tool.parameters)
+    except (ToolError, ValueError, TypeError) as problem:
+        problems = [str(problem)]
+    return f"the arguments do not fit the schema of {tool.name}: {'; '.join(problems)}; correct the example"
+
+
+T = TypeVar("T")
+
+JSON_ENDING = ".json"
+NAMES = {dict: "an object", list: "a list", str: "text", bool: "true or false"}
+
+CASE = ("name", "arguments", "context", "expect")
+CONTEXT = ("clientId", "mode", "session", "send", "confirm")
+SESSION = ("isActive", "state")
+EXPECT: dict[str, type] = {
+    "ok": bool,
+    "value": object,
+    "contains": object,
+    "error": dict,
+    "intents": list,
+    "sent": list,
+    "audit": list,
+}
+ERROR: dict[str, type] = {"type": str, "message_contains": str, "retryable": bool, "partialSideEffects": bool}
+AUDIT: dict[str, type] = {"event": str, "data": dict}
+
+
+def load_cases(path: str | Path) -> list[Case]:
+    """The cases of a file; raises ToolError with everything that is wrong with it, a line for each with place and cure."""
+    document = read_small(Path(path), MAX_DEFINITION_BYTES)
+    if document is None:
+        problem = "there is no such file" if not os.path.lexists(path) else "is no file that can be read"
+        cure = f"write cases into a file of at most {MAX_DEFINITION_BYTES} bytes"
+        raise ToolError(Kind.VALIDATION, f"{path}: {problem}; {cure}")
+    return read_cases(document, str(path))
+
+
+def read_cases(document: bytes, place: str) -> list[Case]:
+    """The cases of a document; a place that ends in .json holds JSON, any other YAML."""
+    value, line_of = _read(document, place)
+    page = _Page(place, line_of)
+    found: dict[str, Case] = {}
+    for number, item in enumerate(page.items(value, ())):
+        case = _case(page, item, (number,))
+        if case.name in found:
+            page.refuse((number, "name"), f"the name {case.name[:80]!r} stands twice; rename one of the cases")
+        if case.name:
+            found[case.name] = case
+    page.close()
+    return list(found.values())
+
+
+def _read(document: bytes, place: str) -> tuple[object, Callable[[Steps], int]]:
+    """What a document says, and where each part of it stands."""
+    if not place.endswith(JSON_ENDING):
+        from toolcrib.lib.yaml import read_yaml
+
+        written = read_yaml(document, place)
+        return written.value, written.line
+    text = decode(document, place)
+    value = read_json(text, place=place)
+    check_plain(value, place=place)
+
+    def line_of(at: Steps) -> int:
+        # Looked up only when something is to be said about it.
+        from toolcrib.lib.metadata import json_lines
+
+        lines: dict[Steps, int] = {(): 1, **json_lines(text)}
+        while at not in lines:
+            at = at[:-1]
+        return lines[at]
+
+    return value, line_of
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """A document under the eyes of a strict reader, who reads to the end: what is refused is noted, and something stands in."""
+
+    place: str
+    line_of: Callable[[Steps], int]
+    problems: list[tuple[int, str]] = field(default_factory=list)
+
+    def refuse(self, at: Steps, message: str) -> None:
+        """Note what is wrong there."""
+        self.problems.append((self.line_of(at), message))
+
+    def close(self) -> None:
+        """Raise ToolError if anything was refused."""
+        if not self.problems:
+            return
+        told = [f"{self.place}:{line}: {message}" for line, message in self.problems]
+        raise ToolError(Kind.VALIDATION, "\n".join(told), details={"problems": self.problems})
+
+    def fields(self, value: object, at: Steps, known: Collection[str]) -> dict[str, object]:
+        """The known keys of an object, which has no others."""
+        found: dict[str, object] = self.typed(value, at, dict)
+        for key in found:
+            if key not in known:
+                hint = did_you_mean(key, known) or f"known are {', '.join(known)}"
+                self.refuse((*at, key), f"unknown key {key[:80]!r}; {hint}")
+        return {key: found[key] for key in found if key in known}
+
+    def items(self, value: object, at: Steps) -> list[object]:
+        """The items of a list."""
+        if isinstance(value, list):
+            return value
+        self.refuse(at, 'a file of cases is a list; write [{"name": …, "arguments": …, "expect": …}, …]')
+        return []
+
+    def typed(self, value: object, at: Steps, kind: type[T]) -> T:
+        """The value, if it is of the kind that belongs there."""
+        if isinstance(value, kind):
+            return value
+        self.refuse(at, f"{at[-1]} is {NAMES[kind]}, not {_kind_of(value)}; correct it")
+        return kind()
+
+    def word(self, value: object, at: Steps, known: Collection[str]) -> str:
+        """One of the words that are known there."""
+        if isinstance(value, str) and value in known:
+            return value
+        hint = did_you_mean(str(value)[:80], known) or f"write one of {', '.join(sorted(known))}"
+        self.refuse(at, f"{at[-1]} is {str(value)[:80]!r}; {hint}")
+        return next(iter(known))
+
+
+def _case(page: _Page, value: object, at: Steps) -> Case:
+    """The case; without a name if it is none."""
+    if not isinstance(value, dict):
+        page.refuse(at, 'a case is an object; write {"name": …, "arguments": …, "expect": …}')
+        return Case(name="")
+    fields = page.fields(value, at, CASE)
+    return Case(
+        name=_name(page, fields.get("name"), (*at, "name")),
+        arguments=page.typed(fields.get("arguments", {}), (*at, "arguments"), dict),
+        context=_context(page, fields.get("context", {}), (*at, "context")),
+        expect=_expectation(page, fields, (*at, "expect")),
+        place=f"{page.place}:{page.line_of(at)}",
+    )
+
+
+def _name(page: _Page, name: object, at: Steps) -> str:
+    if isinstance(name, str) and name.strip():
+        return name
+    page.refuse(at, 'a case has a name that says what it shows; write "name": "…"')
+    return ""
+
+
+def _context(page: _Page, value: object, at: Steps) -> FakeContext:
+    fields = page.fields(value, at, CONTEXT)
+    session = page.fields(fields.get("session", {}), (*at, "session"), SESSION)
+    given: dict[str, object] = {}
+    if "mode" in fields:
+        given["mode"] = page.word(fields["mode"], (*at, "mode"), MODES)
+    if "send" in fields:
+        given["send"] = page.word(fields["send"], (*at, "send"), SENDING)
+    if "clientId" in fields:
+        given["client_id"] = page.typed(fields["clientId"], (*at, "clientId"), str)
+    if "confirm" in fields:
+        given["confirm"] = page.typed(fields["confirm"], (*at, "confirm"), bool)
+    if "isActive" in session:
+        given["is_active"] = page.typed(session["isActive"], (*at, "session", "isActive"), bool)
+    if "state" in session:
+        given["state"] = page.typed(session["state"], (*at, "session", "state"), dict)
+    return FakeContext(**given)  # type: ignore[arg-type]  # each value was checked above
+
+
+def _expectation(page: _Page, fields: Mapping[str, object], at: Steps) -> dict[str, object]:
+    if not fields.get("expect"):
+        name = str(fields.get("name", "the case"))[:80]
+        page.refuse(at, f'{name!r} expects nothing; write "expect": {{"ok": true}} or more')
+        return {}
+    expect = page.fields(fields["expect"], at, EXPECT)
+    for key, value in expect.items():
+        page.typed(value, (*at, key), EXPECT[key])
+    if "error" in expect and expect.get("ok") is True:
+        page.refuse((*at, "ok"), "a call that is ok has no error; remove one of the two")
+    if isinstance(expect.get("error"), dict):
+        _check_fields(page, expect["error"], (*at, "error"), ERROR)
+    for number, line in enumerate(_list(expect.get("audit"))):
+        _check_fields(page, line, (*at, "audit", number), AUDIT)
+    return expect
+
+
+def _check_fields(page: _Page, value: object, at: Steps, known: Mapping[str, type]) -> None:
+    for key, found in page.fields(value, at, known).items():
+        if key == "type" and isinstance(found, str):
+            page.word(found, (*at, key), tuple(map(str, Kind)))
+        else:
+            page.typed(found, (*at, key), known[key])
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _kind_of(value: object) -> str:
+    if value is None:
+        return "null"
+    return NAMES.get(type(value), "a number")
+
+
+# MERGED toolcrib.cases.finding
+
+# The cases of a tool: what its documents show, and what was recorded beside it or in the project.
+
+BESIDE_A_TOOL = "cases"
+IN_A_PROJECT = ("tests", "cases")
+ENDINGS = (".json", ".yaml")
+
+
+def find_cases(tool: Tool, root: Path | None = None) -> list[Case]:
+    """Every case of a tool, of its documents first; `root` is the project, whose files are named from there."""
+    recorded = [case for file in _files(tool, root) for case in read_file(file)]
+    return [replace(case, place=from_root(root, case.place)) for case in (*documented_cases(tool), *recorded)]
+
+
+def read_file(file: Path) -> list[Case]:
+    """The cases of a file; each thing that is wrong with one is itself a case that fails."""
+    try:
+        return load_cases(file)
+    except ToolError as error:
+        problems = error.details.get("problems") or [(error.details.get("line", 1), error.message)]
+        return [_unreadable(file, line, problem) for line, problem in cast("list[tuple[int, str]]", problems)]
+
+
+def _unreadable(file: Path, line: int, problem: str) -> Case:
+    place = f"{file}:{line}"
+    return Case(name=file.name, place=place, problem=problem.removeprefix(f"{place}: "))
+
+
+def _files(tool: Tool, root: Path | None) -> Iterator[Path]:
+    """Where cases of the tool are written, as far as there are any."""
+    stems = []
+    if isinstance(tool.run, Handler):
+        stems.append(tool.run.root / tool.run.folder / BESIDE_A_TOOL)
+    if root is not None:
+        stems += [root.joinpath(*IN_A_PROJECT, name) for name in dict.fromkeys((tool.name, tool.slug))]
+    for stem in stems:
+        for ending in ENDINGS:
+            file = stem.parent / f"{stem.name}{ending}"
+            # Whatever stands there was meant to be a file of cases.
+            if os.path.lexists(file):
+                yield file
+
+
+def from_root(root: Path | None, place: str) -> str:
+    """A place as people of the project name it."""
+    return place if root is None else place.removeprefix(f"{root}{os.sep}")

@@ -1,0 +1,143 @@
+"""`crib test`: the examples of tools run, and so do their recorded cases."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolcrib.core.describe import NOT_OFFERED
+from toolcrib.core.load_sources import BUILTIN_BUNDLE
+from toolcrib.features.testing.case_files import find_cases, from_root, read_file
+from toolcrib.features.testing.cases import CaseResult
+from toolcrib.interfaces.cli.open_crib import mention_problems
+from toolcrib.lib.names import read_address, slug_of
+from toolcrib.model.errors import ToolError
+from toolcrib.testing import try_cases
+from toolcrib.toolkit.cli.console import ExitCode, WrongUseError, complain, count, on_one_line, say, say_json
+from toolcrib.toolkit.cli.tool_tables import complain_unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from toolcrib.crib import Crib
+    from toolcrib.features.folders.registry import Unbuilt
+    from toolcrib.model.tool import Tool
+
+INDENT = " " * len("skipped  ")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How the cases went, tool by tool; unless it is to be JSON in the end, each is told as it ends."""
+
+    as_json: bool
+    results: list[tuple[str, CaseResult]] = field(default_factory=list)
+    untested: list[str] = field(default_factory=list)
+
+    def add(self, tool: str, result: CaseResult) -> None:
+        """Take down how a case went."""
+        self.results.append((tool, result))
+        if self.as_json:
+            return
+        for line in _lines(tool, result):
+            say(line)
+        # Whoever reads a pipe wants to see how far it is, too.
+        if sys.stdout is not None:
+            sys.stdout.flush()
+
+    @property
+    def failed(self) -> bool:
+        """Whether anything was tried that is not right."""
+        return any(result.failed for _, result in self.results)
+
+    def close(self) -> None:
+        """Say what it came to."""
+        if self.as_json:
+            cases = [{"tool": tool, **result.to_json()} for tool, result in self.results]
+            say_json({"ok": not self.failed, "cases": cases, "untested": self.untested})
+            return
+        results = [result for _, result in self.results]
+        counts = (
+            (sum(result.passed for result in results), "ok"),
+            (sum(result.failed for result in results), "failed"),
+            (sum(bool(result.skipped) for result in results), "skipped"),
+        )
+        warnings = sum(len(result.warnings) for result in results)
+        told = [f"{number} {word}" for number, word in counts] + [count(warnings, "warning")]
+        say(f"{count(len(results), 'case')}: {', '.join(told)}")
+
+
+def try_tools(
+    crib: Crib,
+    names: Sequence[str],
+    *,
+    cases: str | None = None,
+    mode: str | None = None,
+    agreed: bool = False,
+    as_json: bool = False,
+) -> ExitCode:
+    """`crib test [NAME…] [--cases FILE]`: try what the tools show and what was recorded for them."""
+    if cases is not None and len(names) != 1:
+        raise WrongUseError("a file of cases is for one tool; write: crib test NAME --cases FILE")
+    report = Report(as_json)
+    unbuilt = [each for each in crib.registries.unbuilt() if not names or any(_means(name, *each) for name in names)]
+    for name in names:
+        if crib.find(name) is None and not any(_means(name, *each) for each in unbuilt):
+            return complain_unknown(crib, name)
+    _add_unbuilt(crib, report, unbuilt)
+    for tool in _tools(crib, names):
+        _try_tool(crib, tool, report, cases, mode, agreed=agreed)
+    report.close()
+    if not names:
+        mention_problems(crib)
+        return ExitCode.FAILED if report.failed else ExitCode.DONE
+    for name in report.untested:
+        complain(f"{name} has no examples and no cases; write tests/cases/{name}.yaml")
+    return ExitCode.FAILED if report.failed or report.untested else ExitCode.DONE
+
+
+def _tools(crib: Crib, names: Sequence[str]) -> Iterator[Tool]:
+    if not names:
+        yield from (tool for tool in crib.tools if tool.kind not in NOT_OFFERED and tool.bundle != BUILTIN_BUNDLE)
+    for name in names:
+        entry = crib.find(name)
+        if entry is not None:
+            yield entry.tool
+
+
+def _try_tool(crib: Crib, tool: Tool, report: Report, file: str | None, mode: str | None, *, agreed: bool) -> None:
+    cases = find_cases(tool, crib.settings.root) if file is None else read_file(Path(file))
+    if not cases:
+        report.untested.append(tool.name)
+    results = try_cases(crib, tool, cases, mode=mode, heard=lambda result: report.add(tool.name, result), agreed=agreed)
+    try:
+        crib.examples.remember(tool, zip(cases, results, strict=True))
+    except ToolError as problem:
+        complain(f"which examples of {tool.name} failed is not remembered: {problem.message}")
+
+
+def _means(name: str, root: Path, folder: Unbuilt) -> bool:
+    """Whether a name is that of a folder that is not built."""
+    address = read_address(name)
+    return address.bundle in (None, root.name) and slug_of(address.name) == slug_of(folder.name)
+
+
+def _add_unbuilt(crib: Crib, report: Report, unbuilt: list[tuple[Path, Unbuilt]]) -> None:
+    """A folder that is not built cannot be tried, which must not look like success."""
+    for root, folder in unbuilt:
+        problem = f"it is not built ({folder.reason}); run: crib build"
+        place = from_root(crib.settings.root, str(root / folder.folder))
+        report.add(folder.name, CaseResult(name="build", place=place, passed=False, reasons=(problem,)))
+
+
+def _lines(tool: str, result: CaseResult) -> Iterator[str]:
+    mark = "skipped" if result.skipped else "ok" if result.passed else "FAIL"
+    facts = ", ".join(filter(None, (result.place, "" if result.skipped else f"{result.seconds:.3f} s")))
+    yield f"{mark:<7}  {on_one_line(f'{tool}: {result.name}')} ({on_one_line(facts)})"
+    for reason in (result.skipped, *result.reasons):
+        if reason:
+            yield f"{INDENT}{on_one_line(reason)}"
+    for warning in result.warnings:
+        yield f"{INDENT}warning: {on_one_line(warning)}"

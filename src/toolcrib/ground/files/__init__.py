@@ -1,1 +1,0 @@
-"""Files: a jail around the workspace, and durable writing for the crib's own data."""

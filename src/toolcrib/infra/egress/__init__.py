@@ -1,0 +1,8 @@
+"""The one way to the outside: strict URLs, checked addresses, redirects of our own, bounded bodies."""
+
+from toolcrib.infra.egress.client import Egress
+from toolcrib.infra.egress.messages import Request, Response
+from toolcrib.lib.hosts import HostList, HostPattern, parse_hosts
+from toolcrib.lib.http_syntax import Url, parse_url
+
+__all__ = ["Egress", "HostList", "HostPattern", "Request", "Response", "Url", "parse_hosts", "parse_url"]

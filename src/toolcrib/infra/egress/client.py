@@ -1,0 +1,154 @@
+"""The way out: every connection of the platform to the outside starts here and is checked on every hop."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from toolcrib.infra.egress.dialler import AddressPolicy, Dialler, parse_private, resolve_name
+from toolcrib.infra.egress.messages import redirect
+from toolcrib.lib.http_syntax import follow_reference
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+    from contextlib import AbstractAsyncContextManager
+
+    from aiohttp import ClientSession
+
+    from toolcrib.infra.egress.dialler import Resolve
+    from toolcrib.infra.egress.messages import Request, Response
+    from toolcrib.infra.egress.proxy import ProxyLimits, ProxyLog
+    from toolcrib.lib.hosts import HostList
+    from toolcrib.lib.http_syntax import Url
+
+    Exchange = Callable[[Request, int], Awaitable[Response]]
+
+MAX_REDIRECTS = 5
+MAX_SENT_BYTES = 1_000_000
+
+
+class Egress:
+    """Sends requests to public addresses and to the private endpoints that the operator lists.
+
+    `private` holds exact addresses with ports ("127.0.0.1:8080"); `resolve` turns a host and a port into address literals.
+    """
+
+    def __init__(self, *, private: Iterable[str] = (), resolve: Resolve | None = None) -> None:
+        self._policy = AddressPolicy(private=parse_private(private))
+        self._dialler = Dialler(policy=self._policy, resolve=resolve or resolve_name)
+        self._ways: dict[asyncio.AbstractEventLoop, tuple[Exchange, AsyncGenerator[None, None]]] = {}
+
+    def check(self, url: Url, hosts: HostList | None) -> None:
+        """Refuse what can be seen to be refused without a connection; `hosts` None means every public host."""
+        if hosts is not None:
+            hosts.check(url)
+        address = url.address
+        if address is not None:
+            self._policy.check(url.host, address, url.port)
+
+    async def fetch(
+        self,
+        request: Request,
+        *,
+        hosts: HostList | None,
+        max_bytes: int,
+        timeout: float,  # noqa: ASYNC109 - the message names the limit, so it has to be known here
+        max_sent_bytes: int = MAX_SENT_BYTES,
+    ) -> Response:
+        """Send the request, follow its redirects and read the response, all within `timeout` seconds."""
+        if request.size > max_sent_bytes:
+            message = f"{request.url.origin}: the request has {request.size} bytes, and the limit is {max_sent_bytes}"
+            raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"size": request.size, "limit": max_sent_bytes})
+        try:
+            async with asyncio.timeout(timeout):
+                response = await self._hop(request, hosts, max_bytes)
+                return (
+                    response if response.location is None else await self._follow(request, response, hosts, max_bytes)
+                )
+        except TimeoutError:
+            raise ToolError(
+                Kind.TIMEOUT,
+                f"{request.url.origin}: no complete response within {timeout:g} s",
+                retryable=True,
+                partial_side_effects=request.has_effects,
+                details={"origin": request.url.origin, "seconds": timeout},
+            ) from None
+
+    def proxy(
+        self, hosts: HostList | None, *, deadline: float, limits: ProxyLimits | None = None
+    ) -> Callable[[socket.socket], AbstractAsyncContextManager[ProxyLog]]:
+        """Serve, on a listening socket and until `deadline` (time.monotonic), whoever can reach nothing but that socket.
+
+        The socket is closed when the context is left, and so is every connection that was made through it.
+        """
+        from toolcrib.infra.egress.proxy import ProxyLimits, serve_proxy
+
+        async def reach(url: Url) -> socket.socket:
+            self.check(url, hosts)
+            return await self._dialler.dial(url)
+
+        return lambda listener: serve_proxy(listener, reach, deadline, limits or ProxyLimits())
+
+    async def close(self) -> None:
+        """Close the connections of the running loop; those of another loop close when that loop shuts down."""
+        _, keeper = self._ways.pop(asyncio.get_running_loop(), (None, None))
+        if keeper is not None:
+            await keeper.aclose()
+
+    async def _follow(self, request: Request, response: Response, hosts: HostList | None, max_bytes: int) -> Response:
+        has_effects = request.has_effects
+        hops = 0
+        while (location := response.location) is not None:
+            hops += 1
+            try:
+                request = _next_request(request, response, location, hops)
+                response = await self._hop(request, hosts, max_bytes)
+            except ToolError as error:
+                raise _redirected(error, response.url.origin, has_effects=has_effects) from error
+        return replace(response, hops=hops)
+
+    async def _hop(self, request: Request, hosts: HostList | None, max_bytes: int) -> Response:
+        # A pooled connection asks no resolver, so the host is judged here, every time.
+        self.check(request.url, hosts)
+        exchange, _ = self._ways.get(asyncio.get_running_loop()) or await self._open()
+        return await exchange(request, max_bytes)
+
+    async def _open(self) -> tuple[Exchange, AsyncGenerator[None, None]]:
+        """Open connections for the running loop."""
+        from toolcrib.infra.egress.transport import exchange, open_session
+
+        session = open_session(self._dialler)
+        keeper = _close_with_loop(session)
+        await anext(keeper)
+        self._ways = {known: way for known, way in self._ways.items() if not known.is_closed()}
+        way = self._ways[asyncio.get_running_loop()] = (partial(exchange, session), keeper)
+        return way
+
+
+async def _close_with_loop(session: ClientSession) -> AsyncGenerator[None, None]:
+    """Close the session when closed itself, which a loop does at its end with every generator it has seen start."""
+    try:
+        yield
+    finally:
+        await session.close()
+
+
+def _next_request(request: Request, response: Response, location: str, hops: int) -> Request:
+    if hops > MAX_REDIRECTS:
+        raise ToolError(Kind.PERMANENT, f"more than {MAX_REDIRECTS} redirects")
+    return redirect(request, response.status, follow_reference(response.url, location))
+
+
+def _redirected(error: ToolError, origin: str, *, has_effects: bool) -> ToolError:
+    """What went wrong behind a redirect; the caller's own URL was valid, whatever the redirect led to."""
+    return ToolError(
+        Kind.PERMANENT if error.kind is Kind.VALIDATION else error.kind,
+        f"redirected by {origin}: {error.message}",
+        retryable=error.retryable,
+        partial_side_effects=error.partial_side_effects or has_effects,
+        details={**error.details, "redirectedBy": origin},
+    )

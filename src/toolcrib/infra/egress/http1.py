@@ -1,0 +1,211 @@
+"""HTTP/1.1 as the proxy reads and writes it: one strict grammar for heads, bodies copied by their framing, nothing guessed."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from toolcrib.lib.http_syntax import METHODS
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    PassOn = Callable[[bytes], Awaitable[None]]
+
+CONNECT = "CONNECT"
+MAX_HEAD_BYTES = 32_768
+MAX_HEADERS = 100
+READ_BYTES = 65_536
+END_OF_HEAD = b"\r\n\r\n"
+# What concerns one connection and not the message; the framing is always written anew.
+HOP_BY_HOP = frozenset(
+    {
+        "connection",
+        "content-length",
+        "expect",
+        "host",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+WITHOUT_BODY = frozenset({204, 304})
+
+_REQUEST = re.compile(r"([A-Z]+) ([!-~]+) HTTP/1\.([01])")
+_STATUS = re.compile(r"HTTP/1\.[01] ([1-5][0-9][0-9])(?: ([\t -~\x80-\xff]*))?")
+_HEADER = re.compile(r"([A-Za-z0-9!#$%&'*+.^_`|~-]+):[\t ]*([\t -~\x80-\xff]*)")
+_LENGTH = re.compile(r"[0-9]{1,15}")
+_CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})(?:[\t ]*;[\t -~]*)?\r\n")
+
+Headers = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Framing:
+    """How long a body is: so many bytes, or with None as many chunks as come."""
+
+    length: int | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RequestHead:
+    """What a client asks for, as it wrote it; without framing there is no body."""
+
+    method: str
+    target: str
+    minor: str
+    headers: Headers
+    framing: Framing | None
+
+    @property
+    def waits(self) -> bool:
+        """Whether the client keeps its body back until it is told to go on."""
+        return any(name == "expect" for name, _ in self.headers)
+
+    def encode(self, authority: str, target: str) -> bytes:
+        """The head for the server: the host and path that were checked, and no header that is not its business."""
+        first = f"{self.method} {target} HTTP/1.{self.minor}\r\nHost: {authority}\r\n"
+        return (first + _show(self.headers, self.framing)).encode("latin-1")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ResponseHead:
+    """What a server answers; without framing the body goes on until the connection ends."""
+
+    status: int
+    reason: str
+    headers: Headers
+    framing: Framing | None
+
+    def encode(self) -> bytes:
+        """The head for the client."""
+        return (f"HTTP/1.1 {self.status} {self.reason}\r\n" + _show(self.headers, self.framing)).encode("latin-1")
+
+
+def parse_request(head: bytes) -> RequestHead:
+    """Read the head of a request, without its empty line."""
+    first, *lines = head.decode("latin-1").split("\r\n")
+    parts = _REQUEST.fullmatch(first)
+    if parts is None:
+        raise malformed("its first line is no METHOD, target and HTTP/1.1")
+    if parts[1] not in {CONNECT, *METHODS}:
+        raise malformed(f"the method is none of {', '.join((CONNECT, *METHODS))}")
+    headers = _parse_headers(lines)
+    framing = _parse_framing(headers)
+    if framing is not None and (parts[1] == CONNECT or (framing.length is None and parts[3] == "0")):
+        raise malformed("it has a body where none can be")
+    return RequestHead(method=parts[1], target=parts[2], minor=parts[3], headers=headers, framing=framing)
+
+
+def parse_response(head: bytes) -> ResponseHead:
+    """Read the head of a response, without its empty line."""
+    first, *lines = head.decode("latin-1").split("\r\n")
+    parts = _STATUS.fullmatch(first)
+    if parts is None:
+        raise malformed("its first line is no HTTP/1.1 and status")
+    headers = _parse_headers(lines)
+    return ResponseHead(status=int(parts[1]), reason=parts[2] or "", headers=headers, framing=_parse_framing(headers))
+
+
+async def read_head(reader: asyncio.StreamReader) -> bytes:
+    """The bytes up to the empty line; an end of the stream before it is an IncompleteReadError."""
+    try:
+        return (await reader.readuntil(END_OF_HEAD)).removesuffix(END_OF_HEAD)
+    except asyncio.LimitOverrunError:
+        raise malformed(f"its head is longer than {MAX_HEAD_BYTES} bytes") from None
+
+
+async def copy_body(reader: asyncio.StreamReader, framing: Framing | None, pass_on: PassOn) -> None:
+    """Pass a body on exactly as far as it goes; without framing, to the end of the stream."""
+    if framing is None:
+        while data := await reader.read(READ_BYTES):
+            await pass_on(data)
+    elif framing.length is None:
+        await _copy_chunks(reader, pass_on)
+    else:
+        await _copy_exactly(reader, framing.length, pass_on)
+
+
+async def _copy_exactly(reader: asyncio.StreamReader, length: int, pass_on: PassOn) -> None:
+    while length:
+        data = await reader.read(min(length, READ_BYTES))
+        if not data:
+            raise asyncio.IncompleteReadError(b"", length)
+        length -= len(data)
+        await pass_on(data)
+
+
+async def _copy_chunks(reader: asyncio.StreamReader, pass_on: PassOn) -> None:
+    while size := await _read_size(reader):
+        await pass_on(b"%x\r\n" % size)
+        await _copy_exactly(reader, size, pass_on)
+        if await reader.readexactly(2) != b"\r\n":
+            raise malformed("a chunk is longer than it says")
+        await pass_on(b"\r\n")
+    # Fields behind the body are dropped: none of them was announced to the other side.
+    for _ in range(MAX_HEADERS):
+        if await _read_line(reader) == b"\r\n":
+            await pass_on(b"0\r\n\r\n")
+            return
+    raise malformed(f"more than {MAX_HEADERS} fields follow its chunks")
+
+
+async def _read_size(reader: asyncio.StreamReader) -> int:
+    parts = _CHUNK.fullmatch(await _read_line(reader))
+    if parts is None:
+        raise malformed("a chunk has no length")
+    return int(parts[1], 16)
+
+
+async def _read_line(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.readuntil(b"\r\n")
+    except asyncio.LimitOverrunError:
+        raise malformed("a line between its chunks is too long") from None
+
+
+def _parse_headers(lines: Iterable[str]) -> Headers:
+    found = [_HEADER.fullmatch(line) for line in lines]
+    if len(found) > MAX_HEADERS:
+        raise malformed(f"it has more than {MAX_HEADERS} headers")
+    headers = tuple((parts[1].lower(), parts[2].rstrip("\t ")) for parts in found if parts is not None)
+    if len(headers) < len(found):
+        raise malformed("a header is no 'name: value' on one line")
+    return headers
+
+
+def _parse_framing(headers: Headers) -> Framing | None:
+    """The one framing that every reader would find; whatever two readers could read differently is refused."""
+    lengths = [value for name, value in headers if name == "content-length"]
+    codings = [value.lower() for name, value in headers if name == "transfer-encoding"]
+    if len(lengths) + len(codings) > 1:
+        raise malformed("it says more than once how long its body is")
+    if codings and codings != ["chunked"]:
+        raise malformed("its Transfer-Encoding is not just 'chunked'")
+    if lengths and _LENGTH.fullmatch(lengths[0]) is None:
+        raise malformed("its Content-Length is no number")
+    if codings:
+        return Framing(None)
+    return Framing(int(lengths[0])) if lengths else None
+
+
+def _show(headers: Headers, framing: Framing | None) -> str:
+    """The headers that go on, our own framing, and the end of the head; a connection carries one message each way."""
+    named = {word.strip().lower() for name, value in headers if name == "connection" for word in value.split(",")}
+    lines = [f"{name}: {value}" for name, value in headers if name not in HOP_BY_HOP | named]
+    if framing is not None:
+        lines.append("Transfer-Encoding: chunked" if framing.length is None else f"Content-Length: {framing.length}")
+    return "\r\n".join([*lines, "Connection: close", "", ""])
+
+
+def malformed(reason: str) -> ToolError:
+    """The error for a message that is not HTTP as this module reads it; what it holds is never repeated."""
+    return ToolError(Kind.VALIDATION, f"message refused: {reason}")

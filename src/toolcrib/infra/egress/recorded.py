@@ -1,0 +1,348 @@
+"""An egress that opens no connection: whoever goes out through it gets the answers that were recorded, and no others."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, NoReturn
+from urllib.parse import parse_qsl, unquote
+
+from toolcrib.infra.egress import http1
+from toolcrib.infra.egress.client import Egress
+from toolcrib.infra.egress.http1 import HOP_BY_HOP, WITHOUT_BODY
+from toolcrib.infra.egress.listener import ESTABLISHED, GO_ON, Meter, open_door
+from toolcrib.infra.egress.proxy import ProxyLimits, ProxyLog, destination, too_many
+from toolcrib.lib.http_syntax import check_method, parse_url
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+    from contextlib import AbstractAsyncContextManager
+
+    from toolcrib.infra.egress.certificates import Authority
+    from toolcrib.infra.egress.http1 import RequestHead
+    from toolcrib.infra.egress.listener import End
+    from toolcrib.infra.egress.messages import Request, Response
+    from toolcrib.lib.hosts import HostList
+    from toolcrib.lib.http_syntax import Url
+    from toolcrib.model.toolrequest import RecordedAnswer
+
+    # Method, origin, path, and the query where it matters, whatever the order of its parts.
+    Key = tuple[str, str, str, tuple[tuple[str, str], ...] | None]
+
+
+# MERGED toolcrib.ground.egress.recorded_answers
+
+# Recorded answers, read once and found by what a request asks for.
+
+LOWEST_STATUS, HIGHEST_STATUS = 200, 599
+# What a server in earnest says, so that no tool is told by it that it is on trial.
+PHRASES = {
+    200: "OK",
+    201: "Created",
+    202: "Accepted",
+    204: "No Content",
+    301: "Moved Permanently",
+    302: "Found",
+    303: "See Other",
+    304: "Not Modified",
+    400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not Found",
+    409: "Conflict",
+    422: "Unprocessable Entity",
+    429: "Too Many Requests",
+    500: "Internal Server Error",
+    502: "Bad Gateway",
+    503: "Service Unavailable",
+    504: "Gateway Timeout",
+}
+# The body is kept as text, as it reads without these.
+REWRITTEN = HOP_BY_HOP | {"content-encoding"}
+
+_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_VALUE = re.compile(r"[\t -~\x80-\xff]*")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reply:
+    """What is sent back."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+
+    def encode(self, method: str, *, stays: bool) -> bytes:
+        """The whole message; `stays` says that the connection is there for more."""
+        lines = [
+            f"HTTP/1.1 {self.status} {PHRASES.get(self.status, '')}",
+            *(f"{name}: {value}" for name, value in self.headers),
+        ]
+        if self.status not in WITHOUT_BODY:
+            lines.append(f"Content-Length: {len(self.body)}")
+        lines += [f"Connection: {'keep-alive' if stays else 'close'}", "", ""]
+        has_body = method != "HEAD" and self.status not in WITHOUT_BODY
+        return "\r\n".join(lines).encode("latin-1") + (self.body if has_body else b"")
+
+
+class Answers:
+    """The replies to each request, in their order; raises ToolError for an answer that no server could give."""
+
+    def __init__(self, answers: Iterable[RecordedAnswer]) -> None:
+        self._replies: dict[Key, list[Reply]] = {}
+        self._places: set[tuple[str, str, int]] = set()
+        for number, answer in enumerate(answers, start=1):
+            try:
+                self._add(answer)
+            except ToolError as problem:
+                raise ToolError(Kind.VALIDATION, f"recorded answer {number}: {problem.message}") from problem
+
+    def begin(self) -> Turns:
+        """From the first answer on."""
+        return Turns(self._replies)
+
+    def scheme_at(self, host: str, port: int) -> str:
+        """What is spoken there, empty if nobody is there."""
+        return next((scheme for scheme in ("https", "http") if (scheme, host, port) in self._places), "")
+
+    def _add(self, answer: RecordedAnswer) -> None:
+        method, url = answer.method.upper(), parse_url(answer.url)
+        check_method(method)
+        self._places.add((url.scheme, url.host, url.port))
+        query = _query_of(url) if "?" in url.target else None
+        self._replies.setdefault((method, url.origin, path_of(url), query), []).append(_read(answer))
+
+
+class Turns:
+    """How far one job has come through the answers."""
+
+    def __init__(self, replies: dict[Key, list[Reply]]) -> None:
+        self._replies = replies
+        self._given: dict[Key, int] = {}
+
+    def next(self, method: str, url: Url) -> Reply | None:
+        """The next reply to a request, of which the last one is repeated; None if there is none."""
+        key = next((key for key in _keys(method, url) if key in self._replies), None)
+        if key is None:
+            return None
+        replies, place = self._replies[key], self._given.get(key, 0)
+        self._given[key] = place + 1
+        return replies[min(place, len(replies) - 1)]
+
+
+def path_of(url: Url) -> str:
+    """The path in its one spelling, without the query, which may hold a secret."""
+    return unquote(url.target.partition("?")[0])
+
+
+def _keys(method: str, url: Url) -> list[Key]:
+    """Under which keys a reply may stand: with the query before without, and HEAD may use what GET would say."""
+    methods = (method, "GET") if method == "HEAD" else (method,)
+    return [(way, url.origin, path_of(url), query) for way in methods for query in (_query_of(url), None)]
+
+
+def _query_of(url: Url) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(parse_qsl(url.target.partition("?")[2], keep_blank_values=True)))
+
+
+def _read(answer: RecordedAnswer) -> Reply:
+    if not LOWEST_STATUS <= answer.status <= HIGHEST_STATUS:
+        message = f"status {answer.status} ends no request; write one from {LOWEST_STATUS} to {HIGHEST_STATUS}"
+        raise ToolError(Kind.VALIDATION, message)
+    headers = [(name, value) for name, value in answer.headers.items() if name.lower() not in REWRITTEN]
+    for name, value in headers:
+        if _NAME.fullmatch(name) is None or _VALUE.fullmatch(value) is None:
+            message = f"header {name[:40]!r} is no header; write its name and value on one line, in Latin letters"
+            raise ToolError(Kind.VALIDATION, message)
+    if answer.body and not any(name.lower() == "content-type" for name, _ in headers):
+        headers.append(("Content-Type", "application/json" if _is_json(answer.body) else "text/plain; charset=utf-8"))
+    try:
+        body = answer.body.encode()
+    except UnicodeEncodeError:
+        raise ToolError(Kind.VALIDATION, "its body holds half a character; write the whole of it") from None
+    return Reply(status=answer.status, headers=tuple(headers), body=body)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+FAULT = Reply(status=503, headers=(("Content-Type", "text/plain"),), body=b"Service Unavailable\n")
+
+
+class Recorded(Egress):
+    """Answers what was recorded, over http and https, and refuses everything else; each job hears the answers from the first on.
+
+    From the request number `fail_from` of a job on, the server fails: it answers with 503, and after that it cuts the
+    connection. None means never.
+    """
+
+    def __init__(self, answers: Sequence[RecordedAnswer], *, fail_from: int | None = None) -> None:
+        super().__init__(resolve=_refuse_to_resolve)
+        self._answers = Answers(answers)
+        self._fail_from = fail_from
+
+    @cached_property
+    def authority(self) -> Authority:
+        """Who vouches for the servers that are made up here."""
+        from toolcrib.infra.egress.certificates import Authority
+
+        return Authority()
+
+    async def fetch(self, request: Request, **_: object) -> Response:
+        """Refuse: only what goes through the proxy is answered."""
+        raise ToolError(
+            Kind.HOST_NOT_ALLOWED,
+            f"{request.url.origin}: requests of the platform itself are not recorded; send it from a file of code",
+        )
+
+    def proxy(
+        self, hosts: HostList | None, *, deadline: float, limits: ProxyLimits | None = None
+    ) -> Callable[[socket.socket], AbstractAsyncContextManager[ProxyLog]]:
+        """Serve one job on a listening socket, as the proxy of an egress does that leads outside."""
+        bounds = limits or ProxyLimits()
+
+        @asynccontextmanager
+        async def serve(listener: socket.socket) -> AsyncIterator[ProxyLog]:
+            server = _Server(self, self._answers, hosts, self._fail_from, bounds)
+            async with open_door(listener, server.attend, deadline, bounds.connections):
+                yield server.log
+
+        return serve
+
+
+async def _refuse_to_resolve(host: str, port: int) -> NoReturn:
+    raise ToolError(Kind.HOST_NOT_ALLOWED, f"{host}:{port} is not looked up: nobody is asked in earnest")
+
+
+class _Server:
+    """Every server that one job can reach."""
+
+    def __init__(
+        self,
+        recorded: Recorded,
+        answers: Answers,
+        hosts: HostList | None,
+        fail_from: int | None,
+        limits: ProxyLimits,
+    ) -> None:
+        self.log = ProxyLog(room=limits.visits)
+        self._recorded = recorded
+        self._answers = answers
+        self._turns = answers.begin()
+        self._hosts = hosts
+        self._fail_from = fail_from
+        self._limits = limits
+        self._sent = Meter("sent", limits.sent_bytes)
+        self._requests = 0
+
+    async def attend(self, client: End, *, is_full: bool) -> None:
+        """Answer one request after the other, as long as the client has any."""
+        tunnel: Url | None = None
+        stays, seconds = True, self._limits.head_seconds
+        while stays:
+            url = tunnel
+            try:
+                request = await client.read_request(seconds)
+                url = _address(request, tunnel)
+                self._check(url, is_full=is_full)
+                if request.method == http1.CONNECT:
+                    tunnel = await self._open_tunnel(client, url)
+                    continue
+                stays = await self._exchange(request, url, client)
+            except ToolError as refusal:
+                if refusal.kind is Kind.TIMEOUT and client.has_answer:
+                    return  # who has been answered may leave without a word
+                self.log.add(url, refusal.message)
+                await client.answer(refusal)
+                return
+            seconds = self._limits.idle_seconds
+        await client.linger()
+
+    def _check(self, url: Url, *, is_full: bool) -> None:
+        if is_full:
+            raise too_many(self._limits)
+        self._sent.check()
+        if self._hosts is not None:
+            self._hosts.check(url)
+
+    async def _open_tunnel(self, client: End, url: Url) -> Url:
+        """Be the server at the other end of the tunnel; its address, with the scheme that it speaks."""
+        scheme = self._answers.scheme_at(url.host, url.port)
+        if not scheme:
+            raise _unanswered(http1.CONNECT, url.authority)
+        self.log.add(url)
+        if scheme == "http":
+            await client.write(ESTABLISHED)
+            return replace(url, scheme=scheme)
+        context = self._recorded.authority.context_for(url.host)
+        try:
+            await client.secure(context, ESTABLISHED, self._limits.head_seconds)
+        except OSError:
+            self.log.add(url, "the TLS handshake failed; trust the authority that SSL_CERT_FILE names")
+            raise
+        return url
+
+    async def _exchange(self, request: RequestHead, url: Url, client: End) -> bool:
+        """Answer a request; whether the connection stays for another."""
+        async with asyncio.timeout(self._limits.idle_seconds):
+            if request.waits:
+                await client.write(GO_ON)
+                client.has_answer = False
+            await http1.copy_body(client.reader, request.framing or http1.Framing(0), self._drop)
+            reply = self._turns.next(request.method, url)
+            if reply is None:
+                raise _unanswered(request.method, f"{url.origin}{path_of(url)}")
+            self.log.add(url)
+            stays = _may_stay(request)
+            await client.write(self._fail_or(reply).encode(request.method, stays=stays))
+        return stays
+
+    async def _drop(self, data: bytes) -> None:
+        self._sent.add(len(data))
+
+    def _fail_or(self, reply: Reply) -> Reply:
+        """The reply, or what comes in its place once the server fails."""
+        self._requests += 1
+        if self._fail_from is None or self._requests < self._fail_from:
+            return reply
+        if self._requests > self._fail_from:
+            raise ConnectionAbortedError
+        return FAULT
+
+
+def _address(request: RequestHead, tunnel: Url | None) -> Url:
+    """What a request asks for; in a tunnel that is a path at its other end."""
+    if tunnel is None:
+        return destination(request)
+    if request.method == http1.CONNECT or not request.target.startswith("/"):
+        raise http1.malformed("in a tunnel it has to name a path")
+    hosts = [value for name, value in request.headers if name == "host"] or [tunnel.authority]
+    if len(hosts) > 1:
+        raise http1.malformed("it names more than one host")
+    url = parse_url(f"{tunnel.scheme}://{hosts[0]}{request.target}")
+    if url.origin != tunnel.origin:
+        raise http1.malformed(f"it asks for {url.origin} in a tunnel to {tunnel.origin}")
+    return url
+
+
+def _may_stay(request: RequestHead) -> bool:
+    wishes = {
+        word.strip().lower() for name, value in request.headers if name == "connection" for word in value.split(",")
+    }
+    return request.minor == "1" and "close" not in wishes
+
+
+def _unanswered(method: str, what: str) -> ToolError:
+    message = f"asked for {method} {what}, which nothing recorded answers; add it to the answers of the request"
+    return ToolError(Kind.NOT_FOUND, message)

@@ -1,0 +1,154 @@
+"""Folders for the eyes of their owner."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+
+# MERGED toolcrib.ground.files.disk
+
+# The calls by which files are written, gathered in one place so that a disk that fails can be put below them.
+
+
+class Disk:
+    """Each call as the operating system has it; names are those of files in the open folder."""
+
+    def open(self, path: str | Path, flags: int, mode: int = 0o600, *, folder: int | None = None) -> int:
+        """Open, and perhaps make, a file or open a folder."""
+        return os.open(path, flags, mode, dir_fd=folder)
+
+    def write(self, descriptor: int, data: bytes | memoryview) -> int:
+        """Write some of the data where the file stands; how much it was."""
+        return os.write(descriptor, data)
+
+    def overwrite(self, descriptor: int, data: bytes) -> int:
+        """Write some of the data at the beginning of the file; how much it was."""
+        return os.pwrite(descriptor, data, 0)
+
+    def sync(self, descriptor: int) -> None:
+        """Wait until a file or a folder is on the disk."""
+        os.fsync(descriptor)
+
+    def touch(self, descriptor: int) -> None:
+        """Say that it was changed now; file systems themselves only look at the clock every few milliseconds."""
+        now = time.time_ns()
+        os.utime(descriptor, ns=(now, now))
+
+    def link(self, name: str, new: str, *, folder: int) -> None:
+        """Give a file a second name."""
+        os.link(name, new, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+
+    def rename(self, name: str, new: str, *, folder: int) -> None:
+        """Give a file or a folder another name, in place of what has it."""
+        os.rename(name, new, src_dir_fd=folder, dst_dir_fd=folder)
+
+    def unlink(self, name: str, *, folder: int) -> None:
+        """Take a file its name."""
+        os.unlink(name, dir_fd=folder)
+
+    def make_folder(self, name: str, mode: int, *, folder: int) -> None:
+        """Make a folder in a folder."""
+        os.mkdir(name, mode, dir_fd=folder)
+
+
+DISK = Disk()
+
+PRIVATE_FOLDER = 0o700
+OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those on the way to it, each to stay when the power fails."""
+    if folder.is_dir():
+        return
+    # One by one: mkdir with `parents` would open the folders on the way to everybody.
+    make_folder(folder.parent)
+    folder.mkdir(PRIVATE_FOLDER, exist_ok=True)
+    descriptor = os.open(folder.parent, OPEN_FOLDER)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def way_to(root: Path, names: Sequence[str], *, make: bool = False, disk: Disk = DISK) -> Iterator[tuple[int, ...]]:
+    """The open root, the open folders below it, and last the one they lead to; none of the names may be a link.
+
+    With `make`, folders that are not there are made, to stay when the power fails.
+    """
+    if make:
+        make_folder(root)
+    step = _make_and_enter if make else enter
+    way = [disk.open(root, OPEN_FOLDER)]
+    try:
+        for name in names:
+            way.append(step(way[-1], name, disk))
+        yield tuple(way)
+    finally:
+        for descriptor in reversed(way):
+            os.close(descriptor)
+
+
+def enter(folder: int, name: str, disk: Disk = DISK) -> int:
+    """Open a folder in an open folder; its name may not be a link."""
+    try:
+        return disk.open(name, OPEN_FOLDER | os.O_NOFOLLOW, folder=folder)
+    except NotADirectoryError:
+        if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            message = f"{name!r} is a link where a folder of our own should be; put the folder itself there"
+            raise ToolError(Kind.BLOCKED, message) from None
+        raise
+
+
+def _make_and_enter(folder: int, name: str, disk: Disk) -> int:
+    while True:
+        try:
+            return enter(folder, name, disk)
+        except FileNotFoundError:
+            # Somebody else may make it, or discard it, at the same time.
+            with suppress(FileExistsError):
+                disk.make_folder(name, PRIVATE_FOLDER, folder=folder)
+            disk.sync(folder)
+
+
+# MERGED toolcrib.ground.files.stamps
+
+# Telling from a file's times, size and number whether it is still as it was.
+
+# File systems tell times apart only by their tick: a file this young may be changed again without a new time.
+RACY_NANOSECONDS = 50_000_000
+
+Stamp = tuple[int, ...]
+ABSENT: Stamp = ()
+
+
+def stamp_of(status: os.stat_result) -> Stamp:
+    """What changes when the file or folder does."""
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_mode, status.st_dev
+
+
+def settled_stamp(status: os.stat_result) -> Stamp | None:
+    """The stamp, unless a change at this very moment would leave it as it is."""
+    # The time of the last change of any kind: unlike the time of writing, nobody can set it back.
+    return stamp_of(status) if time.time_ns() - status.st_ctime_ns > RACY_NANOSECONDS else None
+
+
+def is_as_it_was(path: str, stamp: Stamp | None) -> bool:
+    """Whether the file or folder still has this stamp; without one nobody knows."""
+    if stamp is None:
+        return False
+    try:
+        return stamp_of(os.stat(path)) == stamp  # noqa: PTH116 - every call waits for this, a Path takes twice as long
+    except OSError:
+        return stamp == ABSENT

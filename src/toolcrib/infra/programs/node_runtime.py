@@ -1,0 +1,144 @@
+"""Which Node it is that was found, and whether it uses the proxy, without starting it: a project may have brought it."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolcrib.infra import sandbox
+from toolcrib.infra.files.durable import read_small
+from toolcrib.infra.sandbox.jobs import MEGABYTE
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from toolcrib.infra.programs.executables import Commands, Found
+    from toolcrib.model.tool import Script
+
+
+# MERGED toolcrib.runners.node
+
+# What Node needs to be told: how much memory there is, and how a file is loaded that its package takes for another kind.
+
+COMMONJS = Path(__file__).parent / "commonjs.cjs"
+CALLS = Path(sandbox.__file__).parent / "rye.cjs"
+FILES = (COMMONJS, CALLS)
+NAMES = frozenset({"node", "nodejs"})
+# Node reads its OpenSSL settings where the system keeps them, and gives up if it may not.
+ENVIRONMENT: Mapping[str, str] = {"OPENSSL_CONF": "/dev/null"}
+# The heap is most of what Node uses; the rest is for code and buffers.
+HEAP_SHARE = 0.75
+MAX_PACKAGE_BYTES = 1_000_000
+
+_MODULE_SYNTAX = re.compile(rb"^[ \t]*(?:import[ \t]*[\w{*\"']|export[ \t]*[\w{*])", re.MULTILINE)
+_COMMONJS_SYNTAX = re.compile(rb"\brequire[ \t]*\(|\bmodule\.exports\b|\bexports\.")
+
+
+def is_node(found: Found) -> bool:
+    """Whether it is Node that is started."""
+    return found.program in NAMES
+
+
+def options(memory_bytes: int, *, calls: bool) -> list[str]:
+    """What stands between Node and the file; `calls` gives the script the means to call other tools."""
+    heap = f"--max-old-space-size={max(16, int(memory_bytes * HEAP_SHARE) // MEGABYTE)}"
+    return [heap, "--require", str(CALLS)] if calls else [heap]
+
+
+def has_packages(near: Iterable[Path]) -> bool:
+    """Whether packages are among what is installed near a tool."""
+    return any(place.name == "node_modules" for place in near)
+
+
+def needs_commonjs(script: Script, commands: Commands) -> bool:
+    """Whether the file is written for `require` in a package that says its files are modules."""
+    if script.path.suffix != ".js" or not _COMMONJS_SYNTAX.search(script.code) or _MODULE_SYNTAX.search(script.code):
+        return False
+    return _package_type(script.path.parent, commands) == "module"
+
+
+def _package_type(folder: Path, commands: Commands) -> object:
+    """What the nearest package says its files are."""
+    for place in commands.folders(folder):
+        text = read_small(place / "package.json", MAX_PACKAGE_BYTES)
+        if text is None:
+            continue
+        try:
+            package = json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+        return package.get("type") if isinstance(package, dict) else None
+    return None
+
+
+# Where its own source is found is written in every release.
+RELEASE = b"/download/release/v"
+MAX_BYTES = 256 * 1024 * 1024
+CHUNK_BYTES = 4 * 1024 * 1024
+NEEDED = "Node 22.21, or 24 or newer"
+
+_VERSION = re.compile(re.escape(RELEASE) + rb"(\d{1,4})\.(\d{1,4})\.(\d{1,4})/")
+_LONGEST = len(RELEASE) + 16
+
+
+def refuse_without_proxy(tool_name: str, codes: Iterable[bytes], program: str, *, has_packages: bool) -> None:
+    """Refuse code that can have no network: Node would not use the proxy, and nothing of its own does."""
+    found = _without_proxy(program)
+    if not found or has_packages or any(b"proxy" in code.lower() for code in codes):
+        return
+    message = f"{tool_name} needs {NEEDED} to use the proxy, its only way to the network; {program} is {found}"
+    raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)
+
+
+def explain(error: ToolError, program: str) -> ToolError:
+    """The failure of a script that has a network, with what may be the reason."""
+    found = _without_proxy(program)
+    if not found:
+        return error
+    return ToolError(
+        error.kind,
+        f"{error.message} (Node {found} does not use the proxy by itself; {NEEDED} does)",
+        retryable=error.retryable,
+        partial_side_effects=error.partial_side_effects,
+        details=error.details,
+        value=error.value,
+    )
+
+
+def _without_proxy(program: str) -> str:
+    """The version of a Node that does not use the proxy; empty for one that does, and for one that is not known."""
+    version = version_of(program)
+    if version is None or version[0] >= 24 or (version[0] == 22 and version[1] >= 21):  # noqa: PLR2004 - see NEEDED
+        return ""
+    return ".".join(map(str, version))
+
+
+def version_of(program: str) -> tuple[int, int, int] | None:
+    """The version of a Node; None if it cannot be learned."""
+    try:
+        path = Path(program).resolve()
+        facts = path.stat()
+    except (OSError, RuntimeError):
+        return None
+    return _version_of(path, facts.st_mtime_ns, facts.st_size)
+
+
+@lru_cache(maxsize=16)
+def _version_of(path: Path, _changed: int, size: int) -> tuple[int, int, int] | None:
+    """The version that is written in the program; read and not mapped, so that it may be cut short meanwhile."""
+    if size > MAX_BYTES or not path.is_file():
+        return None
+    try:
+        with path.open("rb") as file:
+            data = b""
+            while chunk := file.read(CHUNK_BYTES):
+                data = data[-_LONGEST:] + chunk
+                if RELEASE in data and (found := _VERSION.search(data)):
+                    return int(found[1]), int(found[2]), int(found[3])
+    except OSError:
+        return None
+    return None

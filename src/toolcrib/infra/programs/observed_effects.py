@@ -1,0 +1,222 @@
+"""Effect truth: what a tool did, held against what it declared."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolcrib.infra import sandbox
+from toolcrib.infra.sandbox.child.observer import MORE
+from toolcrib.infra.sandbox.jobs import NETWORK, PROGRAMS, PROXY_HOST, PROXY_PORT, READ, WRITE, Effect, python_runtime
+from toolcrib.model.tool import Chained, Handler, Script
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+    from contextlib import AbstractAsyncContextManager
+    from typing import Self, TypeVar
+
+    from toolcrib.infra.egress.proxy import ProxyLog
+    from toolcrib.infra.sandbox.jobs import Ended
+    from toolcrib.model.call import Context
+    from toolcrib.model.result import Result
+    from toolcrib.model.tool import Tool
+
+    Listener = TypeVar("Listener")
+    Serve = Callable[[Listener], AbstractAsyncContextManager[ProxyLog]]
+
+CALLS = "rye.execute"
+REQUEST = "net.http"
+OBSERVED = frozenset({READ, WRITE, PROGRAMS, NETWORK, CALLS})
+CALL = "call"  # the act of calling another tool, which the host sees and no observer
+
+STARTING = frozenset({"subprocess", "bash"})
+COMMANDS = frozenset({"command", "shell"})
+
+# What the start of an interpreter asks the machine about itself.
+MACHINE = tuple(map(Path, ("/sys/fs/cgroup", "/sys/devices/system", "/proc/version_signature", "/proc/sys/vm")))
+NAME_SERVICE = frozenset({"unix:/var/run/nscd/socket", "unix:/run/nscd/socket"})
+# Node looks in every folder upwards for what kind of module a file is.
+PACKAGE_FILE, PACKAGES = "package.json", "node_modules"
+# The file with which Node begins a handler is one of ours.
+OURS = Path(sandbox.__file__).parent.resolve()
+ENVIRONMENT_FILE = "pyvenv.cfg"
+
+
+@dataclass(frozen=True, order=True, kw_only=True, slots=True)
+class Deed:
+    """An effect that counts: `capability` is the one that opens it, empty if none does."""
+
+    act: str
+    what: str
+    denied: bool
+    capability: str
+
+    def to_json(self) -> dict[str, object]:
+        """As plain facts."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Comparison:
+    """What was done without having been declared, what was done as declared, and what was declared and never used."""
+
+    undeclared: tuple[Deed, ...]
+    declared: tuple[Deed, ...]
+    unused: tuple[str, ...]
+
+    @classmethod
+    def of(cls, tool: Tool, deeds: Iterable[Deed], passed_on: Iterable[str] = ()) -> Self:
+        """Hold what was done, in all runs together, against what the tool declares.
+
+        `passed_on` are the capabilities of tools that it called: it has to have what they use.
+        """
+        done = sorted(set(deeds))
+        opened = set(map(_group, tool.requires)) - {""}
+        declared = tuple(deed for deed in done if _group(deed.capability) in opened)
+        undeclared = tuple(deed for deed in done if deed not in declared)
+        used = {_group(deed.capability) for deed in declared} | set(map(_group, passed_on)) | _inherent(tool)
+        unused = sorted(name for name in tool.requires if _group(name) in OBSERVED - used)
+        return cls(undeclared=undeclared, declared=declared, unused=tuple(unused))
+
+
+def read_effects(written: object) -> list[Effect]:
+    """The effects in the meta of a result; what is not written as one is passed over."""
+    entries = [entry for entry in written if isinstance(entry, dict)] if isinstance(written, list) else []
+    return [
+        Effect(str(entry.get("act", "")), str(entry.get("what", "")), entry.get("denied") is True) for entry in entries
+    ]
+
+
+def find_deeds(tool: Tool, effects: Iterable[Effect], workspace: Path) -> list[Deed]:
+    """What of the effects counts, each once: not what the tool runs on, its own folder or its scratch."""
+    course = Course(tool, workspace)
+    deeds = {
+        Deed(act=effect.act, what=effect.what, denied=effect.denied, capability=_capability(effect, course.workspace))
+        for effect in effects
+        if not course.covers(effect)
+    }
+    # A way is told by where it leads, and by its beginning only if it leads no further.
+    ends = {deed for deed in deeds if deed.act != "connect" or not _is_a_beginning(deed.what)}
+    return sorted(ends if any(deed.act == "connect" for deed in ends) else deeds)
+
+
+class Course:
+    """What happens as a matter of course when a tool runs."""
+
+    def __init__(self, tool: Tool, workspace: Path) -> None:
+        self.workspace = workspace.resolve()
+        self._reads = READ in tool.requires
+        self._folders = _folders_of(tool)
+        self._runtime = tuple(root.resolve() for root in python_runtime())
+
+    def covers(self, effect: Effect) -> bool:
+        """Whether the effect belongs to it."""
+        if effect.act == "connect":
+            return effect.what in NAME_SERVICE
+        if effect.act != "read":
+            return False
+        path = Path(effect.what)
+        if effect.denied:
+            return _is_in(path, MACHINE) or self._is_package_file(path)
+        # Without the capability nothing is open but what the tool runs on and its own folder.
+        return not (self._reads and path.is_relative_to(self.workspace)) or self._is_own(path)
+
+    def _is_package_file(self, path: Path) -> bool:
+        searched = (*self._folders, OURS)
+        return path.name == PACKAGE_FILE and any(folder.is_relative_to(path.parent) for folder in searched)
+
+    def _is_own(self, path: Path) -> bool:
+        if self._is_package_file(path) or _is_in(path, self._folders):
+            return True
+        if PACKAGES in path.parts or _is_in(path, self._runtime):
+            return True
+        return any((folder / ENVIRONMENT_FILE).is_file() for folder in path.parents)
+
+
+def _folders_of(tool: Tool) -> tuple[Path, ...]:
+    """Where the tool lies, and for a handler what it shares with others."""
+    run = tool.run
+    if isinstance(run, Script):
+        return (run.path.absolute().parent.resolve(),)
+    if isinstance(run, Handler):
+        return tuple(folder.resolve() for folder in run.folders)
+    return (run.folder.absolute().resolve(),) if isinstance(run, Chained) else ()
+
+
+def _is_in(path: Path, folders: Iterable[Path]) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)
+
+
+def _inherent(tool: Tool) -> set[str]:
+    """What a tool has by being what it is: one that is a command starts it, and nothing else is seen of that."""
+    if not isinstance(tool.run, Chained):
+        return set()
+    is_command = tool.run.executor in STARTING or not tool.run.config.keys().isdisjoint(COMMANDS)
+    return {PROGRAMS} if is_command else set()
+
+
+def _group(capability: str) -> str:
+    """Capabilities that open the same thing: one for the network is as good as another."""
+    if capability.startswith(NETWORK):
+        return NETWORK
+    return CALLS if capability.startswith(f"{CALLS}.") else capability
+
+
+def _is_a_beginning(what: str) -> bool:
+    return ":" not in what or what == f"{PROXY_HOST}:{PROXY_PORT}"
+
+
+def _capability(effect: Effect, workspace: Path) -> str:
+    if effect.act in {"read", "write"}:
+        opens = READ if effect.act == "read" else WRITE
+        return opens if Path(effect.what).is_relative_to(workspace) else ""
+    if effect.act == "connect":
+        return "" if effect.what.startswith("unix:") else REQUEST
+    return {"start": PROGRAMS, CALL: CALLS}.get(effect.act, "")
+
+
+# MERGED toolcrib.runners.witness
+
+# What the host sees of a job itself: the tools that it calls, and where it asks the proxy to lead.
+
+
+class Witness:
+    """Stands beside one job and remembers."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Effect, None] = {}
+
+    def hear(self, context: Context) -> Context:
+        """The context, through which every call is heard."""
+
+        async def call(name: str, arguments: Mapping[str, object] | None = None, /, **more: object) -> Result:
+            self._seen[Effect(CALL, name)] = None
+            return await context.call(name, arguments, **more)
+
+        return replace(context, call=call)
+
+    def follow(self, proxy: Serve[Listener]) -> Serve[Listener]:
+        """The proxy, whose visits are remembered."""
+
+        @asynccontextmanager
+        async def followed(listener: Listener) -> AsyncIterator[ProxyLog]:
+            async with proxy(listener) as log:
+                try:
+                    yield log
+                finally:
+                    self._remember(log)
+
+        return followed
+
+    def testify(self, ended: Ended) -> Ended:
+        """The end of the job, with what was seen among its effects."""
+        return replace(ended, effects=(*ended.effects, *self._seen))
+
+    def _remember(self, log: ProxyLog) -> None:
+        for visit in log.visits:
+            if visit.host:
+                self._seen[Effect("connect", f"{visit.host}:{visit.port}", denied=not visit.allowed)] = None
+        if log.dropped:
+            self._seen[Effect(MORE, "")] = None

@@ -1,0 +1,362 @@
+"""Asked before it happens: chosen system calls of a worker wait until its supervisor has answered them.
+
+    worker: install ── the listener, by descriptor ──▶ supervisor: Oversight ── each call ──▶ what to answer
+
+The filter is inherited by everything that the worker starts and cannot be taken off; with the supervisor gone, the
+calls fail. It stands beside that of `seccomp`, whose refusals come first: what is refused there is never asked about.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import resource
+import select
+import socket
+import struct
+import sys
+
+from toolcrib.infra.sandbox.child import system
+
+TYPE_CHECKING = False  # see system
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+    from typing import TypeVar
+
+    T = TypeVar("T")
+    Answer = Callable[["Notice"], int]
+
+GO_ON = 0  # an answer is this or the number of the error that the call fails with
+
+# Every number of the kernel stands here twice, for the two kinds of machine.
+_MACHINES = ("x86_64", "aarch64")
+EXECVE = (59, 221)
+EXECVEAT = (322, 281)
+SENDMSG = (46, 211)
+_SECCOMP = (317, 277)
+_SET_MODE_FILTER = 1
+_NEW_LISTENER = 1 << 3
+
+_LOAD, _EQUAL, _RETURN = 0x20, 0x15, 0x06
+_CALL_OFFSET, _FIRST_ARGUMENT_OFFSET = 0, 16
+_ALLOW, _ASK, _FAIL = 0x7FFF0000, 0x7FC00000, 0x00050000
+
+_RECEIVE, _SEND, _IS_VALID = 0xC0502100, 0xC0182101, 0x40082102
+_NOTICE = struct.Struct("=QIIiIQ6Q")
+_ANSWER = struct.Struct("=QqiI")
+_ANSWER_GO_ON = 1
+_GO_ON_SINCE = (5, 5)
+_ACTIONS = "/proc/sys/kernel/seccomp/actions_avail"
+_MAX_WORDS = 8192
+
+# Where the call by which the listener leaves the worker is itself among those that wait, it is let through on one
+# descriptor. That one is closed to the job afterwards, and high enough for nobody to miss it.
+_WAY_OUT = 900
+
+
+class Notice:
+    """A call that waits: who makes it, its number, and its six arguments as they stand in the registers."""
+
+    __slots__ = ("_listener", "arguments", "call", "number", "process")
+
+    def __init__(self, listener: int, number: int, process: int, call: int, arguments: tuple[int, ...]) -> None:
+        self._listener = listener
+        self.number = number
+        self.process = process
+        self.call = call
+        self.arguments = arguments
+
+    def still_waits(self) -> bool:
+        """Whether what was read of the process was its own: the number of one that has ended is soon another's."""
+        try:
+            fcntl.ioctl(self._listener, _IS_VALID, struct.pack("=Q", self.number))
+        except OSError:
+            return False
+        return True
+
+
+def is_available() -> bool:
+    """Whether the kernel lets a supervisor answer, and lets it answer "go on"."""
+    if sys.platform != "linux" or sys.maxsize < 1 << 32 or os.uname().machine not in _MACHINES:
+        return False
+    import re
+
+    release = tuple(int(part) for part in re.findall(r"\d+", os.uname().release)[:2])
+    try:
+        with open(_ACTIONS, encoding="ascii") as file:  # noqa: PTH123 - see system
+            return release >= _GO_ON_SINCE and "user_notif" in file.read().split()
+    except OSError:
+        return False
+
+
+def pick(numbers: tuple[T, T]) -> T:
+    """The one of the two that holds on this machine."""
+    return numbers[_MACHINES.index(os.uname().machine)]
+
+
+def install(calls: Collection[int], way_out: int, words: bytes) -> None:
+    """Let these calls of this process and its children wait for an answer; `way_out` leads to the Oversight.
+
+    `words` are what it has to know. The way out is closed; the process must have given up new privileges.
+    """
+    waits = pick(SENDMSG) in calls
+    if waits:
+        way_out = _move_up(way_out)
+    listener = _set_filter(_asking(calls, way_out if waits else None), _NEW_LISTENER)
+    with socket.socket(fileno=way_out) as line:
+        socket.send_fds(line, [words], [listener])
+    os.close(listener)
+    if waits:
+        _set_filter(_closing(way_out), 0)
+
+
+class Oversight:
+    """The supervisor's side, made before the worker is forked.
+
+    `meet` is told what the worker has to say of itself, and gives the function that answers every call that waits.
+    """
+
+    def __init__(self, meet: Callable[[bytes], Answer]) -> None:
+        self._meet = meet
+        self._answer: Answer | None = None
+        self._ours, self.theirs = socket.socketpair()
+        self._listener = -1
+        self.is_over = False
+
+    def way_out(self) -> int:
+        """In the worker: the descriptor to install with. Everything else is the supervisor's."""
+        self._ours.detach()
+        return self.theirs.detach()
+
+    def begin(self) -> None:
+        """In the supervisor, once the worker is forked."""
+        self.theirs.close()
+
+    def fileno(self) -> int:
+        """What can be read when there is something to do."""
+        return self._ours.fileno() if self._answer is None else self._listener
+
+    def serve(self) -> None:
+        """Take the listener over, or answer one call; it is over when nobody is left who could ask."""
+        if self._answer is None:
+            self._answer = self._receive_listener()
+        elif _has_notice(self._listener):
+            notice = _receive(self._listener)
+            if notice is not None:
+                _send(self._listener, notice, self._answer(notice))
+        else:
+            self.close()
+
+    def close(self) -> None:
+        """Answer no more: calls that wait, and all later ones, fail."""
+        self.is_over = True
+        self._ours.close()
+        if self._listener >= 0:
+            os.close(self._listener)
+            self._listener = -1
+
+    def _receive_listener(self) -> Answer | None:
+        try:
+            words, descriptors, _, _ = socket.recv_fds(self._ours, _MAX_WORDS, 1)
+        except OSError:
+            words, descriptors = b"", []
+        if not descriptors:
+            self.close()
+            return None
+        self._listener = descriptors[0]
+        return self._meet(words)
+
+
+class Starts:
+    """Lets a job start a program so many times and no more; None means without end."""
+
+    def __init__(self, allowed: int | None) -> None:
+        self._left = allowed
+
+    def __call__(self, notice: Notice) -> int:
+        """The answer to a call that starts a program."""
+        if self._left == 0:
+            return errno.EPERM
+        if self._left is not None:
+            self._left -= 1
+        return GO_ON
+
+
+def _has_notice(listener: int) -> bool:
+    """Whether a call waits; asking the kernel for one would block if none does."""
+    poll = select.poll()
+    poll.register(listener, select.POLLIN)
+    return any(happened & select.POLLIN for _, happened in poll.poll(0))
+
+
+def _receive(listener: int) -> Notice | None:
+    """The next call, None if whoever made it has ended meanwhile."""
+    data = bytearray(_NOTICE.size)
+    try:
+        fcntl.ioctl(listener, _RECEIVE, data)
+    except OSError:
+        return None
+    number, process, _, call, _, _, *arguments = _NOTICE.unpack(data)
+    return Notice(listener, number, process, call, tuple(arguments))
+
+
+def _send(listener: int, notice: Notice, answer: int) -> None:
+    flags = _ANSWER_GO_ON if answer == GO_ON else 0
+    try:
+        fcntl.ioctl(listener, _SEND, _ANSWER.pack(notice.number, 0, -answer, flags))
+    except OSError:
+        return  # whoever asked has ended meanwhile
+
+
+def _move_up(descriptor: int) -> int:
+    above = min(_WAY_OUT, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 1)
+    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, above)
+    os.close(descriptor)
+    return moved
+
+
+def _asking(calls: Iterable[int], way_out: int | None) -> list[bytes]:
+    """Wait for an answer to these calls. What other numbers they have on other machines is refused by `seccomp`."""
+    program = [_step(_LOAD, _CALL_OFFSET)]
+    if way_out is not None:
+        program += _if_sent_over(way_out, _ALLOW)
+    for call in calls:
+        program += [_step(_EQUAL, call, 0, 1), _step(_RETURN, _ASK)]
+    return [*program, _step(_RETURN, _ALLOW)]
+
+
+def _closing(way_out: int) -> list[bytes]:
+    """Let no message be sent over the descriptor, whatever it becomes."""
+    return [_step(_LOAD, _CALL_OFFSET), *_if_sent_over(way_out, _FAIL | errno.EBADF), _step(_RETURN, _ALLOW)]
+
+
+def _if_sent_over(descriptor: int, action: int) -> list[bytes]:
+    """Do this with a message over the descriptor; the number of the call is loaded before and after."""
+    return [
+        _step(_EQUAL, pick(SENDMSG), 0, 4),
+        _step(_LOAD, _FIRST_ARGUMENT_OFFSET),
+        _step(_EQUAL, descriptor, 0, 1),
+        _step(_RETURN, action),
+        _step(_LOAD, _CALL_OFFSET),
+    ]
+
+
+def _step(code: int, operand: int, then: int = 0, otherwise: int = 0) -> bytes:
+    return struct.pack("=HBBI", code, then, otherwise, operand)
+
+
+def _set_filter(program: list[bytes], flags: int) -> int:
+    import ctypes
+
+    steps = ctypes.create_string_buffer(b"".join(program))
+    header = struct.pack("@HP", len(program), ctypes.addressof(steps))
+    return system.invoke("syscall", pick(_SECCOMP), _SET_MODE_FILTER, flags, header)
+
+
+# MERGED toolcrib.ground.sandbox.sight
+
+# Looking into a process whose system call waits: its memory, and what it means by a path.
+
+_PATH_BYTES = 4096
+_MAX_LINKS = 40
+_CURRENT_FOLDER = -100
+
+
+class Sight:
+    """What a process that waits means by its arguments; raises OSError or ValueError for what cannot be made out."""
+
+    def __init__(self, process: int) -> None:
+        self._home = f"/proc/{process}"
+
+    def read(self, address: int, size: int) -> bytes:
+        """So many bytes of its memory, or fewer where it ends."""
+        memory = os.open(f"{self._home}/mem", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.pread(memory, size, address)
+        except OverflowError as problem:
+            raise ValueError("the address lies outside of its memory") from problem
+        finally:
+            os.close(memory)
+
+    def path(self, folder: int | None, address: int | None, *, follow: bool) -> str:
+        """The path at the address, seen from the descriptor of a folder; an empty one means what the descriptor is.
+
+        Links are followed as the process would, so that the answer is where it comes out.
+        """
+        text = "" if address is None else self._text(address)
+        if text.startswith("/"):
+            return self._resolve("/", text, follow=follow)
+        base = self._folder(_CURRENT_FOLDER if folder is None else folder)
+        return self._resolve(base, text, follow=follow) if text and base.startswith("/") else base
+
+    def _text(self, address: int) -> str:
+        text, end, _ = self.read(address, _PATH_BYTES).partition(b"\0")
+        if not end:
+            raise ValueError("the path has no end")
+        return os.fsdecode(text)
+
+    def _folder(self, descriptor: int) -> str:
+        number = descriptor & 0xFFFFFFFF
+        if number == _CURRENT_FOLDER & 0xFFFFFFFF:
+            return _read_link(f"{self._home}/cwd")
+        return _read_link(f"{self._home}/fd/{number}")
+
+    def _resolve(self, base: str, path: str, *, follow: bool) -> str:
+        """Walk down the path link by link. A link that leads to no path, such as one to a pipe, is the answer itself."""
+        found, links = base, 0
+        ahead = _parts(path)
+        while ahead:
+            part = ahead.pop()
+            if part == "..":
+                found = found.rpartition("/")[0] or "/"
+                continue
+            here = self._by_own_name(f"{found.rstrip('/')}/{part}")
+            target = self._link(here) if ahead or follow else ""
+            if not target:
+                found = here
+                continue
+            links += 1
+            if links > _MAX_LINKS:
+                raise ValueError("the path has too many links")
+            if target.startswith("/"):
+                found = "/"
+            elif here.startswith(self._home):
+                return target
+            ahead += _parts(target)
+        return "/proc/self" + found.removeprefix(self._home) if _is_below(found, self._home) else found
+
+    def _by_own_name(self, path: str) -> str:
+        """Its own folder in /proc has a number here, another one in its world, and two words."""
+        folder, _, name = path.rpartition("/")
+        if folder == "/proc" and (name in {"self", "thread-self"} or (name.isdecimal() and name == self._own_number())):
+            return self._home
+        return path
+
+    def _own_number(self) -> str:
+        with open(f"{self._home}/status", encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - see system
+            for line in file:
+                if line.startswith("NStgid:"):
+                    return line.split()[-1]
+        return ""
+
+    def _link(self, path: str) -> str:
+        """Where a link leads in the world of the process; empty for what is none."""
+        try:
+            return _read_link(path if _is_below(path, self._home) else f"{self._home}/root{path}")
+        except OSError:
+            return ""
+
+
+def _parts(path: str) -> list[str]:
+    """The parts of a path, the first one last."""
+    return [part for part in reversed(path.split("/")) if part not in {"", "."}]
+
+
+def _read_link(path: str) -> str:
+    return os.readlink(path)  # noqa: PTH115 - see system
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder}/")

@@ -1,0 +1,318 @@
+"""What the system calls of a process mean: what they open and change, whom they connect to, what they start."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import socket
+import struct
+
+from toolcrib.infra.sandbox.child import seccomp
+from toolcrib.infra.sandbox.child.notifications import EXECVE, EXECVEAT, GO_ON, SENDMSG, Oversight, Sight, Starts, pick
+
+TYPE_CHECKING = False  # see system
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
+
+    from toolcrib.infra.sandbox.child.notifications import Notice
+
+    Numbers = tuple[int | None, int | None]
+    Place = tuple[int | None, int | None, int]
+
+READ, WRITE, CONNECT, START = "read", "write", "connect", "start"
+UNREADABLE = "(it could not be read)"
+
+# The numbers are those of x86_64 and of aarch64.
+STARTS: dict[str, Numbers] = {"execve": EXECVE, "execveat": EXECVEAT}
+CONNECTIONS: dict[str, Numbers] = {
+    "socket": (41, 198),
+    "connect": (42, 203),
+    "bind": (49, 200),
+    "sendto": (44, 206),
+    "sendmsg": SENDMSG,
+    "sendmmsg": (307, 269),
+}
+OPENINGS: dict[str, Numbers] = {"open": (2, None), "openat": (257, 56), "openat2": (437, 437)}
+# Behind the numbers stand the places that a call changes: the argument that is a folder, the one that is a path, and
+# whether a link at its end is followed, or which argument says so.
+_FOLLOW, _STAY = -1, -2
+CHANGES: dict[str, tuple[Numbers, tuple[Place, ...]]] = {
+    "creat": ((85, None), ((None, 0, _FOLLOW),)),
+    "truncate": ((76, 45), ((None, 0, _FOLLOW),)),
+    "mkdir": ((83, None), ((None, 0, _STAY),)),
+    "mkdirat": ((258, 34), ((0, 1, _STAY),)),
+    "mknod": ((133, None), ((None, 0, _STAY),)),
+    "mknodat": ((259, 33), ((0, 1, _STAY),)),
+    "rmdir": ((84, None), ((None, 0, _STAY),)),
+    "unlink": ((87, None), ((None, 0, _STAY),)),
+    "unlinkat": ((263, 35), ((0, 1, _STAY),)),
+    "rename": ((82, None), ((None, 0, _STAY), (None, 1, _STAY))),
+    "renameat": ((264, 38), ((0, 1, _STAY), (2, 3, _STAY))),
+    "renameat2": ((316, 276), ((0, 1, _STAY), (2, 3, _STAY))),
+    "link": ((86, None), ((None, 0, _STAY), (None, 1, _STAY))),
+    "linkat": ((265, 37), ((0, 1, _STAY), (2, 3, _STAY))),
+    "symlink": ((88, None), ((None, 1, _STAY),)),
+    "symlinkat": ((266, 36), ((1, 2, _STAY),)),
+    "chmod": ((90, None), ((None, 0, _FOLLOW),)),
+    "fchmod": ((91, 52), ((0, None, _FOLLOW),)),
+    "fchmodat": ((268, 53), ((0, 1, _FOLLOW),)),
+    "fchmodat2": ((452, 452), ((0, 1, 3),)),
+    "chown": ((92, None), ((None, 0, _FOLLOW),)),
+    "lchown": ((94, None), ((None, 0, _STAY),)),
+    "fchown": ((93, 55), ((0, None, _FOLLOW),)),
+    "fchownat": ((260, 54), ((0, 1, 4),)),
+    "utime": ((132, None), ((None, 0, _FOLLOW),)),
+    "utimes": ((235, None), ((None, 0, _FOLLOW),)),
+    "futimesat": ((261, None), ((0, 1, _FOLLOW),)),
+    "utimensat": ((280, 88), ((0, 1, 3),)),
+    "setxattr": ((188, 5), ((None, 0, _FOLLOW),)),
+    "lsetxattr": ((189, 6), ((None, 0, _STAY),)),
+    "fsetxattr": ((190, 7), ((0, None, _FOLLOW),)),
+    "setxattrat": ((463, 463), ((0, 1, 2),)),
+    "removexattr": ((197, 14), ((None, 0, _FOLLOW),)),
+    "lremovexattr": ((198, 15), ((None, 0, _STAY),)),
+    "fremovexattr": ((199, 16), ((0, None, _FOLLOW),)),
+    "removexattrat": ((466, 466), ((0, 1, 2),)),
+    "file_setattr": ((469, 469), ((0, 1, 4),)),
+}
+_STAY_ON_LINK = 0x100  # the flag of the calls that take one
+
+_ADDRESS_BYTES = 128
+_MESSAGE_HEAD = struct.Struct("=QI")
+_MESSAGE_BYTES = 64
+_MAX_MESSAGES = 1024  # the kernel sends no more at once
+
+
+def observed_calls() -> dict[int, str]:
+    """The calls that tell what a process does, by their numbers here."""
+    changes = {name: numbers for name, (numbers, _) in CHANGES.items()}
+    everything = {**STARTS, **CONNECTIONS, **OPENINGS, **changes}
+    return {number: name for name, numbers in everything.items() if (number := pick(numbers)) is not None}
+
+
+def read_call(name: str, notice: Notice) -> list[tuple[str, str]]:
+    """What the call does and to what: act and path, address or program.
+
+    What the process does not let be read is named so, and not left out.
+    """
+    try:
+        return list(_read(name, Sight(notice.process), notice.arguments))
+    except (OSError, ValueError):
+        return [(_act_of(name), UNREADABLE)]
+
+
+def _act_of(name: str) -> str:
+    if name in STARTS:
+        return START
+    if name in CONNECTIONS:
+        return CONNECT
+    return WRITE if name in CHANGES else READ
+
+
+def _read(name: str, sight: Sight, arguments: tuple[int, ...]) -> Iterator[tuple[str, str]]:
+    if name in CHANGES:
+        for place in CHANGES[name][1]:
+            yield WRITE, _changed(sight, arguments, place)
+    elif name in OPENINGS:
+        yield from _opened(sight, *_opening(name, sight, arguments))
+    elif name in STARTS:
+        folder, path = (None, arguments[0]) if name == "execve" else arguments[:2]
+        yield START, sight.path(folder, path, follow=True)
+    elif name == "socket":
+        if arguments[0] != socket.AF_UNIX:  # which leads nowhere before it is connected
+            yield CONNECT, _family(arguments[0])
+    else:
+        for address, size in _addresses(name, sight, arguments):
+            if text := _address(sight.read(address, min(size, _ADDRESS_BYTES)) if size else b""):
+                yield CONNECT, text
+
+
+def _changed(sight: Sight, arguments: tuple[int, ...], place: Place) -> str:
+    folder, path, follow = place
+    stays = follow == _STAY or (follow >= 0 and bool(arguments[follow] & _STAY_ON_LINK))
+    # Without a path such a call means the descriptor itself.
+    address = None if path is None or arguments[path] == 0 else arguments[path]
+    return sight.path(None if folder is None else arguments[folder], address, follow=not stays)
+
+
+def _opening(name: str, sight: Sight, arguments: tuple[int, ...]) -> tuple[int | None, int, int]:
+    """The folder, the path and the flags."""
+    if name == "open":
+        return None, arguments[0], arguments[1]
+    if name == "openat":
+        return arguments[0], arguments[1], arguments[2]
+    (flags,) = struct.unpack("=Q", sight.read(arguments[2], 8))
+    return arguments[0], arguments[1], flags
+
+
+def _opened(sight: Sight, folder: int | None, path: int, flags: int) -> Iterator[tuple[str, str]]:
+    if flags & os.O_PATH:  # a name for the file, which neither reads nor changes it
+        return
+    found = sight.path(folder, path, follow=not flags & os.O_NOFOLLOW)
+    access = flags & os.O_ACCMODE
+    if access != os.O_WRONLY:
+        yield READ, found
+    if access != os.O_RDONLY or flags & (os.O_CREAT | os.O_TRUNC):
+        yield WRITE, found
+
+
+def _addresses(name: str, sight: Sight, arguments: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+    """Where in memory the call's addresses stand, with their sizes."""
+    if name in {"connect", "bind"}:
+        yield arguments[1], arguments[2]
+    elif name == "sendto":
+        yield arguments[4], arguments[5]
+    else:
+        count = min(arguments[2] & 0xFFFFFFFF, _MAX_MESSAGES) if name == "sendmmsg" else 1
+        for number in range(count):
+            head = sight.read(arguments[1] + number * _MESSAGE_BYTES, _MESSAGE_HEAD.size)
+            if len(head) < _MESSAGE_HEAD.size:
+                raise ValueError("the message is not there")
+            yield _MESSAGE_HEAD.unpack(head)
+
+
+def _address(data: bytes) -> str:
+    """An address in words; empty for one that says nothing, as of a message on a connected socket."""
+    if len(data) < 2:  # noqa: PLR2004 - the family
+        return ""
+    (family,) = struct.unpack("=H", data[:2])
+    if family == socket.AF_INET:
+        return f"{socket.inet_ntop(family, data[4:8])}:{int.from_bytes(data[2:4])}"
+    if family == socket.AF_INET6:
+        return f"[{socket.inet_ntop(family, data[8:24])}]:{int.from_bytes(data[2:4])}"
+    if family == socket.AF_UNIX:
+        name = data[2:]
+        return "unix:" + os.fsdecode(b"@" + name[1:] if name[:1] == b"\0" else name.partition(b"\0")[0])
+    return "" if family == socket.AF_UNSPEC else _family(family)
+
+
+def _family(number: int) -> str:
+    """A family of addresses in words, such as `inet`."""
+    try:
+        return socket.AddressFamily(number).name.removeprefix("AF_").lower()
+    except ValueError:
+        return f"family {number}"
+
+
+# MERGED toolcrib.ground.sandbox.observer
+
+# What a job did and tried, as its supervisor saw it.
+
+MAX_EFFECTS = 10_000
+MAX_CHARACTERS = 2_000_000
+MORE = "more"  # the act that stands for all that found no room
+
+# What a process has of its own, whatever its walls.
+_DEVICES = frozenset(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty"))
+_OWN_PROCESS = "/proc/self"
+_KIND, _CONNECTED = 0xF, frozenset({socket.SOCK_STREAM, socket.SOCK_SEQPACKET})
+_REACHABLE = ("inet", "127.", "[::1]")  # in a network of its own
+
+
+def introduce(own: str, *, mounts: bool) -> bytes:
+    """What a worker has to say of itself: the folder that is its own, and whether it sees files by mounts of its own."""
+    return json.dumps({"own": own, "mounts": mounts}).encode()
+
+
+class Observer:
+    """Takes note of what the calls of a job do, and refuses those that a filter would refuse unseen.
+
+    `is_program` says that the job begins with the start of a program, which is none of its effects.
+    """
+
+    def __init__(self, walls: dict[str, Any], *, is_program: bool) -> None:
+        self._walls = walls
+        self._calls = observed_calls()
+        self._reach = Reach(walls, "")
+        self._has_mounts = False
+        self._may_start = Starts(None if walls["programs"] else int(is_program))
+        self._begins = is_program
+        self._room = MAX_CHARACTERS
+        self._seen: dict[tuple[str, str], bool] = {}
+        self.oversight = Oversight(self._meet)
+
+    def report(self) -> list[list[object]]:
+        """Every effect once: the act, on what, and whether the walls kept the job from it."""
+        return [[act, what, denied] for (act, what), denied in self._seen.items()]
+
+    def _meet(self, words: bytes) -> Callable[[Notice], int]:
+        facts = json.loads(words)
+        self._reach = Reach(self._walls, facts["own"])
+        self._has_mounts = facts["mounts"]
+        return self._answer
+
+    def _answer(self, notice: Notice) -> int:
+        """Take note of a call, and say whether it may go on."""
+        name = self._calls[notice.call]
+        is_start = name in STARTS
+        answer = self._may_start(notice) if is_start else self._refusal(name, notice.arguments)
+        if is_start and self._begins:
+            self._begins = False
+            return answer
+        effects = read_call(name, notice)
+        if notice.still_waits():
+            for act, what in effects:
+                self._note(act, what, refused=answer != GO_ON)
+        return answer
+
+    def _refusal(self, name: str, arguments: tuple[int, ...]) -> int:
+        network = self._walls["network"]
+        # Without a network no socket is ever connected. These may be made, so that it is seen where they should have led.
+        if name == "socket" and not network and arguments[0] == socket.AF_UNIX and arguments[1] & _KIND in _CONNECTED:
+            return GO_ON
+        refused = seccomp.refuses(name, arguments, network=network, mounts=self._has_mounts)
+        return errno.EPERM if refused else GO_ON
+
+    def _note(self, act: str, what: str, *, refused: bool) -> None:
+        # A path may hold any byte; what is told to the host is text.
+        key = act, os.fsencode(what).decode("utf-8", "replace")
+        if (act in {READ, WRITE} and self._reach.is_own(what)) or key in self._seen or (MORE, "") in self._seen:
+            return
+        self._room -= len(what)
+        if self._room < 0 or len(self._seen) >= MAX_EFFECTS:
+            self._seen[MORE, ""] = False
+            return
+        self._seen[key] = refused or self._is_denied(act, what)
+
+    def _is_denied(self, act: str, what: str) -> bool:
+        """By the walls, because nobody learns what becomes of a call that goes on."""
+        if act == CONNECT:
+            return not (self._walls["network"] and what.startswith(_REACHABLE))
+        if act == START:
+            return not (self._walls["programs"] and self._reach.may_read(what))
+        return not (self._reach.may_read(what) if act == READ else self._reach.may_write(what))
+
+
+class Reach:
+    """The walls as a judge of paths that have no links in them; `own` is the job's own folder."""
+
+    def __init__(self, walls: dict[str, Any], own: str) -> None:
+        self._own = (*_real([own] if own else []), _OWN_PROCESS)
+        self._read = _real(walls["read"])
+        self._write = _real(walls["write"])
+        self._closed = _real(walls["closed"])
+        self._fixed = _real(walls["fixed"])
+
+    def is_own(self, path: str) -> bool:
+        """Whether it is the job's own: its folder, its process, a pipe, memory."""
+        is_file = path.startswith("/") and not path.startswith("/memfd:")
+        return path != UNREADABLE and (not is_file or path in _DEVICES or _is_in(path, self._own))
+
+    def may_read(self, path: str) -> bool:
+        """Whether the walls let it be read."""
+        return _is_in(path, (*self._read, *self._own)) and not _is_in(path, self._closed)
+
+    def may_write(self, path: str) -> bool:
+        """Whether the walls let it be changed."""
+        return _is_in(path, self._write) and not _is_in(path, (*self._closed, *self._fixed))
+
+
+def _real(paths: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(os.path.realpath(path) for path in paths))
+
+
+def _is_in(path: str, folders: Iterable[str]) -> bool:
+    return any(path == folder or path.startswith(f"{folder.rstrip('/')}/") for folder in folders)

@@ -1,0 +1,338 @@
+"""A Python file in the worker: run the bytes that were checked, as their convention says, and hand the answer over as JSON.
+
+keywords    entry(**arguments), and its value is the answer
+params      entry(arguments), or entry(arguments, project) if it takes two, and its value is the answer
+argv        the file itself as __main__ behind its words; what it prints and its exit code are all there is
+sink        the class `entry`, made from the arguments; it is written to over the channel
+handler     entry(args, context), which talks over the channel while it runs, and its value is the answer
+"""
+
+from __future__ import annotations
+
+import atexit
+import enum
+import json
+import os
+import site
+import sys
+import threading
+import time
+from types import MappingProxyType
+
+from toolcrib.infra.sandbox.child import handler_context, preload, script_channel
+
+TYPE_CHECKING = False  # see system
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import Any, NoReturn
+
+MAX_MESSAGE_CHARACTERS = 2_000
+MAX_TRACEBACK_CHARACTERS = 20_000
+
+_FAILED = 1
+_MAX_CHAIN = 20
+# Those whose channel is for something else than calls.
+_TALKERS = ("sink", "handler")
+_FACTS = ("kind", "retryable", "partial_side_effects", "details", "value")
+
+
+def run(job: dict[str, Any], code: bytes, answer: Callable[[bytes], None]) -> NoReturn:
+    """Run the file, answer once, and end the process as an interpreter would."""
+    worker = os.getpid()
+    _prepare(job)
+    if job["convention"] == "argv":
+        _end(_run_as_main(job, code))
+    text, exit_code = _answer(job, code)
+    if os.getpid() == worker:  # a process that the script forked comes by here too
+        answer(text.encode())
+    _end(exit_code)
+
+
+def _answer(job: dict[str, Any], code: bytes) -> tuple[str, int]:
+    """The value or what went wrong, as JSON, and the exit code that goes with it."""
+    try:
+        value = _call(job, code)
+    except BaseException as problem:  # noqa: BLE001 - a border to foreign code: whatever it raises is the answer
+        return json.dumps({"error": _describe(problem, job["path"], code)}), _FAILED
+    try:
+        return _to_json({"value": value}), 0
+    except BaseException as problem:  # noqa: BLE001 - likewise: what was returned may be anything
+        return json.dumps({"error": {**_describe(problem, job["path"], code), "in_result": True}}), _FAILED
+
+
+def rehearse() -> None:
+    """Do, while nobody waits, what every file will have done: memory shared with the launcher is copied at its first touch."""
+    for name, module in list(sys.modules.items()):
+        # What an import of a module that is there looks at.
+        getattr(getattr(module, "__spec__", None), "_initializing", None)
+        name.partition(".")
+    space: dict[str, Any] = {}
+    code = b"import os, sys\n\ndef main(**arguments):\n    return arguments\n"
+    exec(compile(code, "rehearsal", "exec", dont_inherit=True), space)  # noqa: S102 - a program of our own
+    json.loads(_to_json({"value": space["main"](text="rehearsal", number=1.5, items=[None, True])}))
+    script_channel.make_module(None)
+
+
+def _end(exit_code: int) -> NoReturn:
+    """Wait for threads, run the exit hooks, flush the streams.
+
+    An interpreter would then take itself apart, which takes longer than all the rest of a call.
+    """
+    try:
+        threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - what the interpreter calls when it ends
+        atexit._run_exitfuncs()  # noqa: SLF001 - likewise
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(exit_code)
+
+
+def _prepare(job: dict[str, Any]) -> None:
+    """Make this process look like a fresh interpreter that was started on the file."""
+    # The script may import Toolcrib itself; what the launcher knows under that name is a small part of it.
+    for name in [name for name in sys.modules if name.partition(".")[0] == "toolcrib"]:
+        del sys.modules[name]
+    preload.forget_namesakes(job["cwd"], job["name"])
+    os.environ.clear()
+    os.environ.update(job["environment"])
+    if "TZ" in os.environ:
+        time.tzset()
+    sys.modules["rye"] = script_channel.make_module(_channel(job) if job["convention"] not in _TALKERS else None)
+    if job["convention"] == "handler":
+        handler_context.offer_imports(job["cwd"])
+    sys.path[:] = [job["cwd"], *sys.path, *job["python_path"]]
+    sys.argv[:] = [job["path"], *job["argv_words"]]
+    if "python" in job:
+        sys.executable = job["python"]["executable"]
+        sys.prefix = sys.exec_prefix = job["python"]["prefix"]
+    site.setquit()
+    site.sethelper()
+
+
+def _channel(job: dict[str, Any]) -> int | None:
+    return int(os.environ[script_channel.CHANNEL_VARIABLE]) if job["channel"] else None
+
+
+def _load(job: dict[str, Any], code: bytes, name: str) -> Any:
+    """The file as a module of this name."""
+    module = type(sys)(name)
+    module.__file__ = job["path"]
+    # Not over a module that is there already: a tool may be called json.
+    if name == "__main__":
+        sys.modules[name] = module
+    sys.modules.setdefault(name, module)
+    exec(compile(code, job["path"], "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - running the file is the job
+    return module
+
+
+def _call(job: dict[str, Any], code: bytes) -> object:
+    entry, arguments = job["entry"], job["arguments"]
+    function = getattr(_load(job, code, job["name"]), entry, None)
+    if job["convention"] == "sink":
+        _fill(function, job)
+        return None
+    if not callable(function):
+        raise LookupError(f"there is no function named {entry}; write def {entry}(...)")
+    if job["convention"] == "handler":
+        return _converse(function, job)
+    if job["convention"] == "params":
+        value = function(arguments, job["project"]) if _takes_two(function) else function(arguments)
+    else:
+        value = function(**arguments)
+    return _settle(value)
+
+
+def _converse(function: Callable[..., object], job: dict[str, Any]) -> object:
+    channel = _channel(job)
+    if channel is None:
+        raise LookupError(f"{job['entry']} talks over a channel, and this call has none")
+    with handler_context.Conversation(job["arguments"]["context"], channel) as context:
+        return _settle(function(job["arguments"]["args"], context))
+
+
+def _takes_two(function: Any) -> bool:
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    code = getattr(function, "__code__", None)
+    return code is not None and code.co_argcount - hasattr(function, "__self__") >= 2  # noqa: PLR2004 - it says so
+
+
+def _fill(kind: Any, job: dict[str, Any]) -> None:
+    channel = _channel(job)
+    if not isinstance(kind, type) or not callable(getattr(kind, "write", None)):
+        raise LookupError(
+            f"there is no class named {job['entry']} with a method write; write class {job['entry']}: ..."
+        )
+    if channel is None:
+        raise LookupError(f"{job['entry']} is written to over a channel, and this call has none")
+    script_channel.serve(kind(**job["arguments"]), channel)
+
+
+def _run_as_main(job: dict[str, Any], code: bytes) -> int:
+    """Run the file as an interpreter would that was started on it; its exit code."""
+    try:
+        _load(job, code, "__main__")
+    except SystemExit as ending:
+        return _exit_code(ending)
+    except BaseException as problem:  # noqa: BLE001 - a border to foreign code: whatever it raises is shown
+        _show(problem, job["path"], code)
+        return _FAILED
+    return 0
+
+
+def _exit_code(ending: SystemExit) -> int:
+    """What an interpreter would end with; a message goes where it would print it."""
+    if ending.code is None or isinstance(ending.code, int):
+        return (ending.code or 0) & 0xFF
+    print(_text_of(ending), file=sys.stderr)  # noqa: T201 - what an interpreter does with a message
+    return _FAILED
+
+
+def _show(problem: BaseException, path: str, code: bytes) -> None:
+    if sys.excepthook is sys.__excepthook__:  # which would read the lines from the file
+        print(_trace(problem, path, code), end="", file=sys.stderr)  # noqa: T201 - what an interpreter does
+        return
+    own = _own_part(problem, path)
+    sys.excepthook(type(problem), problem.with_traceback(own), own)
+
+
+def _settle(value: Any) -> object:
+    """The value, or what comes of awaiting it."""
+    if not hasattr(value, "__await__"):
+        return value
+    import asyncio
+
+    async def wait() -> object:
+        return await value
+
+    return asyncio.run(wait())
+
+
+def _to_json(document: object) -> str:
+    """The answer as JSON that every reader understands: no NaN, no half characters."""
+    text = json.dumps(document, default=_plain, allow_nan=False, ensure_ascii=False)
+    text.encode()
+    return text
+
+
+def _plain(value: object) -> object:
+    """The plain form of a common object."""
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, (set, frozenset)):
+        return _in_order(value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, MappingProxyType):
+        return dict(value)
+    fields = getattr(type(value), "__dataclass_fields__", None)
+    if fields is not None:
+        return {name: getattr(value, name) for name in fields}
+    if type(value).__module__ == "datetime" and hasattr(value, "isoformat"):
+        return value.isoformat()
+    raise TypeError(f"the result holds a {type(value).__qualname__}, which has no JSON form; return plain values")
+
+
+def _in_order(values: set[Any] | frozenset[Any]) -> list[object]:
+    try:
+        return sorted(values)
+    except TypeError:
+        return list(values)
+
+
+def _describe(problem: BaseException, path: str, code: bytes) -> dict[str, object]:
+    """What went wrong, in facts that survive the way to the host."""
+    described: dict[str, object] = {
+        "type": type(problem).__qualname__,
+        "message": _text_of(problem),
+        "traceback": _trace(problem, path, code)[-MAX_TRACEBACK_CHARACTERS:],
+    }
+    if isinstance(problem, SystemExit):
+        described["exit"] = _exit_code(problem)
+    if isinstance(problem, MemoryError):
+        described["exceeded"] = "mem"
+    if isinstance(problem, ModuleNotFoundError):
+        described["missing"] = _readable(str(problem.name))
+    if any(ancestor.__name__ == "ToolError" for ancestor in type(problem).__mro__):
+        described["tool_error"] = _facts_of(problem)
+    return {**described, **_refusal(problem)}
+
+
+def _refusal(problem: BaseException) -> dict[str, object]:
+    """What the system refused, if the exception comes of that: the number of the reason, the file, the module that asked."""
+    try:
+        origin = _origin(problem)
+        if origin is None:
+            return {}
+        path = origin.filename if isinstance(origin.filename, str) else ""
+        return {"errno": origin.errno, "path": _readable(path), "module": _module_of(origin.__traceback__)}
+    except Exception:  # noqa: BLE001 - foreign code: an exception may fail to say where it comes from
+        return {}
+
+
+def _origin(problem: BaseException | None) -> OSError | None:
+    """The error of the system at the beginning of it all."""
+    for _ in range(_MAX_CHAIN):
+        if problem is None or (isinstance(problem, OSError) and isinstance(problem.errno, int)):
+            return problem
+        problem = problem.__cause__ or (None if problem.__suppress_context__ else problem.__context__)
+    return None
+
+
+def _module_of(trace: TracebackType | None) -> str:
+    """The module in which an exception was raised."""
+    name = ""
+    while trace is not None:
+        name, trace = str(trace.tb_frame.f_globals.get("__name__")), trace.tb_next
+    return _readable(name)
+
+
+def _text_of(problem: BaseException) -> str:
+    try:
+        return _readable(str(problem))
+    except Exception:  # noqa: BLE001 - foreign code: an exception may fail to say what it is
+        return "(it has no readable message)"
+
+
+def _readable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()[:MAX_MESSAGE_CHARACTERS]
+
+
+def _facts_of(problem: BaseException) -> dict[str, object]:
+    """The facts of Toolcrib's own error, or of one that is written like it; what has no JSON form is left out."""
+    facts: dict[str, object] = {}
+    for name in _FACTS:
+        try:
+            text = _to_json(getattr(problem, name))
+        except Exception:  # noqa: BLE001, S112 - foreign code: an attribute may be missing, computed or anything
+            continue
+        facts[name] = json.loads(text)
+    return facts
+
+
+def _trace(problem: BaseException, path: str, code: bytes) -> str:
+    import traceback
+
+    _know_lines(path, code)
+    try:
+        text = "".join(traceback.format_exception(type(problem), problem, _own_part(problem, path)))
+    except Exception:  # noqa: BLE001 - foreign code: an exception may fail to be printed
+        return ""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _know_lines(path: str, code: bytes) -> None:
+    """Show the lines that ran, whatever the file says by now."""
+    import linecache
+
+    lines = code.decode("utf-8", "replace").splitlines(keepends=True)
+    linecache.cache[path] = (len(code), None, lines, path)
+
+
+def _own_part(problem: BaseException, path: str) -> TracebackType | None:
+    """The traceback from the script's first line on."""
+    own = problem.__traceback__
+    while own is not None and own.tb_frame.f_code.co_filename != path:
+        own = own.tb_next
+    return own

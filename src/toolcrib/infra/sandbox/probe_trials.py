@@ -1,0 +1,221 @@
+"""The jobs that try what is forbidden, each of its kind, and the outside that they try to reach."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolcrib.infra.sandbox.child import resource_limits
+from toolcrib.infra.sandbox.jobs import (
+    CLEAN_ENVIRONMENT,
+    LIBRARIES,
+    MEGABYTE,
+    SYSTEM,
+    Program,
+    PythonFile,
+    Walls,
+    present,
+    python_runtime,
+)
+from toolcrib.infra.sandbox.probe import NETWORK, PROGRAM
+from toolcrib.model.errors import ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Sequence
+
+    from toolcrib.infra.sandbox.jobs import Ended, Job
+    from toolcrib.infra.sandbox.probe import RunJob
+
+    Findings = tuple[frozenset[str], tuple[str, ...]]  # the guarantees that hold, and the layers that stood
+
+_SECONDS = 20.0
+_SHORT_SECONDS = 0.3
+_BOUNDS = frozenset({resource_limits.MEMORY, resource_limits.PROCESSES, resource_limits.DISK, "time", "reap"})
+_SMALL_MEMORY, _SMALL_DISK, _FEW_PROCESSES = 64 * MEGABYTE, 8 * MEGABYTE, 8
+_GIVEN = {*CLEAN_ENVIRONMENT, "TMPDIR", "HOME"}
+# A program is told these by nobody, and has them from the interpreter that is run as one.
+_OF_AN_INTERPRETER = {"LC_CTYPE"}
+
+_EAT = b"""
+import os, time
+def main():
+    for _ in range(5):
+        if os.fork() == 0:
+            kept = b"x" * 20_000_000
+            break
+    time.sleep(20)
+"""
+_MULTIPLY = b"""
+import os, time
+def main():
+    for _ in range(400):
+        if os.fork() == 0:
+            time.sleep(20)
+    time.sleep(20)
+"""
+_FILL = b"""
+import os, time
+def main():
+    for number in range(8):
+        with open(os.environ["TMPDIR"] + f"/{number}", "wb") as file:
+            file.write(bytes(4_000_000))
+    time.sleep(2)
+    return "it was all written"
+"""
+_STAY = b"""
+import os, signal, time
+def main():
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+    time.sleep(20)
+"""
+
+
+async def try_everything(run_job: RunJob, profiles: Sequence[str]) -> dict[str, Findings]:
+    """What holds for each profile; nothing for one whose jobs do not run at all.
+
+    Raises ToolError if there is no room to try it now.
+    """
+    with _outside() as (folder, facts):
+        tried = await asyncio.gather(*(_try_acts(run_job, profile, folder, facts) for profile in profiles))
+        bounded = await _try_bounds(run_job, folder)
+        if bounded != _BOUNDS:  # a busy machine may be late once
+            bounded = await _try_bounds(run_job, folder)
+    return {
+        profile: (_join(kept, bounded) if layers else frozenset(), layers)
+        for profile, (kept, layers) in zip(profiles, tried, strict=True)
+    }
+
+
+def _join(kept: frozenset[str], bounded: frozenset[str]) -> frozenset[str]:
+    """All that holds; memory is tried by acts and by its bound, and holds by both or not at all."""
+    everything = kept | bounded
+    return everything if resource_limits.MEMORY in kept & bounded else everything - {resource_limits.MEMORY}
+
+
+@contextlib.contextmanager
+def _outside() -> Iterator[tuple[Path, dict[str, object]]]:
+    """A folder and listeners that no job has any business with, beside the one that the jobs are run from."""
+    with contextlib.ExitStack() as opened:
+        # Not where TMPDIR leads: a path of a socket has at most 107 bytes.
+        short = "/tmp" if os.access("/tmp", os.W_OK) else None  # noqa: S108 - a folder of our own is made in it
+        base = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="toolcrib-probe-", dir=short))).resolve()
+        outside, own = base / "outside", base / "own"
+        outside.mkdir()
+        own.mkdir()
+        for name in ("secret", "spare"):
+            (outside / name).write_text("not for jobs", encoding="utf-8")
+        tcp = opened.enter_context(socket.create_server(("127.0.0.1", 0)))
+        udp = opened.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        udp.bind(("127.0.0.1", 0))
+        named = {kind: opened.enter_context(socket.socket(socket.AF_UNIX)) for kind in ("stream", "abstract")}
+        datagrams = opened.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+        abstract = f"toolcrib-probe-{os.urandom(8).hex()}"
+        for listener, address in (
+            (named["stream"], str(own / "stream")),
+            (named["abstract"], f"\0{abstract}"),
+            (datagrams, str(own / "datagrams")),
+        ):
+            listener.bind(address)
+        for listener in named.values():
+            listener.listen()
+        yield (
+            own,
+            {
+                "secret": str(outside / "secret"),
+                "folder": str(outside),
+                "tcp": tcp.getsockname()[1],
+                "udp": udp.getsockname()[1],
+                "stream": str(own / "stream"),
+                "abstract": abstract,
+                "datagrams": str(own / "datagrams"),
+                "host": os.getpid(),
+                "mounts": _namespace("mnt"),
+                "network": _namespace("net"),
+            },
+        )
+
+
+def _namespace(kind: str) -> str:
+    """Which one this process is in; nothing where that is not told."""
+    try:
+        return str(Path(f"/proc/self/ns/{kind}").readlink())
+    except OSError:
+        return ""
+
+
+async def _try_acts(run_job: RunJob, profile: str, folder: Path, facts: dict[str, object]) -> Findings:
+    """The guarantees that no act broke, and the layers that were there."""
+    from toolcrib.infra.sandbox.child import escape_attempts
+
+    programs = profile == PROGRAM
+    known = {**facts, "programs": programs, "environment": sorted(_GIVEN | (_OF_AN_INTERPRETER if programs else set()))}
+    code = await asyncio.to_thread(Path(escape_attempts.__file__).read_bytes)
+    system = (*LIBRARIES, *SYSTEM) if programs else LIBRARIES
+    read = (*present(system), folder, *python_runtime())
+    walls = Walls(read=read, programs=programs, network=profile == NETWORK)
+    job: Job
+    if programs:
+        argv = (sys.executable, "-I", "-c", code.decode(), json.dumps(known))
+        job = Program(argv=argv, cwd=folder, walls=walls)
+    else:
+        job = PythonFile(path=folder / "attempts.py", code=code, entry="main", arguments={"facts": known}, walls=walls)
+    ended = await _run(run_job, job)
+    if ended is None:
+        return frozenset(), ()
+    try:
+        found = json.loads(ended.stdout) if programs else json.loads(ended.result or b"")["value"]
+        through: dict[str, list[str]] = found["through"]
+        return frozenset(name for name, acts in through.items() if not acts), tuple(found["layers"])
+    except (ValueError, KeyError, TypeError):
+        return frozenset(), ()
+
+
+async def _try_bounds(run_job: RunJob, folder: Path) -> frozenset[str]:
+    """The guarantees about how much a job may use and how long it may live, which are the same for every profile."""
+    read = (*present(LIBRARIES), folder, *python_runtime())
+    walls = Walls(read=read, memory_bytes=_SMALL_MEMORY, disk_bytes=_SMALL_DISK, processes=_FEW_PROCESSES)
+
+    async def run(code: bytes, walls: Walls, seconds: float = _SECONDS) -> Ended | None:
+        job = PythonFile(path=folder / "bounds.py", code=code, entry="main", arguments={}, walls=walls)
+        return await _run(run_job, job, seconds)
+
+    memory, processes, disk, stay = await asyncio.gather(
+        run(_EAT, walls), run(_MULTIPLY, walls), run(_FILL, walls), run(_STAY, walls, _SHORT_SECONDS)
+    )
+    kept = {
+        resource_limits.MEMORY: memory is not None and memory.exceeded == resource_limits.MEMORY,
+        resource_limits.PROCESSES: processes is not None and processes.exceeded == resource_limits.PROCESSES,
+        resource_limits.DISK: disk is not None
+        and (disk.exceeded == resource_limits.DISK or b"No space left" in (disk.result or b"")),
+        "time": stay is not None and stay.timed_out,
+        "reap": stay is not None and stay.gone,
+    }
+    return frozenset(name for name, holds in kept.items() if holds)
+
+
+async def _run(run_job: RunJob, job: Job, seconds: float = _SECONDS) -> Ended | None:
+    try:
+        return await run_job(job, deadline=time.monotonic() + seconds, proxy=_silence if job.walls.network else None)
+    except ToolError as problem:
+        if problem.retryable:  # that says nothing about the walls
+            raise
+        return None
+
+
+@contextlib.asynccontextmanager
+async def _silence(listener: socket.socket) -> AsyncIterator[None]:
+    """Nobody answers: only the walls are tried."""
+    with listener:
+        yield

@@ -1,0 +1,208 @@
+"""The tables of an index in one SQLite database: how rows get into them and out again."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from itertools import chain, groupby, islice
+from typing import TYPE_CHECKING
+
+from toolcrib.infra.search.relevance import document_of
+from toolcrib.infra.search.tokens import all_words_of, free_places, moment, names_of, spread_places, texts_of
+from toolcrib.infra.search.types import Row
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Container, Iterable
+
+LAYOUT = 1
+# How many rows are gathered at a time: full-text indexes grow quickest when their rows come in order.
+CHUNK = 10_000
+# No letter of a word: marks a beginning of a name among the words.
+BEGINNING = "§"
+# No stem: stands for all rows among the numbers of rows that have a stem.
+ANY = ""
+
+SCHEMA = """
+CREATE TABLE rows (
+    place INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, bundle TEXT NOT NULL, enabled INTEGER NOT NULL,
+    moment INTEGER NOT NULL, modified_at TEXT NOT NULL, slug TEXT NOT NULL, key TEXT NOT NULL, stamp TEXT NOT NULL, body TEXT NOT NULL
+);
+CREATE INDEX rows_by_bundle ON rows (bundle, id);
+CREATE INDEX rows_by_slug ON rows (slug);
+CREATE INDEX rows_by_moment ON rows (moment, id);
+CREATE INDEX rows_off ON rows (place) WHERE enabled = 0;
+CREATE TABLE tags (tag TEXT NOT NULL, id TEXT NOT NULL, bundle TEXT NOT NULL, PRIMARY KEY (tag, id)) WITHOUT ROWID;
+CREATE TABLE bundles_off (bundle TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE vocabulary (number INTEGER PRIMARY KEY, word TEXT NOT NULL UNIQUE);
+CREATE TABLE stems (stem TEXT PRIMARY KEY, rows INTEGER NOT NULL) WITHOUT ROWID;
+CREATE VIRTUAL TABLE words USING fts5 (listed, tokenize = 'ascii', prefix = '1 2 3 4', detail = none, columnsize = 0);
+CREATE VIRTUAL TABLE texts USING fts5 (name, description, tags, parameters, tokenize = 'ascii')
+"""
+
+
+def make_tables(connection: sqlite3.Connection) -> None:
+    """Make the tables in an empty database."""
+    for statement in SCHEMA.split(";\n"):
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {LAYOUT}")
+
+
+def put_rows(connection: sqlite3.Connection, rows: Iterable[Row], known_words: Container[str] = ()) -> None:
+    """Have these rows in place of those with the same ids; words that are known to be there are not noted again."""
+    remaining = iter(rows)
+    many = False
+    while chunk := {row.id: row for row in islice(remaining, CHUNK)}:
+        many = many or len(chunk) == CHUNK
+        standing = _standing(connection, chunk)
+        changed = {id_: row for id_, row in chunk.items() if id_ not in standing or not _update(connection, row)}
+        remove_rows(connection, changed.keys() & standing)
+        _put_in(connection, changed.values(), known_words)
+    if many:
+        _tidy(connection)
+
+
+def remove_rows(connection: sqlite3.Connection, ids: Iterable[str]) -> None:
+    """Forget rows."""
+    found = (connection.execute("SELECT place, body FROM rows WHERE id = ?", (bound(id_),)).fetchone() for id_ in ids)
+    stems: Counter[str] = Counter()
+    for place, body in sorted(filter(None, found)):
+        row = read_body(body)
+        stems.subtract(_read_stems(connection, place))
+        for table in ("words", "texts", "rows"):
+            connection.execute(f"DELETE FROM {table} WHERE rowid = ?", (place,))  # noqa: S608 - names of our own
+        connection.executemany(
+            "DELETE FROM tags WHERE tag = ? AND id = ?", ((bound(tag), bound(row.id)) for tag in row.tags)
+        )
+    _count_stems(connection, stems)
+
+
+def read_body(body: str) -> Row:
+    """A row as it is kept."""
+    id_, bundle, slug, version, name, display_name, description, tags, parameters, *rest = json.loads(body)
+    enabled, created_at, modified_at, key, stamp, problem = rest
+    return Row(
+        id=id_,
+        bundle=bundle,
+        slug=slug,
+        version=version,
+        name=name,
+        display_name=display_name,
+        description=description,
+        tags=tuple(tags),
+        parameters=tuple((parameter, text) for parameter, text in parameters),
+        enabled=enabled,
+        created_at=created_at,
+        modified_at=modified_at,
+        key=key,
+        stamp=stamp,
+        problem=problem,
+    )
+
+
+def bound(text: str) -> str:
+    """The text as SQLite takes it: halves of characters, which cannot be written, give way to a mark."""
+    return text if text.isascii() else text.encode(errors="replace").decode()
+
+
+def _write_body(row: Row) -> str:
+    # JSON of the standard library writes halves of characters too.
+    return json.dumps([getattr(row, field) for field in Row.__slots__])
+
+
+def _standing(connection: sqlite3.Connection, ids: Iterable[str]) -> set[str]:
+    """Those of the ids that have a row."""
+    by_bound = {bound(id_): id_ for id_ in ids}
+    there = "SELECT id FROM rows WHERE id IN (SELECT value FROM json_each(?))"
+    return {by_bound[id_] for (id_,) in connection.execute(there, (json.dumps([*by_bound]),))}
+
+
+def _update(connection: sqlite3.Connection, row: Row) -> bool:
+    """Note what else changed of a row whose words and place stay; False if they do not."""
+    found = connection.execute("SELECT place, body FROM rows WHERE id = ?", (bound(row.id),)).fetchone()
+    if found is None:
+        return False
+    place, body = found
+    if body == _write_body(row):
+        return True
+    before = read_body(body)
+    if _sought(before) != _sought(row):
+        return False
+    connection.execute(
+        "UPDATE rows SET enabled = ?, modified_at = ?, key = ?, stamp = ?, body = ? WHERE place = ?",
+        (row.enabled, *map(bound, (row.modified_at, row.key, row.stamp, _write_body(row))), place),
+    )
+    return True
+
+
+def _tidy(connection: sqlite3.Connection) -> None:
+    """Join the parts of the full-text indexes, so that searches have one to look into."""
+    for table in ("words", "texts"):
+        connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")  # noqa: S608 - names of our own
+
+
+def _sought(row: Row) -> tuple[object, ...]:
+    """What decides where a row stands, and by what it is found."""
+    return (row.bundle, moment(row.modified_at), *texts_of(row))
+
+
+def _put_in(connection: sqlite3.Connection, rows: Iterable[Row], known_words: Container[str]) -> None:
+    """Put rows in that are not there yet, in the order of their places."""
+    stems: Counter[str] = Counter()
+    words: set[str] = set()
+    in_order = sorted(rows, key=lambda row: (-moment(row.modified_at), row.id))
+    for when, group in groupby(in_order, key=lambda row: moment(row.modified_at)):
+        fresh = {row.id: row for row in group}
+        for id_, place in _find_places(connection, when, fresh).items():
+            row = fresh[id_]
+            its_words = all_words_of(row)
+            words |= its_words
+            stems.update(_put_at(connection, place, when, row, its_words))
+    _count_stems(connection, stems)
+    unknown = ((word,) for word in words if word not in known_words)
+    connection.executemany("INSERT OR IGNORE INTO vocabulary (word) VALUES (?)", unknown)
+
+
+def _find_places(connection: sqlite3.Connection, when: int, fresh: dict[str, Row]) -> dict[str, int]:
+    """Places for new rows of one time; where they lie too close, those that stand there join them and get new ones."""
+    places = free_places(connection, when, list(fresh))
+    if places is not None:
+        return places
+    standing = connection.execute("SELECT body FROM rows WHERE moment = ?", (when,)).fetchall()
+    fresh.update((row.id, row) for row in (read_body(body) for (body,) in standing))
+    remove_rows(connection, fresh)
+    return spread_places(sorted(fresh), when)
+
+
+def _put_at(connection: sqlite3.Connection, place: int, when: int, row: Row, words: set[str]) -> set[str]:
+    """Put a row in, and give its stems."""
+    id_, bundle = bound(row.id), bound(row.bundle)
+    beginnings = {BEGINNING + name[:end] for name in names_of(row) for end in range(1, len(name) + 1)}
+    document = document_of(row)
+    texts = (row.modified_at, row.slug, row.key, row.stamp, _write_body(row))
+    connection.execute(
+        "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (place, id_, bundle, row.enabled, when, *map(bound, texts)),
+    )
+    connection.executemany(
+        "INSERT OR IGNORE INTO tags VALUES (?, ?, ?)", ((bound(tag), id_, bundle) for tag in row.tags)
+    )
+    connection.execute("INSERT INTO words (rowid, listed) VALUES (?, ?)", (place, " ".join(words | beginnings)))
+    connection.execute(
+        "INSERT INTO texts (rowid, name, description, tags, parameters) VALUES (?, ?, ?, ?, ?)",
+        (place, *map(" ".join, document)),
+    )
+    return {ANY, *chain.from_iterable(document)}
+
+
+def _read_stems(connection: sqlite3.Connection, place: int) -> set[str]:
+    fields = connection.execute("SELECT * FROM texts WHERE rowid = ?", (place,)).fetchone()
+    return {ANY, *chain.from_iterable(field.split() for field in fields)}
+
+
+def _count_stems(connection: sqlite3.Connection, stems: Counter[str]) -> None:
+    """Note that so many rows more have each stem."""
+    connection.executemany(
+        "INSERT INTO stems VALUES (?, ?) ON CONFLICT (stem) DO UPDATE SET rows = rows + excluded.rows", stems.items()
+    )

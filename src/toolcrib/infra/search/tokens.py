@@ -1,0 +1,292 @@
+"""Text taken apart into words, the same way for what is kept and for what is typed.
+
+Words are told apart by what stands between them, by dashes and underscores, and by capitals inside: `readFile`, `read_file` and
+`read-file` are the words `read` and `file`, and unsplit the word `readfile`. Case and accents do not count. Scripts that
+write no spaces have a word per sign.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_left, insort
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from toolcrib.infra.search.types import Hit, Tier
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Iterator
+
+    from toolcrib.infra.search.types import Row
+
+
+# MERGED toolcrib.search.places
+
+# Numbers for rows in the order in which searches give them: the newest first, then by id.
+#
+# A full-text index of SQLite goes through rows in the order of their numbers, and stops as soon as a page is full. So the number
+# of a row is its place: the time that is left until the end of time, and a slot among the rows of the same millisecond.
+
+END_OF_TIME = 2**42 - 1
+SLOTS = 2**20
+# How far apart rows stand that come one behind the other, so that others find room between them.
+STRIDE = 16
+
+
+def first_place(moment: int) -> int:
+    """The place before that of every row of this millisecond."""
+    return (END_OF_TIME - min(moment, END_OF_TIME)) * SLOTS
+
+
+def place_behind(connection: sqlite3.Connection, moment: int, id_: str) -> int:
+    """From which place on the rows lie that come behind the one of this time and id, whether it exists or not."""
+    behind = _behind(connection, moment, id_)
+    return behind[1] if behind else first_place(moment) + SLOTS
+
+
+def free_places(connection: sqlite3.Connection, moment: int, ids: list[str]) -> dict[str, int] | None:
+    """Places for new rows of one millisecond between those that stand there; None if some lie too close for that.
+
+    `ids` are sorted.
+    """
+    places: dict[str, int] = {}
+    for between, low, high in _gaps(connection, moment, ids):
+        step = (high - low) // (len(between) + 1)
+        if step == 0:
+            return None
+        if high == first_place(moment) + SLOTS:
+            step = min(step, STRIDE)
+        places.update((id_, low + step * number) for number, id_ in enumerate(between, 1))
+    return places
+
+
+def spread_places(ids: list[str], moment: int) -> dict[str, int]:
+    """Places for all the rows of one millisecond, as far apart as half of its slots allow."""
+    step = max(1, SLOTS // 2 // (len(ids) + 1))
+    return {id_: first_place(moment) + step * number for number, id_ in enumerate(ids, 1)}
+
+
+def _gaps(connection: sqlite3.Connection, moment: int, ids: list[str]) -> Iterator[tuple[list[str], int, int]]:
+    """The new ids that lie between the same two neighbours, and the places of these."""
+    start = 0
+    while start < len(ids):
+        behind = _behind(connection, moment, ids[start])
+        end = start + 1
+        while end < len(ids) and (behind is None or ids[end] < behind[0]):
+            end += 1
+        high = behind[1] if behind else first_place(moment) + SLOTS
+        yield ids[start:end], _before(connection, moment, ids[start]), high
+        start = end
+
+
+def _behind(connection: sqlite3.Connection, moment: int, id_: str) -> tuple[str, int] | None:
+    found: tuple[str, int] | None = connection.execute(
+        "SELECT id, place FROM rows WHERE moment = ? AND id > ? ORDER BY id LIMIT 1", (moment, id_)
+    ).fetchone()
+    return found
+
+
+def _before(connection: sqlite3.Connection, moment: int, id_: str) -> int:
+    found = connection.execute(
+        "SELECT place FROM rows WHERE moment = ? AND id < ? ORDER BY id DESC LIMIT 1", (moment, id_)
+    ).fetchone()
+    return int(found[0]) if found else first_place(moment)
+
+
+MAX_WORD = 64
+# What one field of a tool adds to the index; what stands further back is not searched.
+MAX_FIELD = 20_000
+
+_RUN = re.compile(r"[^\W_]+(?:[-_][^\W_]+)*")
+_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[-_]")
+_SIGN = re.compile("([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff])")
+_ACCENT = re.compile("[\u0300-\u036f]")
+
+
+def words_in_order(text: str) -> list[str]:
+    """The words of a text, one after the other."""
+    return [word for run in _runs(text) for word in _parts(run)]
+
+
+def words_of(text: str) -> set[str]:
+    """The words of a text, and unsplit those that are made of several."""
+    return {word for run in set(_runs(text)) for word in _whole_and_parts(run)}
+
+
+def squeezed(text: str) -> str:
+    """The words of a text without anything between them."""
+    return "".join(words_in_order(text))[:MAX_WORD]
+
+
+def names_of(row: Row) -> set[str]:
+    """What a tool is called, squeezed."""
+    return {squeezed(name) for name in {row.slug, row.name, row.display_name}} - {""}
+
+
+def all_words_of(row: Row) -> set[str]:
+    """Every word by which a tool is found."""
+    return words_of("\n".join(text[:MAX_FIELD] for text in texts_of(row))) | names_of(row)
+
+
+def texts_of(row: Row) -> Iterable[str]:
+    """Every text of a tool that is searched."""
+    yield from (row.slug, row.name, row.display_name, row.description, *row.tags)
+    for name, description in row.parameters:
+        yield from (name, description)
+
+
+@lru_cache(maxsize=4_096)
+def moment(time: str) -> int:
+    """A time in milliseconds, by which the newest comes first; 0 for what is none."""
+    try:
+        read = datetime.fromisoformat(time)
+        return min(max(0, round((read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp() * 1_000)), END_OF_TIME)
+    except (ValueError, OverflowError):
+        return 0
+
+
+def _runs(text: str) -> list[str]:
+    """What stands between spaces and the like, still in one piece."""
+    return _RUN.findall(_plain(text))
+
+
+@lru_cache(maxsize=65_536)
+def _parts(run: str) -> tuple[str, ...]:
+    parts = (part.casefold()[:MAX_WORD] for part in _CAPITAL.split(run))
+    if run.isascii():
+        return tuple(part for part in parts if part)
+    return tuple(word for part in parts for word in _SIGN.split(part) if word)
+
+
+@lru_cache(maxsize=65_536)
+def _whole_and_parts(run: str) -> tuple[str, ...]:
+    parts = _parts(run)
+    return parts if len(parts) == 1 else (*parts, "".join(parts)[:MAX_WORD])
+
+
+def _plain(text: str) -> str:
+    """The text with its letters in their plainest form."""
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFC", _ACCENT.sub("", unicodedata.normalize("NFKD", text)))
+
+
+# MERGED toolcrib.search.queries
+
+# What was typed, and how well a tool fits it.
+#
+# A tool fits as PREFIX if its slug, name or display name begins with what was typed; as WORD if every word that was typed is
+# one of its words, in whichever text; as FUZZY if every word that was typed is, begins or nearly is one of its words.
+
+MAX_LETTERS = 200
+MAX_WORDS = 16
+
+TIERS = (Tier.PREFIX, Tier.WORD, Tier.FUZZY)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What was typed: its words, and all of it squeezed into one."""
+
+    words: tuple[str, ...]
+    squeezed: str
+
+
+def read_query(text: str) -> Query | None:
+    """Take apart what was typed, up to a bound; None if there is no word in it."""
+    words = words_in_order(text[:MAX_LETTERS])[:MAX_WORDS]
+    return Query(tuple(dict.fromkeys(words)), "".join(words)[:MAX_WORD]) if words else None
+
+
+def order(hit: Hit) -> tuple[int, int, str]:
+    """By what hits are sorted: the better tier, then the newer, then the smaller id."""
+    return TIERS.index(hit.tier), -moment(hit.modified_at), hit.id
+
+
+def by_relevance(hit: Hit) -> tuple[float, int, str]:
+    """By what the answers to a question are sorted: the more relevant, then the newer, then the smaller id."""
+    return -hit.score, -moment(hit.modified_at), hit.id
+
+
+# MERGED toolcrib.search.vocabulary
+
+# Every word that some tool has, and which of them a word nearly is.
+
+# From how many letters on a word may have one slip, and from how many two; a swap of neighbours counts as one.
+ONE_SLIP, TWO_SLIPS = 4, 8
+# A word that is nearly more words than this is nearly the first of them only.
+MAX_NEAR = 200
+# From how many new words on it is quicker to sort all of them than to put each in its place.
+MANY_NEW = 100
+
+
+class Vocabulary:
+    """Words, by their lengths and by the letters at their ends.
+
+    A word is nearly another one if a slip of the typist lies between them, in long words two; one of its ends is right. What
+    has a digit in it is nearly nothing: numbers are not nearly others.
+    """
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+        self._in_order: list[str] = []
+        self._by_end: defaultdict[tuple[int, str], list[str]] = defaultdict(list)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self._known
+
+    def add(self, words: Iterable[str]) -> None:
+        """Know these words too."""
+        fresh = {word for word in words if word not in self._known}
+        self._known |= fresh
+        for word in fresh:
+            if word.isalpha():
+                for end in _ends(word):
+                    self._by_end[len(word), end].append(word)
+        # A new list each time: another thread may be looking at the old one.
+        in_order = self._in_order.copy()
+        if len(fresh) < MANY_NEW:
+            for word in fresh:
+                insort(in_order, word)
+        else:
+            in_order = sorted(chain(in_order, fresh))
+        self._in_order = in_order
+
+    def beginning(self, start: str, limit: int) -> list[str]:
+        """The first so many of the known words that begin so."""
+        in_order = self._in_order
+        first = bisect_left(in_order, start)
+        return [word for word in in_order[first : first + limit] if word.startswith(start)]
+
+    def near(self, word: str) -> list[str]:
+        """The known words that it nearly is, the nearest first."""
+        slips = _slips(word)
+        if not slips:
+            return []
+        from rapidfuzz.distance import OSA
+        from rapidfuzz.process import extract
+
+        distances: dict[str, int] = {}
+        for length in range(len(word) - slips, len(word) + slips + 1):
+            for end in _ends(word):
+                found = extract(
+                    word, self._by_end.get((length, end), ()), scorer=OSA.distance, score_cutoff=slips, limit=None
+                )
+                distances.update((other, round(distance)) for other, distance, _ in found if other != word)
+        return sorted(distances, key=lambda other: (distances[other], other))[:MAX_NEAR]
+
+
+def _slips(word: str) -> int:
+    if len(word) < ONE_SLIP or not word.isalpha():
+        return 0
+    return 1 if len(word) < TWO_SLIPS else 2
+
+
+def _ends(word: str) -> tuple[str, str]:
+    return f"{word[0]}-", f"-{word[-1]}"

@@ -1,0 +1,313 @@
+"""Secrets that were handed out, hidden in whatever is told afterwards."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import re
+import threading
+import traceback
+from typing import TYPE_CHECKING, NoReturn
+
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+# MERGED toolcrib.ground.secrets.readings
+
+# What a text says to those who read escapes in it: per cent signs, backslashes, entities, broken lines.
+
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([\"'/\\bfnrt]))")
+_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+
+def readings(text: str) -> Iterator[str]:
+    """Each other way to read the text, taken once; none of a text without any escape."""
+    for read in (_unquoted, _unescaped, _without_entities):
+        other = read(text)
+        if other != text:
+            yield other
+
+
+def joined(text: str) -> str:
+    """The text on one line and without blanks, as base64 is meant that mail breaks into several lines."""
+    return "".join(text.split()) if "\n" in text or "\r" in text else ""
+
+
+def _unquoted(text: str) -> str:
+    from urllib.parse import unquote
+
+    return unquote(text) if "%" in text else text
+
+
+def _unescaped(text: str) -> str:
+    if "\\" not in text:
+        return text
+    # Two halves of a surrogate pair become the one letter that they stand for.
+    return _ESCAPE.sub(_letter, text).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _letter(found: re.Match[str]) -> str:
+    number = found[1] or found[2]
+    return chr(int(number, 16)) if number else _LETTERS.get(found[3], found[3])
+
+
+def _without_entities(text: str) -> str:
+    import html
+
+    return html.unescape(text) if "&" in text else text
+
+
+# MERGED toolcrib.ground.secrets.secret
+
+# A text that shows itself to nobody who does not ask for it by name.
+
+MASK = "***"
+MAX_BYTES = 64_000
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+
+
+class Secret:
+    """A secret: masked wherever it is printed, formatted or written down; only `reveal` gives the text."""
+
+    # Neither fields nor a dictionary: what turns objects into JSON must find nothing to write.
+    __slots__ = ("_text", "name")
+
+    def __init__(self, name: str, value: str) -> None:
+        self.name = name
+        self._text = value
+
+    def reveal(self) -> str:
+        """The text itself, for the one place that sends it."""
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"Secret({self.name!r}, {MASK})"
+
+    def __str__(self) -> str:
+        return MASK
+
+    def __format__(self, _: str) -> str:
+        return MASK
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Secret):
+            return NotImplemented
+        mine, theirs = (text.encode("utf-8", "surrogatepass") for text in (self._text, other.reveal()))
+        # How long the comparison takes tells nothing about how much of it is the same.
+        return hmac.compare_digest(mine, theirs)
+
+    __hash__ = None  # type: ignore[assignment]  # a key of a dictionary is compared in whatever time it takes
+
+    def __reduce_ex__(self, _: object) -> NoReturn:
+        raise TypeError("a secret cannot be pickled or copied; hand on its name")
+
+
+def check_name(name: str) -> None:
+    """Refuse what cannot be the name of a secret."""
+    if not NAME.fullmatch(name):
+        # Never quoted: whoever mixes the two up has written the secret itself.
+        message = "this cannot be the name of a secret; write letters, digits and '_', at most 64 and no digit first"
+        raise ToolError(Kind.VALIDATION, message)
+
+
+def check_value(name: str, value: str) -> None:
+    """Refuse what cannot be a secret, without quoting it."""
+    if problem := _problem_of(value):
+        raise ToolError(Kind.VALIDATION, f"secret {name}: {problem}")
+
+
+def _problem_of(value: str) -> str:
+    if not value:
+        return "there is nothing in it; give at least one letter"
+    if "\0" in value:
+        return "it holds a NUL; write it as text, such as base64"
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:
+        return "it is not UTF-8; write it as text, such as base64"
+    return f"it has {size} bytes, and {MAX_BYTES} are the most" if size > MAX_BYTES else ""
+
+
+# MERGED toolcrib.ground.secrets.spelling
+
+# The ways in which a secret can be written: as it is, in a URL, in JSON, in HTML, in base64, in hexadecimal.
+
+# Hiding every "1" and "eu" would make messages unreadable and keep nothing secret.
+SHORTEST = 4
+# A piece of base64 that begins in the middle of other text is short on letters of its own.
+SHORTEST_PIECE = 8
+SHORTEST_LINE = 16
+# What is longer, such as a certificate, is not looked for in one spelling within another: working these out takes too long.
+LONGEST_TWICE = 4_000
+
+# What the parts of a URL leave as it is: nothing, a path, a query, and what some write although they need not.
+_SAFE = ("", "/", "!$'()*,:@/?", "!$&'()*+,;=:@/?", "!$&'()*+,;=:@/?#[]")
+
+
+def spellings(value: str) -> frozenset[str]:
+    """Every usual spelling of the value, and one within another; none of a value that is too short to be hidden."""
+    if len(value) < SHORTEST:
+        return frozenset()
+    once = {value, *_in_json(value), *_in_url(value), *_in_html(value)}
+    outer = once if len(value) <= LONGEST_TWICE else {value}
+    twice = {text for spelled in outer for text in (*_in_json(spelled), *_in_url(spelled), *_encoded(spelled))}
+    lines = {line for line in value.splitlines() if len(line) >= SHORTEST_LINE}
+    # Names of hosts and of headers come back in one case, whatever they were sent in.
+    cased = {text for same in (value.lower(), value.upper()) for text in (same, *_in_url(same), *_in_json(same))}
+    found = {*once, *twice, *lines, *cased, value.strip(), " ".join(value.split())}
+    return frozenset(text for text in found if len(text) >= SHORTEST)
+
+
+def _in_url(value: str) -> set[str]:
+    from urllib.parse import quote, quote_plus
+
+    raw = value.encode("utf-8", "surrogatepass")
+    quoted = {quote_plus(raw), *(quote(raw, safe=safe) for safe in _SAFE)}
+    return quoted | {_with_small_digits(text) for text in quoted}
+
+
+def _with_small_digits(text: str) -> str:
+    first, *rest = text.split("%")
+    return "%".join([first, *(f"{piece[:2].lower()}{piece[2:]}" for piece in rest)])
+
+
+def _in_json(value: str) -> set[str]:
+    import json
+
+    plain = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
+    return plain | {text.replace("/", "\\/") for text in plain} | {repr(value)[1:-1]}
+
+
+def _in_html(value: str) -> set[str]:
+    import html
+
+    return {html.escape(value), html.escape(value, quote=False)}
+
+
+def _encoded(value: str) -> set[str]:
+    raw = value.encode("utf-8", "surrogatepass")
+    whole = {text.rstrip("=") for text in _in_base64(raw)}
+    pieces = {text[first:last] for offset in range(3) for text, first, last in _inside_base64(raw, offset)}
+    return whole | {piece for piece in pieces if len(piece) >= SHORTEST_PIECE} | {raw.hex(), raw.hex().upper()}
+
+
+def _inside_base64(raw: bytes, offset: int) -> Iterator[tuple[str, int, int]]:
+    """Which letters the value alone decides where so many bytes stand before it, as in `name:password`."""
+    first, last = -(-offset * 8 // 6), (offset + len(raw)) * 8 // 6
+    return ((text, first, last) for text in _in_base64(bytes(offset) + raw))
+
+
+def _in_base64(raw: bytes) -> set[str]:
+    import base64
+
+    return {base64.b64encode(raw).decode(), base64.urlsafe_b64encode(raw).decode()}
+
+
+# Secrets that are changed again and again must not fill the memory; the oldest are forgotten.
+MAX_VALUES = 1_000
+# Words that stand one after the other on many lines make up every short value sooner or later.
+SHORTEST_JOINED = 16
+
+
+class Masking:
+    """Remembers values and hides them in texts, in whichever of the usual spellings."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, frozenset[str]] = {}
+        self._spelled: tuple[str, ...] = ()
+        self._changing = threading.Lock()
+
+    def __bool__(self) -> bool:
+        return bool(self._spelled)
+
+    def add(self, value: str) -> None:
+        """Hide this value from now on."""
+        if value in self._values:
+            return
+        with self._changing:
+            values = {**self._values, value: spellings(value)}
+            while len(values) > MAX_VALUES:
+                del values[next(iter(values))]
+            every = {text for spelled in values.values() for text in spelled}
+            # The longest first: one that begins like another must not leave its end behind.
+            self._spelled = tuple(sorted(every, key=len, reverse=True))
+            self._values = values
+
+    def is_in(self, text: str) -> bool:
+        """Whether there is anything in the text that has to be hidden."""
+        return any(spelling in text for spelling in self._spelled) or self._is_meant(text)
+
+    def hide(self, text: str) -> str:
+        """The text without any of the values; only the mask where one stands in it behind escapes of any kind."""
+        for spelling in self._spelled:
+            text = text.replace(spelling, MASK)
+        return MASK if self._is_meant(text) else text
+
+    def _is_meant(self, text: str) -> bool:
+        """Whether a value stands in another reading of the text."""
+        if not self._spelled:
+            return False
+        others = list(readings(text))
+        if any(spelling in other for other in others for spelling in self._spelled):
+            return True
+        lines = [line for other in (text, *others) if (line := joined(other))]
+        return any(spelling in line for line in lines for spelling in self._spelled if len(spelling) >= SHORTEST_JOINED)
+
+    def hide_in(self, value: object) -> object:
+        """A JSON value in which every text is hidden so, the names of members too."""
+        if not self._spelled:
+            return value
+        if isinstance(value, str):
+            return self.hide(value)
+        if isinstance(value, dict):
+            return {self.hide_in(key): self.hide_in(member) for key, member in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.hide_in(item) for item in value]
+        return value
+
+
+class HideSecrets(logging.Filter):
+    """Hides secrets in records of a log: message, arguments, further fields, and what was raised.
+
+    It belongs on a handler: a logger asks its filters only about what is logged through itself.
+    """
+
+    def __init__(self, masking: Masking) -> None:
+        super().__init__()
+        self._masking = masking
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Let every record pass, fit to be read by anybody."""
+        if not self._masking:
+            return True
+        record.msg, record.args = _message_of(record), ()
+        if record.exc_info and record.exc_info[1] is not None:
+            self._hide_raised(record, record.exc_info[1])
+        for name, field in tuple(record.__dict__.items()):
+            if isinstance(field, str | dict | list | tuple) and name != "exc_info":
+                record.__dict__[name] = self._masking.hide_in(field)
+        return True
+
+    def _hide_raised(self, record: logging.LogRecord, raised: BaseException) -> None:
+        """Replace what was raised if it tells anything, or if what led to it does: whoever formats it sees all of that."""
+        record.exc_text = record.exc_text or "".join(traceback.format_exception(raised)).rstrip("\n")
+        texts = record.exc_text, str(raised)
+        if any(self._masking.hide(text) != text for text in texts):
+            stand_in = _stand_in(raised, self._masking.hide(texts[1]))
+            record.exc_info = type(stand_in), stand_in, raised.__traceback__
+
+
+def _message_of(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except Exception:  # noqa: BLE001 - the arguments are foreign code; a log must not fail over them
+        return f"{record.msg} (its arguments do not fit)"
+
+
+def _stand_in(raised: BaseException, text: str) -> Exception:
+    """An exception by the same name that says only this, and leads to no other."""
+    stand_in: Exception = type(type(raised).__name__, (Exception,), {})(text)
+    return stand_in.with_traceback(raised.__traceback__)

@@ -1,0 +1,129 @@
+"""Documents that live as long as the process."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from toolcrib.infra.files.locks import Turns, held_already, not_free
+from toolcrib.infra.storage.keys import check_key, check_lock, check_prefix, check_space, read_folder
+from toolcrib.model.protocols import LOCK_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class MemoryStore:
+    """Keeps documents in a dictionary; threads may share it."""
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._documents: dict[str, tuple[bytes, int, float]] = {}
+        # The number of the last change below each folder; a space is a folder.
+        self._changes: dict[str, int] = {}
+        self._count = 0
+        self._turns: WeakValueDictionary[str, Turns] = WeakValueDictionary()
+
+    def get(self, key: str) -> bytes | None:
+        """The document, or None."""
+        check_key(key)
+        kept = self._documents.get(key)
+        return None if kept is None else kept[0]
+
+    def create(self, key: str, document: bytes) -> bool:
+        """Keep a new document; False if the key is taken."""
+        check_key(key)
+        with self._mutex:
+            if key in self._documents:
+                return False
+            self._documents[key] = document, self._note(key), time.time()
+        return True
+
+    def replace(self, key: str, document: bytes) -> None:
+        """Keep a document in place of the one that may be there."""
+        check_key(key)
+        with self._mutex:
+            self._documents[key] = document, self._note(key), time.time()
+
+    def remove(self, key: str) -> bool:
+        """Forget a document; False if there is none."""
+        check_key(key)
+        with self._mutex:
+            if self._documents.pop(key, None) is None:
+                return False
+            self._note(key)
+        return True
+
+    def keys(self, prefix: str = "") -> list[str]:
+        """The keys that begin so, sorted."""
+        return sorted(self.stamps(prefix))
+
+    def stamp(self, key: str) -> str | None:
+        """What changes whenever the document does; None if there is none."""
+        check_key(key)
+        kept = self._documents.get(key)
+        return None if kept is None else str(kept[1])
+
+    def changed_at(self, key: str) -> float | None:
+        """When the document last changed; None if there is none."""
+        check_key(key)
+        kept = self._documents.get(key)
+        return None if kept is None else kept[2]
+
+    def stamps(self, prefix: str) -> dict[str, str]:
+        """The stamps of all documents whose keys begin so."""
+        check_prefix(prefix)
+        with self._mutex:
+            return {key: str(change) for key, (_, change, _) in self._documents.items() if key.startswith(prefix)}
+
+    def folders(self, prefix: str) -> dict[str, str]:
+        """The words that follow `prefix/` in longer keys, each with a stamp of its own."""
+        place = "/".join(read_folder(prefix)) + "/"
+        with self._mutex:
+            rests = (key.removeprefix(place) for key in self._documents if key.startswith(place))
+            words = {rest.partition("/")[0] for rest in rests if "/" in rest}
+            return {word: str(self._changes[place + word]) for word in words}
+
+    def strangers(self, prefix: str) -> list[str]:
+        """Nobody can put anything between documents that lie in memory."""
+        read_folder(prefix)
+        return []
+
+    def discard(self, prefix: str) -> None:
+        """Forget everything below a folder at once."""
+        place = "/".join(read_folder(prefix)) + "/"
+        with self._mutex:
+            for key in [key for key in self._documents if key.startswith(place)]:
+                del self._documents[key]
+                self._note(key)
+
+    def generation(self, space: str) -> str:
+        """What changes with every document of the space that is created, replaced or removed."""
+        check_space(space)
+        return str(self._changes.get(space, 0))
+
+    @contextmanager
+    def lock(self, name: str, seconds: float = LOCK_SECONDS) -> Iterator[None]:
+        """Be the only thread to hold the name; raises TRANSIENT at the deadline."""
+        check_lock(name)
+        with self._mutex:
+            turns = self._turns.setdefault(name, Turns())
+        if turns.mine:
+            raise held_already(name)
+        if not turns.enter(time.monotonic() + seconds):
+            raise not_free(name, seconds)
+        try:
+            yield
+        finally:
+            turns.leave()
+
+    def _note(self, key: str) -> int:
+        """The number of this change, noted for every folder that the key lies in."""
+        self._count += 1
+        place = key
+        while place := place.rpartition("/")[0]:
+            self._changes[place] = self._count
+        return self._count

@@ -1,0 +1,155 @@
+"""`crib call` and `crib run`: make a call, ask what has to be asked, print what it came to."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from toolcrib.interfaces.cli.open_crib import mention_problems, name_caller, open_any
+from toolcrib.model.call import Call
+from toolcrib.model.errors import Kind
+from toolcrib.toolkit.cli.console import (
+    ExitCode,
+    WrongUseError,
+    agrees,
+    code_of_error,
+    complain,
+    complain_about,
+    log_on_stderr,
+    say,
+    say_json,
+    say_text,
+)
+from toolcrib.toolkit.cli.options import CALL_OPTIONS, CONFIRM, GRANT, PROJECT, URL, read_arguments, read_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from toolcrib.core.client_protocol import AnyCrib
+    from toolcrib.model.result import Result
+    from toolcrib.model.verdict import Verdict
+    from toolcrib.toolkit.cli.options import Line
+
+
+def call_command(words: Sequence[str], project: str | None = None) -> ExitCode:
+    """`crib call NAME key=value …`."""
+    line = read_line(words, CALL_OPTIONS)
+    folder = line.last(PROJECT.name) or project
+    return call_tool(line, line.words, lambda grants: open_any(folder, line.last(URL.name), grants=grants))
+
+
+def call_tool(line: Line, words: Sequence[str], opened: Callable[[frozenset[str]], AnyCrib]) -> ExitCode:
+    """Call the tool that the words name, in a crib opened with the grants it needs, and print the result."""
+    if not words:
+        raise WrongUseError("name a tool: crib call NAME key=value …; list the tools with: crib list")
+    with log_on_stderr(verbose=line.has("--verbose")):
+        result = perform(line, words, opened)
+    _print(line, result)
+    return ExitCode.DONE if result.error is None else code_of_error(result.error)
+
+
+def make_call(crib: AnyCrib, line: Line, words: Sequence[str]) -> Call:
+    """The call that was typed; its arguments are read by the schema of the tool it names."""
+    name, *pairs = words
+    return Call(
+        name=name,
+        arguments=read_arguments(line, pairs, crib.parameters_of(name) if pairs else {}),
+        caller=name_caller(),
+        mode=line.mode,
+        confirmation=line.last(CONFIRM.name),
+        deadline=_deadline(line),
+    )
+
+
+def perform(line: Line, words: Sequence[str], opened: Callable[[frozenset[str]], AnyCrib]) -> Result:
+    """Call; where a capability is missing and a person grants it, call once more with it."""
+    grants = line.all(GRANT.name)
+    with opened(grants) as crib:
+        call = make_call(crib, line, words)
+        crib.get_ready(call.name)
+        result = _attempt(crib, line, call)
+        missing = _missing_capabilities(crib, call, result)
+    if not missing or not agrees(f"{call.name} wants {', '.join(missing)}, which is not granted. Grant it once?"):
+        return result
+    with opened(grants | frozenset(missing)) as crib:
+        return _attempt(crib, line, replace(call, deadline=_deadline(line)))
+
+
+def _attempt(crib: AnyCrib, line: Line, call: Call) -> Result:
+    """Call; where the call waits for confirmation and gets it, call again with the token of the first answer."""
+    result = crib.call_sync(call)
+    if result.error is not None and code_of_error(result.error) is ExitCode.UNKNOWN_TOOL:
+        mention_problems(crib)
+    verdict = _refusal(crib, call, result, Kind.CONFIRMATION_REQUIRED)
+    if result.error is None or verdict is None:
+        return result
+    question = f"{verdict.reason}.\n{call.name} {_show(call.arguments)}\nCall it?"
+    if not (line.has("--yes") or agrees(question)):
+        return result
+    token = str(result.error.details.get("confirmation"))
+    return crib.call_sync(replace(call, confirmation=token, deadline=_deadline(line)))
+
+
+def _missing_capabilities(crib: AnyCrib, call: Call, result: Result) -> list[str]:
+    if crib.url:
+        return []  # what tools may use there is not for us to grant
+    verdict = _refusal(crib, call, result, Kind.CAPABILITY_MISSING)
+    missing = None if verdict is None else verdict.details.get("missing")
+    return [str(name) for name in missing] if isinstance(missing, list) else []
+
+
+def _refusal(crib: AnyCrib, call: Call, result: Result, kind: Kind) -> Verdict | None:
+    """The verdict that refused the call for this reason. The gates are asked, because a tool can say anything in its error."""
+    if result.error is None or result.error.kind is not kind:
+        return None
+    finding = crib.explain(call).refusal
+    if finding is None or finding.verdict is None or finding.verdict.kind is not kind:
+        return None
+    return finding.verdict
+
+
+def _print(line: Line, result: Result) -> None:
+    if line.has("--full"):
+        say_json(result.to_json())
+        return
+    if result.value is not None:
+        _say_value(result.value, raw=line.has("--raw"))
+    _say_beside(result, line.last(URL.name))
+    if result.error is not None:
+        complain_about(result.error)
+        if token := result.error.details.get("confirmation"):
+            complain(f"to confirm exactly this call add: --confirm {token}")
+
+
+def _say_value(value: object, *, raw: bool) -> None:
+    if not isinstance(value, str):
+        say_json(value)
+    elif raw:
+        say(value)
+    else:
+        say_text(value)
+
+
+def _say_beside(result: Result, url: str | None) -> None:
+    """What a result says beside its value."""
+    stderr, warnings, kept = (result.meta.get(name) for name in ("stderr", "warnings", "kept"))
+    if isinstance(stderr, str) and stderr:
+        complain(f"the tool wrote: {stderr.rstrip()}")
+    for warning in warnings if isinstance(warnings, list) else ():
+        complain(f"warning: {warning}")
+    for intent in result.intents:
+        complain(f"the tool asks the host: {_show(intent.to_json())}")
+    if isinstance(kept, dict):
+        shown = kept.get("shown")
+        rest = f"crib result {kept.get('handle')} --offset {shown}" + (f" --url {url}" if url else "")
+        complain(f"the result has {kept.get('bytes')} bytes, {shown} letters are shown; the rest: {rest}")
+
+
+def _show(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+
+
+def _deadline(line: Line) -> float | None:
+    return None if line.seconds is None else time.monotonic() + line.seconds

@@ -1,0 +1,136 @@
+"""`crib serve`: the HTTP API of a project, and what to try first."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import sys
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from toolcrib import __version__
+from toolcrib.client.connection import TOKEN_VARIABLE
+from toolcrib.client.remote_crib import place_of
+from toolcrib.core.describe import shadow_of
+from toolcrib.model.errors import ToolError
+from toolcrib.toolkit.cli.console import ExitCode, count, say, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from toolcrib.crib import Crib
+    from toolcrib.model.bundle import Kept, Page
+    from toolcrib.model.tool import Tool
+
+SHOWN_TOOLS = 200
+SHOWN_BUNDLES = 256
+# Deleted bundles are looked at when the server starts, soon after, and then now and then.
+SECOND_LOOK_SECONDS = 60
+LOOK_SECONDS = 3_600
+
+logger = logging.getLogger("toolcrib.catalog")
+
+
+def serve_crib(crib: Crib, host: str | None, port: int | None) -> ExitCode:
+    """Serve until told to end."""
+    import asyncio
+
+    from toolcrib.interfaces.http.exchange import log_to
+    from toolcrib.interfaces.http.server import new_loop
+
+    crib.check_settings()
+    with log_to(sys.stderr, crib.secrets.hide), asyncio.Runner(loop_factory=new_loop) as runner:
+        return ExitCode(runner.run(_serve(crib, host, port)))
+
+
+async def _serve(crib: Crib, host: str | None, port: int | None) -> int:
+    import asyncio
+
+    from toolcrib.interfaces.http.server import serve
+
+    settings = crib.settings
+    address = settings.http_host if host is None else host
+    number = settings.http_port if port is None else port
+
+    def greet(url: str) -> None:
+        say(f"Toolcrib {__version__} serves {settings.root or 'the tools of the user'} on {url}")
+        _suggest(crib, url, address)
+        # Whoever reads this through a pipe waits for the address.
+        sys.stdout.flush()
+
+    async with crib:
+        reaping = asyncio.create_task(_reap(crib))
+        try:
+            return await serve(crib, host=address, port=number, say=say, ready=greet)
+        finally:
+            reaping.cancel()
+
+
+async def _reap(crib: Crib) -> None:
+    """Remove for good what was deleted long ago, again and again."""
+    import asyncio
+
+    pause = SECOND_LOOK_SECONDS
+    while True:
+        try:
+            gone = await asyncio.to_thread(crib.bundles.reap)
+        except ToolError as problem:
+            logger.warning("deleted bundles could not be looked at: %s", problem.message)
+        else:
+            for bundle_id in gone:
+                logger.info("the bundle %s was deleted two days ago and is removed", bundle_id)
+        await asyncio.sleep(pause)
+        pause = LOOK_SECONDS
+
+
+def _suggest(crib: Crib, url: str, host: str) -> None:
+    """What there is, and what a reader can paste into another terminal."""
+    from toolcrib.interfaces.http.server import is_loopback
+
+    bundles = crib.bundles.list_bundles(page_size=SHOWN_BUNDLES)
+    page = crib.bundles.list_tools(page_size=SHOWN_TOOLS)
+    tools = [kept for kept in page.items if kept.usable]
+    say(f"{_number(tools, page, 'tool')} and {_number(bundles.items, bundles, 'bundle')}, switched on")
+    if problems := crib.problems:
+        say(f"{count(len(problems), 'problem')}; see: crib check")
+    say("Try, in another terminal:")
+    for line in _lines(crib, tools, _reached_at(url, host), needs_token=not is_loopback(host)):
+        say(f"  {line}")
+    say("Ctrl-C ends it.")
+
+
+def _lines(crib: Crib, tools: Sequence[Kept], url: str, *, needs_token: bool) -> Iterator[str]:
+    """Commands that work as they are, the ones that need a token with the variable that holds it."""
+    curl = f'curl -H "Authorization: Bearer ${TOKEN_VARIABLE}"' if needs_token else "curl"
+    if needs_token:
+        yield f"export {TOKEN_VARIABLE}=$(crib token create NAME --scope read --scope invoke)"
+    yield f"{curl} '{url}/tools?recommendedPageSize=5'"
+    if tools:
+        yield f"{curl} '{url}/tools/search?q={quote(tools[0].slug, safe='')}'"
+    sample = _sample(tools)
+    if sample is not None and sample.tool is not None:
+        place = f"{url}{place_of(sample.bundle.id, sample.slug, sample.version)}/invoke"
+        yield f"{curl} -H 'Content-Type: application/json' -d '{{\"args\": {{}}}}' '{place}'"
+        yield f"crib call {shlex.quote(visible(_name(crib, sample.tool)))} --url {url}"
+    if not needs_token:
+        yield f"open {url}/docs"
+
+
+def _number(items: Sequence[object], page: Page[Any], noun: str) -> str:
+    return f"{'more than ' if page.next_token else ''}{count(len(items), noun)}"
+
+
+def _reached_at(url: str, host: str) -> str:
+    """The URL by which this machine reaches the server, also one that listens on every address."""
+    here = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host)  # noqa: S104 - recognised, not listened on
+    return url if here is None else url.replace(host, here, 1)
+
+
+def _name(crib: Crib, tool: Tool) -> str:
+    """What calls the tool: its name, unless that means another one."""
+    return tool.address if shadow_of(crib, tool).by else tool.name
+
+
+def _sample(tools: Sequence[Kept]) -> Kept | None:
+    """A tool that can be called with no argument at all."""
+    return next((kept for kept in tools if kept.tool is not None and not kept.tool.parameters.get("required")), None)

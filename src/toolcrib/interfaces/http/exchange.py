@@ -1,0 +1,275 @@
+"""What every request is held to while it is answered: the time for its body, the time for all of it, and a line in the log."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import TYPE_CHECKING, TextIO
+
+import orjson
+
+from toolcrib.interfaces.http.server_state import NO_ROUTE
+from toolcrib.model.errors import Kind
+from toolcrib.toolkit.http.problems import Refusal, refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+
+    from toolcrib.infra.settings import Settings
+    from toolcrib.interfaces.http.server_state import Service
+
+    Scope = MutableMapping[str, object]
+    Message = MutableMapping[str, object]
+    Receive = Callable[[], Awaitable[Message]]
+    Send = Callable[[Message], Awaitable[None]]
+    App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+# MERGED toolcrib.faces.http.logs
+
+# The log of a server: one line of JSON for each request and for whatever else is worth telling, without secrets.
+
+logger = logging.getLogger("toolcrib.http")
+
+# What is told by whom: others only of trouble, and of each call its request, as the journal has the rest.
+LEVELS = {"": logging.WARNING, "toolcrib": logging.INFO, "toolcrib.pipeline": logging.WARNING}
+WRITE_SECONDS = 0.1
+# When nobody reads the log the server goes on, and says later how much was lost.
+MAX_LINES = 20_000
+
+
+# What every record of a request has in common.
+USUAL = vars(logging.LogRecord(logger.name, logging.INFO, __file__, 0, "request", (), None))
+
+
+class RequestRecord(logging.LogRecord):
+    """A record of a request: what any record has, without the costly search for who made it."""
+
+    def __init__(self, created: float, fields: dict[str, object]) -> None:
+        self.__dict__.update(USUAL, created=created, msecs=created % 1 * 1000, fields=fields)
+
+
+def log_request(scope: Mapping[str, object], route: str, status: int, seconds: float, sent: int) -> None:
+    """One line about a request; its query and its body may hold secrets and are never told."""
+    if not logger.isEnabledFor(logging.INFO):
+        return
+    fields = {
+        "requestId": scope.get("toolcrib.request_id", ""),
+        "caller": scope.get("toolcrib.caller", ""),
+        "method": scope["method"],
+        "route": route,
+        "status": status,
+        "ms": round(seconds * 1000, 2),
+        "bytes": sent,
+    }
+    logger.handle(RequestRecord(time.time(), fields))
+
+
+@contextmanager
+def log_to(stream: TextIO, hide: Callable[[str], str]) -> Iterator[None]:
+    """Write the log of the whole process to the stream inside the block; `hide` takes secrets out of a text."""
+    handler = _Lines(stream, hide)
+    loggers = {name: logging.getLogger(name) for name in LEVELS}
+    before = {name: (one.level, one.handlers) for name, one in loggers.items()}
+    for name, one in loggers.items():
+        one.handlers = [] if name else [handler]
+        one.setLevel(LEVELS[name])
+    try:
+        yield
+    finally:
+        for name, one in loggers.items():
+            one.setLevel(before[name][0])
+            one.handlers = before[name][1]
+        handler.close()
+
+
+class _Lines(logging.Handler):
+    """Collects lines and has a thread write them, so that a reader who does not read stops nobody else."""
+
+    def __init__(self, stream: TextIO, hide: Callable[[str], str]) -> None:
+        super().__init__()
+        self._stream = stream
+        self._hide = hide
+        self._lines: list[str | RequestRecord] = []
+        self._lost = 0
+        self._ended = threading.Event()
+        self._writer = threading.Thread(target=self._write_on, name="toolcrib log", daemon=True)
+        self._writer.start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a line; that of a request is put together later, as nothing in it can change."""
+        if len(self._lines) >= MAX_LINES:
+            self._lost += 1
+            return
+        try:
+            self._lines.append(record if isinstance(record, RequestRecord) else _line(record))
+        except Exception:  # noqa: BLE001 - whatever a message is made of, logging it stops no request
+            self.handleError(record)
+
+    def close(self) -> None:
+        """Write down what is left, unless nobody takes it."""
+        self._ended.set()
+        self._writer.join(timeout=1)
+        super().close()
+
+    def _write_on(self) -> None:
+        while not self._ended.wait(WRITE_SECONDS):
+            self._write()
+        self._write()
+
+    def _write(self) -> None:
+        self.acquire()
+        lines, self._lines = self._lines, []
+        lost, self._lost = self._lost, 0
+        self.release()
+        texts = [line if isinstance(line, str) else _request_line(line) for line in lines]
+        if lost:
+            texts.append(_dump({"time": _time(time.time()), "level": "warning", "event": f"{lost} lines were lost"}))
+        if texts:
+            self._stream.write(self._hide("\n".join(texts)) + "\n")
+            self._stream.flush()
+
+
+def _line(record: logging.LogRecord) -> str:
+    document: dict[str, object] = {
+        "time": _time(record.created),
+        "level": record.levelname.lower(),
+        "event": record.getMessage(),
+        "logger": record.name,
+    }
+    if record.exc_info and record.exc_info[1] is not None:
+        document["traceback"] = logging.Formatter().formatException(record.exc_info)
+    return _dump(document)
+
+
+def _request_line(record: RequestRecord) -> str:
+    return _dump({"time": _time(record.created), "level": "info", "event": record.msg, **record.__dict__["fields"]})
+
+
+def _dump(document: dict[str, object]) -> str:
+    return orjson.dumps(document, default=repr).decode()
+
+
+def _time(seconds: float) -> str:
+    return f"{_second(int(seconds))}.{int(seconds % 1 * 1000):03}Z"
+
+
+@lru_cache(maxsize=8)
+def _second(seconds: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+
+
+ROUTE = "toolcrib.route"
+
+
+class Exchange:
+    """One request and its answer, as far as they have come; `due` is when patience with it ends."""
+
+    __slots__ = (
+        *("_body_seconds", "_is_late", "_is_read", "_receive", "_send", "_task", "_total_seconds"),
+        *("due", "sent", "started", "status"),
+    )
+
+    def __init__(self, receive: Receive, send: Send, body_seconds: float, total_seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        self._receive = receive
+        self._send = send
+        self._body_seconds = body_seconds
+        self._total_seconds = total_seconds
+        self._task = asyncio.current_task(loop)
+        self._is_late = False
+        self._is_read = False
+        self.started = loop.time()
+        self.due = self.started + total_seconds
+        self.status = 0
+        self.sent = 0
+
+    def look(self, now: float) -> None:
+        """Stop the work if it is due."""
+        if now >= self.due and not self._is_late and self._task is not None:
+            self._is_late = True
+            self._task.cancel()
+
+    async def receive(self) -> Message:
+        """What the client sends next; raises Refusal if its body does not come in time."""
+        if self._is_read:
+            return await self._receive()
+        self.due = self.started + self._body_seconds
+        try:
+            message = await self._receive()
+        except asyncio.CancelledError:
+            if not self._is_late or self._task is None:
+                raise
+            self._task.uncancel()
+            self._is_late = False
+            raise self._slow_body() from None
+        finally:
+            self.due = self.started + self._total_seconds
+        self._is_read = not message.get("more_body", False)
+        return message
+
+    async def send(self, message: Message) -> None:
+        """Pass the answer on, and remember what it was."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]  # type: ignore[assignment]  # ASGI says that it is a number
+        else:
+            self.sent += len(message.get("body", b""))  # type: ignore[arg-type]  # and this bytes
+        await self._send(message)
+
+    async def cut_short(self, *, is_ending: bool) -> bool:
+        """Tell the client why its request was stopped; False if nobody here stopped it, or it has heard something else."""
+        if self.status or not (self._is_late or is_ending):
+            return False
+        if self._is_late:
+            status, message = 504, f"the request was not done after {self._total_seconds:g} s"
+        else:
+            status, message = 503, "the server ends; ask again when it is back"
+        headers, body = refusal(status, message)
+        await self.send({"type": "http.response.start", "status": status, "headers": headers})
+        await self.send({"type": "http.response.body", "body": body})
+        return True
+
+    def _slow_body(self) -> Refusal:
+        message = f"the body was not there after {self._body_seconds:g} s; send it at once"
+        return Refusal(408, Kind.TIMEOUT, message, headers=((b"connection", b"close"),))
+
+
+class Guarded:
+    """The application behind its limits; what it leaves in the scope about a request is counted and logged.
+
+    That is `toolcrib.route` (a template, never a path), `toolcrib.request_id` and `toolcrib.caller`.
+    """
+
+    def __init__(self, app: App, settings: Settings, service: Service) -> None:
+        self._app = app
+        self._service = service
+        self._body_seconds = settings.http_body_seconds
+        self._total_seconds = settings.http_total_seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Have one request answered."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        exchange = Exchange(receive, send, self._body_seconds, self._total_seconds)
+        exchanges = self._service.exchanges
+        exchanges.add(exchange)
+        try:
+            await self._app(scope, exchange.receive, exchange.send)
+        except asyncio.CancelledError:
+            if not await exchange.cut_short(is_ending=not self._service.ready):
+                raise
+        finally:
+            exchanges.discard(exchange)
+            self._note(scope, exchange)
+
+    def _note(self, scope: Scope, exchange: Exchange) -> None:
+        seconds = asyncio.get_running_loop().time() - exchange.started
+        status = exchange.status or 500
+        route = str(scope.get(ROUTE, NO_ROUTE))
+        self._service.metrics.note_request(route, str(scope["method"]), status, seconds)
+        log_request(scope, route, status, seconds, exchange.sent)

@@ -1,0 +1,303 @@
+"""The server: it listens, hands requests to the application, and ends without leaving anyone in the middle."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import gc
+import resource
+import signal
+import socket
+import threading
+import time
+from contextlib import contextmanager, suppress
+from functools import partial
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from toolcrib.interfaces.http.app import make_app
+from toolcrib.interfaces.http.exchange import Guarded
+from toolcrib.interfaces.http.server_state import Service
+from toolcrib.interfaces.http.uvicorn_protocol import GuardedProtocol, Patience
+from toolcrib.model.errors import SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from toolcrib.crib import Crib
+    from toolcrib.features.access.tokens import Token
+    from toolcrib.infra.settings import Settings
+    from toolcrib.interfaces.http.exchange import App
+
+
+# MERGED toolcrib.faces.http.listening
+
+# Where the server listens: its sockets, and who may listen where without asking for a token.
+
+BACKLOG = 4_096
+# Descriptors for everything but connections: files of the store, the log, children.
+SPARE_FILES = 256
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the host."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def open_sockets(host: str, port: int) -> list[socket.socket]:
+    """Listen on every address of the host, all with the same port; raises SettingsError that names the cure."""
+    sockets: list[socket.socket] = []
+    try:
+        for family, address in _addresses(host, port):
+            sockets.append(_listen(family, address, port))
+            port = sockets[0].getsockname()[1]
+    except OSError as problem:
+        for one in sockets:
+            one.close()
+        raise SettingsError(_why(problem, host, port)) from problem
+    return sockets
+
+
+def url_of(host: str, sockets: list[socket.socket]) -> str:
+    """How a client calls the server."""
+    port = sockets[0].getsockname()[1]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def room_for(connections: int) -> int:
+    """Have the system allow so many connections; how many of them it does allow."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + SPARE_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return connections if soft == resource.RLIM_INFINITY else max(1, min(connections, soft - SPARE_FILES))
+
+
+def _addresses(host: str, port: int) -> list[tuple[int, str]]:
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys((int(family), str(address[0])) for family, _, _, _, address in found))
+
+
+def _listen(family: int, address: str, port: int) -> socket.socket:
+    one = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        one.bind((address, port))
+        one.listen(BACKLOG)
+        one.setblocking(False)  # noqa: FBT003 - the library names no such argument
+    except OSError:
+        one.close()
+        raise
+    return one
+
+
+def _why(problem: OSError, host: str, port: int) -> str:
+    if isinstance(problem, socket.gaierror):
+        return f"the host {host!r:.100} is not known; listen on an address of this machine: --host 127.0.0.1"
+    if problem.errno == errno.EADDRINUSE:
+        return f"port {port} of {host} is taken; choose another with --port, or 0 for any that is free"
+    if problem.errno == errno.EADDRNOTAVAIL:
+        return f"{host} is no address of this machine; listen on one that is: --host 127.0.0.1"
+    if problem.errno in (errno.EACCES, errno.EPERM):
+        return f"port {port} of {host} is not for ordinary users; choose one from 1024 on with --port"
+    return f"cannot listen on port {port} of {host}: {problem.strerror}"
+
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+# New objects before the youngest are looked through, and how many such looks before older ones are.
+COLLECT_AFTER = (100_000, 20, 20)
+# How often connections and requests are looked at that may have taken too long.
+LOOK_SECONDS = 0.25
+# How long calls that were told to stop may take to do so.
+STOP_SECONDS = 5.0
+
+
+async def serve(
+    crib: Crib, *, host: str, port: int, say: Callable[[str], None], ready: Callable[[str], None] | None = None
+) -> int:
+    """Serve the crib until a signal says to end, and give the exit code; the caller closes the crib.
+
+    `ready` hears the address as soon as requests are taken. Raises SettingsError if the server cannot or may not listen.
+    """
+    if not is_loopback(host):
+        _require_token(crib.tokens.list(), host)
+    service = Service(crib.settings)
+    return await serve_app(
+        make_app(crib, open_to_loopback=is_loopback(host), service=service),
+        crib.settings,
+        service,
+        host=host,
+        port=port,
+        say=say,
+        ready=ready or (lambda _: None),
+    )
+
+
+async def serve_app(
+    app: App,
+    settings: Settings,
+    service: Service,
+    *,
+    host: str,
+    port: int,
+    say: Callable[[str], None],
+    ready: Callable[[str], None],
+) -> int:
+    """Serve an application behind all guards of the server."""
+    sockets = open_sockets(host, port)
+    most = room_for(settings.http_connections)
+    if most < settings.http_connections:
+        say(f"the system allows {most} connections at once; raise its limit of open files for more")
+        service.connections.most = most
+    server = _Server(Guarded(app, settings, service), settings, service, say)
+    with _seldom_collecting():
+        await server.run(sockets, partial(ready, url_of(host, sockets)))
+    return 0
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """The quickest event loop there is: `asyncio.Runner(loop_factory=new_loop)`."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+@contextmanager
+def _seldom_collecting() -> Iterator[None]:
+    """Look for garbage now and then instead of every few requests, and not at all among what is there from the start.
+
+    Lines of the journal live for a second and look like a heap that grows: by default a third of a call's time would go
+    into looking through everything that was ever loaded.
+    """
+    before = gc.get_threshold()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*COLLECT_AFTER)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server with our way to end: the first signal drains, the second does not wait."""
+
+    def __init__(self, app: App, settings: Settings, service: Service, say: Callable[[str], None]) -> None:
+        super().__init__(_configure(app, settings, service))
+        self._service = service
+        self._say = say
+        self._drain_seconds = settings.http_drain_seconds
+        self._told_to_end = asyncio.Event()
+        self._told_to_hurry = asyncio.Event()
+
+    async def run(self, sockets: list[socket.socket], ready: Callable[[], None]) -> None:  # type: ignore[override]  # ours is async
+        """Serve on the sockets until a signal comes."""
+        self.config.load()
+        self.lifespan = self.config.lifespan_class(self.config)
+        with self._signals():
+            await self.startup(sockets)
+            try:
+                ready()
+                await self.main_loop()
+            finally:
+                await self.shutdown(sockets)
+
+    async def main_loop(self) -> None:
+        """Look after everyone who takes long, and keep the date, until it is time to end."""
+        while not self._told_to_end.is_set():
+            await self.on_tick(0)
+            await self._look_after(self._told_to_end)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take nobody on any more, wait for those who are here, then stop them."""
+        self._service.ending.set()
+        for server in self.servers:
+            server.close()
+        for one in sockets or ():
+            one.close()
+        for connection in tuple(self.server_state.connections):
+            connection.shutdown()
+        if self.server_state.tasks:
+            self._say(
+                f"ending; requests still being answered: {len(self.server_state.tasks)}; a second signal stops them"
+            )
+        await self._drain(self._drain_seconds, self._told_to_hurry)
+        for task in tuple(self.server_state.tasks):
+            task.cancel()
+        await self._drain(STOP_SECONDS, asyncio.Event())
+        for connection in tuple(self.server_state.connections):
+            connection.transport.abort()
+        await self.lifespan.shutdown()
+
+    async def _drain(self, seconds: float, hurry: asyncio.Event) -> None:
+        """Wait until everyone is answered and gone, or until there is no time left."""
+        state, end = self.server_state, time.monotonic() + seconds
+        while (state.tasks or state.connections) and not hurry.is_set() and time.monotonic() < end:
+            await self._look_after(hurry, seconds=0.02)
+
+    async def _look_after(self, until: asyncio.Event, seconds: float = LOOK_SECONDS) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(until.wait(), seconds)
+        now = asyncio.get_running_loop().time()
+        self._service.look(now)
+        for connection in tuple(self.server_state.connections):
+            connection.look(now)  # type: ignore[union-attr]  # all of them are ours
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Hear the signals that end a server; in another thread than the first there are none to hear."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        loop = asyncio.get_running_loop()
+        before = {one: signal.getsignal(one) for one in SIGNALS}
+        for one in SIGNALS:
+            loop.add_signal_handler(one, self._hear)
+        try:
+            yield
+        finally:
+            for one, handler in before.items():
+                loop.remove_signal_handler(one)
+                signal.signal(one, handler)
+
+    def _hear(self) -> None:
+        if self._told_to_end.is_set():
+            self._told_to_hurry.set()
+        self._told_to_end.set()
+
+
+def _configure(app: App, settings: Settings, service: Service) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http=partial(GuardedProtocol, service, Patience.of(settings)),  # type: ignore[arg-type]  # called, never subclassed
+        ws="none",
+        lifespan="auto",
+        interface="asgi3",
+        backlog=BACKLOG,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+    )
+
+
+def _require_token(tokens: Iterable[Token], host: str) -> None:
+    now = time.time()
+    if not any(token.expires_at is None or token.expires_at > now for token in tokens):
+        raise SettingsError(
+            f"listening on {host} lets others in, and there is no token that they would need; make one with: "
+            "crib token create NAME --scope invoke, or listen on 127.0.0.1"
+        )

@@ -1,0 +1,268 @@
+"""What the server counts, and how it tells a Prometheus."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import time
+from bisect import bisect_left
+from collections import Counter
+from ipaddress import IPv6Address, ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolcrib import __version__
+from toolcrib.toolkit.http.concurrency import Admission
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from toolcrib.infra.settings import Settings
+    from toolcrib.interfaces.http.exchange import Exchange
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+# Names of tools come from outside: so many get a line of their own, the rest share one.
+MAX_TOOLS = 1_000
+OTHERS = "(others)"
+UNKNOWN = "(unknown)"
+NO_ROUTE = "(none)"
+
+HELP = {
+    "toolcrib_ready": "Whether the server takes on work.",
+    "toolcrib_calls_running": "Calls of tools that are running.",
+    "toolcrib_calls_queued": "Calls of tools that wait for a place.",
+    "toolcrib_calls_refused_total": "Calls of tools that were refused because too many wait.",
+    "toolcrib_calls_total": "Calls of tools by what they came to.",
+    "toolcrib_http_connections": "Connections that are open.",
+    "toolcrib_http_connections_refused_total": "Connections that were refused because too many are open.",
+    "toolcrib_http_requests_in_flight": "Requests that are being answered.",
+    "toolcrib_http_requests_total": "Requests by route, method and status.",
+    "toolcrib_http_request_seconds": "How long requests took, by route and class of status.",
+    "toolcrib_http_malformed_total": "Requests that were refused before they could be read, by status.",
+    "toolcrib_build_info": "What is running.",
+    "process_resident_memory_bytes": "Memory in use.",
+    "process_open_fds": "Files and connections that are open.",
+    "process_cpu_seconds_total": "Time that processors worked for the server.",
+    "process_start_time_seconds": "When the server was started.",
+}
+
+
+class _Times:
+    """How long something took, in buckets."""
+
+    __slots__ = ("counts", "seconds")
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(BUCKETS) + 1)
+        self.seconds = 0.0
+
+
+class HttpMetrics:
+    """Counters of one server; only its event loop touches them."""
+
+    def __init__(self) -> None:
+        self._started = time.time()
+        self._requests: dict[tuple[str, str, int], int] = {}
+        self._times: dict[tuple[str, int], _Times] = {}
+        self._calls: dict[tuple[str, str], int] = {}
+        self._tools: set[str] = set()
+        self._malformed: dict[int, int] = {}
+
+    def note_request(self, route: str, method: str, status: int, seconds: float) -> None:
+        """One request was answered; `route` is a template, never a path."""
+        key = (route, method, status)
+        self._requests[key] = self._requests.get(key, 0) + 1
+        kind = (route, status // 100)
+        times = self._times.get(kind)
+        if times is None:
+            times = self._times[kind] = _Times()
+        times.counts[bisect_left(BUCKETS, seconds)] += 1
+        times.seconds += seconds
+
+    def note_call(self, tool: str, outcome: str) -> None:
+        """One call of a tool came to `ok` or to a kind of error."""
+        if tool not in self._tools:
+            tool = self._admit(tool)
+        key = (tool, outcome)
+        self._calls[key] = self._calls.get(key, 0) + 1
+
+    def _admit(self, tool: str) -> str:
+        if len(self._tools) >= MAX_TOOLS:
+            return OTHERS
+        self._tools.add(tool)
+        return tool
+
+    def note_malformed(self, status: int) -> None:
+        """What came was no request that the server takes."""
+        self._malformed[status] = self._malformed.get(status, 0) + 1
+
+    def text(self, gauges: Mapping[str, float], counters: Mapping[str, float]) -> str:
+        """Everything, with further gauges and counters of whoever asks."""
+        lines: list[str] = []
+        for name, value in gauges.items():
+            lines += _family(name, "gauge", [("", value)])
+        for name, value in counters.items():
+            lines += _family(name, "counter", [("", value)])
+        lines += _family(
+            "toolcrib_http_requests_total",
+            "counter",
+            [(_labels(route=r, method=m, status=s), count) for (r, m, s), count in sorted(self._requests.items())],
+        )
+        lines += _family(
+            "toolcrib_calls_total",
+            "counter",
+            [(_labels(tool=tool, outcome=outcome), count) for (tool, outcome), count in sorted(self._calls.items())],
+        )
+        lines += _family(
+            "toolcrib_http_malformed_total",
+            "counter",
+            [(_labels(status=status), count) for status, count in sorted(self._malformed.items())],
+        )
+        lines += self._histogram()
+        lines += self._process()
+        return "\n".join(lines) + "\n"
+
+    def _histogram(self) -> list[str]:
+        name = "toolcrib_http_request_seconds"
+        lines = _head(name, "histogram")
+        for (route, hundreds), times in sorted(self._times.items()):
+            below, names = 0, {"route": route, "status": f"{hundreds}xx"}
+            for bound, count in zip((*BUCKETS, float("inf")), times.counts, strict=True):
+                below += count
+                lines.append(f"{name}_bucket{_labels(**names, le=_number(bound))} {below}")
+            lines.append(f"{name}_sum{_labels(**names)} {_number(times.seconds)}")
+            lines.append(f"{name}_count{_labels(**names)} {below}")
+        return lines
+
+    def _process(self) -> list[str]:
+        labels = _labels(version=__version__, python=platform.python_version())
+        return [
+            *_family("toolcrib_build_info", "gauge", [(labels, 1)]),
+            *_family("process_resident_memory_bytes", "gauge", [("", _resident_bytes())]),
+            *_family("process_open_fds", "gauge", [("", sum(1 for _ in Path("/proc/self/fd").iterdir()))]),
+            *_family("process_cpu_seconds_total", "counter", [("", time.process_time())]),
+            *_family("process_start_time_seconds", "gauge", [("", self._started)]),
+        ]
+
+
+def _family(name: str, kind: str, samples: Iterable[tuple[str, float]]) -> list[str]:
+    return [*_head(name, kind), *(f"{name}{labels} {_number(value)}" for labels, value in samples)]
+
+
+def _head(name: str, kind: str) -> list[str]:
+    return [f"# HELP {name} {HELP[name]}", f"# TYPE {name} {kind}"]
+
+
+def _labels(**labels: object) -> str:
+    return "{" + ",".join(f'{name}="{_escape(str(value))}"' for name, value in labels.items()) + "}"
+
+
+def _escape(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _number(value: float) -> str:
+    if value == float("inf"):
+        return "+Inf"
+    return str(value) if isinstance(value, int) else repr(round(value, 6))
+
+
+def _resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+# MERGED toolcrib.faces.http.connections
+
+# How many connections are open, altogether and from each address, and how many may be.
+
+# Whoever has one address of IPv6 has all that share its first half.
+SHARED_BITS = 64
+
+
+class Connections:
+    """The door: it lets a connection in, or not, and is told when one is over."""
+
+    def __init__(self, most: int, most_per_address: int) -> None:
+        self.most = most
+        self.most_per_address = most_per_address
+        self.total = 0
+        self.refused = 0
+        self._by_neighbour: Counter[str] = Counter()
+
+    def enter(self, address: str) -> bool:
+        """Let a connection from the address in; False if there are enough already."""
+        neighbour = neighbour_of(address)
+        if self.total >= self.most or self._by_neighbour[neighbour] >= self.most_per_address:
+            self.refused += 1
+            return False
+        self.total += 1
+        self._by_neighbour[neighbour] += 1
+        return True
+
+    def leave(self, address: str) -> None:
+        """A connection that was let in is over."""
+        neighbour = neighbour_of(address)
+        self.total -= 1
+        self._by_neighbour[neighbour] -= 1
+        if not self._by_neighbour[neighbour]:
+            del self._by_neighbour[neighbour]
+
+
+def neighbour_of(address: str) -> str:
+    """Who is counted as one: an IPv4 address, or everyone in the same half of IPv6."""
+    if ":" not in address:
+        return address
+    number = ip_address(address.partition("%")[0])
+    if not isinstance(number, IPv6Address):
+        return str(number)
+    return str(number.ipv4_mapped or int(number) >> SHARED_BITS)
+
+
+# MERGED toolcrib.faces.http.service
+
+# What a running server knows about itself; the layers around the application and its own routes share it.
+
+
+class Service:
+    """Whether the server is ready for work, who may come in, who is being answered, and what has been counted.
+
+    `ending` is set when the server ends, for those whose answer would go on and on. The application opens every call of a
+    tool with `async with service.admission:`, and answers `/readyz` by `service.ready` and `/metrics` with
+    `service.metrics_text()`.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.ending = asyncio.Event()
+        self.admission = Admission(settings.http_concurrency, settings.http_queue)
+        self.connections = Connections(settings.http_connections, settings.http_address_connections)
+        self.exchanges: set[Exchange] = set()
+        self.metrics = HttpMetrics()
+
+    @property
+    def ready(self) -> bool:
+        """Whether the server takes on work."""
+        return not self.ending.is_set()
+
+    def look(self, now: float) -> None:
+        """Stop every request that is due."""
+        for exchange in tuple(self.exchanges):
+            exchange.look(now)
+
+    def metrics_text(self) -> str:
+        """Everything that is counted, in the text format of Prometheus."""
+        admission, connections = self.admission, self.connections
+        return self.metrics.text(
+            gauges={
+                "toolcrib_ready": int(self.ready),
+                "toolcrib_calls_running": admission.running,
+                "toolcrib_calls_queued": admission.queued,
+                "toolcrib_http_connections": connections.total,
+                "toolcrib_http_requests_in_flight": len(self.exchanges),
+            },
+            counters={
+                "toolcrib_calls_refused_total": admission.refused,
+                "toolcrib_http_connections_refused_total": connections.refused,
+            },
+        )

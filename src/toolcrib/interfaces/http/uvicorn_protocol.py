@@ -1,0 +1,396 @@
+"""One connection: how long its client may take, how much it may say, and what is no request at all.
+
+uvicorn parses and answers; what it leaves open is closed here. Every wait has an end: the server has each connection `look`
+a few times in a second, which costs a request nothing, while timers of its own would cost it more than its parsing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.parse import unquote
+
+import httptools
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+
+from toolcrib.toolkit.http.problems import raw_refusal
+
+if TYPE_CHECKING:
+    from uvicorn._types import ASGISendEvent, ASGIVersions, HTTPResponseStartEvent, HTTPScope
+
+    from toolcrib.infra.settings import Settings
+    from toolcrib.interfaces.http.server_state import Service
+
+
+# MERGED toolcrib.faces.http.cycle
+
+# One answer on a connection: its head goes out together with its body, in one piece if it can.
+
+# Answers that never have a body.
+BODILESS = frozenset({204, 304})
+END_OF_CHUNKS = b"0\r\n\r\n"
+
+
+class Cycle(RequestResponseCycle):
+    """uvicorn's, with a quicker way out: one write for most answers, and one look at a head in place of one for each header."""
+
+    def __init__(self, protocol: HttpToolsProtocol, scope: HTTPScope, *, keep_alive: bool) -> None:
+        super().__init__(
+            scope=scope,
+            transport=protocol.transport,
+            flow=protocol.flow,
+            logger=protocol.logger,
+            access_logger=protocol.access_logger,
+            access_log=False,
+            default_headers=protocol.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=protocol.expect_100_continue,
+            keep_alive=keep_alive,
+            on_response=protocol.on_response_complete,
+        )
+        self._start: HTTPResponseStartEvent | None = None
+        self._is_bodiless = False
+
+    async def send(self, message: ASGISendEvent) -> None:
+        """Take a piece of the answer; ASGI has the head wait for the first piece of the body."""
+        if self.flow.write_paused and not self.disconnected:
+            await self.flow.drain()
+        if self.disconnected:
+            return
+        if message["type"] == "http.response.start" and not self.response_started:
+            self._start = message
+        elif message["type"] == "http.response.body" and self._can_take_body():
+            self._write(message.get("body", b""), is_last=not message.get("more_body", False))
+        else:
+            raise RuntimeError(f"{message['type']} has no place here")
+
+    def _can_take_body(self) -> bool:
+        return (self._start is not None or self.response_started) and not self.response_complete
+
+    def _write(self, body: bytes, *, is_last: bool) -> None:
+        start, self._start = self._start, None
+        head = b"" if start is None else self._head(start)
+        data = head + self._frame(body, is_last=is_last)
+        self.response_started = True
+        if data:
+            self.transport.write(data)
+        if not is_last:
+            return
+        self.response_complete = True
+        self.message_event.set()
+        if not self.keep_alive:
+            self.transport.close()
+        self.on_response()
+
+    def _frame(self, body: bytes, *, is_last: bool) -> bytes:
+        """A piece of the body as it goes over the wire."""
+        if self._is_bodiless:
+            return b""
+        if self.chunked_encoding:
+            framed = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+            return framed + END_OF_CHUNKS if is_last else framed
+        if self.chunked_encoding is False:
+            self.expected_content_length -= len(body)
+            if self.expected_content_length < 0 or (is_last and self.expected_content_length):
+                raise RuntimeError("the body is not as long as its head says")
+        return body
+
+    def _head(self, start: HTTPResponseStartEvent) -> bytes:
+        """The status and the headers; how the body is framed follows from them."""
+        status = start["status"]
+        self._is_bodiless = status in BODILESS or self.scope["method"] == "HEAD"
+        lines = [STATUS_LINE[status]]
+        for name, value in (*self.default_headers, *start.get("headers", ())):
+            if name == b"connection":
+                self.keep_alive = self.keep_alive and value != b"close"
+                continue
+            if name == b"content-length":
+                self.expected_content_length = int(value)
+                self.chunked_encoding = False
+            lines.append(b"%b: %b\r\n" % (name, value))
+        self._end_head(lines)
+        head = b"".join(lines)
+        # More ends of lines than lines: somebody has written a header into a header.
+        if head.count(b"\n") != len(lines) or head.count(b"\r") != len(lines) or b"\0" in head:
+            raise RuntimeError("a header holds the end of a line")
+        return head
+
+    def _end_head(self, lines: list[bytes]) -> None:
+        """Say where the body ends, if the application has not said it, and whether another answer may follow."""
+        if self.chunked_encoding is None and not self._is_bodiless:
+            if self.scope["http_version"] == "1.0":
+                self.keep_alive = False
+            else:
+                self.chunked_encoding = True
+                lines.append(b"transfer-encoding: chunked\r\n")
+        if not self.keep_alive:
+            lines.append(b"connection: close\r\n")
+        lines.append(b"\r\n")
+
+
+METHODS = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS"})
+VERSIONS = frozenset({"1.0", "1.1"})
+FRAMING = frozenset({b"content-length", b"transfer-encoding"})
+ASGI: ASGIVersions = {"version": "3.0", "spec_version": "2.3"}
+MAX_URL = 8_192
+MAX_HEADERS = 128
+# All of a request but its body; and what may stand between two pieces of a body.
+MAX_HEAD = 65_536
+# Requests that a client may send ahead of the answers.
+MAX_AHEAD = 16
+IDLE_SECONDS = 5.0
+# How long what still comes is read away after an answer, so that the client gets to read the answer.
+LINGER_SECONDS = 2.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Patience:
+    """How long a connection waits for its client, in seconds: to send a head, to ask again, and to read."""
+
+    head: float
+    idle: float
+    read: float
+
+    @classmethod
+    def of(cls, settings: Settings) -> Patience:
+        """The patience that the operator has set."""
+        head = settings.http_header_seconds
+        return cls(head=head, idle=min(IDLE_SECONDS, head), read=settings.http_body_seconds)
+
+
+class _RefusedError(Exception):
+    """What came is no request that the server takes."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+class GuardedProtocol(HttpToolsProtocol):
+    """A connection of uvicorn with an end to every wait and a bound to everything that is kept.
+
+    `_due` is when the client must have done what is waited for, `_read_due` when it must have read what was sent.
+    """
+
+    def __init__(self, service: Service, patience: Patience, **given: Any) -> None:
+        super().__init__(**given)
+        self._service = service
+        self._patience = patience
+        self._due = math.inf
+        self._read_due = math.inf
+        self._is_in_head = False
+        self._is_over = False
+        self._beside_body = 0
+        self._refused: _RefusedError | None = None
+        self._address: str | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        """Let the connection in, or tell the client that there are too many."""
+        super().connection_made(transport)
+        address = self.client[0] if self.client else ""
+        if not self._service.connections.enter(address):
+            # Whoever is too many is not waited for either.
+            self._is_over = True
+            transport.write(raw_refusal(429, "too many connections are open; close some, or try again in a second"))
+            transport.close()
+            return
+        self._address = address
+        self._due = self.loop.time() + self._patience.head
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Make room for another."""
+        if self._address is not None:
+            self._service.connections.leave(self._address)
+            self._address = None
+        super().connection_lost(exc)
+
+    def look(self, now: float) -> None:
+        """End the connection if its client has been waited for long enough."""
+        if now >= self._read_due and self.transport.get_write_buffer_size():
+            self.transport.abort()
+        elif now < self._due:
+            return
+        elif self._is_in_head and not self._is_over:
+            self._refuse(408, f"the headers were not there after {self._patience.head:g} s; send them at once")
+        else:
+            self.transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came; what is no request is refused, and ends the connection."""
+        if self._is_over:
+            return
+        self._beside_body += len(data)
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            # It is answered as the request that it also is; what follows would be another language.
+            self._end_after_answers()
+        except httptools.HttpParserError as problem:
+            refused = self._refused or _RefusedError(400, f"this is no HTTP request: {problem}")
+            self._refuse(refused.status, refused.message)
+        else:
+            if self._beside_body > MAX_HEAD:
+                self._refuse(431, f"more than {MAX_HEAD} bytes came that are no body")
+
+    def on_message_begin(self) -> None:
+        """The first letter of a request is there; the time for the first request runs since the connection was made."""
+        self.url = b""
+        self.headers = []
+        self.expect_100_continue = False
+        self._is_in_head = True
+        if self.cycle is not None:
+            self._due = self.loop.time() + self._patience.head
+
+    def on_url(self, url: bytes) -> None:
+        """A piece of the path."""
+        self.url += url
+        if len(self.url) > MAX_URL:
+            self._raise(414, f"the path and its query are longer than {MAX_URL} bytes")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header; one that follows the body is dropped, as it was not there when the request was judged."""
+        if not self._is_in_head:
+            return
+        name = name.lower()
+        if name == b"expect" and value.lower() == b"100-continue":
+            self.expect_100_continue = True
+        self.headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        """Everything but the body is there: judge it, and begin to answer."""
+        method, version = self.parser.get_method(), self.parser.get_http_version()
+        self._judge(method, version)
+        self._is_in_head = False
+        self._due = math.inf
+        before, keep_alive = self.cycle, version == "1.1" and self.parser.should_keep_alive()
+        self.cycle = cycle = Cycle(self, self._describe(method, version), keep_alive=keep_alive)
+        if before is None or before.response_complete:  # type: ignore[redundant-expr]  # it is None before the first
+            self._start_asgi_task(cycle, self.app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((cycle, self.app))
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of the body."""
+        self._beside_body = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """All of the request is there; if it has been answered already, the next one may come."""
+        self._beside_body = 0
+        super().on_message_complete()
+        if self.cycle.response_complete:
+            self.cycle.more_body = False
+            self._due = self.loop.time() + self._patience.idle
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request, for what is left of this one, and for the client to read."""
+        now = self.loop.time()
+        self._begin_next()
+        if self.transport.get_write_buffer_size():
+            self._read_due = now + self._patience.read
+        if self._is_in_head or not self.cycle.response_complete:
+            return
+        self._due = now + (LINGER_SECONDS if self.cycle.more_body else self._patience.idle)
+
+    def pause_writing(self) -> None:
+        """The client does not read as quickly as it is written to."""
+        super().pause_writing()
+        self._read_due = self.loop.time() + self._patience.read
+
+    def resume_writing(self) -> None:
+        """The client has read."""
+        super().resume_writing()
+        self._read_due = math.inf
+
+    def _begin_next(self) -> None:
+        """Begin with the next request if it was sent ahead."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+
+    def _describe(self, method: bytes, version: str) -> HTTPScope:
+        """The request as ASGI has it."""
+        raw_path, _, query = self.url.partition(b"?")
+        path = raw_path.decode("ascii")
+        return {
+            "type": "http",
+            "asgi": ASGI,
+            "http_version": version,
+            "server": self.server,
+            "client": self.client,
+            "scheme": "http",
+            "method": method.decode("ascii"),
+            "root_path": "",
+            "path": unquote(path) if "%" in path else path,
+            "raw_path": raw_path,
+            "query_string": query,
+            "headers": self.headers,
+        }
+
+    def _judge(self, method: bytes, version: str) -> None:
+        """Refuse a head that breaks the rules, or that two readers could read differently."""
+        if version not in VERSIONS:
+            self._raise(400, "speak HTTP/1.1")
+        if method not in METHODS:
+            self._raise(400, "no resource of this server knows the method")
+        if not self.url.startswith(b"/") or b"#" in self.url:
+            self._raise(400, "write the path alone, from its first slash, and its query")
+        if len(self.pipeline) >= MAX_AHEAD:
+            self._raise(400, f"more than {MAX_AHEAD} requests were sent ahead; wait for their answers")
+        framing, size = [], 0
+        for name, value in self.headers:
+            size += len(name) + len(value)
+            if name in FRAMING:
+                framing.append((name, value))
+        if size > MAX_HEAD or len(self.headers) > MAX_HEADERS:
+            self._raise(431, f"there are more than {MAX_HEADERS} headers, or {MAX_HEAD} bytes of them")
+        if framing:
+            self._judge_framing(framing, version)
+
+    def _judge_framing(self, framing: list[tuple[bytes, bytes]], version: str) -> None:
+        if len(framing) > 1:
+            self._raise(400, "say how long the body is once, by Content-Length or by Transfer-Encoding")
+        [(name, value)] = framing
+        if name == b"transfer-encoding" and (version != "1.1" or value.lower() != b"chunked"):
+            self._raise(400, "the only Transfer-Encoding is chunked, in HTTP/1.1")
+        if self.parser.should_upgrade():
+            self._raise(400, "a request with a body cannot change the protocol")
+
+    def _raise(self, status: int, message: str) -> NoReturn:
+        # The parser raises an error of its own in place of ours.
+        self._refused = _RefusedError(status, message)
+        raise self._refused
+
+    def _refuse(self, status: int, message: str) -> None:
+        """Answer what is no request, unless that would cut an answer short, and read nothing more."""
+        self._service.metrics.note_malformed(status)
+        cycle = self.cycle
+        if cycle is None or cycle.response_complete:  # type: ignore[redundant-expr]  # it is None until the first request
+            self._hang_up(raw_refusal(status, message))
+        elif not cycle.more_body:
+            self._end_after_answers()
+        elif self.pipeline or cycle.response_started:
+            self.transport.abort()
+        else:
+            cycle.disconnected = True
+            cycle.message_event.set()
+            self._hang_up(raw_refusal(status, message))
+
+    def _end_after_answers(self) -> None:
+        self._is_over = True
+        self._due = math.inf
+        self.cycle.keep_alive = False
+
+    def _hang_up(self, last_words: bytes) -> None:
+        """Say it, and leave the client some time to hear it."""
+        self._is_over = True
+        self._due = self.loop.time() + LINGER_SECONDS
+        self.transport.write(last_words)
+        self.transport.write_eof()

@@ -1,1 +1,0 @@
-"""What happened: one line for each call and for each event a tool wants on record."""

@@ -1,0 +1,176 @@
+"""Slugs and versions as names of files: lower-case ASCII, one for each, so that no file system takes two for the same."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import string
+import sys
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from toolcrib.model.bundle import Bundle
+
+
+# MERGED toolcrib.dialects.platform.times
+
+# Points in time as documents write them.
+
+_RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII)
+
+
+def read_time(text: object) -> str | None:
+    """The time in UTC with milliseconds, so that the later one is the greater text; None for what is no RFC 3339."""
+    if not isinstance(text, str) or _RFC3339.fullmatch(text) is None:
+        return None
+    from datetime import UTC, datetime
+
+    try:
+        moment = datetime.fromisoformat(text.upper()).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+# MERGED toolcrib.dialects.platform.versions
+
+# The versions of the format that documents are written in: any text is taken, and our own are a series.
+
+SERIES = "toolcrib-"
+NUMBER = 1
+SCHEMA_VERSION = f"{SERIES}{NUMBER}"
+
+_OURS = re.compile(rf"{SERIES}([1-9][0-9]{{0,8}})", re.ASCII)
+
+
+def is_newer(schema_version: str) -> bool:
+    """Whether a later Toolcrib wrote it, so that this one may read it and must not change it."""
+    ours = _OURS.fullmatch(schema_version)
+    return ours is not None and int(ours[1]) > NUMBER
+
+
+def remark_on(schema_version: str) -> str:
+    """What the author should know about the version; empty for our own."""
+    if schema_version == SCHEMA_VERSION:
+        return ""
+    if is_newer(schema_version):
+        return "was written by a later version of Toolcrib; what is new in it is not read"
+    return f'is not known here and was read as "{SCHEMA_VERSION}"'
+
+
+# MERGED toolcrib.dialects.platform.writing
+
+# Documents as they are written down: JSON that a person can read and change.
+
+
+def write_tool(document: Mapping[str, object]) -> bytes:
+    """The bytes of a tool's document."""
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+
+
+def write_bundle(bundle: Bundle) -> bytes:
+    """The bytes of a bundle's document; what never happened is left out."""
+    times = {
+        "createdAt": bundle.created_at,
+        "modifiedAt": bundle.modified_at,
+        "toggledAt": bundle.toggled_at,
+        "softDeletedAt": bundle.soft_deleted_at,
+    }
+    document = {
+        "schemaVersion": bundle.schema_version or SCHEMA_VERSION,
+        "bundleID": bundle.id,
+        "slug": bundle.slug,
+        "displayName": bundle.display_name,
+        "description": bundle.description,
+        "isEnabled": bundle.enabled,
+        **{name: time for name, time in times.items() if time},
+    }
+    return write_tool(document)
+
+
+LONGEST = 96
+HASH_LETTERS = 32
+
+# Before a letter `_` means the capital, before a 0 and up to the next `_` the number of any other letter. Two may meet, three
+# never: they stand before the hash of what was cut short.
+CUT = "___"
+
+_PLAIN = frozenset(string.ascii_lowercase + string.digits + ".-")
+_CAPITALS = frozenset(string.ascii_uppercase)
+_ESCAPE = re.compile(r"_0([0-9a-f]{1,6})_|_([a-z])|([a-z0-9.-])")
+
+
+def to_filename(text: str) -> str:
+    """The spelling on disk; what would be too long for a file system keeps its beginning and gets a hash."""
+    spelled = "".join(map(_spell, text))
+    if text.startswith((".", "-")):  # such names are hidden, or taken for an option
+        spelled = _number(text[0]) + spelled[1:]
+    if len(spelled) <= LONGEST:
+        return spelled
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_LETTERS]
+    return f"{spelled[: LONGEST - HASH_LETTERS - len(CUT)]}{CUT}{digest}"
+
+
+def from_filename(name: str) -> str | None:
+    """What was spelled so; None for what nothing is spelled as, and for what was cut short."""
+    pieces = list(_ESCAPE.finditer(name))
+    if "".join(piece[0] for piece in pieces) != name:
+        return None
+    text = "".join(_read(piece) for piece in pieces)
+    return text if text and to_filename(text) == name else None
+
+
+def _spell(letter: str) -> str:
+    if letter in _PLAIN:
+        return letter
+    return f"_{letter.lower()}" if letter in _CAPITALS else _number(letter)
+
+
+def _number(letter: str) -> str:
+    return f"_0{ord(letter):x}_"
+
+
+def _read(piece: re.Match[str]) -> str:
+    if piece[1] is not None:
+        number = int(piece[1], 16)
+        return chr(number) if number <= sys.maxunicode else ""
+    return piece[2].upper() if piece[2] is not None else piece[3]
+
+
+# MERGED toolcrib.pure.ids
+
+# Identifiers of bundles and tools: UUIDs of version 7, new ones and ones that are the same wherever they are worked out.
+
+# 2026-01-01: ids that are worked out have no time of their own, and sort before every id that is made.
+_EPOCH_MS = 1_767_225_600_000
+_UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+
+
+def new_id() -> str:
+    """A UUID of version 7, of now."""
+    return _spell_ids(time.time_ns() // 1_000_000, os.urandom(10))
+
+
+def stable_id(*words: str) -> str:
+    """The UUID of version 7 that these words have on every machine and in every process."""
+    spelled = [word.encode("utf-8", "surrogatepass") for word in words]
+    text = b"".join(len(word).to_bytes(4, "big") + word for word in spelled)
+    return _spell_ids(_EPOCH_MS, hashlib.sha256(text).digest())
+
+
+def is_uuid7(text: object) -> bool:
+    """Whether it is a UUID of version 7 in its usual spelling, of either case."""
+    return isinstance(text, str) and _UUID7.fullmatch(text.lower()) is not None
+
+
+def _spell_ids(milliseconds: int, rest: bytes) -> str:
+    number = (milliseconds & (2**48 - 1)) << 80 | int.from_bytes(rest[:10], "big")
+    number = number & ~(0xF << 76) | 0x7 << 76
+    number = number & ~(0x3 << 62) | 0x2 << 62
+    digits = f"{number:032x}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

@@ -1,0 +1,313 @@
+"""Bounded reading of documents: how large, how deep, and only what JSON itself can say."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn, cast
+
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MAX_DEPTH = 64
+MAX_DEFINITION_BYTES = 256_000
+MAX_ARGUMENT_BYTES = 1_000_000
+SMALLEST_INTEGER = -(2**63)
+LARGEST_INTEGER = 2**64 - 1
+SHOWN_KEYS = 8
+
+_TOML_NAME = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"?+|'[^'\n]*+'?+)"""
+# The second branch eats a name that no dot follows, so that every character is looked at a bounded number of times.
+_TOML_DOTTED = re.compile(rf"((?:{_TOML_NAME}[ \t]*+\.[ \t]*+)++)|{_TOML_NAME}")
+_TOML_POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """What a value may be."""
+
+    max_depth: int
+    any_integer: bool = False
+
+
+class _FaultError(Exception):
+    """What is wrong inside a value; `path` grows on the way out, innermost key first."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.path: list[object] = []
+
+    def to_error(self, place: str) -> ToolError:
+        """The refusal, with the way to the fault as far as it can be read at a glance."""
+        where = "".join(map(_spell_key, self.path[: -SHOWN_KEYS - 1 : -1])).removeprefix(".")
+        more = "…" if len(self.path) > SHOWN_KEYS else ""
+        return _refusal(f"{place}: {where}{more}: {self.message}" if where else f"{place}: {self.message}")
+
+
+def read_json(
+    document: str | bytes,
+    *,
+    place: str = "document",
+    max_bytes: int = MAX_DEFINITION_BYTES,
+    max_depth: int = MAX_DEPTH,
+) -> object:
+    """The value of a definition, which may hold integers of any size but nothing that two readers could read differently."""
+    text = decode(document, place, max_bytes)
+    try:
+        value: object = json.loads(
+            text,
+            object_pairs_hook=_unique,
+            parse_constant=_refuse_constant,
+            parse_float=_finite_float,
+            parse_int=_integer,
+        )
+        _check(value, 0, _Bounds(max_depth, any_integer=True))
+    except _FaultError as fault:
+        raise fault.to_error(place) from None
+    except json.JSONDecodeError as error:
+        reason = f"{error.msg[:1].lower()}{error.msg[1:]}; correct the JSON there"
+        raise _refusal(f"{place}:{error.lineno}:{error.colno}: {reason}", error.lineno, error.colno) from None
+    except RecursionError:
+        raise _too_deep(max_depth).to_error(place) from None
+    return value
+
+
+def read_arguments(
+    document: bytes, *, place: str = "arguments", max_bytes: int = MAX_ARGUMENT_BYTES, max_depth: int = MAX_DEPTH
+) -> dict[str, object]:
+    """The arguments of a call; of equal keys the last one counts."""
+    import orjson
+
+    _check_size(len(document), place, max_bytes)
+    try:
+        value: object = orjson.loads(document)
+    except orjson.JSONDecodeError as error:
+        reason = f"{error.msg}; correct the JSON there"
+        raise _refusal(f"{place}:{error.lineno}:{error.colno}: {reason}", error.lineno, error.colno) from None
+    if not isinstance(value, dict):
+        raise _refusal(f'{place}: must be a JSON object, not {_name_type(value)}; write {{"name": value, …}}')
+    check_plain(value, place=place, max_depth=max_depth)
+    if _holds_large_float(value):
+        _refuse_rounded_integers(document, place)
+    return value
+
+
+def check_plain(value: object, *, place: str = "arguments", max_depth: int = MAX_DEPTH) -> None:
+    """Refuse what does not come out of JSON as it went in: other types, deep nesting, half characters, integers beyond 64 bit."""
+    try:
+        _check(value, 0, _Bounds(max_depth))
+    except _FaultError as fault:
+        raise fault.to_error(place) from None
+
+
+def read_toml(text: str, place: str, *, max_bytes: int = MAX_DEFINITION_BYTES) -> dict[str, object]:
+    """The tables of a TOML document, which may hold only what JSON can say as well."""
+    import tomllib
+
+    text = decode(text, place, max_bytes)
+    _refuse_long_dotted_names(text, place)
+    try:
+        value: dict[str, object] = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _toml_refusal(str(error), text, place) from None
+    except RecursionError:
+        raise _too_deep(MAX_DEPTH).to_error(place) from None
+    except ValueError:  # the interpreter's own limit on digits
+        raise _refusal(f"{place}: an integer has too many digits; write a shorter one") from None
+    check_plain(value, place=place)
+    return value
+
+
+def decode(document: str | bytes, place: str, max_bytes: int = MAX_DEFINITION_BYTES) -> str:
+    """The text of a document that is small enough; a mark at its beginning that only says UTF-8 is left out."""
+    raw = document if isinstance(document, bytes) else document.encode("utf-8", "surrogatepass")
+    _check_size(len(raw), place, max_bytes)
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        column = error.start - raw.rfind(b"\n", 0, error.start)
+        raise _refusal(f"{place}:{line}:{column}: is not UTF-8; save the document as UTF-8", line, column) from None
+    return text.removeprefix("\ufeff")
+
+
+def _check_size(size: int, place: str, max_bytes: int) -> None:
+    if size > max_bytes:
+        message = f"{place}: has {size} bytes, the limit is {max_bytes}; make it smaller"
+        raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"size": size, "limit": max_bytes})
+
+
+def _unique(pairs: Iterable[tuple[str, object]]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for key, value in pairs:
+        if key in found:
+            raise _FaultError(f"the key {key[:80]!r} stands twice in one object; remove one")
+        found[key] = value
+    return found
+
+
+def _refuse_constant(word: str) -> NoReturn:
+    raise _FaultError(f"{word} is not a JSON value; write a finite number or null")
+
+
+def _finite_float(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise _FaultError(f"the number {digits[:40]} is too large; write a number below 1.8e308")
+    return number
+
+
+def _integer(digits: str) -> int:
+    try:
+        return int(digits)
+    except ValueError:  # the interpreter's own limit on digits
+        raise _FaultError(f"an integer of {len(digits)} digits is too long; write a shorter one") from None
+
+
+def _check(value: object, depth: int, bounds: _Bounds) -> None:
+    kind = type(value)
+    if kind is str:
+        _check_text(cast("str", value))
+    elif kind is dict:
+        _check_items(cast("dict[object, object]", value).items(), depth + 1, bounds)
+    elif kind is list:
+        _check_items(enumerate(cast("list[object]", value)), depth + 1, bounds)
+    elif kind is int:
+        if not (bounds.any_integer or SMALLEST_INTEGER <= cast("int", value) <= LARGEST_INTEGER):
+            raise _beyond_64_bit()
+    elif kind is float:
+        if not math.isfinite(cast("float", value)):
+            raise _FaultError(f"{value} is not a JSON value; write a finite number or null")
+    elif kind is not bool and value is not None:
+        raise _FaultError(f"a {kind.__name__} is not a JSON value; write text, a number, a list or an object")
+
+
+def _check_items(items: Iterable[tuple[object, object]], depth: int, bounds: _Bounds) -> None:
+    if depth > bounds.max_depth:
+        raise _too_deep(bounds.max_depth)
+    for key, item in items:
+        if type(key) is str:
+            _check_text(key)
+        elif not isinstance(items, enumerate):
+            raise _FaultError(f"the key {str(key)[:80]!r} is not text; write it in quotes")
+        try:
+            _check(item, depth, bounds)
+        except _FaultError as fault:
+            fault.path.append(key)
+            raise
+
+
+def _check_text(text: str) -> None:
+    if text.isascii():
+        return
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise _FaultError(
+            "text with half of a surrogate pair cannot be written to disk; write the whole character"
+        ) from None
+
+
+def _spell_key(key: object) -> str:
+    if isinstance(key, int):
+        return f"[{key}]"
+    return f".{key}" if str(key).isidentifier() else f"[{str(key)[:80]!r}]"
+
+
+def _too_deep(max_depth: int) -> _FaultError:
+    return _FaultError(f"nested deeper than {max_depth} levels; make it flatter")
+
+
+def _beyond_64_bit() -> _FaultError:
+    return _FaultError("an integer beyond 64 bit does not arrive unchanged; write it as text")
+
+
+def _holds_large_float(value: object) -> bool:
+    if isinstance(value, dict):
+        return any(map(_holds_large_float, value.values()))
+    if isinstance(value, list):
+        return any(map(_holds_large_float, value))
+    return isinstance(value, float) and abs(value) >= -SMALLEST_INTEGER
+
+
+def _refuse_rounded_integers(document: bytes, place: str) -> None:
+    """Tell 2^64, which orjson rounds to a float in silence, from a float that was written as one."""
+
+    def refuse_beyond(digits: str) -> int:
+        number = int(digits)
+        if not SMALLEST_INTEGER <= number <= LARGEST_INTEGER:
+            raise _beyond_64_bit()
+        return number
+
+    try:
+        json.loads(document.decode(), parse_int=refuse_beyond)
+    except _FaultError as fault:
+        raise fault.to_error(place) from None
+
+
+def _refuse_long_dotted_names(text: str, place: str) -> None:
+    """Refuse `a.a.a…` before tomllib sees it: it keeps every beginning of such a name, 64 GB for 256 kB."""
+    for match in _TOML_DOTTED.finditer(text):
+        dotted = match[1]
+        if dotted is not None and dotted.count(".") >= MAX_DEPTH:
+            raise _too_deep(MAX_DEPTH).to_error(f"{place}:{text.count(chr(10), 0, match.start()) + 1}")
+
+
+def _toml_refusal(message: str, text: str, place: str) -> ToolError:
+    position = _TOML_POSITION.search(message)
+    reason = _TOML_POSITION.sub("", message)
+    reason = f"{reason[:1].lower()}{reason[1:]}; correct the TOML there"
+    if position is None:
+        return _refusal(f"{place}: {reason}")
+    line = int(position[1] or text.count("\n") + 1)
+    column = int(position[2] or len(text) - text.rfind("\n"))
+    return _refusal(f"{place}:{line}:{column}: {reason}", line, column)
+
+
+def _refusal(message: str, line: int | None = None, column: int | None = None) -> ToolError:
+    details = {} if line is None else {"line": line, "column": column}
+    return ToolError(Kind.VALIDATION, message, details=details)
+
+
+def _name_type(value: object) -> str:
+    names = {list: "a list", str: "text", bool: "a boolean", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+# MERGED toolcrib.pure.jsonc
+
+# JSON with comments, as people write it: `//` to the end of a line and `/* … */`, and nothing else beyond JSON.
+
+# Text in quotes comes first, so that what looks like a comment inside it stays. One without an end goes to the very end.
+_PART = re.compile(r'(?P<text>"(?:[^"\\]++|\\.)*+"?+)|//[^\r\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/|(?P<open>/\*)', re.DOTALL)
+_LETTER = re.compile(r"[^\r\n]")
+
+
+def read_jsonc(document: str | bytes, place: str = "document", *, max_bytes: int = MAX_DEFINITION_BYTES) -> object:
+    """The value of a definition with comments, under all the limits of `read_json`."""
+    return read_json(without_comments(document, place, max_bytes=max_bytes), place=place, max_bytes=max_bytes)
+
+
+def without_comments(document: str | bytes, place: str = "document", *, max_bytes: int = MAX_DEFINITION_BYTES) -> str:
+    """The text with a space for each letter of a comment, so that everything else stands where it stood."""
+    text = decode(document, place, max_bytes)
+
+    def blank(part: re.Match[str]) -> str:
+        if part["text"]:
+            return part[0]
+        if part["open"]:
+            raise _open_comment(text, part.start(), place)
+        return _LETTER.sub(" ", part[0])
+
+    return _PART.sub(blank, text)
+
+
+def _open_comment(text: str, position: int, place: str) -> ToolError:
+    line, column = text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position)
+    message = f"{place}:{line}:{column}: the comment has no end; write */ behind it"
+    return ToolError(Kind.VALIDATION, message, details={"line": line, "column": column})

@@ -1,0 +1,251 @@
+"""The one reading of a URL: a strict grammar, parsed once, and the parsed object is what gets connected to."""
+
+from __future__ import annotations
+
+import re
+import string
+from dataclasses import dataclass, field
+from functools import lru_cache
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from urllib.parse import quote
+
+from toolcrib.model.errors import Kind, ToolError
+
+# MERGED toolcrib.pure.headers
+
+# Which methods and headers a request may have; what ends a header early or changes how a message is framed is refused.
+
+METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+RESERVED = frozenset(
+    {
+        "accept-encoding",
+        "connection",
+        "content-length",
+        "expect",
+        "host",
+        "keep-alive",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+
+_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+
+
+def check_method(method: str) -> None:
+    """Refuse a method that is none of the usual ones, in capitals."""
+    if method not in METHODS:
+        raise ToolError(Kind.VALIDATION, f"method {method[:20]!r} is refused; use one of {', '.join(METHODS)}")
+
+
+def check_header(name: str, value: str) -> None:
+    """Refuse a header that is not for a tool to send; the value is never repeated."""
+    if problem := _problem_with(name):
+        raise ToolError(Kind.VALIDATION, problem)
+    if not (value.isprintable() or value.replace("\t", "").isprintable()):
+        message = f"header {name[:40]!r}: the value holds a line break or another control character"
+        raise ToolError(Kind.VALIDATION, message)
+
+
+@lru_cache(maxsize=1_024)  # every request asks, and tools use few names
+def _problem_with(name: str) -> str:
+    shown = repr(name[:40])
+    if _NAME.fullmatch(name) is None:
+        return f"header {shown}: the name may hold letters, digits and '-' only"
+    if name.lower() in RESERVED or name.lower().startswith("proxy-"):
+        return f"header {shown} is set by Toolcrib or refused; leave it out"
+    return ""
+
+
+MAX_URL = 8_000
+MAX_HOST = 253
+MAX_PORT = 65_535
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+_URL = re.compile(r"(https?)://([^/?#]*)([^#]*)(?:#.*)?", re.ASCII | re.IGNORECASE)
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_BRACKETED = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::(.*))?")
+_PORT = re.compile(r"[1-9][0-9]{0,4}")
+_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Url:
+    """A URL as it goes on the wire: lower-case ASCII host or canonical address, port, and path with query as given.
+
+    `target` stays out of the representation because a query may hold a secret.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    target: str = field(repr=False)
+
+    @property
+    def address(self) -> IPv4Address | IPv6Address | None:
+        """The address, where the host is one and no name."""
+        return _address_of(self.host)
+
+    @property
+    def authority(self) -> str:
+        """Host and port as the Host header shows them."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port: what may be shown in a message, and where secrets stay."""
+        return f"{self.scheme}://{self.authority}"
+
+    def __str__(self) -> str:
+        return self.origin + self.target
+
+
+def parse_url(text: str) -> Url:
+    """Read an absolute http or https URL; the fragment is dropped, characters beyond ASCII in the path are encoded."""
+    if len(text) > MAX_URL:
+        raise _refusal(f"it is longer than {MAX_URL} characters")
+    _check_characters(text)
+    parts = _URL.fullmatch(text)
+    if parts is None:
+        raise _refusal("it does not begin with http:// or https://")
+    scheme = parts[1].lower()
+    host, port = parse_authority(parts[2])
+    target = quote(parts[3], safe=string.punctuation)
+    if not target.startswith("/"):
+        target = f"/{target}"
+    url = Url(scheme=scheme, host=host, port=port or DEFAULT_PORTS[scheme], target=target)
+    if len(str(url)) > MAX_URL:
+        raise _refusal(f"it is longer than {MAX_URL} characters once it is encoded")
+    return url
+
+
+def follow_reference(base: Url, reference: str) -> Url:
+    """The URL that a reference, such as the target of a redirect, means when read from another URL."""
+    reference = reference.partition("#")[0]
+    if _SCHEME.match(reference):
+        return parse_url(reference)
+    if reference.startswith("//"):
+        return parse_url(f"{base.scheme}:{reference}")
+    base_path = base.target.partition("?")[0]
+    path, mark, query = reference.partition("?")
+    if not path:
+        return parse_url(base.origin + (base_path + mark + query if mark else base.target))
+    if not path.startswith("/"):
+        path = base_path[: base_path.rindex("/") + 1] + path
+    return parse_url(base.origin + _without_dots(path) + mark + query)
+
+
+def parse_host(text: str) -> str:
+    """The one spelling of a host name (IDNA 2008, lower case) or of an IPv4 address."""
+    if not text:
+        raise _refusal("the host is missing")
+    host = ".".join(_parse_label(label) for label in _lower(text).split("."))
+    if len(host) > MAX_HOST:
+        raise _refusal(f"the host is longer than {MAX_HOST} characters")
+    if ends_in_number(host) and not _is_ipv4(host):
+        raise _refusal(
+            "the host ends in a number and is no IPv4 address; write four decimal numbers without zeros before"
+        )
+    return host
+
+
+def parse_ipv6(text: str) -> str:
+    """The one spelling of an IPv6 address, without brackets and without a zone."""
+    try:
+        return str(IPv6Address(text))
+    except AddressValueError:
+        raise _refusal("the brackets hold no IPv6 address; write names without brackets") from None
+
+
+def split_authority(text: str) -> tuple[str, int | None]:
+    """Host and port of `host`, `host:port`, `[address]` or `[address]:port`, the host not looked at yet unless IPv6."""
+    if not text.startswith("["):
+        host, mark, port = text.partition(":")
+        return host, _parse_port(port) if mark else None
+    parts = _BRACKETED.fullmatch(text)
+    if parts is None:
+        raise _refusal("brackets belong around an IPv6 address without a zone, and only a port may follow them")
+    return parse_ipv6(parts[1]), None if parts[2] is None else _parse_port(parts[2])
+
+
+def parse_authority(text: str) -> tuple[str, int | None]:
+    """Host and port in their one spelling."""
+    if "@" in text:
+        raise _refusal("it holds a user name or password; leave it out and send credentials in a header")
+    host, port = split_authority(text)
+    return (host if text.startswith("[") else parse_host(host)), port
+
+
+def ends_in_number(host: str) -> bool:
+    """Whether some resolver could read the host as an IPv4 address in any spelling."""
+    return _NUMBER.fullmatch(host.rpartition(".")[2]) is not None
+
+
+@lru_cache(maxsize=1_024)  # every hop asks, and reading an address costs more than all else that is asked
+def _address_of(host: str) -> IPv4Address | IPv6Address | None:
+    if ":" in host:
+        return IPv6Address(host)
+    return IPv4Address(host) if ends_in_number(host) else None
+
+
+def _check_characters(text: str) -> None:
+    """Refuse what parsers disagree about, wherever it stands."""
+    for position, character in enumerate(text):
+        if character in " \\" or not character.isprintable():
+            reason = f"character {position + 1} (U+{ord(character):04X}) is not allowed; write it percent-encoded"
+            raise _refusal(reason)
+
+
+def _parse_port(text: str) -> int:
+    if _PORT.fullmatch(text) is None or int(text) > MAX_PORT:
+        raise _refusal(f"the port is no number from 1 to {MAX_PORT}")
+    return int(text)
+
+
+def _lower(text: str) -> str:
+    # The Kelvin sign and its like become ASCII letters in lower case; left as they are, IDNA refuses them.
+    return "".join(letter.lower() if letter.isascii() or not letter.lower().isascii() else letter for letter in text)
+
+
+def _parse_label(label: str) -> str:
+    if _LABEL.fullmatch(label) and not label.startswith("xn--"):
+        return label
+    if label.isascii() and not label.startswith("xn--"):
+        raise _refusal("the host has a part that is empty, too long or holds more than letters, digits, '-' and '_'")
+    import idna
+
+    try:
+        return idna.alabel(label).decode("ascii")
+    except UnicodeError:
+        raise _refusal("the host has a part that IDNA 2008 does not allow") from None
+
+
+def _is_ipv4(host: str) -> bool:
+    try:
+        return str(IPv4Address(host)) == host
+    except AddressValueError:
+        return False
+
+
+def _without_dots(path: str) -> str:
+    """The path after its `.` and `..` segments were followed."""
+    kept: list[str] = []
+    segments = path.split("/")[1:]
+    for segment in segments:
+        if segment == ".." and kept:
+            kept.pop()
+        elif segment not in {".", ".."}:
+            kept.append(segment)
+    if segments[-1] in {".", ".."}:
+        kept.append("")
+    return "/" + "/".join(kept)
+
+
+def _refusal(reason: str) -> ToolError:
+    # The text is not repeated: a refused URL may hold a password.
+    return ToolError(Kind.VALIDATION, f"URL refused: {reason}")

@@ -1,0 +1,127 @@
+"""Names of tools as models and people spell them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.tool import MAX_NAME, Chained
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from toolcrib.model.tool import Tool
+
+
+# MERGED toolcrib.pure.capabilities
+
+# How a capability is written: dotted names, any depth.
+
+_CAPABILITY = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)+")
+
+
+def is_capability(text: str) -> bool:
+    """Whether this is written like a capability, such as `fs.read`."""
+    return _CAPABILITY.fullmatch(text) is not None
+
+
+FUNCTION_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
+HASH_LETTERS = 8
+COMPARED_NAMES = 1_000
+
+
+# What editors, Python and npm leave in the folder of a tool.
+FOREIGN = frozenset({"node_modules", "__pycache__"})
+
+
+def is_foreign(name: str) -> bool:
+    """Whether a file or folder of this name is no part of a tool folder, wherever in it it lies."""
+    return name.startswith(".") or name in FOREIGN
+
+
+class Address(NamedTuple):
+    """A name taken apart: `bundle/name@version`, where bundle and version may be absent."""
+
+    bundle: str | None
+    name: str
+    version: str | None
+
+
+def read_address(text: str) -> Address:
+    """Take `bundle/name@version` apart; a bundle, named like its folder, may hold any letter."""
+    bundle, _, rest = text.rpartition("/")
+    name, _, version = rest.partition("@")
+    return Address(bundle or None, name, version or None)
+
+
+class Action(NamedTuple):
+    """A tool that is one of several actions, taken apart: the slug of the whole, and that of the action."""
+
+    whole: str
+    action: str
+
+    def __str__(self) -> str:
+        return f"{self.whole}.{self.action}"
+
+
+def action_of(tool: Tool) -> Action | None:
+    """Which action of what the tool is; None for one that stands for itself."""
+    if not isinstance(tool.run, Chained) or not tool.run.action:
+        return None
+    action = slug_of(tool.run.action)
+    whole = tool.slug.removesuffix(f"-{action}")
+    return Action(whole, action) if whole not in (tool.slug, "") else None
+
+
+def slug_of(name: str) -> str:
+    """The name as the platform spells it: dashes for underscores."""
+    return name.replace("_", "-")
+
+
+def version_order(version: str) -> tuple[object, ...]:
+    """What versions are sorted by: number by number, and `1.0.0-rc1` before `1.0.0`."""
+    core, _, preview = version.partition("-")
+    return _pieces(core), not preview, _pieces(preview)
+
+
+def _pieces(text: str) -> tuple[tuple[int, int, str], ...]:
+    return tuple((1, int(piece), "") if piece.isdecimal() else (0, 0, piece) for piece in text.split("."))
+
+
+def function_name(name: str) -> str:
+    """The name a model sees: the tool's own where every provider takes it, else an ASCII form with a short hash."""
+    if FUNCTION_NAME.fullmatch(name):
+        return name
+    import hashlib
+
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_LETTERS]
+    ascii_form = re.sub(r"[^a-zA-Z0-9_-]", "_", name)[: MAX_NAME - 2 - HASH_LETTERS]
+    return f"_{ascii_form}_{digest}"
+
+
+def function_names(names: Iterable[str]) -> dict[str, str]:
+    """Map what models see back to the tools' own names; two tools that would look alike are refused."""
+    seen: dict[str, str] = {}
+    for name in names:
+        visible = function_name(name)
+        if seen.setdefault(visible, name) != name:
+            message = (
+                f"{name!r} and {seen[visible]!r} would both be offered to models as {visible!r}; rename one of them"
+            )
+            raise ToolError(Kind.CONFLICT, message)
+    return seen
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A sentence that suggests the nearest names, or nothing."""
+    if not 0 < len(name) <= 2 * MAX_NAME:
+        return ""
+    candidates = list(known)
+    if len(candidates) > COMPARED_NAMES:
+        # Comparing with every one of ten thousand takes longer than the call; most slips leave the first letter alone.
+        candidates = [other for other in candidates if other[:1] == name[0]][:COMPARED_NAMES]
+    import difflib
+
+    near = difflib.get_close_matches(name, candidates, n=3, cutoff=0.6)
+    return f"did you mean {' or '.join(near)}?" if near else ""

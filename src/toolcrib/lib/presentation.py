@@ -1,0 +1,192 @@
+"""What a system prompt says of the tools: one line for each, within a budget."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import orjson
+
+from toolcrib.lib.names import function_name
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.session import MODES
+from toolcrib.model.tool import Behaviour
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from toolcrib.model.result import Result
+    from toolcrib.model.tool import Tool
+
+
+# MERGED toolcrib.pure.projections
+
+# One result, as each of the documents wants to see it.
+
+
+def to_platform(result: Result) -> dict[str, object]:
+    """`{ok, value}` or `{ok, error}`, never both: a partial value moves into the error's details."""
+    beside: dict[str, object] = {"intents": [intent.to_json() for intent in result.intents], "meta": result.meta}
+    if result.error is None:
+        return {"ok": True, "value": result.value, **beside}
+    error = result.error.to_json()
+    if result.value is not None:
+        error["details"] = {**result.error.details, "partialValue": result.value}
+    return {"ok": False, "error": error, **beside}
+
+
+def to_handler(result: Result) -> dict[str, object]:
+    """`{ok, data, intents}` or `{ok, error}`, as voice and text agents read it."""
+    if result.error is None:
+        return {
+            "ok": True,
+            "data": result.value,
+            "intents": [intent.to_json() for intent in result.intents],
+            "meta": result.meta,
+        }
+    return {"ok": False, "error": result.error.to_json(), "meta": result.meta}
+
+
+def to_builder(result: Result) -> dict[str, object]:
+    """`{result, success, error}`, as built packages return it; a partial result stays beside the error."""
+    return {
+        "result": result.value,
+        "success": result.ok,
+        "error": None if result.error is None else result.error.message,
+    }
+
+
+def to_text(value: object) -> str:
+    """A value as the text that a model reads: itself, or JSON; nothing for null. What is not JSON is told in words."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    try:
+        return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
+    except TypeError:
+        return str(value)
+
+
+LETTERS_PER_TOKEN = 4
+ORDER = {behaviour: place for place, behaviour in enumerate(Behaviour)}
+# Control characters, formats such as those that turn the direction of writing, halves of characters, private letters.
+HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co"})
+# Letters and marks that are not drawn, in which a text can be hidden from people and shown to models.
+UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8\U000e0000-\U000e0fff]"
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prompt:
+    """A text for a system prompt: which tools it names, which found no room, its length, and an estimate of its tokens."""
+
+    text: str
+    included: tuple[str, ...]
+    left_out: tuple[str, ...]
+    characters: int
+    tokens: int
+
+
+def write_prompt(
+    tools: Iterable[Tool], mode: str, *, max_characters: int | None = None, max_tokens: int | None = None
+) -> Prompt:
+    """Name every tool that is offered in the mode, with its summary.
+
+    The bundles stand in the order in which they come, and in each of them retrieval, action, utility and the others, by name.
+    Where the budget is too small, whole tools are left out from the end, and a last line within the budget says so.
+    """
+    if mode not in MODES:
+        raise ToolError(Kind.VALIDATION, f"there is no mode {mode!r:.80}; use {' or '.join(sorted(MODES))}")
+    offered = _in_order(tool for tool in tools if tool.modes is None or mode in tool.modes)
+    names = tuple(tool.name for tool in offered)
+    lines = [_describe(tool) for tool in offered]
+    lengths, weights = _sums(lines)
+    for count in range(len(lines), -1, -1):
+        rest = _mention(len(lines) - count)
+        characters = lengths[count] + len(rest)
+        # A newline behind every line but the last.
+        newlines = max(count + bool(rest) - 1, 0)
+        tokens = _tokens(weights[count] + _weight(rest) + newlines)
+        if _fits(characters + newlines, max_characters) and _fits(tokens, max_tokens):
+            text = "\n".join([*lines[:count], rest] if rest else lines[:count])
+            return Prompt(
+                text=text, included=names[:count], left_out=names[count:], characters=len(text), tokens=tokens
+            )
+    return Prompt(text="", included=(), left_out=names, characters=0, tokens=0)
+
+
+def estimate_tokens(text: str) -> int:
+    """About how many tokens a model reads the text as: one for four letters; Chinese, Japanese, Korean and emoji one each.
+
+    An estimate and no count: every model cuts texts up in its own way. It is meant for prose in English; most other
+    alphabets, numbers and code take more tokens than it says, so leave room.
+    """
+    return _tokens(_weight(text))
+
+
+def _in_order(tools: Iterable[Tool]) -> list[Tool]:
+    """What the host and the project bring stands before what comes with the platform, as it does in the catalogue."""
+    given = list(tools)
+    bundles = list(dict.fromkeys(tool.bundle for tool in given))
+    return sorted(
+        given,
+        key=lambda tool: (
+            bundles.index(tool.bundle),
+            len(ORDER) if tool.behaviour is None else ORDER[tool.behaviour],
+            tool.name,
+            tool.address,
+        ),
+    )
+
+
+def _describe(tool: Tool) -> str:
+    """The tool by the name that models call it by."""
+    marked = function_name(tool.name) + (" (asks for confirmation)" if tool.requires_confirmation else "")
+    summary = _harmless(tool.summary) or _harmless(tool.description.strip().partition("\n")[0])
+    return f"- {marked}: {summary}" if summary else f"- {marked}"
+
+
+def _harmless(text: str) -> str:
+    """The text in one line, without what people cannot see and without what could begin a line of its own."""
+    spaced = UNSEEN.sub("", " ".join(text.split()))
+    shown = "".join(letter for letter in spaced if unicodedata.category(letter) not in HIDDEN)
+    return " ".join(shown.split())
+
+
+def _mention(left_out: int) -> str:
+    if not left_out:
+        return ""
+    return f"({left_out} more {'tool is' if left_out == 1 else 'tools are'} not listed here)"
+
+
+def _sums(lines: list[str]) -> tuple[list[int], list[int]]:
+    """How long the first so many lines are together, in letters and in quarters of a token."""
+    lengths, weights = [0], [0]
+    for line in lines:
+        lengths.append(lengths[-1] + len(line))
+        weights.append(weights[-1] + _weight(line))
+    return lengths, weights
+
+
+def _weight(text: str) -> int:
+    """The estimate in quarters of a token, which can be added up."""
+    if text.isascii():
+        return len(text)
+    return sum(LETTERS_PER_TOKEN if _is_whole(letter) else 1 for letter in text)
+
+
+def _is_whole(letter: str) -> bool:
+    """Whether a letter is counted as a token of its own."""
+    return unicodedata.east_asian_width(letter) in "WF" or unicodedata.category(letter) == "So"
+
+
+def _tokens(weight: int) -> int:
+    return -(-weight // LETTERS_PER_TOKEN)
+
+
+def _fits(size: int, budget: int | None) -> bool:
+    return budget is None or size <= budget

@@ -1,0 +1,327 @@
+"""A schema as a graph: which subschema leads to which, by which keyword, and where a `$ref` points."""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+Place = tuple[str, ...]
+
+REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+ANCHORS = ("$anchor", "$dynamicAnchor")
+
+
+class Way(Enum):
+    """What a step from a schema to a subschema means for the value."""
+
+    SAME = "the same value is judged again"
+    INSIDE = "a part of the value is judged"
+    HELD = "nothing is judged: the subschema only waits for a $ref"
+
+
+# Every keyword whose value is a subschema, a list of them, or a mapping of names to them.
+KEYWORDS = {
+    **dict.fromkeys(("allOf", "anyOf", "oneOf", "not", "if", "then", "else"), Way.SAME),
+    **dict.fromkeys(("dependentSchemas", "dependencies"), Way.SAME),
+    **dict.fromkeys(("properties", "patternProperties", "additionalProperties", "propertyNames"), Way.INSIDE),
+    **dict.fromkeys(("items", "prefixItems", "additionalItems", "contains", "contentSchema"), Way.INSIDE),
+    **dict.fromkeys(("unevaluatedItems", "unevaluatedProperties"), Way.INSIDE),
+    **dict.fromkeys(("$defs", "definitions"), Way.HELD),
+}
+MAPPINGS = frozenset({"dependentSchemas", "dependencies", "properties", "patternProperties", "$defs", "definitions"})
+
+
+@dataclass(slots=True)
+class Node:
+    """One subschema and the places that it leads to."""
+
+    schema: Mapping[str, object]
+    depth: int
+    same: list[Place] = field(default_factory=list)
+    inside: list[Place] = field(default_factory=list)
+
+
+class UnresolvedReferenceError(Exception):
+    """A `$ref` that is not local or leads nowhere."""
+
+    def __init__(self, place: Place, problem: str) -> None:
+        super().__init__(problem)
+        self.place = place
+        self.problem = problem
+
+
+class Graph:
+    """Every subschema that a check can come to, by its place; `unresolved` are the references that lead nowhere."""
+
+    def __init__(self, root: object) -> None:
+        self.root = root
+        self.nodes: dict[Place, Node] = {}
+        self.unresolved: list[UnresolvedReferenceError] = []
+        self._anchors: dict[str, Place] = {}
+        self._add(((), root, 0))
+        self._follow(list(self.nodes))
+
+    def has_references(self) -> bool:
+        """Whether any subschema refers to another one."""
+        return any(keyword in node.schema for node in self.nodes.values() for keyword in REFERENCES)
+
+    def target(self, place: Place, reference: object) -> Place:
+        """The place that a reference means."""
+        if not isinstance(reference, str) or not reference.startswith("#"):
+            problem = f"{reference!r:.80} is not local; copy what it means under $defs and write #/$defs/NAME"
+            raise UnresolvedReferenceError(place, problem)
+        found = self._anchors.get(reference[1:]) if reference[1:2] not in ("", "/") else parse_pointer(reference)
+        if found is None or not is_schema(look_up(self.root, found)):
+            problem = f"{reference!r:.80} leads to no schema; add it under $defs"
+            raise UnresolvedReferenceError(place, problem)
+        return found
+
+    def _add(self, first: tuple[Place, object, int]) -> list[Place]:
+        added = []
+        waiting = [first]
+        while waiting:
+            place, schema, depth = waiting.pop()
+            if place in self.nodes or not isinstance(schema, Mapping):
+                continue
+            node = self.nodes[place] = Node(schema, depth)
+            added.append(place)
+            for anchor in ANCHORS:
+                if anchor in schema:
+                    self._anchors[str(schema[anchor])] = place
+            for way, steps, child in children(schema):
+                if way is not Way.HELD:
+                    (node.same if way is Way.SAME else node.inside).append(place + steps)
+                waiting.append((place + steps, child, depth + 1))
+        return added
+
+    def _follow(self, waiting: list[Place]) -> None:
+        """Add where the references of these places lead, and where those lead in turn."""
+        while waiting:
+            place = waiting.pop()
+            node = self.nodes[place]
+            for keyword in REFERENCES:
+                if keyword not in node.schema:
+                    continue
+                try:
+                    target = self.target((*place, keyword), node.schema[keyword])
+                except UnresolvedReferenceError as error:
+                    self.unresolved.append(error)
+                    continue
+                node.same.append(target)
+                waiting.extend(self._add((target, look_up(self.root, target), node.depth)))
+
+
+def children(schema: Mapping[str, object]) -> Iterator[tuple[Way, Place, object]]:
+    """The subschemas of a schema, each with the steps that lead to it."""
+    for keyword, value in schema.items():
+        way = KEYWORDS.get(keyword)
+        if way is None:
+            continue
+        if keyword in MAPPINGS:
+            named = value.items() if isinstance(value, Mapping) else ()
+            yield from ((way, (keyword, name), child) for name, child in named if is_schema(child))
+        elif isinstance(value, list):
+            yield from ((way, (keyword, str(index)), child) for index, child in enumerate(value))
+        else:
+            yield way, (keyword,), value
+
+
+def is_schema(value: object) -> bool:
+    """Whether a value can be a schema at all."""
+    return isinstance(value, Mapping | bool)
+
+
+def look_up(root: object, place: Place) -> object:
+    """What stands at a place; None if nothing does."""
+    found = root
+    for step in place:
+        if isinstance(found, Mapping):
+            found = found.get(step)
+        elif isinstance(found, list) and step in map(str, range(len(found))):
+            found = found[int(step)]
+        else:
+            return None
+    return found
+
+
+def parse_pointer(reference: str) -> Place:
+    """The steps of `#/a/b`."""
+    pointer = reference.removeprefix("#")
+    if "%" in pointer:
+        from urllib.parse import unquote
+
+        pointer = unquote(pointer)
+    steps = pointer.split("/")[1:]
+    return tuple(step.replace("~1", "/").replace("~0", "~") for step in steps)
+
+
+def write_pointer(place: Place) -> str:
+    """The place as people write it: `#/a/b`."""
+    return "#" + "".join(f"/{step.replace('~', '~0').replace('/', '~1')}" for step in place)
+
+
+# MERGED toolcrib.pure.schema.patterns
+
+# What is wrong with a pattern that the engine does not take.
+
+SHOWN = 80
+# Each makes an engine try again from the start, which no pattern here may ask for.
+GOES_BACK = re.compile(r"(?<!\\)(?:\\\\)*(?:\(\?<?[=!]|\\[1-9]|\\k[<{']|\(\?P=|\(\?>)")
+
+
+def explain_pattern(pattern: str) -> str:
+    """Why it is refused, with the place in it where that can be told."""
+    shown = f"{pattern!r:.{SHOWN}}"
+    if GOES_BACK.search(pattern):
+        return f"pattern not supported (linear-time engine): {shown}; write it without look-around and back-references"
+    if fault := _fault(pattern):
+        return f"{shown} is no regular expression: {fault}; correct it"
+    return f"pattern not supported (linear-time engine): {shown}; write a simpler one"
+
+
+def _fault(pattern: str) -> str:
+    """What the library finds wrong with it; it reads nearly the same patterns as the engine, and says more."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            re.compile(pattern)
+    except re.error as error:
+        return f"{error.msg} at position {error.pos or 0}"
+    except (OverflowError, RecursionError):
+        return "it is too large"
+    return ""
+
+
+# MERGED toolcrib.pure.schema.words
+
+# Schemas in few words: an object of properties, and the type names that people write.
+
+MAX_TEXT = 200
+MAX_BITS = 63
+MAX_DEPTH = 16
+BARE_TYPES = frozenset({"number", "integer", "boolean", "null"})
+NAMES = {
+    **{name: name for name in ("array", "boolean", "integer", "null", "number", "object", "string")},
+    "list": "array",
+    "float": "number",
+    "int": "integer",
+    "str": "string",
+    "bool": "boolean",
+    "dict": "object",
+}
+
+
+def object_schema(
+    properties: Mapping[str, object], required: Iterable[str] = (), *, closed: bool = True
+) -> dict[str, object]:
+    """The schema of an object; a closed one refuses properties that it does not name."""
+    schema: dict[str, object] = {"type": "object", "properties": dict(properties), "required": list(required)}
+    if closed:
+        schema["additionalProperties"] = False
+    return schema
+
+
+def type_alias(text: str) -> dict[str, object]:
+    """The schema that a type name means: `int`, `list[str]`, `string | null`."""
+    if len(text) > MAX_TEXT:
+        raise ToolError(Kind.VALIDATION, f"type {text[:40]!r}…: longer than {MAX_TEXT} characters")
+    members = [_member(part.strip(), text) for part in _alternatives(text)]
+    return any_of(members)
+
+
+def any_of(members: Iterable[Mapping[str, object]]) -> dict[str, object]:
+    """The schema of a value that fits one of these, as short as it can be written."""
+    schemas: list[dict[str, object]] = []
+    for member in members:
+        if member not in schemas:
+            schemas.append(dict(member))
+    if {} in schemas:
+        return {}
+    if len(schemas) == 1:
+        return schemas[0]
+    if all(schema.keys() == {"type"} and isinstance(schema["type"], str) for schema in schemas):
+        return {"type": [schema["type"] for schema in schemas]}
+    return {"anyOf": schemas}
+
+
+def is_json(value: object, depth: int = MAX_DEPTH) -> bool:
+    """Whether a schema can hold the value, as a default or in an enum, and every JSON library can write it."""
+    if isinstance(value, list | dict) and depth == 0:
+        return False
+    if isinstance(value, list):
+        return all(is_json(inner, depth - 1) for inner in value)
+    if isinstance(value, dict):
+        return all(isinstance(name, str) and is_json([name, value[name]], depth) for name in value)
+    if isinstance(value, str):
+        return value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value)
+    if type(value) is int:
+        return value.bit_length() <= MAX_BITS
+    return value is None or type(value) is bool or (type(value) is float and math.isfinite(value))
+
+
+def _member(word: str, text: str) -> dict[str, object]:
+    name, bracket, inner = word.partition("[")
+    kind = NAMES.get(name.strip().lower())
+    if kind is not None and not bracket:
+        return {"type": kind}
+    if kind == "array" and inner.endswith("]"):
+        return {"type": "array", "items": type_alias(inner[:-1])}
+    known = ", ".join(NAMES)
+    raise ToolError(Kind.VALIDATION, f"type {text!r} is unknown; write one of {known}, list[TYPE] or TYPE | null")
+
+
+def _alternatives(text: str) -> list[str]:
+    """Split at each `|` that stands outside of brackets."""
+    parts = [""]
+    depth = 0
+    for letter in text:
+        depth += (letter == "[") - (letter == "]")
+        if letter == "|" and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
+
+
+def holds_text(schema: Mapping[str, object]) -> bool:
+    """Whether arguments of this schema could hold anything but numbers, booleans and nulls; when in doubt, yes."""
+    properties = schema.get("properties", {})
+    if schema.get("additionalProperties") is not False or "patternProperties" in schema:
+        return True
+    return not isinstance(properties, dict) or not all(_is_bare(entry) for entry in properties.values())
+
+
+def _is_bare(schema: object) -> bool:
+    if schema is False:
+        return True
+    kinds = schema.get("type") if isinstance(schema, dict) else None
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    return isinstance(kinds, list) and bool(kinds) and all(kind in BARE_TYPES for kind in kinds)
+
+
+def bound_integers(schema: dict[str, object]) -> dict[str, object]:
+    """The schema of an object, with the integers among its properties kept to what 64 bits can hold."""
+    properties = schema.get("properties")
+    if not isinstance(properties, dict):
+        return schema
+    return {**schema, "properties": {name: _bound(entry) for name, entry in properties.items()}}
+
+
+def _bound(schema: object) -> object:
+    if not isinstance(schema, dict) or "integer" not in (schema.get("type"), *_as_list(schema.get("type"))):
+        return schema
+    return {"minimum": -(2**MAX_BITS), "maximum": 2 ** (MAX_BITS + 1) - 1, **schema}
+
+
+def _as_list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []

@@ -1,1 +1,0 @@
-"""Each runs one kind of tool."""

@@ -1,1 +1,0 @@
-"""Each keeps documents by key: in memory, in files."""

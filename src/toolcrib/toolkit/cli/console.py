@@ -1,0 +1,282 @@
+"""Writing to the standard streams: values, complaints and tables, with nothing in them that a terminal would obey."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sys
+import traceback
+from contextlib import contextmanager, suppress
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from toolcrib.model.errors import Kind, SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import TextIO
+
+    from toolcrib.crib import Crib
+    from toolcrib.model.errors import ToolError
+    from toolcrib.model.verdict import Explanation
+
+
+# MERGED toolcrib.faces.cli.codes
+
+# How the command line ends: its exit codes, and the error of whoever typed the wrong thing.
+
+
+class ExitCode(IntEnum):
+    """The closed list of endings."""
+
+    DONE = 0
+    FAILED = 1
+    WRONG_USE = 2
+    REFUSED = 3
+    UNKNOWN_TOOL = 4
+    NEEDS_CONFIRMATION = 5
+    INTERRUPTED = 130
+    READER_GONE = 141
+
+
+MEANINGS = {
+    ExitCode.DONE: "done",
+    ExitCode.FAILED: "the tool failed, or check found problems",
+    ExitCode.WRONG_USE: "wrong use or wrong settings",
+    ExitCode.REFUSED: "a gate refused the call",
+    ExitCode.UNKNOWN_TOOL: "there is no such tool",
+    ExitCode.NEEDS_CONFIRMATION: "the call waits for confirmation",
+    ExitCode.INTERRUPTED: "interrupted",
+    ExitCode.READER_GONE: "whoever read the output went away",
+}
+
+
+class WrongUseError(Exception):
+    """What was typed cannot be understood; the message says how to write it."""
+
+
+def code_of_error(error: ToolError) -> ExitCode:
+    """How a failed call ends. Only a gate's refusal names its gate; everything else failed on the way."""
+    if isinstance(error, SettingsError):
+        return ExitCode.WRONG_USE
+    if "gate" not in error.details:
+        return ExitCode.FAILED
+    return _code_of_refusal(error.kind)
+
+
+def code_of_explanation(explanation: Explanation) -> ExitCode:
+    """How the call would end that was explained."""
+    refusal = explanation.refusal
+    if refusal is None or refusal.verdict is None:
+        return ExitCode.DONE
+    return _code_of_refusal(refusal.verdict.kind)
+
+
+def _code_of_refusal(kind: Kind) -> ExitCode:
+    special = {Kind.NOT_FOUND: ExitCode.UNKNOWN_TOOL, Kind.CONFIRMATION_REQUIRED: ExitCode.NEEDS_CONFIRMATION}
+    return special.get(kind, ExitCode.REFUSED)
+
+
+# What moves the cursor, changes colours, reorders letters or is half a character; newline and tab are harmless.
+_OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_GAP = "  "
+
+
+def visible(text: str) -> str:
+    """The text with every character that a terminal would obey written out."""
+    return _OBEYED.sub(lambda found: _spell(found[0]), text)
+
+
+def on_one_line(text: str) -> str:
+    """The text as one visible line."""
+    return visible(" ".join(text.split()))
+
+
+def say(text: str) -> None:
+    """Write to standard output."""
+    _write(sys.stdout, text)
+
+
+def complain(text: str) -> None:
+    """Write to standard error."""
+    _write(sys.stderr, visible(f"crib: {text}"))
+
+
+def complain_about(error: ToolError) -> None:
+    """Say why something failed, which includes the cure, and which gate decided that, by which setting."""
+    complain(error.message)
+    grounds = [str(error.details[name]) for name in ("gate", "where") if error.details.get(name)]
+    _write(sys.stderr, visible(f"      {error.kind}" + (f" ({', '.join(grounds)})" if grounds else "")))
+
+
+def say_json(value: object) -> None:
+    """Write JSON, indented; the standard library keeps integers of any size, which a schema may hold."""
+    say_text(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+
+
+def say_text(text: str) -> None:
+    """Write a text of a tool: as it is to a file or pipe, made visible on a terminal."""
+    say(visible(text) if is_terminal(sys.stdout) else text)
+
+
+def say_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Write a table: drawn on a terminal, plain columns elsewhere."""
+    cells = [[on_one_line(cell) for cell in row] for row in rows]
+    say(_draw(columns, cells) if is_terminal(sys.stdout) else _align([[name.upper() for name in columns], *cells]))
+
+
+def say_facts(facts: Iterable[tuple[str, str]]) -> None:
+    """Write names and what they stand for, one fact a line; a fact that says nothing is left out."""
+    say(_align([[f"{name}:", on_one_line(text)] for name, text in facts if text]))
+
+
+def count(number: int, noun: str) -> str:
+    """A number of things in words."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a person may be looking."""
+    return stream is not None and stream.isatty()
+
+
+def _write(stream: TextIO | None, text: str) -> None:
+    # A stream that was closed before we started is None.
+    if stream is None:
+        return
+    if stream is sys.stderr and sys.stdout is not None:
+        # Who reads both through one pipe sees them in the order in which they were said; what is wrong with the output is told
+        # when it ends.
+        with suppress(OSError):
+            sys.stdout.flush()
+    try:
+        stream.write(text + "\n")
+    except UnicodeEncodeError:
+        encoding = stream.encoding
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+
+
+def _spell(letter: str) -> str:
+    number = ord(letter)
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"  # noqa: PLR2004 - two hexadecimal digits
+
+
+def _align(rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = (_GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _draw(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table()
+    for name in columns:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        # A Text is never read as markup.
+        table.add_row(*map(Text, row))
+    console = Console(file=sys.stdout)
+    with console.capture() as drawn:
+        console.print(table)
+    return drawn.get().rstrip("\n")
+
+
+# MERGED toolcrib.faces.cli.asking
+
+# Questions to the person at the terminal; where there is none, the answer is no.
+
+YES = frozenset({"y", "yes"})
+
+
+def may_ask() -> bool:
+    """Whether somebody can both read a question and answer it."""
+    return is_terminal(sys.stdin) and is_terminal(sys.stderr)
+
+
+def agrees(question: str) -> bool:
+    """Ask once; anything but a clear yes is a no."""
+    if not may_ask():
+        return False
+    sys.stderr.write(visible(question) + " [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in YES
+
+
+# MERGED toolcrib.faces.cli.logs
+
+# The log on standard error: what failed in one line each, or everything with tracebacks.
+
+
+@contextmanager
+def log_on_stderr(*, verbose: bool = False) -> Iterator[None]:
+    """Show the log inside the block, instead of wherever it went; the person at the command line may see what a model may not."""
+    logger = logging.getLogger("toolcrib")
+    before = logger.level, logger.handlers
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setLevel(logging.INFO if verbose else logging.ERROR)
+    handler.setFormatter(_Whole("crib: %(message)s") if verbose else _OneLine())
+    logger.handlers = [handler]
+    if verbose:
+        logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.setLevel(before[0])
+        logger.handlers = before[1]
+
+
+@contextmanager
+def show_warnings(*names: str) -> Iterator[None]:
+    """Show inside the block what these loggers warn of, in one line each; what is worse is shown anyway."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setLevel(logging.WARNING)
+    handler.addFilter(lambda record: record.levelno < logging.ERROR)
+    handler.setFormatter(_OneLine())
+    loggers = [logging.getLogger(name) for name in names]
+    for logger in loggers:
+        logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeHandler(handler)
+
+
+class _Whole(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(super().format(record))
+
+
+class _OneLine(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        first, *others = record.getMessage().splitlines() or [""]
+        text = f"crib: {first}" + (f": {_sum_up(others)}" if others else "")
+        problem = record.exc_info[1] if record.exc_info else None
+        if problem is not None:
+            frames = traceback.extract_tb(problem.__traceback__)
+            place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+            text += f": {type(problem).__name__}: {problem}{place}"
+        return on_one_line(text)
+
+
+def _sum_up(trace: list[str]) -> str:
+    """What a traceback comes to; --verbose shows all of it."""
+    from toolcrib.lib.redaction import sum_up  # most commands fail in no handler
+
+    # JavaScript begins with what went wrong, Python ends with it.
+    return sum_up(trace) or trace[-1].strip()
+
+
+# MERGED toolcrib.faces.cli.projects
+
+# What needs a project to be kept in.
+
+
+def require_project(crib: Crib) -> None:
+    """Refuse to keep anything in a crib that forgets it when the command ends."""
+    if crib.settings.root is None:
+        raise WrongUseError("there is no project to keep anything in; make one with: crib init")

@@ -1,0 +1,250 @@
+"""What was typed after `crib call`: options, and arguments as key=value, key:=json, key=@file or one JSON document."""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from toolcrib.lib.command_arguments import properties_of, types_of
+from toolcrib.lib.names import did_you_mean
+from toolcrib.model.errors import ToolError
+from toolcrib.model.session import MODES
+from toolcrib.toolkit.cli.console import WrongUseError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+STANDARD_INPUT = "-"
+MAX_ARGUMENT_BYTES = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A word that begins with a dash; `value` names what follows it, and is empty for a switch."""
+
+    spellings: tuple[str, ...]
+    value: str
+    help: str
+
+    @property
+    def name(self) -> str:
+        """How its value is found afterwards."""
+        return self.spellings[0]
+
+
+PROJECT = Option(("--project", "-C"), "DIR", "The project folder; by default the nearest one with a toolcrib.toml.")
+URL = Option(("--url",), "URL", "Ask the server there; its token stands in the variable CRIB_TOKEN.")
+GRANT = Option(("--grant",), "CAPABILITY", "Grant a capability for this call; may be given several times.")
+MODE = Option(("--mode",), "MODE", "The mode of the call: text or voice.")
+CONFIRM = Option(("--confirm",), "TOKEN", "Confirm the call with the token of an earlier answer.")
+ARGUMENTS = Option(("--args",), "JSON", "Arguments as a JSON object, @FILE that holds one, or - for standard input.")
+HELP = Option(("--help",), "", "Show this message and exit.")
+
+RUN_OPTIONS = (
+    Option(("--args", "--json"), ARGUMENTS.value, ARGUMENTS.help),
+    GRANT,
+    Option(("--yes", "-y"), "", "Confirm the call if it asks for that."),
+    CONFIRM,
+    MODE,
+    Option(("--timeout",), "SECONDS", "Give up after so many seconds."),
+    Option(("--full",), "", "Print the whole result as JSON, not only its value."),
+    Option(("--raw",), "", "Print text exactly as it is, control characters too, even on a terminal."),
+    Option(("--verbose", "-v"), "", "Show the log, with the traceback of a failure."),
+    PROJECT,
+    HELP,
+)
+CALL_OPTIONS = (*RUN_OPTIONS[:-1], URL, HELP)
+EXPLAIN_OPTIONS = (
+    ARGUMENTS,
+    GRANT,
+    CONFIRM,
+    MODE,
+    Option(("--json",), "", "Print JSON."),
+    PROJECT,
+    URL,
+    HELP,
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Line:
+    """A line of words, told apart: the options that were given, and the other words."""
+
+    options: Mapping[str, list[str]]
+    words: list[str] = field(default_factory=list)
+    spellings: Mapping[str, str] = field(default_factory=dict)  # of each option, as it was last typed
+
+    def has(self, option: str) -> bool:
+        """Whether the option was given."""
+        return option in self.options
+
+    def last(self, option: str) -> str | None:
+        """The value of the option; of several the last."""
+        return self.options[option][-1] if option in self.options else None
+
+    def all(self, option: str) -> frozenset[str]:
+        """Every value of the option."""
+        return frozenset(self.options.get(option, ()))
+
+    @property
+    def mode(self) -> str | None:
+        """The mode that was asked for."""
+        mode = self.last(MODE.name)
+        if mode is not None and mode not in MODES:
+            raise WrongUseError(f"--mode {mode!r}: write one of {', '.join(sorted(MODES))}")
+        return mode
+
+    @property
+    def seconds(self) -> float | None:
+        """The time limit that was asked for."""
+        text = self.last("--timeout")
+        if text is None:
+            return None
+        try:
+            seconds = float(text)
+        except ValueError:
+            seconds = math.nan
+        if not (math.isfinite(seconds) and seconds > 0):
+            raise WrongUseError(f"--timeout {text!r}: write a number of seconds greater than 0")
+        return seconds
+
+
+def read_line(words: Iterable[str], options: Sequence[Option]) -> Line:
+    """Tell options from other words; after `--` every word is another word."""
+    known = {spelling: option for option in options for spelling in option.spellings}
+    found: dict[str, list[str]] = {}
+    spellings: dict[str, str] = {}
+    others: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word == "--":
+            others += rest
+        elif word.startswith("-") and word != STANDARD_INPUT:
+            option, value = _read_option(word, rest, known)
+            found.setdefault(option.name, []).append(value)
+            spellings[option.name] = word.partition("=")[0]
+        else:
+            others.append(word)
+    return Line(options=found, words=others, spellings=spellings)
+
+
+def wants_help(words: Sequence[str]) -> bool:
+    """Whether help is asked for, before the words that are no options."""
+    end = words.index("--") if "--" in words else len(words)
+    return HELP.name in words[:end]
+
+
+def refuse_url(words: Sequence[str], command: str) -> None:
+    """Say of a command that it knows no servers, where it is given one."""
+    end = words.index("--") if "--" in words else len(words)
+    if any(word.partition("=")[0] == URL.name for word in words[:end]):
+        raise is_local(command)
+
+
+def is_local(command: str) -> WrongUseError:
+    """What a command says that is given a URL and has no use for it."""
+    return WrongUseError(f"{command} works on files of this machine; leave {URL.name} out")
+
+
+def read_arguments(line: Line, pairs: Iterable[str], parameters: Mapping[str, object]) -> dict[str, object]:
+    """The arguments of a call. A text becomes a number, a list and so on only where the schema asks for exactly that."""
+    document = line.last(ARGUMENTS.name)
+    arguments = {} if document is None else _read_document(document, line.spellings[ARGUMENTS.name])
+    for pair in pairs:
+        key, value = _read_pair(pair, parameters)
+        if key in arguments:
+            raise WrongUseError(f"the argument {key!r} is given twice; remove one")
+        arguments[key] = value
+    return arguments
+
+
+def _read_option(word: str, rest: Iterator[str], known: Mapping[str, Option]) -> tuple[Option, str]:
+    spelling, equals, value = word.partition("=")
+    option = known.get(spelling)
+    if option is None:
+        hint = did_you_mean(spelling, known)
+        raise WrongUseError(f"there is no option {spelling}; {hint or 'see --help'} Arguments are written key=value")
+    if not option.value:
+        if equals:
+            raise WrongUseError(f"{spelling} takes no value")
+        return option, ""
+    following = value if equals else next(rest, None)
+    if following is None:
+        raise WrongUseError(f"{spelling} needs a value: {spelling} {option.value}")
+    return option, following
+
+
+def _read_document(text: str, option: str) -> dict[str, object]:
+    if text == STANDARD_INPUT or text.startswith("@"):
+        text = _read_file(text.removeprefix("@"), option, cure="write @FILE or JSON")
+    try:
+        value = _read_json(text, option)
+    except ToolError as problem:
+        raise WrongUseError(f"{problem.message}; {_cure_of_document(option)}") from problem
+    if not isinstance(value, dict):
+        raise WrongUseError(f"{option}: this is JSON but no object; {_cure_of_document(option)}")
+    return value
+
+
+def _cure_of_document(option: str) -> str:
+    cure = f'{option} takes a JSON object such as \'{{"name": "Ada"}}\''
+    # Everywhere else --json asks for JSON to be printed, so that is perhaps what was meant.
+    return f"{cure}; for JSON output of the result use --full" if option == "--json" else cure
+
+
+def _read_pair(pair: str, parameters: Mapping[str, object]) -> tuple[str, object]:
+    head, equals, text = pair.partition("=")
+    key = head.removesuffix(":")
+    if not equals or not key:
+        raise WrongUseError(f"{pair!r} is no argument; write key=value, key:=json or key=@file")
+    if text.startswith("@"):
+        text = _read_file(text[1:], key, cure=f"for a text that begins with @ write {key}:='\"@…\"'")
+    if key != head:
+        return key, _parse(text, key)
+    return key, _by_type(text, properties_of(parameters).get(key, {}), parameters)
+
+
+def _by_type(text: str, schema: Mapping[str, object], parameters: Mapping[str, object]) -> object:
+    types = types_of(schema, parameters)
+    if not types or "string" in types:
+        return text
+    try:
+        return _read_json(text)
+    except ToolError:
+        # It stays what was typed, and the schema says what is wrong with that.
+        return text
+
+
+def _parse(text: str, place: str) -> object:
+    try:
+        return _read_json(text, place)
+    except ToolError as problem:
+        raise WrongUseError(problem.message) from problem
+
+
+def _read_file(path: str, place: str, *, cure: str) -> str:
+    try:
+        data = _read_bytes(path)
+    except OSError as problem:
+        raise WrongUseError(f"{place}: {path!r} cannot be read ({problem.strerror}); {cure}") from problem
+    if len(data) > MAX_ARGUMENT_BYTES:
+        raise WrongUseError(f"{place}: {path!r} has more than {MAX_ARGUMENT_BYTES} bytes; make it smaller")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as problem:
+        raise WrongUseError(f"{place}: {path!r} is not UTF-8 text (byte {problem.start})") from problem
+
+
+def _read_bytes(path: str) -> bytes:
+    if path == STANDARD_INPUT:
+        return sys.stdin.buffer.read(MAX_ARGUMENT_BYTES + 1)
+    with open(path, "rb") as file:  # noqa: PTH123 - a path of the user's own, read as far as needed
+        return file.read(MAX_ARGUMENT_BYTES + 1)
+
+
+def _read_json(text: str | bytes, place: str = "document") -> object:
+    from toolcrib.lib.documents import read_json
+
+    return read_json(text, place=place, max_bytes=MAX_ARGUMENT_BYTES)

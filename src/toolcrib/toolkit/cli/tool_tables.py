@@ -1,0 +1,219 @@
+"""Tools in words: rows of tables and lines of facts, from what any crib says of them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from toolcrib.core.describe import NOT_BUILT
+from toolcrib.interfaces.cli.open_crib import mention_problems
+from toolcrib.lib.command_arguments import describe_type, properties_of
+from toolcrib.toolkit.cli.console import ExitCode, complain, say, say_facts, say_json, say_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from toolcrib.core.client_protocol import AnyCrib, Suggesting
+    from toolcrib.core.describe import Facts
+
+COLUMNS = ("name", "state", "bundle", "kind", "requires", "description")
+FOUND_COLUMNS = ("name", "found by", "bundle", "description")
+NOTHING = "-"
+SHORT_LINES = 5
+
+
+def row_of(facts: Facts) -> tuple[str, ...]:
+    """A tool in a list."""
+    if "built" in facts:
+        reason = facts["reason"].removeprefix(f"{NOT_BUILT}: ")
+        about = f"{facts['origin']}: {reason}; {facts['cure']}"
+        return (facts["name"], NOT_BUILT, facts["bundle"], facts["kind"], NOTHING, about)
+    state = ["on" if facts["enabled"] else "off", *facts["marks"], _shadow(facts)]
+    return (
+        # A name that means another tool would be no name to call this one by.
+        facts["address"] if facts["shadowedBy"] else facts["name"],
+        _list(filter(None, state)),
+        facts["bundle"],
+        facts["kind"],
+        _list(facts["requires"]) or NOTHING,
+        _first_line(facts["description"]),
+    )
+
+
+def found_row_of(facts: Facts, *, meant: str) -> tuple[str, ...]:
+    """A tool that was searched for; `meant` is the address of the tool that its bare name calls."""
+    name = facts["name"] if meant == facts["address"] else facts["address"]
+    return (name, facts["foundBy"], facts["bundle"], _first_line(facts["description"]))
+
+
+def state_of(facts: Facts) -> str:
+    """Whether a tool can be called, and why not."""
+    marks = _list(["on" if facts["enabled"] else "off", *facts["marks"]])
+    return marks if facts["enabled"] else f"{marks}: {facts['reason']}; {facts['cure']}"
+
+
+def offer_of(facts: Facts) -> str:
+    """Whether and how models see a tool."""
+    offer = facts["models"]
+    if offer["reason"]:
+        return f"no: {offer['reason']}"
+    return f"yes, as {offer['as']}, in {' and '.join(offer['modes'])} mode"
+
+
+def parameter_rows_of(facts: Facts) -> Iterator[tuple[str, ...]]:
+    """What a tool takes."""
+    parameters = facts["parameters"]
+    required = parameters.get("required")
+    names = required if isinstance(required, list) else []
+    for name, schema in properties_of(parameters).items():
+        default = "required" if name in names else NOTHING
+        if "default" in schema:
+            default = _text(schema["default"])
+        yield name, describe_type(schema, parameters), default, str(schema.get("description", ""))
+
+
+def describe(facts: Facts) -> Iterator[tuple[str, str]]:
+    """What is known, besides name, description, state and parameters; what says nothing is empty."""
+    output = facts["output"]
+    yield "returns", "anything" if output is None else describe_type(output, output)
+    yield "requires", _list(facts["requires"]) or "nothing"
+    yield "behaviour", facts["behaviour"] or ""
+    yield "side effects", facts["sideEffects"] or "not declared"
+    yield "asks first", "yes" if facts["requiresConfirmation"] else "no"
+    yield "limits", facts["limits"]
+    yield "costs", "" if facts["cost"] is None else _price(facts["cost"])
+    yield "offered to models", offer_of(facts)
+    yield "address", facts["address"]
+    yield "shadows", _list(facts["shadows"])
+    yield "shadowed by", facts["shadowedBy"] or ""
+    yield "category", facts["category"]
+    yield "tags", _list(facts["tags"])
+    yield "runs as", facts["kind"]
+    yield "summary", facts["summary"]
+    yield from _describe_run(facts)
+    yield "documentation", _documentation(facts)
+    yield from _describe_more(facts)
+
+
+def _describe_run(facts: Facts) -> Iterator[tuple[str, str]]:
+    if "handler" in facts:
+        yield "handler", f"{facts['handler']} ({facts['language']})"
+        yield "reaches", _reach(facts["hosts"])
+        yield "registry", facts["registry"]
+    if "toolType" in facts:
+        yield "type", facts["toolType"]
+        yield "executor", facts["executor"] or "none"
+        yield "action", facts["action"] or ""
+        yield "reaches", _reach(facts["hosts"])
+        yield "config", _text(facts["config"]) if facts["config"] else ""
+
+
+def _describe_more(facts: Facts) -> Iterator[tuple[str, str]]:
+    failing = facts["failingExamples"]
+    for example in facts["examples"]:
+        yield "example", _text(example) + (" (fails; models are not shown it)" if example in failing else "")
+    for name, value in facts["metadata"].items():
+        # Not as a line of its own name, which could be one of ours.
+        yield "metadata", f"{name}: {value if isinstance(value, str) else _text(value)}"
+    yield "written in", facts["origin"]
+    yield "content", facts["contentHash"]
+    for warning in facts["warnings"]:
+        yield "warning", warning
+
+
+def _documentation(facts: Facts) -> str:
+    """The text, or for one that has structure where to read it."""
+    text: str = facts["documentation"]
+    lines = text.strip().count("\n") + 1
+    return text if lines <= SHORT_LINES else f"{lines} lines; read it with: crib doc {facts['name']}"
+
+
+def _price(cost: Facts) -> str:
+    """The price in words; the estimate is for a call that takes as long as the author expects."""
+    currency = cost["currency"]
+    parts = [
+        f"{amount:g} {currency} a {unit}"
+        for amount, unit in ((cost["per_invocation"], "call"), (cost["per_minute"], "minute"))
+        if amount
+    ]
+    seconds = cost["estimated_duration"]
+    estimate = f"about {cost['estimate']:g} {currency} for a call of {seconds:g} s"
+    return "; ".join([" and ".join(parts) or "nothing", estimate] if seconds else parts or ["nothing"])
+
+
+def _shadow(facts: Facts) -> str:
+    if facts["shadowedBy"]:
+        return f"shadowed by {facts['shadowedBy']}"
+    return f"shadows {_list(facts['shadows'])}" if facts["shadows"] else ""
+
+
+def _reach(hosts: list[str] | None) -> str:
+    return "" if hosts is None else _list(hosts) or "no host"
+
+
+def _first_line(text: str) -> str:
+    return (text.splitlines() or [""])[0]
+
+
+def _list(words: Iterable[str]) -> str:
+    return ", ".join(words)
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+# MERGED toolcrib.faces.cli.listing
+
+# `crib list` and `crib show`: which tools there are, and everything about one of them.
+
+
+def list_tools(crib: AnyCrib, *, as_json: bool, tags: Sequence[str] = (), executors: bool = False) -> ExitCode:
+    """`crib list [--tag TAG…]`: all tools, or those with every one of the tags; or what executes them."""
+    tools = crib.list_tools(tags=tags, executors=executors)
+    if as_json:
+        say_json(tools)
+    elif tags and not tools:
+        known = sorted({tag for facts in crib.list_tools() for tag in facts["tags"]})
+        complain(f"no tool has the tag {' and '.join(tags)}; tags are {', '.join(known) or 'not used here'}")
+    else:
+        say_tools(tools)
+    mention_problems(crib)
+    return ExitCode.DONE
+
+
+def say_tools(tools: Iterable[Facts]) -> None:
+    """The table of tools."""
+    rows = [row_of(facts) for facts in tools]
+    if rows:
+        say_table(COLUMNS, rows)
+    else:
+        complain("there are no tools here; make the first one with: crib init")
+
+
+def show_tool(crib: AnyCrib, name: str, *, as_json: bool) -> ExitCode:
+    """`crib show NAME`."""
+    facts = crib.show_tool(name)
+    if facts is None:
+        return complain_unknown(crib, name)
+    if as_json:
+        say_json(facts)
+        return ExitCode.DONE
+    say_facts([("tool", facts["name"]), ("does", facts["description"]), ("state", state_of(facts))])
+    say("")
+    rows = list(parameter_rows_of(facts))
+    if rows:
+        say_table(("parameter", "type", "default", "description"), rows)
+    else:
+        say("It takes no parameters.")
+    say("")
+    say_facts(describe(facts))
+    return ExitCode.DONE
+
+
+def complain_unknown(crib: Suggesting, name: str) -> ExitCode:
+    """Say that there is no such tool, and what was perhaps meant."""
+    hint = crib.suggest(name) or "list the tools with: crib list"
+    complain(f"Tool {name[:200]!r} not found; {hint}")
+    mention_problems(crib)
+    return ExitCode.UNKNOWN_TOOL

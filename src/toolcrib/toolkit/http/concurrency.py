@@ -1,0 +1,124 @@
+"""Who may call a tool now: so many at once, so many more in a queue, and everyone else is told at once to come back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+MAX_WAIT_SECONDS = 10.0
+RETRY_AFTER_SECONDS = 1
+
+
+class Admission:
+    """Places for calls of tools, given out in the order of asking: `async with admission: …`.
+
+    Raises ToolError(OVERLOADED) when the queue is full, and to whoever has stood in it for `max_wait` seconds.
+    """
+
+    def __init__(self, places: int, queue: int, *, max_wait: float = MAX_WAIT_SECONDS) -> None:
+        self.places = places
+        self.queue = queue
+        self.max_wait = max_wait
+        self.running = 0
+        self.refused = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    @property
+    def queued(self) -> int:
+        """How many wait for a place."""
+        return len(self._waiting)
+
+    async def __aenter__(self) -> None:
+        if self.running < self.places:
+            self.running += 1
+            return
+        if len(self._waiting) >= self.queue:
+            raise self._refusal(f"{self.running} calls are running and {len(self._waiting)} wait")
+        await self._wait()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._leave()
+
+    async def _wait(self) -> None:
+        """Stand in the queue until someone who leaves hands over a place."""
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            async with asyncio.timeout(self.max_wait):
+                await turn
+        except TimeoutError:
+            self._give_up(turn)
+            raise self._refusal(f"no place came free in {self.max_wait:g} s") from None
+        except asyncio.CancelledError:
+            self._give_up(turn)
+            raise
+
+    def _give_up(self, turn: asyncio.Future[None]) -> None:
+        if turn.done() and not turn.cancelled():
+            self._leave()  # the place came in the very moment in which it was no longer wanted
+        elif turn in self._waiting:
+            self._waiting.remove(turn)
+
+    def _leave(self) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self.running -= 1
+
+    def _refusal(self, why: str) -> ToolError:
+        self.refused += 1
+        return ToolError(
+            Kind.OVERLOADED,
+            f"{why}; try again in {RETRY_AFTER_SECONDS} s",
+            retryable=True,
+            details={"retryAfter": RETRY_AFTER_SECONDS},
+        )
+
+
+# MERGED toolcrib.faces.http.threads
+
+# Threads for what blocks: those that write may all be waiting for a lock, and those that read go on.
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+READERS = 16
+WRITERS = 16
+
+
+class Threads:
+    """Has blocking work done without keeping the event loop waiting."""
+
+    def __init__(self) -> None:
+        self._readers = ThreadPoolExecutor(READERS, "toolcrib-read")
+        self._writers = ThreadPoolExecutor(WRITERS, "toolcrib-write")
+
+    async def read(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Have something read."""
+        return await _run(self._readers, partial(work, *args, **kwargs))
+
+    async def write(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Have something written."""
+        return await _run(self._writers, partial(work, *args, **kwargs))
+
+    def close(self) -> None:
+        """Begin nothing new; what is under way ends by itself."""
+        self._readers.shutdown(wait=False, cancel_futures=True)
+        self._writers.shutdown(wait=False, cancel_futures=True)
+
+
+async def _run(executor: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+    return await asyncio.get_running_loop().run_in_executor(executor, work)

@@ -1,0 +1,180 @@
+"""What went wrong, as problem details: a status, a kind, a reason and its cure."""
+
+from __future__ import annotations
+
+import math
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import orjson
+
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    Header = tuple[bytes, bytes]
+
+# From dispatch on a call answers 200; these are for refusals.
+STATUSES: Mapping[Kind, int] = MappingProxyType(
+    {
+        Kind.VALIDATION: 400,
+        Kind.AUTH: 403,
+        Kind.BLOCKED: 403,
+        Kind.CAPABILITY_MISSING: 403,
+        Kind.HOST_NOT_ALLOWED: 403,
+        Kind.MODE_RESTRICTED: 403,
+        Kind.NOT_FOUND: 404,
+        Kind.CIRCULAR_DEPENDENCY: 409,
+        Kind.CHAIN_TOO_DEEP: 409,
+        Kind.CONFIRMATION_REQUIRED: 409,
+        Kind.CONFLICT: 409,
+        Kind.DISABLED: 409,
+        Kind.EXECUTOR_NOT_FOUND: 409,
+        Kind.OUTPUT_INVALID: 409,
+        Kind.PERMANENT: 409,
+        Kind.SANDBOX_UNAVAILABLE: 409,
+        Kind.SESSION_INACTIVE: 409,
+        Kind.LIMIT_EXCEEDED: 413,
+        Kind.BUDGET_EXCEEDED: 429,
+        Kind.LOOP_DETECTED: 429,
+        Kind.OVERLOADED: 429,
+        Kind.RATE_LIMIT: 429,
+        Kind.INTERNAL: 500,
+        Kind.CANCELLED: 503,
+        Kind.TIMEOUT: 503,
+        Kind.TRANSIENT: 503,
+    }
+)
+TITLES: Mapping[int, str] = MappingProxyType(
+    {
+        400: "Bad Request",
+        401: "Unauthorized",
+        403: "Forbidden",
+        404: "Not Found",
+        405: "Method Not Allowed",
+        408: "Request Timeout",
+        409: "Conflict",
+        412: "Precondition Failed",
+        413: "Content Too Large",
+        415: "Unsupported Media Type",
+        421: "Misdirected Request",
+        429: "Too Many Requests",
+        500: "Internal Server Error",
+        503: "Service Unavailable",
+    }
+)
+# Trying again helps, and nobody said when.
+SOON = frozenset({Kind.OVERLOADED, Kind.RATE_LIMIT, Kind.TRANSIENT, Kind.TIMEOUT, Kind.CANCELLED})
+PROBLEMS = "problems"
+ETAG = "etag"
+
+
+class Refusal(ToolError):  # noqa: N818 - to a client it is one, and no mistake of ours
+    """What HTTP itself has a status for, with the headers that belong to it."""
+
+    status: int
+    headers: tuple[Header, ...]
+
+    def __init__(
+        self,
+        status: int,
+        kind: Kind,
+        message: str,
+        *,
+        headers: tuple[Header, ...] = (),
+        details: Mapping[str, object] | None = None,
+    ) -> None:
+        super().__init__(kind, message, details=details)
+        self.status = status
+        self.headers = headers
+
+
+def status_of(error: ToolError) -> int:
+    """The status that tells what the error tells."""
+    if isinstance(error, Refusal):
+        return error.status
+    if error.kind is Kind.CONFLICT and ETAG in error.details:
+        return 412
+    return STATUSES[error.kind]
+
+
+def headers_of(error: ToolError) -> tuple[Header, ...]:
+    """What a client is told beside the problem: when to come again, and what it should have sent."""
+    if isinstance(error, Refusal):
+        return error.headers
+    if error.kind not in SOON:
+        return ()
+    wait = error.details.get("retryAfter")
+    seconds = max(1, math.ceil(wait)) if isinstance(wait, (int, float)) else 1
+    return ((b"retry-after", b"%d" % seconds),)
+
+
+def problem_of(error: ToolError, request_id: str) -> dict[str, object]:
+    """The problem details of an error; a list of problems stands beside its details."""
+    status = status_of(error)
+    details = dict(error.details)
+    problems = details.pop(PROBLEMS, None)
+    document: dict[str, object] = {
+        "type": f"/docs#{error.kind}",
+        "title": TITLES[status],
+        "status": status,
+        "detail": error.message,
+        "instance": request_id,
+        "kind": str(error.kind),
+        "retryable": error.retryable,
+    }
+    if details:
+        document["details"] = details
+    if isinstance(problems, (list, tuple)):
+        document[PROBLEMS] = [str(problem) for problem in problems]
+    return document
+
+
+# MERGED toolcrib.faces.http.refusals
+
+# Refusals that the server itself writes, when the application is not there to do it or was cut short.
+
+# Each status with its title and the kind of error that it means.
+REFUSALS: Mapping[int, tuple[str, Kind]] = MappingProxyType(
+    {
+        400: ("Bad Request", Kind.VALIDATION),
+        408: ("Request Timeout", Kind.TIMEOUT),
+        414: ("URI Too Long", Kind.LIMIT_EXCEEDED),
+        429: ("Too Many Requests", Kind.OVERLOADED),
+        431: ("Request Header Fields Too Large", Kind.LIMIT_EXCEEDED),
+        503: ("Service Unavailable", Kind.CANCELLED),
+        504: ("Gateway Timeout", Kind.TIMEOUT),
+    }
+)
+COME_AGAIN = frozenset({408, 429, 503, 504})
+
+
+def refusal(status: int, message: str) -> tuple[list[Header], bytes]:
+    """The headers and the problem details of a refusal after which the connection is closed."""
+    title, kind = REFUSALS[status]
+    body = orjson.dumps(
+        {
+            "type": f"/docs#{kind}",
+            "title": title,
+            "status": status,
+            "detail": message,
+            "kind": str(kind),
+            "retryable": status in COME_AGAIN,
+        }
+    )
+    headers = [
+        (b"content-type", b"application/problem+json"),
+        (b"content-length", b"%d" % len(body)),
+        (b"connection", b"close"),
+    ]
+    if status in COME_AGAIN:
+        headers.append((b"retry-after", b"1"))
+    return headers, body
+
+
+def raw_refusal(status: int, message: str) -> bytes:
+    """The same as it goes over the wire, for what is no request that an application could answer."""
+    headers, body = refusal(status, message)
+    lines = [b"HTTP/1.1 %d %s" % (status, REFUSALS[status][0].encode()), *(b"%s: %s" % header for header in headers)]
+    return b"\r\n".join([*lines, b"", body])
