@@ -19,9 +19,10 @@ from toolcrib import Crib, Kind
 from toolcrib.core import gates
 from toolcrib.features.functions.decorators import Options
 from toolcrib.infra.settings import ENVIRONMENT_PREFIX, Settings
-from toolcrib.interfaces.cli.commands import WordsCommand, cli
+from toolcrib.interfaces.cli.commands import cli
 from toolcrib.model import protocols
 from toolcrib.toolkit.cli.console import MEANINGS
+from toolcrib.toolkit.cli.group import WordsCommand
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

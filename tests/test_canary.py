@@ -412,7 +412,7 @@ def test_a_call_of_a_plain_file_loads_nothing_that_handles_secrets(tmp_path):
     (tmp_path / "tools" / "twice.py").write_text('def twice(a: int) -> int:\n    """Double it."""\n    return 2 * a\n')
     program = (
         "import sys\nfrom toolcrib.__main__ import main\ncode = main(['call', 'twice', 'a=2'])\n"
-        "print(code, sorted(name for name in sys.modules if name.startswith(('cryptography', 'keyring', 'toolcrib.ground.secrets')) "
+        "print(code, sorted(name for name in sys.modules if name.startswith(('cryptography', 'keyring', 'toolcrib.infra.secrets')) "
         "or name == 'toolcrib.features.access.tokens'))"
     )
     ended = subprocess.run(

@@ -20,7 +20,7 @@ STARTS = {
     *("system", "popen", "fork", "forkpty", "posix_spawn", "posix_spawnp", "execv", "execve", "execvp", "execvpe"),
     *("execl", "execle", "execlp", "execlpe", "spawnv", "spawnve", "spawnl", "startfile"),
 }
-OWNERS = {**dict.fromkeys(CONNECTS, "ground/egress"), **dict.fromkeys(STARTS, "ground/sandbox")}
+OWNERS = {**dict.fromkeys(CONNECTS, "infra/egress"), **dict.fromkeys(STARTS, "infra/sandbox")}
 UNSAFE = {"eval", "exec", "compile", "__import__"}
 # Names of our own that only look like the standard library's.
 OURS = {("platform", "system")}
@@ -38,7 +38,7 @@ def called_names(file: Path):
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SOURCE)))
-def test_only_the_ground_opens_connections_and_starts_processes(file):
+def test_only_egress_and_sandbox_open_connections_and_starts_processes(file):
     place = file.relative_to(SOURCE).as_posix()
     for owner, name, line in called_names(file):
         if name in OWNERS and (owner, name) not in OURS:
@@ -49,7 +49,7 @@ def test_only_the_ground_opens_connections_and_starts_processes(file):
 def test_text_becomes_code_only_in_the_child_process(file):
     place = file.relative_to(SOURCE).as_posix()
     found = [f"{name}:{line}" for owner, name, line in called_names(file) if owner == "" and name in UNSAFE]
-    assert not found or place == "ground/sandbox/python.py"
+    assert not found or place == "infra/sandbox/child/python_file.py"
 
 
 def test_nothing_is_left_open_in_the_source():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from toolcrib.lib.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from toolcrib.core.rules import AuthRule, RuleEngine
     from toolcrib.crib import Crib
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
     from toolcrib.model.session import Session
     from toolcrib.model.tool import Tool
     from toolcrib.model.verdict import ALLOW, Verdict, confirm, deny
-
-__version__ = "0.1.0"
 
 __all__ = [
     "ALLOW",

@@ -973,7 +973,7 @@ WORKER = """
 import json, sys, threading
 from pathlib import Path
 from toolcrib.model.toolrequest import Made, Priority, Status, ToolRequest
-from toolcrib.queues import open_queue
+from toolcrib.features.requests.queues import open_queue
 
 storage, names, what, who = json.loads(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3], sys.argv[4]
 queue = open_queue(**storage | {"path": Path(storage["path"])}, **names)

@@ -320,8 +320,19 @@ class TestOtherFolders:
 
         assert ended.stdout.strip() == "ahoy"
         ours = {line.rpartition("|")[2].strip() for line in ended.stderr.splitlines() if "toolcrib." in line}
-        strangers = ("toolcrib.built", "toolcrib.builder", "toolcrib.dialects.built", "toolcrib.dialects.platform")
-        assert not [name for name in ours if name.startswith((*strangers, "toolcrib.queues", "toolcrib.makers"))]
+        strangers = ("toolcrib.built", "toolcrib.features.requests.built", "toolcrib.features.bundles.format")
+        assert not [
+            name
+            for name in ours
+            if name.startswith(
+                (
+                    *strangers,
+                    "toolcrib.features.requests.queues",
+                    "toolcrib.features.requests.makers",
+                    "toolcrib.features.requests.gate",
+                )
+            )
+        ]
         assert not ours & {"toolcrib.infra.programs.checked_files", "toolcrib.infra.programs.script_errors"}
 
 

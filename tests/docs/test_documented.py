@@ -8,8 +8,9 @@ import pytest
 import toolcrib
 from toolcrib.features.functions.decorators import Options
 from toolcrib.infra.settings import Settings
-from toolcrib.interfaces.cli.commands import WordsCommand, cli
+from toolcrib.interfaces.cli.commands import cli
 from toolcrib.model import protocols
+from toolcrib.toolkit.cli.group import WordsCommand
 
 COMMANDS = sorted(cli.commands)
 

@@ -252,5 +252,5 @@ class TestWhatJSONCanSay:
 
 
 def test_the_library_is_not_imported_before_a_document_is_at_hand():
-    code = "import sys, toolcrib.dialects.script, toolcrib.lib.documents; print('yaml' in sys.modules)"
+    code = "import sys, toolcrib.features.scripts.format, toolcrib.lib.documents; print('yaml' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

@@ -59,7 +59,7 @@ import sys
 from pathlib import Path
 sys.modules["redis"] = None
 from toolcrib.model.errors import SettingsError
-from toolcrib.queues import open_queue
+from toolcrib.features.requests.queues import open_queue
 try:
     open_queue(url="redis://127.0.0.1:1/0", path=Path("unused"), **{NAMES!r})
 except SettingsError as problem:
@@ -70,7 +70,7 @@ except SettingsError as problem:
 
 
 def test_to_name_the_queues_loads_neither_of_them():
-    script = "import sys, toolcrib.queues; print(sorted({'sqlite3', 'redis', 'asyncio', 'yaml'} & set(sys.modules)))"
+    script = "import sys, toolcrib.features.requests.queues; print(sorted({'sqlite3', 'redis', 'asyncio', 'yaml'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=50, check=True)
     assert done.stdout == "[]\n"
 

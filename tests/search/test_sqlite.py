@@ -327,6 +327,6 @@ def test_without_sqlite_or_its_full_text_search_the_index_is_a_plain_one(path, m
 
 
 def test_importing_the_search_loads_no_sqlite():
-    code = "import sys, toolcrib.search, toolcrib.infra.search.types; print(sorted({'sqlite3', 'rapidfuzz'} & set(sys.modules)))"
+    code = "import sys, toolcrib.infra.search.index, toolcrib.infra.search.types; print(sorted({'sqlite3', 'rapidfuzz'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50, check=True)
     assert done.stdout == "[]\n"

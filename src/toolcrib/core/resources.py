@@ -278,8 +278,8 @@ class Parts:
         return [*([] if root is None else [root]), *self.script_trees().values()]
 
     def _executor_runner(self) -> Runner:
-        from toolcrib import __version__
         from toolcrib.features.scripts.runner import ExecutorRunner
+        from toolcrib.lib.version import __version__
 
         return ExecutorRunner(
             sandbox=self.sandbox,
@@ -296,8 +296,8 @@ class Parts:
         )
 
     def _http_runner(self) -> Runner:
-        from toolcrib import __version__
         from toolcrib.features.http_tools.runner import HttpRunner
+        from toolcrib.lib.version import __version__
 
         settings = self.settings
         return HttpRunner(

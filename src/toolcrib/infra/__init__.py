@@ -1,1 +1,1 @@
-"""Package infra."""
+"""Owners of child processes, connections, secrets and data on disk."""

@@ -1,1 +1,1 @@
-"""Package interfaces."""
+"""Interfaces translate the outside world into calls and results back."""

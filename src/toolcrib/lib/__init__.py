@@ -1,1 +1,1 @@
-"""Plain functions on plain data."""
+"""Plain functions on plain data: no I/O, no state."""

@@ -79,7 +79,7 @@ _CLASS = re.compile(r"[A-Za-z_$][\w$]{0,99}", re.ASCII)
 _FRAME = re.compile(r"^\s+at (?:.*?\()?(?:async )?(\S.*):(\d+):\d+\)?$")
 # What Node puts before the error itself where code cannot be read: the place, the line, and an arrow under it.
 _HEADING = re.compile(r"^((?:file://)?/.+):(\d+)$")
-_OURS = tuple(f"/toolcrib/ground/sandbox/{name}.cjs" for name in ("handler", "modules"))
+_OURS = tuple(f"/toolcrib/infra/sandbox/child/{name}.cjs" for name in ("handler", "modules"))
 _LINE_LETTERS = 1_000
 _NAMED = re.compile(r"^[\w$.]+(?: \[\w+\])?: ")
 

@@ -1,1 +1,1 @@
-"""Package model."""
+"""Nouns of the domain, frozen, and the protocols of parts."""

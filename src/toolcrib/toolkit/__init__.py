@@ -1,1 +1,1 @@
-"""Package toolkit."""
+"""What commands and endpoints of features are made of."""

@@ -217,7 +217,7 @@ def test_a_file_of_one_language_brings_in_nothing_for_another():
     code = f"""
 import sys
 from pathlib import Path
-from toolcrib.dialects.script import ScriptFile
+from toolcrib.features.scripts.format import ScriptFile
 dialect = ScriptFile(Path("t"))
 dialect.read(Path("t/ops/do-it.sh"), {RUBY.replace("# tool_type", "# timeout: 30" + chr(10) + "# tool_type")!r}.encode())
 dialect.read(Path("t/ops/x.json"), b'{{"a": 1}}')

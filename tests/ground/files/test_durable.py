@@ -209,7 +209,7 @@ class TestRead:
 WRITER = """
 import os, sys
 from pathlib import Path
-from toolcrib.ground.files import durable
+from toolcrib.infra.files import durable
 real = os.fsync
 def die(descriptor):
     real(descriptor)

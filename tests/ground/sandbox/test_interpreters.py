@@ -296,7 +296,7 @@ STATE = """
 import os, signal, sys, locale, threading, pkgutil, importlib, warnings
 warnings.simplefilter("ignore")
 sys.path.insert(0, sys.argv[1])
-for name in ("toolcrib", "toolcrib.ground", "toolcrib.infra.sandbox"):
+for name in ("toolcrib", "toolcrib.infra", "toolcrib.infra.sandbox", "toolcrib.infra.sandbox.child"):
     package = sys.modules[name] = type(sys)(name)
     package.__path__ = [sys.argv[1] + "/" + name.replace(".", "/")]
 from toolcrib.infra.sandbox.child.preload import is_harmless

@@ -178,7 +178,7 @@ asyncio.run(main())
 
 def test_without_a_filter_of_calls_the_rest_holds_and_jobs_that_need_no_more_run(tmp_path):
     shutil.copytree(Path(probe.__file__).parents[2], tmp_path / "toolcrib")
-    code = tmp_path / "toolcrib" / "ground" / "sandbox" / "seccomp.py"
+    code = tmp_path / "toolcrib" / "infra" / "sandbox" / "child" / "seccomp.py"
     known = "return system.HAS_SUBREAPER and os.uname().machine in _ARCHITECTURES"
     assert known in code.read_text()
     code.write_text(code.read_text().replace(known, "return False"))

@@ -256,7 +256,7 @@ def test_a_key_that_others_can_read_is_refused_with_a_cure_that_loses_nothing(fo
 
 def test_processes_and_threads_that_write_at_once_lose_nothing(folder):
     program = (
-        "import sys, pathlib\nfrom toolcrib.ground.secrets import Secrets\n"
+        "import sys, pathlib\nfrom toolcrib.infra.secrets.lookup import Secrets\n"
         "secrets = Secrets(pathlib.Path(sys.argv[1]), environment={})\nprint('ready', flush=True)\nsys.stdin.readline()\n"
         "for number in range(5): secrets.set(f'P{sys.argv[2]}_{number}', f'value {number}')"
     )

@@ -36,7 +36,7 @@ BARE = """Error: two
 lines
     at /work/my tools/sample/handler.js:3:1"""
 OURS = """Error: there is no session
-    at hear (/opt/toolcrib/ground/sandbox/handler.cjs:60:70)
+    at hear (/opt/toolcrib/infra/sandbox/child/handler.cjs:60:70)
     at new Later (/elsewhere (1)/x.js:5:1)"""
 
 SUMS = {

@@ -1,1 +1,1 @@
-"""Package agent_classes."""
+"""Tools of existing agent code: `BaseTool`, `ToolRegistry`, and the import paths of the original."""

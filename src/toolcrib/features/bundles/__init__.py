@@ -1,1 +1,1 @@
-"""Package bundles."""
+"""Stored tools and their bundles: documents, switches, soft delete, listing and search."""

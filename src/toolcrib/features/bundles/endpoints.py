@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolcrib.features.bundles.definition import bundle_to_wire, found_to_wire, tool_to_wire
-from toolcrib.features.bundles.facade import etag_of
+from toolcrib.features.bundles.stored_documents import etag_of
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.toolkit.http.messages import Answer, answer_json, etag_header, unchanged, wanted_mark
 from toolcrib.toolkit.http.openapi_parts import answer, operation

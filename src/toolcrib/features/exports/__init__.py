@@ -1,1 +1,1 @@
-"""Package exports."""
+"""Tools in the words of model providers, and chat adapters for their answers."""

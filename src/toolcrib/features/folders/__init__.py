@@ -1,1 +1,1 @@
-"""Package folders."""
+"""Tool folders of four files: format, build, registry, handlers."""

@@ -166,7 +166,7 @@ def version_of(folders: Iterable[Hashes], shared: Hashes) -> str:
 
 
 # Named as packages, so that one that moves is missed at once: a folder that is not there would count as one without code.
-CHECKING = ("toolcrib.build", "toolcrib.dialects", "toolcrib.model", "toolcrib.pure")
+CHECKING = ("toolcrib.features.folders", "toolcrib.infra.files", "toolcrib.lib", "toolcrib.model")
 MAX_CACHE_BYTES = 64_000_000
 ENTRY_DEPTH = (
     4 * MAX_DEPTH

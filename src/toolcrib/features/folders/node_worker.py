@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.folders.context import checked_files
 from toolcrib.features.scripts.program import basic_variables, search_path
-from toolcrib.infra import sandbox
 from toolcrib.infra.programs import node_runtime
 from toolcrib.infra.programs.executables import NODE
 from toolcrib.infra.programs.job_outcome import (
@@ -26,6 +25,7 @@ from toolcrib.infra.programs.job_outcome import (
     tail_of,
 )
 from toolcrib.infra.programs.node_runtime import refuse_without_proxy, version_of
+from toolcrib.infra.sandbox import child
 from toolcrib.infra.sandbox.jobs import Program, build_walls, has_network
 from toolcrib.lib.redaction import find_place, name_class, tell_all
 from toolcrib.model.errors import Kind, ToolError
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 JAVASCRIPT = "javascript"
 OLDEST = (20, 19)
 CURE = "install Node 20.19 or newer, or pip install 'toolcrib[node]'"
-WORKER = Path(sandbox.__file__).parent / "handler.cjs"
+WORKER = Path(child.__file__).parent / "handler.cjs"
 FILES = (WORKER, WORKER.with_name("modules.cjs"))
 
 

@@ -1,1 +1,1 @@
-"""Package http_tools."""
+"""HTTP tools: request templates, extraction, retries."""

@@ -1,1 +1,1 @@
-"""Package python_files."""
+"""Plain Python files as tools."""

@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 # MERGED toolcrib.built.answers
 
 # What a built function returns: plain values that can also be read by attributes.
-#
-# users = scrape_stargazers(repo="anthropics/claude")
-# users["total_found"], users.total_found
-# for user in users: ...      # its only list
 
 
 class Record(dict[str, Any]):

@@ -1,1 +1,1 @@
-"""Package safety_rules."""
+"""Rules that judge calls: dangerous commands, sensitive files, patterns of the operator."""

@@ -1,1 +1,1 @@
-"""Package testing."""
+"""Examples as tests, recorded cases, and the pytest plugin."""

@@ -1,1 +1,1 @@
-"""Package files."""
+"""Files: durable writes, locks, and access that cannot leave its root."""

@@ -8,8 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.infra import sandbox
 from toolcrib.infra.files.durable import read_small
+from toolcrib.infra.sandbox import child
 from toolcrib.infra.sandbox.jobs import MEGABYTE
 from toolcrib.model.errors import Kind, ToolError
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # What Node needs to be told: how much memory there is, and how a file is loaded that its package takes for another kind.
 
 COMMONJS = Path(__file__).parent / "commonjs.cjs"
-CALLS = Path(sandbox.__file__).parent / "rye.cjs"
+CALLS = Path(child.__file__).parent / "rye.cjs"
 FILES = (COMMONJS, CALLS)
 NAMES = frozenset({"node", "nodejs"})
 # Node reads its OpenSSL settings where the system keeps them, and gives up if it may not.

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.infra import sandbox
+from toolcrib.infra.sandbox import child
 from toolcrib.infra.sandbox.child.observer import MORE
 from toolcrib.infra.sandbox.jobs import NETWORK, PROGRAMS, PROXY_HOST, PROXY_PORT, READ, WRITE, Effect, python_runtime
 from toolcrib.model.tool import Chained, Handler, Script
@@ -40,7 +40,7 @@ NAME_SERVICE = frozenset({"unix:/var/run/nscd/socket", "unix:/run/nscd/socket"})
 # Node looks in every folder upwards for what kind of module a file is.
 PACKAGE_FILE, PACKAGES = "package.json", "node_modules"
 # The file with which Node begins a handler is one of ours.
-OURS = Path(sandbox.__file__).parent.resolve()
+OURS = Path(child.__file__).parent.resolve()
 ENVIRONMENT_FILE = "pyvenv.cfg"
 
 

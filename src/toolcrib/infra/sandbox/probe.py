@@ -183,8 +183,9 @@ def _circumstances() -> list[str]:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     except OSError:
         boot = ""
-    with os.scandir(Path(__file__).parent) as entries:
-        code = sorted(f"{entry.name} {entry.stat().st_mtime_ns}" for entry in entries if entry.name.endswith(".py"))
+    folder = Path(__file__).parent
+    files = (*folder.glob("*.py"), *(folder / "child").glob("*.py"))
+    code = sorted(f"{file.name} {file.stat().st_mtime_ns}" for file in files)
     system = os.uname()
     who = f"{os.geteuid()}:{os.getegid()}"
     return [boot, system.release, system.version, who, os.path.realpath(sys.executable), sys.version, *code]

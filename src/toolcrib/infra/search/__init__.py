@@ -1,1 +1,1 @@
-"""Package search."""
+"""The search index of tools."""

@@ -1,1 +1,1 @@
-"""Package secrets."""
+"""Secrets: storage, lookup and masking."""

@@ -1,1 +1,1 @@
-"""Package storage."""
+"""Documents by key, in files or in memory."""

@@ -1,1 +1,1 @@
-"""Package cli."""
+"""The command line."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolcrib import __version__
 from toolcrib.features.access.commands import secret, token
 from toolcrib.features.bundles.commands import bundle, disable, enable, search, serve
 from toolcrib.features.depots.commands import depot, publish, pull
@@ -18,6 +17,7 @@ from toolcrib.features.requests.commands import builder, demo, experiments, requ
 from toolcrib.interfaces.cli.call_command import call_command, call_tool, make_call
 from toolcrib.interfaces.cli.open_crib import LocalCrib, open_any, open_crib
 from toolcrib.interfaces.cli.project import check_tools, report_health, start_project
+from toolcrib.lib.version import __version__
 from toolcrib.toolkit.cli.console import (
     MEANINGS,
     ExitCode,

@@ -10,12 +10,12 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib import __version__
 from toolcrib.core.describe import NOT_BUILT, place_of, shadow_of, unbuilt_facts
 from toolcrib.core.project_data import DATA_FOLDER
 from toolcrib.infra.settings import BY_DEFAULT, FILE_NAME
 from toolcrib.infra.settings.readers import CustomRule
 from toolcrib.lib.names import read_address
+from toolcrib.lib.version import __version__
 from toolcrib.model.errors import ToolError
 from toolcrib.toolkit.cli.console import (
     ExitCode,

@@ -1,1 +1,1 @@
-"""Package http."""
+"""The HTTP server and its API."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from toolcrib import __version__
 from toolcrib.features.bundles.endpoints import BUNDLE_PATHS
 from toolcrib.features.bundles.openapi import TOOL_PATHS, TOOL_SCHEMAS
 from toolcrib.features.requests.openapi import REQUEST_PATHS, REQUEST_SCHEMAS
 from toolcrib.interfaces.http.api_paths import CALL_PATHS, OVERVIEW_PATHS
+from toolcrib.lib.version import __version__
 from toolcrib.model.errors import Kind
 from toolcrib.model.session import MODES
 from toolcrib.toolkit.http.openapi_parts import (

@@ -8,10 +8,10 @@ import sys
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from toolcrib import __version__
 from toolcrib.client.connection import TOKEN_VARIABLE
 from toolcrib.client.remote_crib import place_of
 from toolcrib.core.describe import shadow_of
+from toolcrib.lib.version import __version__
 from toolcrib.model.errors import ToolError
 from toolcrib.toolkit.cli.console import ExitCode, count, say, visible
 

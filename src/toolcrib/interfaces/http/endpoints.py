@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from toolcrib import __version__
 from toolcrib.core.describe import all_facts_of, found_facts, listed
 from toolcrib.interfaces.http.server_state import UNKNOWN
 from toolcrib.lib.document_format import SCHEMA_VERSION
 from toolcrib.lib.presentation import to_platform
+from toolcrib.lib.version import __version__
 from toolcrib.model.call import Call
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.session import MODES

@@ -12,7 +12,7 @@ from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib import __version__
+from toolcrib.lib.version import __version__
 from toolcrib.toolkit.http.concurrency import Admission
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""Package export_schemas."""
+"""JSON Schemas in the restricted forms of model providers."""

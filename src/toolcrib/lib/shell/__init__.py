@@ -1,1 +1,1 @@
-"""Package shell."""
+"""Shell commands, read into words without running them."""

@@ -1,1 +1,1 @@
-"""Package cli."""
+"""Console output, options and exit codes of commands."""

@@ -1,1 +1,1 @@
-"""Package http."""
+"""Requests, answers, problems and OpenAPI parts of endpoints."""

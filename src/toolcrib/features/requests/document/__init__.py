@@ -1,1 +1,1 @@
-"""Package document."""
+"""Tool requests as YAML documents: read, checked, written and edited."""

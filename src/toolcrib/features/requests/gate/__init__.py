@@ -1,1 +1,1 @@
-"""Package gate."""
+"""The gate: prove a candidate against its request before it is published."""

@@ -82,7 +82,7 @@ def write_probe(module: str, function: str, arguments: Mapping[str, object] | No
 def _text() -> str:
     from importlib.resources import files
 
-    return files("toolcrib.features.requests.gate").joinpath("inside.py").read_text("utf-8")
+    return files("toolcrib.features.requests.gate").joinpath("child_probe.py").read_text("utf-8")
 
 
 def _raised(facts: Mapping[str, object]) -> Raised:

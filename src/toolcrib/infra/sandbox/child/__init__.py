@@ -1,1 +1,1 @@
-"""Package child."""
+"""What runs inside the sandbox child: standard library, channel and handler only."""

@@ -1,1 +1,1 @@
-"""Package redis."""
+"""The request queue in Redis, shared by several machines."""

@@ -1,1 +1,1 @@
-"""Package sqlite."""
+"""The request queue in an SQLite file of the project."""
