@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import importlib.util
 import inspect
 import re
 import sys
@@ -26,6 +27,7 @@ from toolcrib.toolkit.cli.group import WordsCommand
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from types import ModuleType
 
     import click
 
@@ -40,12 +42,26 @@ LONGEST_LINE = 100
 
 def pages() -> dict[Path, str]:
     """Every generated page as it should be."""
-    operate = DOCS / "operate.md"
+    operate, architecture = DOCS / "operate.md", DOCS / "architecture.md"
+    layout = _load_layout()
+    house = layout.House.read()
+    shown = _fill(architecture.read_text(encoding="utf-8"), "imports", layout.import_graph(house))
     return {
+        architecture: _fill(shown, "figures", layout.figures_table(house)),
         DOCS / "specification.md": specification(read_texts("specification"), find_marks(ROOT / "tests")),
         DOCS / "reference.md": reference(read_texts("kinds")),
         operate: _fill(operate.read_text(encoding="utf-8"), "settings", settings_table()),
     }
+
+
+def _load_layout() -> ModuleType:
+    """scripts/house.py as a module: it measures the layout for the linters too, and lies in no package."""
+    spec = importlib.util.spec_from_file_location("toolcrib_layout", ROOT / "scripts" / "house.py")
+    if spec is None or spec.loader is None:
+        raise FileNotFoundError("scripts/house.py")
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def main() -> int:

@@ -14,7 +14,7 @@ import pytest
 from toolcrib.infra.settings import load_settings
 from toolcrib.interfaces.cli.commands import cli
 
-LANGUAGES = {"python", "javascript", "bash", "yaml", "json", "markdown", "console", "toml", "text", "sh"}
+LANGUAGES = {"python", "javascript", "bash", "yaml", "json", "markdown", "console", "toml", "text", "sh", "mermaid"}
 # Files of examples that no page shows whole: the tour, which runs by itself, and settings.
 NOT_SHOWN = {
     "examples/demo.py",
