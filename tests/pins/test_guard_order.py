@@ -12,10 +12,10 @@ STRANGE = ("PROPFIND", "BREW")  # one that parsers know and one that nobody know
 # Each kind of path, with the methods that are tried on it.
 PATHS: Mapping[str, tuple[str, ...]] = {
     "/healthz": ("GET", "HEAD", "OPTIONS", "POST", *STRANGE),
-    "/tools/bundles": ("GET", "HEAD", "OPTIONS", "DELETE", *STRANGE),
+    "/tools/bundles": ("GET", "HEAD", "OPTIONS", "DELETE"),
     f"/tools/bundles/{BUNDLE}": ("GET", "DELETE", "POST"),
     "/crib/call": ("POST", "GET", "OPTIONS"),
-    f"{TOOL}/invoke": ("POST", "GET", *STRANGE),
+    f"{TOOL}/invoke": ("POST", "GET"),
     "/nonsense": ("GET", "DELETE", "OPTIONS", *STRANGE),
     "/tools%2Fbundles": ("GET", "DELETE", "OPTIONS"),
     "/%74ools/bundles": ("GET", "DELETE"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from toolcrib import Crib
@@ -17,7 +18,7 @@ FILES = (
 MISSING = (
     *("new.txt", "new/folder/file.txt", "tools/new.py", "tools/new/handler.py", ".ai/tools/new/new.py", ".ai/new"),
     *("new/toolcrib.toml", "TOOLCRIB.TOML", "toolcrib.toml.bak", "Tools/new.py", ".toolcrib/new", ".TOOLCRIB/new"),
-    *("node_modules/new.js", ".venv/new", "further/new.py", "new.py", "new.pth", "host_of_pins.py", "src/new.so"),
+    *("node_modules/new.js", ".venv/new", "further/new.py", "new.py", "new.pth", "host_of_paths.py", "src/new.so"),
     *("tools", ".ai", ".toolcrib", "../outside.txt", "link_out", "link_to_settings", "link_to_tools/new.py"),
 )
 PATHS = ("toolcrib.toml", *FILES, *MISSING)
@@ -48,7 +49,7 @@ def trial(path: str, mode: str) -> str:
 HOST = 'from toolcrib import tool\n\n\n@tool\ndef hello() -> str:\n    """Greet."""\n    return "hello"\n'
 VARIANTS = {
     "default": "",
-    "with host modules": 'modules = ["host_of_pins"]\n',
+    "with host modules": 'modules = ["host_of_paths"]\n',
     "with more folders": 'tools = ["tools", "more"]\nscripts = [".ai/tools", "further"]\n',
     "with a workspace of its own": 'workspace = "src"\n',
 }
@@ -63,7 +64,7 @@ def make_project(folder: Path, settings: str) -> Path:
     (project / "tools" / "attempt.py").write_text(
         ATTEMPT.replace("{paths!r}", repr(PATHS)).replace("{base!r}", repr(str(base)))
     )
-    (project / "host_of_pins.py").write_text(HOST)
+    (project / "host_of_paths.py").write_text(HOST)
     (project / "toolcrib.toml").write_text(settings)
     (project / "link_out").symlink_to(folder / "elsewhere")
     (project / "link_to_settings").symlink_to("toolcrib.toml")
@@ -101,4 +102,5 @@ def test_tools_read_and_write_only_the_paths_that_are_pinned(tmp_path, golden):
         ]
         lines += [row for row in rows if not any(known.startswith(row) for known in usual)]
         usual = usual or set(rows)
+    sys.modules.pop("host_of_paths", None)
     golden("paths.txt", "\n".join(lines) + "\n")

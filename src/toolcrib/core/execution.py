@@ -85,7 +85,9 @@ def classify(problem: BaseException, name: str) -> ToolError:
         return ToolError(Kind.TRANSIENT, message, retryable=True, partial_side_effects=True)
     if is_cancellation(problem):
         return ToolError(Kind.CANCELLED, f"{name} gave up by itself", partial_side_effects=True)
-    message = f"{name} failed unexpectedly ({type(problem).__name__}); the log has the details"
+    # No coroutine can raise StopIteration: Python makes a RuntimeError of it, and that of a plain function is named alike.
+    kind = RuntimeError if isinstance(problem, StopIteration) else type(problem)
+    message = f"{name} failed unexpectedly ({kind.__name__}); the log has the details"
     return ToolError(Kind.INTERNAL, message, partial_side_effects=True)
 
 
@@ -237,6 +239,15 @@ def go_on(running: CoroutineType[object, object, object], waits_for: object) -> 
                 return end.value
         else:
             return (yield from running)  # type: ignore[misc]  # types.coroutine allows what mypy does not know of
+
+
+def unwatch(watch: Watch | None, name: str, started: float) -> None:
+    """End a watch over a call that returned; raises TIMEOUT where the tool went on although it was stopped."""
+    if watch is None:
+        return
+    watch.watched.discard(watch)
+    if watch.struck:
+        raise stop(watch, name, started)
 
 
 def leave(watch: Watch | None, problem: BaseException, name: str, started: float) -> BaseException:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from toolcrib.core import gates
 from toolcrib.core import gates as counting
 from toolcrib.core.call_state import CALL, Case, Plan, Policy, make_context, mode_of, prepare
-from toolcrib.core.execution import Deadlines, as_coroutine, classify, go_on, stop
+from toolcrib.core.execution import Deadlines, as_coroutine, classify, go_on, unwatch
 from toolcrib.core.results import Answers, Whole, settle
 from toolcrib.core.rules import strictest
 from toolcrib.model.call import wish
@@ -162,18 +162,18 @@ class Pipeline:
             if plan.is_async and type(answer) is not CoroutineType and isinstance(answer, Awaitable):
                 answer = as_coroutine(answer)
             if type(answer) is CoroutineType:
-                # The first step is taken at once: most tools end there, and only those that wait are watched.
+                # The first step is taken at once: most tools end there, and only those that wait are watched. What a plain
+                # function returns is watched from the start, which refuses it where no event loop runs.
+                watch = None if plan.is_async else self._deadlines.watch(started + plan.seconds, answer)
                 try:
                     waits_for = answer.send(None)
                 except StopIteration as end:
                     answer = end.value
                 else:
-                    watch = self._deadlines.watch(started + plan.seconds, answer)
+                    watch = watch or self._deadlines.watch(started + plan.seconds, answer)
                     answer = await go_on(answer, waits_for)
-                    watch.watched.discard(watch)
-                    if watch.struck:
-                        raise stop(watch, name, started)
-            if type(answer) is Outcome:
+                unwatch(watch, plan.name, started)
+            if isinstance(answer, Outcome):
                 return self._answers.finish(
                     self._case(call or wish(name, arguments, caller), plan, started, watch), plan, answer
                 )
@@ -272,11 +272,13 @@ class Pipeline:
                 if pause is None:
                     raise
             else:
-                if type(answer) is not Outcome or answer.error is None:
-                    return self._unwatch(case, plan, answer)
+                if not isinstance(answer, Outcome) or answer.error is None:
+                    unwatch(case.watch, plan.name, case.started)
+                    return answer
                 pause = self._pause(answer.error, case, plan, deadline)
                 if pause is None:
-                    return self._unwatch(case, plan, answer)
+                    unwatch(case.watch, plan.name, case.started)
+                    return answer
                 case.began += answer.waited  # a budget is about the tool's own time
             case.watch = case.watch or self._deadlines.watch(deadline + room)
             await self._sleep(pause)
@@ -285,16 +287,6 @@ class Pipeline:
     def _arguments(self, case: Case, plan: Plan) -> dict[str, object]:
         """The arguments of one attempt; where there may be another, the tool gets a copy that it may change."""
         return case.arguments if plan.retry.max_attempts == 1 else deepcopy(case.arguments)
-
-    def _unwatch(self, case: Case, plan: Plan, answer: object) -> object:
-        watch = case.watch
-        if watch is None:
-            return answer
-        watch.watched.discard(watch)
-        if watch.struck:
-            # The tool went on although it was stopped, and what it returns comes too late.
-            raise stop(watch, plan.name, case.started)
-        return answer
 
     def _pause(self, problem: Exception, case: Case, plan: Plan, deadline: float) -> float | None:
         """How long to wait before the next attempt; None when there is to be none."""
