@@ -8,7 +8,7 @@ from http.client import HTTPConnection
 
 BUNDLE = "018faf50-b7b6-7a01-9a05-a22a6e0af101"
 TOOL = f"/tools/bundles/{BUNDLE}/tools/none/version/v1"
-STRANGE = ("PROPFIND", "BREW")  # one that parsers know and one that nobody knows
+STRANGE = ("PROPFIND", "BREW")  # one that HTTP parsers know, and one that they do not
 # Each kind of path, with the methods that are tried on it.
 PATHS: Mapping[str, tuple[str, ...]] = {
     "/healthz": ("GET", "HEAD", "OPTIONS", "POST", *STRANGE),
