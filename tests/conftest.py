@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from toolcrib import Crib
+
+# A slow or busy machine is no defect of the code: no property fails by the time that it took.
+hypothesis.settings.register_profile(
+    "suite", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
+)
+
+
+def pytest_configure() -> None:
+    """Make every run start the same, whatever started it."""
+    hypothesis.settings.load_profile("suite")
+    # A shell ignores SIGINT in what it starts in the background, and children would inherit that.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Without bytecode each of the many child processes compiles everything that it imports.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
 
 
 @pytest.fixture(scope="session")

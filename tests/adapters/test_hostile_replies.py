@@ -164,7 +164,7 @@ REPLIES = some.recursive(
 )
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(reply=some.dictionaries(some.sampled_from(KEYS), REPLIES, max_size=5) | some.lists(REPLIES, max_size=4))
 async def test_no_reply_makes_an_adapter_fail(shape, crib, reply):
     adapter = shape.adapter(crib)

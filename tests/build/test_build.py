@@ -266,7 +266,7 @@ class TestSameBytes:
         assert str(tmp_path).encode() not in clones[0].registry.read_bytes()
 
     @pytest.mark.spec("S2-53")
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     @given(data=st.data())
     def test_any_byte_that_changes_in_any_file_changes_the_version(self, data):
         with tempfile.TemporaryDirectory() as folder:

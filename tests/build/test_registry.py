@@ -324,7 +324,7 @@ class TestForged:
         assert names(registry) == ["a_b"]
         assert "Missing required field" in reasons(registry.unbuilt)["other"]
 
-    @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(data=st.data())
     def test_no_value_anywhere_is_a_crash(self, built, original, data):
         document = json.loads(original)

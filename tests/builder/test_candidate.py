@@ -265,7 +265,7 @@ class TestWhatIsRefused:
 
         assert open_descriptors() == before
 
-    @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+    @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(path=st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=3), content=st.binary(max_size=50))
     def test_whatever_lies_there_is_taken_or_refused(self, tmp_path_factory, path, content):
         folder = tmp_path_factory.mktemp("package")

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.features.requests.brief import write_brief, write_starter
@@ -239,13 +239,11 @@ def test_hidden_letters_are_made_visible(wish):
     assert "> a<U+202E>b<U+200B>c<U+E0041>d<U+001B>[2Je<U+FEFF>\n" in brief
 
 
-@settings(deadline=None)
 @given(st.text())
 def test_a_quotation_never_has_a_line_that_is_not_marked(text):
     assert all(line.startswith(">") for line in quote(text).splitlines())
 
 
-@settings(deadline=None)
 @given(st.lists(st.text("aZ9 .é漢🦊>#`-", min_size=1).map(str.rstrip).filter(bool), min_size=1))
 def test_plain_text_is_quoted_word_for_word(lines):
     assert quote("\n".join(lines)) == "".join(f"> {line}\n" for line in lines)
@@ -287,7 +285,6 @@ def test_names_that_python_does_not_take_do_not_get_into_the_starter(wish, name)
     assert function.args.kwarg.arg == "arguments"
 
 
-@settings(deadline=None)
 @given(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.lists(st.text())),
     st.sampled_from([{"type": "string"}, {"type": ["integer", "null"]}, {}, {"type": "weird"}, {"type": 3}]),

@@ -410,7 +410,7 @@ STEPS = st.one_of(
 
 
 @given(st.lists(STEPS, max_size=12))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_both_stores_do_the_same(tmp_path_factory, steps):
     memory, files = MemoryStore(), FileStore(tmp_path_factory.mktemp("store"))
     for verb, key, *document in steps:

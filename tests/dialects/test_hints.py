@@ -355,7 +355,7 @@ HINTS = st.recursive(st.sampled_from(LEAVES), lambda inner: inner.flatmap(_wrap)
 
 
 @given(HINTS.flatmap(lambda hinted: st.tuples(st.just(hinted[0]), hinted[1])))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_the_json_of_any_hint_is_accepted_revived_and_written_back_the_same(case):
     hint, written = case
     schema, shape = read(hint)

@@ -382,7 +382,7 @@ class TestHostileFiles:
             max_size=40,
         )
     )  # fmt: skip
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=300)
     def test_any_file_is_a_tool_or_is_refused(self, words):
         try:
             made = read("".join(words).encode())
@@ -395,7 +395,7 @@ class TestHostileFiles:
         assert message.startswith(str(PATH))
 
     @given(st.binary(max_size=60))
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=200)
     def test_any_bytes_are_refused_with_a_message(self, code):
         with pytest.raises(ToolError) as caught:
             PlainFile().read(PATH, code)

@@ -1,7 +1,7 @@
 """Reading what a model answers: which files it means, and what is refused with a word on how to do better."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.features.requests.makers.chat import read_answer, read_files
@@ -128,14 +128,12 @@ def test_an_answer_that_says_nothing_usable_is_refused_with_the_reason(document,
 code = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\r"), max_size=200)
 
 
-@settings(deadline=None)
 @given(code)
 def test_whatever_stands_in_a_fence_of_ours_is_read_back(text):
     text = text.rstrip()
     assert read_files(fence("python", f"# file: {ENTRY}\n{text}"), entry=ENTRY) == {ENTRY: f"{text}\n".encode()}
 
 
-@settings(deadline=None)
 @given(st.text(st.sampled_from("`~# file:\n.py/ab \\"), max_size=300))
 def test_any_text_is_read_or_refused(text):
     try:

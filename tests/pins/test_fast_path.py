@@ -319,7 +319,7 @@ def worlds(draw) -> World:
 
 
 # On a busy machine the first examples take long, which says nothing about them.
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 @given(world=worlds(), waits=st.booleans())
 def test_the_fast_path_gives_what_the_full_path_gives(world, waits):
     assert world.record(mode=None, waits=waits) == world.record(mode="text", waits=waits)

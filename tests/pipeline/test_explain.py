@@ -149,7 +149,7 @@ calls = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(calls, min_size=1, max_size=8), st.sampled_from([[], ["plain"], ["needy", "asking"]]), st.booleans())
 def test_what_explain_says_is_what_the_call_does(wishes, disabled, grant):
     crib = make_crib(disabled)
@@ -241,7 +241,7 @@ def half(n: float, by: float | None = 2.0) -> float:
     return n / (by or 1)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.sampled_from(["double", "half", "async_double"]),
     st.dictionaries(st.sampled_from(["n", "times", "by", "x", "self", ""]), odd_values, max_size=3),

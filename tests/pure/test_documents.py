@@ -5,7 +5,7 @@ import json
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.lib.documents import check_plain, read_arguments, read_json, read_toml
@@ -99,12 +99,10 @@ class TestDefinitions:
         assert error.kind is Kind.LIMIT_EXCEEDED
         assert error.message == "tool.json: has 8 bytes, the limit is 7; make it smaller"
 
-    @settings(deadline=None)
     @given(PLAIN)
     def test_what_json_wrote_is_read_back(self, value):
         assert read_json(json.dumps(value)) == value
 
-    @settings(deadline=None)
     @given(st.text(alphabet='{}[]",:\\u0d8 truefalsn1eE.-\n', max_size=40) | st.binary(max_size=40))
     def test_anything_else_is_a_refusal_and_nothing_worse(self, document):
         try:
@@ -152,14 +150,12 @@ class TestArguments:
     def test_the_size_is_checked_before_anything_is_parsed(self):
         assert refuse(read_arguments, b"x" * 11, max_bytes=10).kind is Kind.LIMIT_EXCEEDED
 
-    @settings(deadline=None)
     @given(st.dictionaries(st.text(), PLAIN, max_size=4))
     def test_what_json_wrote_is_read_back(self, value):
         assert read_arguments(json.dumps(value).encode()) == value
 
 
 class TestPlainValues:
-    @settings(deadline=None)
     @given(PLAIN)
     def test_what_json_can_say_is_plain(self, value):
         check_plain(value)

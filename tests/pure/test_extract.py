@@ -4,7 +4,7 @@ import json
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.features.http_tools.extraction import compile_extract, compile_json_path, is_json_path
@@ -369,7 +369,6 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(JSON)
 def test_descendants_are_all_values_below_each_once(document):
     def below(value):
@@ -379,7 +378,6 @@ def test_descendants_are_all_values_below_each_once(document):
     assert len(find("$..*", document)) == below(document)
 
 
-@settings(deadline=None)
 @given(JSON, st.lists(st.sampled_from(["a", "b", 0, 1, -1]), max_size=4))
 def test_the_short_way_and_the_long_way_lead_to_the_same(document, keys):
     """A union of one selector with itself is no short way, and gives everything twice."""
@@ -388,7 +386,6 @@ def test_the_short_way_and_the_long_way_lead_to_the_same(document, keys):
     assert find(doubled, document) == find(straight, document) * (2 if keys else 1)
 
 
-@settings(deadline=None)
 @given(st.text("$.[]*?@'\"()<>=!&|:,-01ab \\", max_size=30))
 def test_whatever_is_written_is_read_or_refused(expression):
     try:

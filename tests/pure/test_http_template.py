@@ -5,7 +5,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from xml.etree import ElementTree as ET
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.features.http_tools.placeholders import Slot, read_slots
@@ -80,7 +80,6 @@ def test_what_begins_like_a_slot_and_is_none_is_refused_with_the_cure(slot):
     assert "$${ for the text itself" in problems(method="POST", body=slot)[0]
 
 
-@settings(deadline=None)
 @given(NO_SURROGATES)
 def test_every_text_can_be_written_literally(text):
     """Doubling the dollars before a brace is all that it takes."""
@@ -121,7 +120,6 @@ def test_a_value_is_never_taken_for_a_template():
     assert url_of(f"{HERE}/${{a}}", a="${b}", b="secret") == f"{HERE}/%24%7Bb%7D"
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(["a", "b", "c"]), NO_SURROGATES, min_size=3))
 def test_no_value_changes_host_path_parts_or_names_of_the_query(given):
     url = f"{HERE}:8443/one/${{a}}/x-${{b}}?k=${{c}}&fixed=1"
@@ -244,7 +242,6 @@ def test_literal_braces_stay_and_an_empty_template_is_no_body():
     assert write(url=HERE, method="POST", body="").body is None
 
 
-@settings(deadline=None)
 @given(st.fixed_dictionaries({"x": ANY_JSON, "y": ANY_JSON}))
 def test_whatever_the_values_are_a_json_body_is_json_with_the_members_of_its_author(given):
     body = '{"a": "${x}", "b": "-${y}-", "c": ${y}, "d": "\\\\${x}", "e": ["\\"", "${x}"]}'

@@ -138,7 +138,7 @@ SCHEMAS = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(schema=st.dictionaries(WORDS, SCHEMAS, max_size=4))
 def test_a_schema_has_problems_exactly_if_it_is_not_let_in(schema):
     try:

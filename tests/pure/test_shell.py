@@ -369,7 +369,7 @@ def test_hostile_nesting_is_read_or_refused(line):
     assert outcome(line) in {"read", "refused"}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(st.text(st.characters(blacklist_categories=["Cs", "Cc"]), max_size=12), min_size=1, max_size=5))
 def test_quoted_words_are_read_back_exactly(words):
     (first, *_) = read_commands(shlex.join(["echo", *words]))
@@ -425,7 +425,7 @@ WORD_PARTS = st.sampled_from(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.lists(WORD_PARTS, min_size=1, max_size=5).map("".join), min_size=1, max_size=4))
 def test_words_are_what_bash_hands_over(words):
     line = "printf '%s\\0' " + " ".join(words)
@@ -440,7 +440,7 @@ def test_words_are_what_bash_hands_over(words):
         assert [word.text for word in command.words[2:]] == ran.stdout.split("\0")[:-1]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(st.sampled_from("ab \n\t'\"`$(){}[]<>|&;\\#!=*?~-é\0/:+@,.%^0"), max_size=60))
 def test_random_text_is_read_or_refused(text):
     assert outcome(text) in {"read", "refused"}
@@ -457,7 +457,7 @@ CODE_PARTS = st.sampled_from(
 TELL_ON_ME = 'command_not_found_handle() { [ "$1" = hit ] && : >told; return 0; }\nPATH=/nonexistent\n'
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(parts=st.lists(CODE_PARTS, min_size=2, max_size=12))
 def test_a_command_that_bash_runs_is_found_or_the_line_is_refused(tmp_path_factory, parts):
     line = "".join(parts)

@@ -233,14 +233,14 @@ class TestHostileDocuments:
 
 
 class TestWhatJSONCanSay:
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=300)
     @given(PLAIN)
     def test_comes_back_as_it_was(self, value):
         # JSON may write one character as two halves, which YAML does not know.
         text = HALVES.sub(lambda found: json.loads(f'"{found[0]}"'), json.dumps(value))
         assert read_yaml(text).value == value
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=200)
     @given(st.text(alphabet="ab:-#&*!|>'\"{}[],?%@` \t\n01.~<", max_size=60))
     def test_whatever_the_text_there_is_a_value_or_one_refusal(self, text):
         try:

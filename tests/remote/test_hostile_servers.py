@@ -318,7 +318,7 @@ def places(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, .
     return [path, *(place for key, inner in items for place in places(inner, (*path, key)))]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_an_answer_that_is_wrong_anywhere_is_shown_or_refused_and_never_trips_the_program(puppet, capsys, data):
     words = data.draw(st.sampled_from(list(DOCUMENTS)))

@@ -527,7 +527,7 @@ WRAPPERS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(line=FORBIDDEN, wrappers=st.lists(WRAPPERS, max_size=4))
 def test_no_wrapping_lets_a_forbidden_command_through(line, wrappers):
     for wrap in wrappers:
@@ -535,7 +535,7 @@ def test_no_wrapping_lets_a_forbidden_command_through(line, wrappers):
     assert decide(Path("/srv"), line) is not ALLOW
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.text(st.sampled_from("rm dcat/etpswd.nv~ \n\t'\"`$(){}[]<>|&;\\#!=*?-é\0:+@,%^0\ud800"), max_size=60),
     st.sampled_from(["command", "path", "anything", "cwd"]),

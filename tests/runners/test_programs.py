@@ -221,7 +221,7 @@ async def test_no_value_becomes_shell_code(bench, value):
     assert await bench.value(tool, a=value) == f"<{value}>"
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r\n"), max_size=30))
 def test_any_text_comes_through_a_command_line_as_one_word(bench, value):
     from toolcrib.features.scripts.program import Programs

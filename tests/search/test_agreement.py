@@ -78,7 +78,7 @@ def apply(index, change) -> None:
         getattr(index, name)(what)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(changes, typed), min_size=1, max_size=8), st.booleans(), st.integers(1, 5))
 def test_an_index_in_sqlite_answers_like_one_that_looks_at_every_row(steps, include_disabled, limit):
     quick, plain = SqliteIndex(None), MemoryIndex()
@@ -104,7 +104,7 @@ def test_an_index_in_sqlite_answers_like_one_that_looks_at_every_row(steps, incl
     quick.close()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(rows(), min_size=5, max_size=12, unique_by=lambda row: row.id),
     st.lists(changes, max_size=6),

@@ -228,7 +228,7 @@ STEPS = st.one_of(
 
 
 @given(st.lists(STEPS, max_size=5))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_whatever_is_done_is_done_or_not_when_the_power_fails(tmp_path_factory, steps):
     check(tmp_path_factory.mktemp("power"), steps)
 
@@ -236,7 +236,7 @@ def test_whatever_is_done_is_done_or_not_when_the_power_fails(tmp_path_factory, 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 @given(st.lists(STEPS, max_size=12))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_whatever_long_story_is_told_the_power_may_fail(tmp_path_factory, steps):
     check(tmp_path_factory.mktemp("power"), steps)
 

@@ -320,7 +320,7 @@ class TestBothOfThem:
             True,
         ]
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=200)
     @given(data=st.data())
     def test_together_they_accept_what_each_accepts(self, data):
         part = st.fixed_dictionaries(

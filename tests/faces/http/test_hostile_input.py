@@ -181,7 +181,7 @@ async def test_a_text_with_control_characters_comes_back_as_it_was_or_not_at_all
         assert reply.status == 400
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(token=st.text(st.characters(max_codepoint=0x2FF, exclude_categories=["Cs"]), min_size=1, max_size=200))
 async def test_no_made_up_token_is_taken_for_a_page(world, token):
     from urllib.parse import quote
@@ -190,7 +190,7 @@ async def test_no_made_up_token_is_taken_for_a_page(world, token):
         assert (await world.client.get(path, query=path.split("?")[1] + "pageToken=" + quote(token))).status == 400
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     raw=st.binary(max_size=60),
     method=st.sampled_from(["GET", "PUT", "PATCH", "POST", "DELETE", "HEAD", "OPTIONS"]),
@@ -206,7 +206,7 @@ async def test_no_path_of_any_bytes_reaches_the_last_border(world, raw, method, 
     assert reply.status < 500
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     body=st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=10),
@@ -220,7 +220,7 @@ async def test_no_json_of_any_shape_reaches_the_last_border(world, body, name):
     assert (await world.client.ask(method, path, body)).status < 500
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     headers=st.dictionaries(
         st.sampled_from(

@@ -421,7 +421,7 @@ KEYS = (*KNOWN, *TIMES, "tags", "preProcessors", "description", "isBuiltIn", "un
 
 
 @pytest.mark.spec("S1-82")
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(changes=st.dictionaries(st.sampled_from(sorted(KEYS)), ANYTHING, max_size=4))
 def test_what_was_accepted_can_be_used(world, changes):
     world.crib.bundles.put_bundle(world.bundle, world.bundle_body())

@@ -754,7 +754,7 @@ class TestTheJailItself:
 PART = st.sampled_from(["..", ".", "", "src", "deep", "link", "up", "out", "abs", "file.txt", "notes.txt", "missing"])
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(parts=st.lists(PART, min_size=1, max_size=8))
 def test_both_ways_agree_and_neither_leads_out(root, outside, parts):
     if not (root / "link").is_symlink():

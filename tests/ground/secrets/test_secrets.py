@@ -155,7 +155,7 @@ def test_the_longest_secret_is_kept_whole(folder):
     assert reveal(secrets_of(folder), "A") == "x" * MAX_BYTES
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=200))
 def test_any_text_comes_back_as_it_was(folder, value):
     secrets_of(folder).set("A", value)

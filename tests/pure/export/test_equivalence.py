@@ -374,7 +374,7 @@ def accepted_roots(strategy):
     return strategy.filter(is_accepted)
 
 
-SETTINGS = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+SETTINGS = settings(max_examples=300, suppress_health_check=list(HealthCheck))
 
 
 def judge_alike(source, seed, export, count):

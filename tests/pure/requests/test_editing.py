@@ -135,7 +135,7 @@ def documents(draw):
     return (text.rstrip("\n") if draw(st.booleans()) else text).replace("\n", newline)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(documents(), st.sampled_from(FIELDS), st.sampled_from([NEW, "a: b", "yes", "", "two words", "ä"]))
 def test_exactly_one_field_changes_and_the_rest_is_kept_to_the_byte(text, name, value):
     before = read_yaml(text).value

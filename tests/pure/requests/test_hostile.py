@@ -123,7 +123,7 @@ def test_messages_show_nothing_that_hides(compose):
     assert caught.value.message.isprintable()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=10))
 def test_whatever_the_fields_hold_there_is_a_request_or_one_refusal(outcome, fields):
     basis = {"id": "req_1", "name": "a_b", "description": "d", "priority": "low", "requested_by": "x"}
@@ -131,7 +131,7 @@ def test_whatever_the_fields_hold_there_is_a_request_or_one_refusal(outcome, fie
         outcome(json.dumps({"tool_request": whole}), strict=True)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.dictionaries(
@@ -146,7 +146,7 @@ def test_whatever_the_inputs_and_outputs_hold_there_is_a_request_or_one_refusal(
     outcome(json.dumps({"tool_request": {**basis, "inputs": entries, "outputs": entries}}))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.text(max_size=100)
     | st.text(alphabet="tool_request:idname \n-{}[]\"'|>&*!#?%@`,", max_size=100).map("tool_request:\n  ".__add__)

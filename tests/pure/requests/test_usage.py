@@ -235,7 +235,7 @@ class TestHostileCode:
             "example_usage: has 20001 letters, the limit is 20000; shorten it"
         ]
 
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=150)
     @given(
         st.lists(
             st.sampled_from(

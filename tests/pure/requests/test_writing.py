@@ -108,7 +108,7 @@ FIELDS = st.fixed_dictionaries(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(FIELDS)
 def test_what_is_written_reads_back_the_same(fields):
     try:

@@ -8,7 +8,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.features.folders.context import MAX_AUDIT_BYTES, MAX_AUDIT_ENTRIES, MAX_COMPLAINTS, Desk
@@ -302,7 +302,6 @@ MESSAGES = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None)
 @given(MESSAGES)
 def test_no_message_is_raised_out_of_the_desk_and_every_answer_fits_on_a_line(message):
     async def take():

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib import handler
@@ -230,7 +230,6 @@ RESPONSES = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None)
 @given(JSON | RESPONSES)
 def test_every_response_is_an_outcome_whose_error_and_intents_can_be_written_as_json(response):
     import orjson

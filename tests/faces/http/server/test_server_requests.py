@@ -216,7 +216,7 @@ async def test_a_failing_application_is_a_500_and_the_server_goes_on(serving, ca
     assert "on purpose" in caplog.text
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.sampled_from(
