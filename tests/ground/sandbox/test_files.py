@@ -91,7 +91,8 @@ async def test_a_file_that_may_only_be_read_cannot_be_changed_in_any_way(attempt
 
 
 async def test_the_files_of_the_system_are_closed_to_writing_even_for_root(attempt, confine):
-    paths = ["/etc/passwd", "/tmp/new", "/proc/sys/kernel/core_pattern", "/proc/self/oom_score_adj", "/dev/shm/../new"]
+    unused = f"/tmp/{os.urandom(8).hex()}"
+    paths = ["/etc/passwd", unused, "/proc/sys/kernel/core_pattern", "/proc/self/oom_score_adj", "/dev/shm/../new"]
     for path in paths:
         (outcome,) = await attempt([WRITE], confine("fs.read", "fs.write", "shell.execute"), path=path)
         assert outcome in REFUSED, path
