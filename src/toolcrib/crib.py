@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self, TypeVar
 
+    from toolcrib.core.call_counts import Metrics
     from toolcrib.core.expiring_documents import Piece
-    from toolcrib.core.journal import Metrics
     from toolcrib.core.journal_statistics import CostSum, Latency
     from toolcrib.features.access.tokens import Tokens
     from toolcrib.features.agent_classes.classes import BaseTool

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from toolcrib.infra.storage import file_store
 from toolcrib.infra.storage.file_store import FileStore
 from toolcrib.infra.storage.keys import is_key
-from toolcrib.lib.document_format import new_id, to_filename
+from toolcrib.lib.document_format import to_filename
+from toolcrib.lib.ids import new_id
 from toolcrib.model.errors import Kind, ToolError
 
 

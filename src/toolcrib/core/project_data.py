@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from toolcrib.core.journal import Metrics
+    from toolcrib.core.call_counts import Metrics
     from toolcrib.features.access.tokens import Tokens
     from toolcrib.features.testing.examples import Examples
     from toolcrib.infra.secrets.lookup import Secrets
@@ -87,9 +87,9 @@ class Data:
         """How often each tool was called, and when last."""
         with self._making:
             if self._metrics is None:
-                from toolcrib.core.journal import Metrics
+                from toolcrib.core.call_counts import Metrics
 
-                self._metrics = Metrics(self.file("metrics"), gather=self._gather)
+                self._metrics = Metrics(self.file("counts.sqlite3"), gather=self._gather, history=self._read_history)
             return self._metrics
 
     @cached_property
@@ -150,6 +150,11 @@ class Data:
     def _count(self, lines: Sequence[Line]) -> None:
         # A method and not `metrics.note` itself: who makes no call needs no metrics.
         self.metrics.note(lines)
+
+    def _read_history(self) -> Iterator[dict[str, object]]:
+        from toolcrib.core.journal import read_lines
+
+        return iter(()) if self.path is None else read_lines(self.path / "journal")
 
     def _gather(self) -> None:
         journal = self.journal

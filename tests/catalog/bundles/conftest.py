@@ -12,7 +12,7 @@ from toolcrib.infra.search.memory_index import MemoryIndex
 from toolcrib.infra.search.sqlite_index import SqliteIndex
 from toolcrib.infra.storage.file_store import FileStore
 from toolcrib.infra.storage.memory_store import MemoryStore
-from toolcrib.lib.document_format import new_id
+from toolcrib.lib.ids import new_id
 from toolcrib.model.tool import Function, Tool
 
 KEY = b"k" * 32

@@ -14,7 +14,7 @@ from toolcrib.infra.search.memory_index import MemoryIndex
 from toolcrib.infra.search.sqlite_index import SqliteIndex
 from toolcrib.infra.storage.file_store import FileStore
 from toolcrib.infra.storage.memory_store import MemoryStore
-from toolcrib.lib.document_format import stable_id
+from toolcrib.lib.ids import stable_id
 from toolcrib.model.errors import Kind, ToolError
 
 IDS = [stable_id("test", str(number)) for number in range(3)]

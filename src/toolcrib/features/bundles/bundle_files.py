@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.lib.document_format import is_uuid7, new_id
+from toolcrib.lib.ids import is_uuid7, new_id
 from toolcrib.lib.names import read_address
 from toolcrib.model.bundle import Bundle
 from toolcrib.model.errors import Kind, ToolError

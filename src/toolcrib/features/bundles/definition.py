@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from toolcrib.features.bundles.fields import read_implementation, show
-from toolcrib.lib.document_format import SCHEMA_VERSION, is_uuid7, remark_on
+from toolcrib.lib.document_format import SCHEMA_VERSION, remark_on
+from toolcrib.lib.ids import is_uuid7
 from toolcrib.lib.schema import schema_problems
 from toolcrib.model.bundle import Owner
 from toolcrib.model.limits import ONCE, Limits

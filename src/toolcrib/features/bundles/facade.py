@@ -14,14 +14,14 @@ from toolcrib.features.bundles.pages import Cursors, Listing
 from toolcrib.features.bundles.source_snapshot import Sources, source_id, tool_word
 from toolcrib.features.bundles.stored_documents import SPACE, Documents, check_bundle_id, seconds_of
 from toolcrib.features.bundles.switch_overlay import ALL_ON, Overlay
-from toolcrib.lib.document_format import is_uuid7
+from toolcrib.lib.ids import is_uuid7
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Http
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-    from toolcrib.core.tallies import Count
+    from toolcrib.core.call_counts import Count
     from toolcrib.features.bundles.switch_overlay import Board
     from toolcrib.infra.search.types import Index
     from toolcrib.model.bundle import Bundle, Found, Kept, Page

@@ -19,8 +19,9 @@ from toolcrib.features.bundles.definition import (
     refuse_other,
 )
 from toolcrib.features.bundles.fields import Fields, Report, open_document, show
-from toolcrib.lib.document_format import SCHEMA_VERSION, new_id, read_time, stable_id, write_tool
+from toolcrib.lib.document_format import SCHEMA_VERSION, read_time, write_tool
 from toolcrib.lib.documents import MAX_DEFINITION_BYTES, check_plain, read_jsonc, without_comments
+from toolcrib.lib.ids import new_id, stable_id
 from toolcrib.model.bundle import Bundle
 from toolcrib.model.errors import Kind, ToolError
 

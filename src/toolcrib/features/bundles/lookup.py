@@ -21,7 +21,7 @@ from toolcrib.model.tool import Entry, Function, Http, Registered, slug_problem,
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from toolcrib.core.tallies import Count
+    from toolcrib.core.call_counts import Count
     from toolcrib.features.bundles.index_rows import Roster, Shelfmarks
     from toolcrib.features.bundles.index_sync import Syncing
     from toolcrib.features.bundles.source_snapshot import Sources

@@ -21,7 +21,7 @@ from toolcrib.model.errors import Kind, ToolError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-    from toolcrib.core.tallies import Count
+    from toolcrib.core.call_counts import Count
     from toolcrib.features.bundles.index_sync import Syncing
     from toolcrib.features.bundles.lookup import Lookup
     from toolcrib.features.bundles.source_snapshot import Sources

@@ -13,7 +13,7 @@ from toolcrib.core.catalog_index import HOST
 from toolcrib.features.bundles.index_rows import row_of_tool
 from toolcrib.features.bundles.stored_documents import slot_of
 from toolcrib.features.bundles.switch_overlay import ALL_ON, ON
-from toolcrib.lib.document_format import stable_id
+from toolcrib.lib.ids import stable_id
 from toolcrib.model.bundle import Bundle, Kept, Owner
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from toolcrib.lib.document_format import from_filename, is_uuid7, stable_id, to_filename
+from toolcrib.lib.document_format import from_filename, to_filename
+from toolcrib.lib.ids import is_uuid7, stable_id
 from toolcrib.lib.names import slug_of
 from toolcrib.model.bundle import Bundle
 from toolcrib.model.errors import Kind, ToolError

@@ -8,7 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from toolcrib.features.bundles.stored_documents import write_time
-from toolcrib.lib.document_format import is_uuid7
+from toolcrib.lib.ids import is_uuid7
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:

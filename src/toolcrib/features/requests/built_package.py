@@ -7,7 +7,8 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from toolcrib.lib.document_format import SCHEMA_VERSION, stable_id, write_tool
+from toolcrib.lib.document_format import SCHEMA_VERSION, write_tool
+from toolcrib.lib.ids import stable_id
 from toolcrib.lib.python_signature import top_imports
 from toolcrib.lib.python_source import parse_python
 from toolcrib.lib.schema.check import check_parameters, check_schema

@@ -12,8 +12,8 @@ from urllib.parse import parse_qsl, quote
 
 import orjson
 
-from toolcrib.lib.document_format import is_uuid7
 from toolcrib.lib.documents import MAX_DEPTH, read_json, read_jsonc
+from toolcrib.lib.ids import is_uuid7
 from toolcrib.lib.names import slug_of
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import MAX_NAME, check_slug, check_version

@@ -1,0 +1,325 @@
+"""Count how often each tool was called, and when last, in one SQLite table that the processes of a project share.
+
+Calls are counted behind their answer and added to the table as deltas, so that processes never overwrite each other's counts.
+No connection outlives its work: a file that is replaced while a process lives is never written to by mistake.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections import Counter
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from toolcrib.core.journal import CALL
+from toolcrib.infra.files.disk import make_folder
+from toolcrib.lib.ids import stable_id
+from toolcrib.model.errors import ToolError
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from toolcrib.model.protocols import Line
+
+logger = logging.getLogger("toolcrib.journal")
+
+# How far behind the counts of other processes may be.
+LOOK_SECONDS = 0.1
+# How long another process is waited for: what is not written now is written a second later, except at the end.
+BUSY_SECONDS = 1.0
+LAST_BUSY_SECONDS = 10.0
+
+# "crib" in ASCII and the number of the layout.
+LAYOUT = 0x63726901
+SCHEMA = (
+    "CREATE TABLE counts (tool TEXT PRIMARY KEY, calls INTEGER NOT NULL, last TEXT NOT NULL, change INTEGER NOT NULL) WITHOUT ROWID",
+    # Readers ask only for what changed since they last looked.
+    "CREATE INDEX counts_by_change ON counts (change)",
+    f"PRAGMA application_id = {LAYOUT}",
+)
+ADD = """
+INSERT INTO counts VALUES (?, ?, ?, ?) ON CONFLICT (tool) DO UPDATE SET
+calls = calls + excluded.calls, last = max(last, excluded.last), change = excluded.change
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How often a tool was called, and when last: RFC 3339 in UTC with milliseconds."""
+
+    calls: int
+    last_called_at: str
+
+
+Counts = dict[str, Count]
+
+
+class Metrics:
+    """Counts the calls in lines of a journal. Without a path the counts last as long as the process.
+
+    `gather` has the journal hand over the lines that it has not handed over yet. `history` reads the whole journal: if the
+    file is damaged, it is counted anew from there. A disk that refuses writes, or a process that keeps the file locked,
+    fails no call and loses no count: the counts wait in memory until they can be written.
+    """
+
+    def __init__(
+        self,
+        path: Path | None,
+        clock: Callable[[], float] = time.time,
+        *,
+        gather: Callable[[], None] | None = None,
+        history: Callable[[], Iterable[Mapping[str, object]]] | None = None,
+    ) -> None:
+        self._clock = clock
+        self._gather = gather
+        self._table = None if path is None else _Table(path)
+        self._history = history
+        self._unwritten: Counts = {}
+        self._totals: Counts = {}
+        self._changed = True
+        self._look_at = 0.0
+        self._complaints: dict[str, str] = {}
+        self._counting = threading.Lock()
+
+    def note(self, lines: Sequence[Line]) -> None:
+        """Count the calls among the lines; a call that was refused before it ran does not count."""
+        # Many lines, few tools: what is done for each line is done by comprehensions.
+        ran = [line for line in lines if line[0] == CALL and (line[7] is None or line[7].get("refused") is not True)]
+        if not ran:
+            return
+        keys = [line[8] or line[3] for line in ran]
+        last = dict(zip(keys, ran, strict=True))
+        ahead = self._clock() - time.monotonic()
+        counted = {key: Count(calls, _spell(last[key][1] + ahead)) for key, calls in Counter(keys).items()}
+        with self._counting:
+            _add(self._unwritten, counted)
+            self._changed = True
+            self._write(BUSY_SECONDS)
+
+    def read(self) -> Mapping[str, Count]:
+        """The counts by the id of the tool: exact for this process, at most LOOK_SECONDS behind for others."""
+        if self._gather is not None:
+            self._gather()
+        with self._counting:
+            self._look()
+            return MappingProxyType(self._totals)
+
+    def close(self) -> None:
+        """Write down what is still in memory."""
+        with self._counting:
+            self._write(LAST_BUSY_SECONDS)
+            if self._unwritten and self._table is not None:
+                calls = sum(count.calls for count in self._unwritten.values())
+                logger.warning("metrics: %d calls were not counted", calls)
+
+    def _write(self, busy_seconds: float) -> None:
+        table = self._table
+        if table is None or not self._unwritten:
+            return
+        if self._try("write counts", lambda: table.add(self._unwritten, busy_seconds)):
+            self._unwritten = {}
+
+    def _look(self) -> None:
+        """Bring the totals up to date, as far as the disk allows it."""
+        now, table = time.monotonic(), self._table
+        if table is not None and now >= self._look_at:
+            self._look_at = now + LOOK_SECONDS
+            self._try("read counts", table.look)
+            self._changed = self._changed or table.has_news
+        if self._changed:
+            # A new dictionary: a caller may be going through the one that was handed out.
+            totals = {} if table is None else table.totals()
+            _add(totals, self._unwritten)
+            self._totals, self._changed = _by_id(totals), False
+
+    def _try(self, aim: str, work: Callable[[], None]) -> bool:
+        """Whether it worked; a problem is logged once for as long as it stays the same."""
+        try:
+            try:
+                work()
+            except _DamagedError as damage:
+                self._renew(damage)
+                work()
+        except (OSError, ToolError) as problem:
+            if self._complaints.get(aim) != str(problem):
+                logger.warning("metrics: cannot %s: %s", aim, problem)
+            self._complaints[aim] = str(problem)
+            return False
+        self._complaints.pop(aim, None)
+        return True
+
+    def _renew(self, damage: _DamagedError) -> None:
+        """Replace a damaged file by one that is counted from the journal."""
+        if self._table is None:
+            return
+        logger.warning("metrics: %s; counting anew from the journal", damage)
+        counts = Counts() if self._history is None else _count_lines(self._history())
+        for tool in counts.keys() & self._unwritten.keys():
+            # The journal has what is about to be added.
+            counts[tool] = replace(counts[tool], calls=max(0, counts[tool].calls - self._unwritten[tool].calls))
+        self._table.replace(counts)
+
+
+class _DamagedError(Exception):
+    """The file holds no counts, or not all of them."""
+
+
+class _Table:
+    """The counts in a file; not for several threads at once."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._known: Counts = {}
+        self._seen = 0
+        self._incarnation = 0
+        self.has_news = False
+
+    def add(self, counts: Mapping[str, Count], busy_seconds: float = BUSY_SECONDS) -> None:
+        """Add what was counted, everything or, if something fails, nothing."""
+        with self._open(busy_seconds) as connection, _transaction(connection):
+            _add_rows(connection, counts)
+        _add(self._known, counts)
+
+    def look(self) -> None:
+        """Read what changed since the last look."""
+        self.has_news = False
+        if not self._path.exists():
+            return
+        with self._open(BUSY_SECONDS) as connection, _transaction(connection, "BEGIN"):
+            incarnation = _pragma(connection, "user_version")
+            seen = self._seen if incarnation == self._incarnation else 0
+            statement = "SELECT tool, calls, last, change FROM counts WHERE change > ?"
+            rows = connection.execute(statement, (seen,)).fetchall()
+        self.has_news = bool(rows) or incarnation != self._incarnation
+        if incarnation != self._incarnation:
+            self._incarnation, self._seen, self._known = incarnation, 0, {}
+        for tool, calls, last, change in rows:
+            self._known[tool] = Count(calls, last)
+            self._seen = max(self._seen, change)
+
+    def totals(self) -> Counts:
+        """What this process added, and what others had added at the last look."""
+        return dict(self._known)
+
+    def replace(self, counts: Mapping[str, Count]) -> None:
+        """Put the file aside and begin another one with these counts."""
+        # First the journal of SQLite: it would be taken for that of the new file.
+        self._path.with_name(f"{self._path.name}-journal").unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            self._path.rename(self._path.with_name(f"{self._path.name}.damaged"))
+        self._known = {}
+        self.add(counts)
+
+    @contextmanager
+    def _open(self, busy_seconds: float) -> Iterator[sqlite3.Connection]:
+        """A connection for one piece of work, to a file that has its table."""
+        # Loaded here: a process that neither counts nor reads does without it.
+        import sqlite3
+
+        if not self._path.exists():
+            _make_file(self._path)
+        try:
+            with closing(sqlite3.connect(self._path, timeout=busy_seconds, isolation_level=None)) as connection:
+                # What a power failure damages is counted anew from the journal.
+                connection.execute("PRAGMA synchronous = OFF")
+                if _pragma(connection, "application_id") != LAYOUT and not _make_table(connection):
+                    raise _DamagedError(f"{self._path} has another layout")
+                yield connection
+        except sqlite3.Error as problem:
+            if _is_damage(problem):
+                raise _DamagedError(f"{self._path} is damaged ({problem})") from problem
+            raise OSError(f"{self._path}: {problem}") from problem
+
+
+def _make_file(path: Path) -> None:
+    """Make an empty file that only its owner reads; SQLite would ask the umask."""
+    make_folder(path.parent)
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+
+
+def _make_table(connection: sqlite3.Connection) -> bool:
+    """Make the table in an empty file; whether it is there now."""
+    with _transaction(connection):
+        if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            # Another process may have been quicker.
+            return _pragma(connection, "application_id") == LAYOUT
+        for statement in SCHEMA:
+            connection.execute(statement)
+        # Tells readers that what they know is of another file.
+        connection.execute(f"PRAGMA user_version = {int.from_bytes(os.urandom(3), 'big') + 1}")
+    return True
+
+
+def _add_rows(connection: sqlite3.Connection, counts: Mapping[str, Count]) -> None:
+    change = connection.execute("SELECT coalesce(max(change), 0) + 1 FROM counts").fetchone()[0]
+    connection.executemany(ADD, ((tool, count.calls, count.last_called_at, change) for tool, count in counts.items()))
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
+    connection.execute(begin)
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def _is_damage(problem: sqlite3.Error) -> bool:
+    import sqlite3
+
+    code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "no such table" in str(problem)
+
+
+def _count_lines(lines: Iterable[Mapping[str, object]]) -> Counts:
+    """The calls in lines of the journal."""
+    counts: Counts = {}
+    for line in lines:
+        moment, key = line.get("time"), line.get("toolId") or line.get("tool")
+        ran = line.get("event") == CALL and line.get("refused") is not True
+        if ran and isinstance(key, str) and isinstance(moment, int | float):
+            _add(counts, {key: Count(1, _spell(moment))})
+    return counts
+
+
+def _add(total: Counts, more: Mapping[str, Count]) -> None:
+    for tool, count in more.items():
+        known = total.get(tool)
+        if known is None:
+            total[tool] = count
+        else:
+            total[tool] = Count(known.calls + count.calls, max(known.last_called_at, count.last_called_at))
+
+
+def _by_id(counts: Counts) -> Counts:
+    """The counts of tools without an id of their own moved from their addresses to the ids that these have."""
+    for address in [key for key in counts if "/" in key]:
+        _add(counts, {_id_of(address): counts.pop(address)})
+    return counts
+
+
+@lru_cache(maxsize=10_000)
+def _id_of(address: str) -> str:
+    return stable_id("tool", address)
+
+
+def _spell(moment: float) -> str:
+    milliseconds = int(moment * 1000)
+    day = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(milliseconds // 1000))
+    return f"{day}.{milliseconds % 1000:03d}Z"
