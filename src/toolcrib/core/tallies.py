@@ -128,7 +128,7 @@ class Tallies:
 
     def _compact(self, names: list[str]) -> None:
         from toolcrib.infra.files import durable
-        from toolcrib.infra.files.durable import read_at_most
+        from toolcrib.infra.files.disk import read_at_most
 
         with _alone(self._folder) as alone, _abandoned(self._folder, names if alone else []) as files:
             if not files:
@@ -280,7 +280,7 @@ def _read_sums(path: Path) -> tuple[Counts, list[str]]:
 
 
 def _read_from(path: Path, offset: int) -> bytes:
-    from toolcrib.infra.files.durable import read_at_most
+    from toolcrib.infra.files.disk import read_at_most
 
     descriptor = os.open(path, _READ)
     try:
