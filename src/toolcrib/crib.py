@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from toolcrib.infra.secrets.lookup import Secrets
     from toolcrib.lib.export_schemas.targets import Export
     from toolcrib.lib.presentation import Prompt
-    from toolcrib.model.protocols import Journal, Rule, Store
+    from toolcrib.model.protocols import Dialect, Journal, Rule, Store
     from toolcrib.model.result import Intent, Result
     from toolcrib.model.session import Send
     from toolcrib.model.tool import Entry, Tool
@@ -340,9 +340,12 @@ class Crib:
 
     async def pull(self, name: str, place: str, *, version: str | None = None, replace: bool = False) -> Pulled:
         """Pull a tool from a depot, a folder or a web address, into the project: all of it or nothing."""
-        from toolcrib.features.depots.transfer import pull
+        from toolcrib.features.depots.transfer import SCRIPTS, TOOLS, pull
+        from toolcrib.features.python_files.format import PlainFile
+        from toolcrib.features.scripts.format import ScriptFile
 
-        return await pull(name, place, self._parts, version=version, replace=replace)
+        formats: dict[str, Callable[[Path], Dialect]] = {SCRIPTS: ScriptFile, TOOLS: lambda _: PlainFile()}
+        return await pull(name, place, self._parts, formats, version=version, replace=replace)
 
     @property
     def bundles(self) -> Bundles:

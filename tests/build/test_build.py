@@ -379,7 +379,7 @@ class TestCache:
         assert check_folders(tools.root, cache=tmp_path / "file" / "cache").problems == ()
 
     def test_it_never_says_which_bytes_were_checked(self, tools, tmp_path):
-        from toolcrib.build import cache as module
+        from toolcrib.features.folders import build_files as module
 
         cache = tmp_path / "cache"
         tools.add("a")

@@ -333,7 +333,6 @@ class TestOtherFolders:
                 )
             )
         ]
-        assert not ours & {"toolcrib.infra.programs.checked_files", "toolcrib.infra.programs.script_errors"}
 
 
 class TestWhatRuns:

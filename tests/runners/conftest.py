@@ -8,6 +8,8 @@ from dataclasses import replace
 
 import pytest
 
+from toolcrib.core.plugins import Either
+from toolcrib.features.python_files.runner import PythonFileRunner
 from toolcrib.features.scripts.runner import ExecutorRunner
 from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.infra.sandbox.jobs import Premises
@@ -66,6 +68,15 @@ class Bench:
 
     @property
     def runner(self):
+        """A runner of both kinds: of plain files, and of what has an executor."""
+        return Either(Script, self._files, self._executor)
+
+    @property
+    def _files(self):
+        return PythonFileRunner(sandbox=self.sandbox, premises=self.premises, observe=self.observe)
+
+    @property
+    def _executor(self):
         return ExecutorRunner(
             sandbox=self.sandbox,
             premises=self.premises,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from toolcrib.core.file_source import Folder, Packages
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from toolcrib.core.catalog import Catalog
     from toolcrib.core.resources import Parts
     from toolcrib.features.agent_classes.classes import BaseTool
+    from toolcrib.features.scripts.format import ScriptFile
 
     AnyTool = Callable[..., object] | BaseTool | Tool
 
@@ -84,12 +86,33 @@ class _BuiltPackages:
         return read_package(path, code)
 
 
-def _add_scripts(catalog: Catalog, parts: Parts) -> None:
-    from toolcrib.features.scripts.format import ScriptFile
+class _Scripts:
+    """Reads scripts with metadata; the format is only loaded where there is a file to read."""
 
+    name = "script"
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def reads(self, path: Path) -> bool:
+        """Whether the file may hold a tool."""
+        return self._format.reads(path)
+
+    def read(self, path: Path, code: bytes) -> list[Tool]:
+        """The tools of the file."""
+        return self._format.read(path, code)
+
+    @cached_property
+    def _format(self) -> ScriptFile:
+        from toolcrib.features.scripts.format import ScriptFile
+
+        return ScriptFile(self._root)
+
+
+def _add_scripts(catalog: Catalog, parts: Parts) -> None:
     plugged_in = parts.plugins.dialects[1:]
     for bundle, path in parts.script_trees().items():
-        catalog.add_folder(Folder(path, bundle, [*plugged_in, ScriptFile(path)], deep=True))
+        catalog.add_folder(Folder(path, bundle, [*plugged_in, _Scripts(path)], deep=True))
 
 
 def _system_tools() -> list[Tool]:

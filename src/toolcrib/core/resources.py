@@ -70,6 +70,7 @@ class Parts:
         plugins.runners[Function.kind] = FunctionRunner()
         executor = Later(Script.kind, self._executor_runner)
         plugins.runners |= dict.fromkeys(EXECUTED_KINDS, executor)
+        plugins.runners[Script.kind] = Either(Script, Later(Script.kind, self._file_runner), executor)
         plugins.runners[Http.kind] = Either(Http, Later(Http.kind, self._http_runner), executor)
         plugins.runners[Handler.kind] = Later(Handler.kind, self._handler_runner)
         plugins.rules += [
@@ -276,6 +277,11 @@ class Parts:
         """Where looking upwards for what a project has installed ends."""
         root = self.settings.root
         return [*([] if root is None else [root]), *self.script_trees().values()]
+
+    def _file_runner(self) -> Runner:
+        from toolcrib.features.python_files.runner import PythonFileRunner
+
+        return PythonFileRunner(sandbox=self.sandbox, premises=self.premises, observe=self._observe)
 
     def _executor_runner(self) -> Runner:
         from toolcrib.features.scripts.runner import ExecutorRunner

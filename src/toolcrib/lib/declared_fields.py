@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from toolcrib.lib.hosts import parse_hosts
 from toolcrib.lib.metadata import SHOWN, name_type, warn_of_strangers
 from toolcrib.lib.names import is_capability
 from toolcrib.model.errors import ToolError
@@ -89,8 +90,6 @@ def _requires(report: Report) -> frozenset[str]:
 def _checked_hosts(report: Report, hosts: tuple[str, ...] | None) -> tuple[str, ...] | None:
     if not hosts:
         return hosts
-    from toolcrib.lib.hosts import parse_hosts
-
     for index, host in enumerate(hosts):
         try:
             parse_hosts([host])

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from toolcrib.lib.documents import check_plain, decode, read_json, read_toml
+from toolcrib.lib.yaml import read_yaml
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -159,8 +160,6 @@ TOML_QUOTES = re.compile(r"\"\"\"|'''")
 def read_yaml_file(path: Path, code: bytes) -> Metadata | None:
     """The metadata of a YAML file; None if it is not meant to be a tool."""
     # Only a YAML file needs the parser, which takes long to import.
-    from toolcrib.lib.yaml import read_yaml
-
     document = read_yaml(code, str(path))
     return _metadata(path, document.value, document.line, YAML)
 

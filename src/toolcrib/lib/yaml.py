@@ -1,7 +1,7 @@
 """YAML within bounds: the events of the parser become plain JSON values here, with the line of every key.
 
 The words mean what YAML 1.2 says: `no` and `2024-01-01` are text, `1.0` is a number, `1.0.0` is text. The library takes
-long to import, so import this module where a YAML document is at hand and not before.
+long to import, so it is only imported where there is a document to parse.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import math
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-import yaml
 
 from toolcrib.lib.documents import LARGEST_INTEGER, SMALLEST_INTEGER, decode
 from toolcrib.model.errors import Kind, ToolError
@@ -67,6 +65,8 @@ def read_yaml(document: str | bytes, place: str = "document") -> Document:
             f"holds the character U+{ord(found[0]):04X}, which YAML forbids; write it as an escape in double quotes"
         )
         raise _refusal(place, line, column, message)
+    import yaml
+
     try:
         return _Builder(events(text), place).build()
     except yaml.MarkedYAMLError as error:
@@ -77,7 +77,14 @@ def read_yaml(document: str | bytes, place: str = "document") -> Document:
 
 def events(text: str) -> Iterator[Any]:
     """What the parser says about a text, bit by bit: what a loader would build from it has no bounds."""
+    import yaml
+
     yield from yaml.parse(text, Loader=yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader)
+
+
+def _is(event: Any, kind: str) -> bool:
+    # By its name: the library is only imported where a text is parsed.
+    return type(event).__name__ == kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,27 +111,27 @@ class _Builder:
     def build(self) -> Document:
         next(self._events)
         value, event = None, next(self._events)
-        if isinstance(event, yaml.DocumentStartEvent):
+        if _is(event, "DocumentStartEvent"):
             value, _ = self._node(next(self._events), (), 1)
             next(self._events)
             event = next(self._events)
-        if not isinstance(event, yaml.StreamEndEvent):
+        if not _is(event, "StreamEndEvent"):
             raise self._refuse(event, "begins a second document; write one document in a file")
         return Document(value=value, lines=self._lines)
 
     def _node(self, event: Any, path: Path, depth: int) -> tuple[object, int]:
         """The value that begins with the event, and how many levels it has."""
-        if isinstance(event, yaml.AliasEvent):
+        if _is(event, "AliasEvent"):
             return self._alias(event, depth)
         if event.tag is not None:
             raise self._refuse(event, f"the tag {event.tag[:SHOWN]!r} is not read; remove it")
         before = self._size
         self._size += 1
-        if isinstance(event, yaml.ScalarEvent):
+        if _is(event, "ScalarEvent"):
             value, height = self._scalar(event), 0
         elif depth > MAX_DEPTH:
             raise self._refuse(event, f"nested deeper than {MAX_DEPTH} levels; make it flatter")
-        elif isinstance(event, yaml.MappingStartEvent):
+        elif _is(event, "MappingStartEvent"):
             value, height = self._mapping(path, depth)
         else:
             value, height = self._sequence(path, depth)
@@ -135,7 +142,7 @@ class _Builder:
     def _mapping(self, path: Path, depth: int) -> tuple[dict[str, object], int]:
         found: dict[str, object] = {}
         height = 0
-        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
+        while not _is(event := next(self._events), "MappingEndEvent"):
             key = self._key(event)
             if key in found:
                 raise self._refuse(event, f"the key {key[:SHOWN]!r} stands twice in one mapping; remove one")
@@ -147,7 +154,7 @@ class _Builder:
     def _sequence(self, path: Path, depth: int) -> tuple[list[object], int]:
         found: list[object] = []
         height = 0
-        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
+        while not _is(event := next(self._events), "SequenceEndEvent"):
             self._lines[*path, len(found)] = event.start_mark.line + 1
             value, inner = self._node(event, (*path, len(found)), depth + 1)
             found.append(value)
@@ -155,7 +162,7 @@ class _Builder:
         return found, height + 1
 
     def _key(self, event: Any) -> str:
-        if not isinstance(event, yaml.ScalarEvent):
+        if not _is(event, "ScalarEvent"):
             raise self._refuse(event, "a key must be text; write a word before the colon")
         if event.implicit[0] and event.value.startswith(NO_BREAK_SPACE):
             raise self._refuse(event, "a no-break space cannot indent YAML; write spaces")

@@ -20,15 +20,19 @@ from toolcrib.features.depots.package import (
     check_version,
     decode_manifest,
 )
+from toolcrib.infra.egress.client import Egress
+from toolcrib.infra.egress.messages import Request
+from toolcrib.infra.files import durable
 from toolcrib.infra.files.durable import create_in, explained, replace_in
 from toolcrib.lib.documents import read_json
+from toolcrib.lib.hosts import parse_hosts
+from toolcrib.lib.http_syntax import parse_url
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from toolcrib.features.depots.package import Manifest
-    from toolcrib.infra.egress.client import Egress
 
 INDEX = "index.json"
 MANIFEST = "manifest.json"
@@ -103,8 +107,6 @@ class FolderDepot:
 
     async def read(self, path: str, limit: int) -> bytes | None:
         """A file below the folder."""
-        from toolcrib.infra.files import durable
-
         return durable.read(self.root / path, limit)
 
     def publish(self, package: Package) -> bool:
@@ -185,10 +187,6 @@ class WebDepot:
 
     async def read(self, path: str, limit: int) -> bytes | None:
         """A file of the server, asked for with GET."""
-        from toolcrib.infra.egress.messages import Request
-        from toolcrib.lib.hosts import parse_hosts
-        from toolcrib.lib.http_syntax import parse_url
-
         url = parse_url(f"{self.url}/{quote(path)}")
         hosts = parse_hosts([url.authority])
         response = await self._egress.fetch(Request(url=url), hosts=hosts, max_bytes=limit, timeout=SECONDS)
@@ -207,9 +205,6 @@ def open_depot(place: str, private: tuple[str, ...] = ()) -> FolderDepot | WebDe
     """The depot at a path or a web address; `private` are addresses that may be reached besides public ones."""
     if not place.startswith(("http://", "https://")):
         return FolderDepot(Path(place).expanduser().absolute())
-    from toolcrib.infra.egress.client import Egress
-    from toolcrib.lib.http_syntax import parse_url
-
     url = parse_url(place)
     own = (f"{url.host}:{url.port}",) if url.address is not None else ()
     return WebDepot(place, Egress(private=(*private, *own)))

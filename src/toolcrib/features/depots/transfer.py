@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -14,12 +15,14 @@ from toolcrib.lib.system_tools import system_tools
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from toolcrib.core.resources import Parts
     from toolcrib.features.depots.package import Manifest
     from toolcrib.model.protocols import Dialect
     from toolcrib.model.tool import Tool
+
+    Formats = Mapping[str, Callable[[Path], Dialect]]
 
 # What Python, Node or we ourselves obey, wherever it lies.
 OBEYED = frozenset(
@@ -52,8 +55,6 @@ class Published:
 
 def publish(tool: Tool, place: str, parts: Parts, *, files: Iterable[str] = (), key: Path | None = None) -> Published:
     """Publish a tool of the project to the depot in a folder, signed if there is a key to sign with."""
-    from dataclasses import replace
-
     depot = open_depot(place)
     if not isinstance(depot, FolderDepot):
         message = f"{place} can be pulled from, not published to; publish to the folder that the web server serves"
@@ -75,8 +76,19 @@ def publish(tool: Tool, place: str, parts: Parts, *, files: Iterable[str] = (), 
     return Published(manifest=package.manifest, left_behind=tuple(left_behind(tool, package, own)))
 
 
-async def pull(name: str, place: str, parts: Parts, *, version: str | None = None, replace: bool = False) -> Pulled:
-    """Pull a tool into the project; on any failure the project is as it was."""
+async def pull(
+    name: str,
+    place: str,
+    parts: Parts,
+    formats: Formats,
+    *,
+    version: str | None = None,
+    replace: bool = False,
+) -> Pulled:
+    """Pull a tool into the project; on any failure the project is as it was.
+
+    `formats` makes, for each kind of tree, the format that reads the files below a root.
+    """
     settings = parts.settings
     if settings.root is None:
         raise ToolError(Kind.VALIDATION, "there is no project to pull a tool into; make one with: crib init")
@@ -91,13 +103,13 @@ async def pull(name: str, place: str, parts: Parts, *, version: str | None = Non
     root = _target(manifest.tree, parts, settings.root)
     if not root.resolve().is_relative_to(settings.root.resolve()):
         raise ToolError(Kind.BLOCKED, f"{root} leads out of the project; nothing was installed. Replace the link")
-    written = install(package, root, staging=parts.data.folder(), check=_check_tool, replace=replace)
+    written = install(package, root, staging=parts.data.folder(), check=partial(_check_tool, formats), replace=replace)
     return Pulled(manifest=manifest, written=tuple(written), signed=signed)
 
 
-def _check_tool(folder: Path, manifest: Manifest) -> None:
+def _check_tool(formats: Formats, folder: Path, manifest: Manifest) -> None:
     """Refuse a package whose file is not the tool that its manifest names."""
-    tools = _tools_in(folder, manifest.main, manifest.tree)
+    tools = _tools_in(formats, folder, manifest.main, manifest.tree)
     claimed = f"{manifest.name}@{manifest.version} requiring {', '.join(manifest.requires) or 'nothing'}"
     if claimed not in map(_claim, tools):
         message = f"{manifest.main} does not hold the tool that the manifest names ({claimed}); nothing was installed"
@@ -106,14 +118,14 @@ def _check_tool(folder: Path, manifest: Manifest) -> None:
     for file in manifest.files:
         _refuse_elsewhere(file.path, manifest)
         if file.path != manifest.main:
-            strangers += [tool.name for tool in _tools_in(folder, file.path, manifest.tree)]
+            strangers += [tool.name for tool in _tools_in(formats, folder, file.path, manifest.tree)]
     if strangers:
         message = f"the package of {manifest.name} holds other tools besides it ({', '.join(strangers)}); nothing was installed"
         raise ToolError(Kind.PERMANENT, message, details={"found": strangers})
 
 
-def _tools_in(folder: Path, path: str, tree: str) -> list[Tool]:
-    dialect = _dialect(tree, folder)
+def _tools_in(formats: Formats, folder: Path, path: str, tree: str) -> list[Tool]:
+    dialect = formats[tree](folder)
     file = folder / path
     # A plain tool lies in the folder itself; further down is nothing that would be one.
     if not dialect.reads(file) or (tree == TOOLS and file.parent != folder):
@@ -139,16 +151,6 @@ def _is_harmless(place: PurePosixPath) -> bool:
     names = {part.casefold() for part in place.parts}
     stem = place.parts[0].partition(".")[0]
     return names.isdisjoint(OBEYED) and place.suffix.casefold() != ".pth" and stem not in sys.stdlib_module_names
-
-
-def _dialect(tree: str, root: Path) -> Dialect:
-    if tree == SCRIPTS:
-        from toolcrib.features.scripts.format import ScriptFile
-
-        return ScriptFile(root)
-    from toolcrib.features.python_files.format import PlainFile
-
-    return PlainFile()
 
 
 def _tree_of(tool: Tool, parts: Parts) -> tuple[Path, str]:

@@ -26,10 +26,11 @@ from toolcrib.features.folders.build_files import (
     supply_error_types,
     version_of,
 )
-from toolcrib.features.folders.registry import MAX_REGISTRY_BYTES, read_claims
+from toolcrib.features.folders.format import read_tool
+from toolcrib.features.folders.registry import MAX_REGISTRY_BYTES, entry_of, read_claims
 from toolcrib.infra.files import durable
 from toolcrib.infra.files.durable import explained, replace_in, sweep_in
-from toolcrib.infra.files.tool_folder import DOCUMENTATION, HANDLERS, spell_name, spell_root
+from toolcrib.infra.files.tool_folder import DOCUMENTATION, HANDLERS, spell_name, spell_root, tool_folders
 from toolcrib.lib.names import is_foreign, slug_of
 from toolcrib.model.errors import ToolError
 
@@ -117,9 +118,6 @@ class _Check:
 
     def _read(self, folder: str, files: Files, key: str) -> Entry | None:
         """Check a folder of which nothing is known yet."""
-        from toolcrib.features.folders.format import read_tool
-        from toolcrib.features.folders.registry import entry_of
-
         if self._say is not None:
             self._say(folder)
         reading = read_tool(self._root, folder, files, self._shared, unread=self._content.unread[folder])
@@ -340,8 +338,6 @@ def _look(root: Path) -> dict[str, Stamp]:
 
 
 def _paths(root: Path) -> Iterator[str]:
-    from toolcrib.infra.files.tool_folder import tool_folders
-
     with os.scandir(root) as entries:
         shared = [entry.name for entry in entries if entry.name.startswith("_")]
     for name in (*tool_folders(root), *shared):

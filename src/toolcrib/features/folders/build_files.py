@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.files import durable
-from toolcrib.infra.files.disk import OPEN_FOLDER
-from toolcrib.infra.files.durable import create_in, explained, read_small, replace_in
+from toolcrib.infra.files.disk import OPEN_FOLDER, read_small
+from toolcrib.infra.files.durable import create_in, explained, replace_in
+from toolcrib.infra.files.tool_folder import survey_folder, survey_shared, tool_folders
 from toolcrib.lib.documents import MAX_DEPTH, read_json
 from toolcrib.model.errors import ToolError
 
@@ -124,8 +125,6 @@ class Content:
 
 def read_content(root: Path) -> Content:
     """Read every tool folder and every shared one; raises ToolError if the root itself cannot be listed."""
-    from toolcrib.infra.files.tool_folder import survey_folder, survey_shared, tool_folders
-
     surveys = {folder: survey_folder(root, folder) for folder in tool_folders(root)}
     shared = survey_shared(root)
     return Content(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from toolcrib.lib.documents import check_plain, read_json
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -272,8 +273,6 @@ def _arguments(fence: Fence) -> dict[str, object]:
 
 
 def _read(fence: Fence) -> object:
-    from toolcrib.lib.documents import check_plain, read_json
-
     if not fence.closed:
         raise _FaultError(f"nothing closes the code of line {fence.line}; add a line of three backticks")
     try:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from toolcrib.features.folders.report import show
 from toolcrib.lib.documents import decode
 from toolcrib.lib.names import is_foreign
+from toolcrib.lib.python_source import parse_python
 from toolcrib.model.errors import ToolError
 
 if TYPE_CHECKING:
@@ -133,8 +134,6 @@ def check_javascript(report: Report, name: str, code: bytes) -> None:
 def check_python(report: Report, name: str, code: bytes) -> None:
     """Note a syntax error, or that no function `execute` takes two arguments."""
     # Only a handler in Python needs what reads plain Python files.
-    from toolcrib.lib.python_source import parse_python
-
     try:
         module = parse_python(code, f"{report.place}/{name}")
     except ToolError as error:

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.features.folders.context import checked_files
-from toolcrib.features.scripts.program import basic_variables, search_path
 from toolcrib.infra.programs import node_runtime
-from toolcrib.infra.programs.executables import NODE
+from toolcrib.infra.programs.executables import NODE, basic_variables, search_path
 from toolcrib.infra.programs.job_outcome import (
     LIMITS,
     describe_effects,

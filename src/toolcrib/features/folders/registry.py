@@ -19,9 +19,12 @@ from toolcrib.features.folders.build_files import (
     read_content,
     version_of,
 )
+from toolcrib.features.folders.format import read_tool
 from toolcrib.infra.files import durable
 from toolcrib.infra.files.durable import show
 from toolcrib.lib.documents import read_json
+from toolcrib.lib.export_schemas.definitions import export_tool
+from toolcrib.lib.export_schemas.targets import Provider
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Handler
 
@@ -138,9 +141,6 @@ def entry_of(tool: Tool, warnings: tuple[str, ...]) -> dict[str, object]:
 
     Places in warnings are paths from the root. Raises ToolError if a provider could not be offered the tool.
     """
-    from toolcrib.lib.export_schemas.definitions import export_tool
-    from toolcrib.lib.export_schemas.targets import Provider
-
     exports = {provider: export_tool(tool, Provider(provider)) for provider in SCHEMAS}
     losses = [(provider, loss) for provider, export in exports.items() for loss in export.losses]
     schema = f"{tool.run.folder}/schema.json" if isinstance(tool.run, Handler) else ""
@@ -247,8 +247,6 @@ def unbuilt_folders(root: Path, registry: Registry | None = None) -> tuple[Unbui
 
 
 def _load(root: Path, claims: Claims, content: Content) -> Iterator[Tool | Unbuilt]:
-    from toolcrib.features.folders.format import read_tool
-
     is_shared_alike = hash_files(content.shared) == claims.shared
     for folder in sorted({*claims.folders, *content.names}):
         reason = _reason(folder, claims, content) or ("" if is_shared_alike else SHARED_CHANGED)

@@ -10,7 +10,7 @@ import json
 import logging
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.programs.script_errors import WORDS_OF_THE_PLATFORM
+from toolcrib.infra.programs.job_outcome import WORDS_OF_THE_PLATFORM
 from toolcrib.lib.documents import check_plain
 from toolcrib.lib.redaction import name_class, tell_all
 from toolcrib.model.errors import Kind, ToolError

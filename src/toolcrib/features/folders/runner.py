@@ -14,7 +14,7 @@ from toolcrib.features.folders.context import LARGEST_OF_NODE, Desk, checked_fil
 from toolcrib.features.folders.node_worker import JAVASCRIPT, NotBegunError, Worker, make_job
 from toolcrib.features.folders.response import invalid_response, read_response, thrown
 from toolcrib.features.folders.worker_pool import Workers
-from toolcrib.features.scripts.program import basic_variables
+from toolcrib.infra.programs.executables import basic_variables
 from toolcrib.infra.programs.host_access import lead_out
 from toolcrib.infra.programs.job_outcome import (
     MAX_RESULT_BYTES,
@@ -22,9 +22,11 @@ from toolcrib.infra.programs.job_outcome import (
     described_error,
     read_answer,
     run_in_place,
+    to_error,
     to_outcome,
 )
-from toolcrib.infra.programs.script_errors import to_error
+from toolcrib.infra.programs.observed_effects import Witness
+from toolcrib.infra.sandbox.environments import find_interpreter
 from toolcrib.infra.sandbox.host import strike_time
 from toolcrib.infra.sandbox.jobs import READ, WRITE, PythonFile, build_walls, python_runtime
 from toolcrib.model.errors import Kind, ToolError
@@ -145,8 +147,6 @@ class PythonHandler:
             await serve(desk, lines)
 
         if self._observe:
-            from toolcrib.infra.programs.observed_effects import Witness
-
             witness = Witness()
         ended = await run_in_place(
             self._sandbox,
@@ -266,8 +266,6 @@ class HandlerRunner:
         await self._workers.close()
 
     def _interpreter(self, tool: Tool, run: Handler) -> Interpreter | None:
-        from toolcrib.infra.sandbox.environments import find_interpreter
-
         path, commands = run.root.absolute() / run.path, self._commands()
         return find_interpreter(
             path,

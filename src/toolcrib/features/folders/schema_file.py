@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from toolcrib.features.folders.report import SchemaFile, guesses, show, spell
 from toolcrib.lib.documents import decode, read_json
+from toolcrib.lib.hosts import parse_hosts
 from toolcrib.lib.metadata import line_of_fault
 from toolcrib.lib.names import is_capability
 from toolcrib.lib.schema import schema_problems
@@ -215,8 +216,6 @@ def _hosts(file: SchemaFile) -> tuple[str, ...] | None:
     hosts = _texts(file, "hosts")
     if not hosts:
         return ()
-    from toolcrib.lib.hosts import parse_hosts
-
     for index, host in enumerate(hosts):
         try:
             parse_hosts([host])

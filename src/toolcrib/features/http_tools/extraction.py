@@ -10,13 +10,15 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from toolcrib.features.http_tools.filters import Budget, compile_filter, compile_pattern, find_all
+from toolcrib.features.http_tools.filters import Budget, Walk, compile_filter, compile_pattern, find_all
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
     from jsonpath_rfc9535.query import JSONPathQuery
     from jsonpath_rfc9535.segments import JSONPathSegment
     from jsonpath_rfc9535.selectors import JSONPathSelector
+
+    from toolcrib.features.http_tools.filters import Select
 
 
 # MERGED toolcrib.pure.extract.extract
@@ -64,17 +66,6 @@ def compile_extract(expression: str) -> Extract:
 MAX_DESCENTS = 1
 
 
-class Walk:
-    """One use of an expression: the document it began at, and what may still be looked at."""
-
-    __slots__ = ("root", "spend")
-
-    def __init__(self, root: object, budget: Budget) -> None:
-        self.root = root
-        self.spend = budget.spend
-
-
-Select = Callable[[object, Walk], list[object]]
 Step = Callable[[list[object], Walk], list[object]]
 
 

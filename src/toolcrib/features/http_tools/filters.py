@@ -15,11 +15,10 @@ if TYPE_CHECKING:
     from jsonpath_rfc9535.filter_expressions import Expression, FunctionExtension
     from jsonpath_rfc9535.query import JSONPathQuery
 
-    from toolcrib.features.http_tools.extraction import Select, Walk
-
+    Select = Callable[[object, "Walk"], list[object]]
     CompileQuery = Callable[[JSONPathQuery], Select]
-    Test = Callable[[object, Walk], bool]
-    Give = Callable[[object, Walk], object]
+    Test = Callable[[object, "Walk"], bool]
+    Give = Callable[[object, "Walk"], object]
 
 
 # MERGED toolcrib.pure.extract.budget
@@ -51,6 +50,16 @@ class Budget:
                 "or a smaller pattern"
             )
             raise ToolError(Kind.LIMIT_EXCEEDED, message)
+
+
+class Walk:
+    """One use of an expression: the document it began at, and what may still be looked at."""
+
+    __slots__ = ("root", "spend")
+
+    def __init__(self, root: object, budget: Budget) -> None:
+        self.root = root
+        self.spend = budget.spend
 
 
 # MERGED toolcrib.pure.extract.patterns

@@ -18,8 +18,7 @@ from toolcrib.features.requests.built_package import (
     describe,
     make_tool,
 )
-from toolcrib.infra.files.disk import OPEN_FOLDER, stamp_of
-from toolcrib.infra.files.durable import read_at_most
+from toolcrib.infra.files.disk import OPEN_FOLDER, read_at_most, stamp_of
 from toolcrib.infra.files.tool_folder import (
     MAX_BYTES,
     MAX_DEPTH,

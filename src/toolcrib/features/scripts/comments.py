@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.lib.documents import check_plain, decode, read_json
 from toolcrib.lib.metadata import FIELDS, MARKS, REQUIRED, Metadata, Notation, json_lines, near_misses
+from toolcrib.lib.yaml import read_yaml
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -265,8 +266,6 @@ def _read_structure(text: str, place: str) -> tuple[object, Mapping[Steps, int]]
         return value, json_lines(text)
     except ToolError:
         # Every JSON is YAML, but the parser for YAML takes long to import.
-        from toolcrib.lib.yaml import read_yaml
-
         document = read_yaml(text, place)
         return document.value, document.lines
 

@@ -7,7 +7,8 @@ import re
 import secrets
 from typing import TYPE_CHECKING
 
-from toolcrib.features.scripts.program import ARGUMENTS, COMMAND, Slots, refuse_changed
+from toolcrib.features.scripts.program import ARGUMENTS, COMMAND, Slots
+from toolcrib.infra.programs.checked_files import refuse_changed_script
 from toolcrib.infra.programs.executables import CURES
 from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, READ, WRITE, Program, Walls, has_network
 from toolcrib.lib.command_arguments import check_words, spell
@@ -49,7 +50,7 @@ class Containers:
         """The job of the container, and the one that removes it if it must not go on."""
         _refuse_network(order)
         if order.run.script is not None:
-            refuse_changed(order.run.script)
+            refuse_changed_script(order.run.script)
         slots = Slots(order)
         variables = _variables(order, slots)
         engine = self._engine(order)

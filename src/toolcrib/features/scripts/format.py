@@ -6,6 +6,9 @@ import os
 import re
 from typing import TYPE_CHECKING
 
+from toolcrib.features.scripts import comments, python_code
+from toolcrib.features.scripts.definition import build_tools
+from toolcrib.lib import metadata as documents
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -79,8 +82,6 @@ class ScriptFile:
             metadata = read_metadata(path, code)
             if metadata is None:
                 return []
-            from toolcrib.features.scripts.definition import build_tools
-
             return build_tools(metadata, self.root)
         except ToolError as error:
             found = TOOL_ID.search(code)
@@ -96,19 +97,13 @@ def read_metadata(path: Path, code: bytes) -> Metadata | None:
     # Each kind of file needs modules of its own, and a crib waits only for those that its files ask for.
     suffix = path.suffix.lower()
     if suffix in PYTHON:
-        from toolcrib.features.scripts import python_code
-
         return python_code.read_python_file(path, code)
     if suffix in JAVASCRIPT | BASH:
-        from toolcrib.features.scripts import comments
-
         read = comments.read_javascript_file if suffix in JAVASCRIPT else comments.read_bash_file
         return read(path, code)
     if suffix in READ and not _mentions_a_tool(code):
         return None
     if suffix in READ:
-        from toolcrib.lib import metadata as documents
-
         if suffix in YAML:
             return documents.read_yaml_file(path, code)
         return documents.read_toml_file(path, code) if suffix in TOML else documents.read_json_file(path, code)

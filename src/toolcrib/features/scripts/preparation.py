@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from toolcrib.features.scripts.chain import LIBRARY, SINK, resolve
+from toolcrib.infra.sandbox.environments import prepare
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained, Handler, Script
 
@@ -20,8 +22,6 @@ PYTHON = "python"
 
 def prepare_tool(tool: Tool, parts: Parts, say: Callable[[str], None] | None) -> Path | None:
     """Install what a Python file declares; the Python that has it, None if it declares nothing."""
-    from toolcrib.infra.sandbox.environments import prepare
-
     path, code = _python_file(tool)
     if parts.environments is None:
         message = "there is no folder outside of the project to install into; set HOME or XDG_CACHE_HOME"
@@ -42,8 +42,6 @@ def _python_file(tool: Tool) -> tuple[Path, bytes]:
 
 def chain_problem(tool: Tool, find: FindExecutor) -> str:
     """What would keep every call of the tool from reaching a primitive; empty if nothing does."""
-    from toolcrib.features.scripts.chain import LIBRARY, SINK, resolve
-
     if not isinstance(tool.run, Chained) or tool.kind in {LIBRARY, SINK}:
         return ""
 

@@ -11,22 +11,26 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.scripts.chain import chained
 from toolcrib.features.scripts.container import Containers
-from toolcrib.features.scripts.program import ARGUMENTS, CALLS, COMMAND, Programs, Slots, basic_variables
+from toolcrib.features.scripts.program import ARGUMENTS, CALLS, COMMAND, Programs, Slots
 from toolcrib.infra.programs.checked_files import package_files, package_folders, refuse_changed_package
-from toolcrib.infra.programs.host_access import lead_out
+from toolcrib.infra.programs.executables import basic_variables
+from toolcrib.infra.programs.host_access import lead_out, serve_calls
 from toolcrib.infra.programs.job_outcome import (
     MAX_RESULT_BYTES,
     describe_end,
     described_error,
     exit_details,
+    failure,
+    open_envelope,
     read_answer,
     refuse_early_end,
     run_in_place,
     tail_of,
     to_outcome,
 )
-from toolcrib.infra.programs.node_runtime import NAMES
-from toolcrib.infra.programs.script_errors import failure, open_envelope
+from toolcrib.infra.programs.node_runtime import NAMES, explain
+from toolcrib.infra.programs.observed_effects import Witness
+from toolcrib.infra.sandbox.environments import find_interpreter
 from toolcrib.infra.sandbox.host import strike_time
 from toolcrib.infra.sandbox.jobs import Program, PythonFile, build_walls, python_runtime
 from toolcrib.infra.secrets.masking import Masking
@@ -44,7 +48,6 @@ if TYPE_CHECKING:
     from toolcrib.features.scripts.chain import Order
     from toolcrib.infra.egress.client import Egress
     from toolcrib.infra.programs.executables import Commands
-    from toolcrib.infra.programs.observed_effects import Witness
     from toolcrib.infra.sandbox.attempt import Proxy, Talk
     from toolcrib.infra.sandbox.host import Sandbox
     from toolcrib.infra.sandbox.interpreters import Interpreter
@@ -222,8 +225,6 @@ class ProcessDriver:
         )
 
     def _interpreter(self, tool: Tool, script: Script) -> Interpreter | None:
-        from toolcrib.infra.sandbox.environments import find_interpreter
-
         root = self._commands.folders(script.path.parent)[-1]
         return find_interpreter(
             script.path,
@@ -253,8 +254,6 @@ class ProcessDriver:
     async def _start(self, job: Job, order: Order, context: Context, deadline: float) -> Ended:
         witness = None
         if self._observe:
-            from toolcrib.infra.programs.observed_effects import Witness
-
             witness = Witness()
         deadline += await self._look_at_files(job, order)
         ended = await run_in_place(
@@ -301,8 +300,6 @@ class ProcessDriver:
 
 def _talk(context: Context, witness: Witness | None) -> Talk:
     """What answers on the channel of a script that calls other tools."""
-    from toolcrib.infra.programs.host_access import serve_calls
-
     return serve_calls(context if witness is None else witness.hear(context))
 
 
@@ -322,8 +319,6 @@ def _explain(error: ToolError, job: Job) -> ToolError:
     """What may be the reason for a failure besides what it says itself."""
     if not isinstance(job, Program) or not job.walls.network or PurePath(job.argv[0]).name not in NAMES:
         return error
-    from toolcrib.infra.programs.node_runtime import explain
-
     return explain(error, job.argv[0])
 
 

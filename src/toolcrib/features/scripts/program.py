@@ -7,12 +7,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from toolcrib.features.scripts.chain import chained
-from toolcrib.infra.files.durable import read_beginning
 from toolcrib.infra.programs import node_runtime
+from toolcrib.infra.programs.checked_files import refuse_changed_script
+from toolcrib.infra.programs.executables import basic_variables, search_path
+from toolcrib.infra.programs.node_runtime import refuse_without_proxy
 from toolcrib.infra.sandbox.jobs import (
     CLEAN_ENVIRONMENT,
     PROGRAMS,
-    PROXY_VARIABLES,
     READ,
     WRITE,
     Program,
@@ -181,7 +182,6 @@ def _is_inside_quotes(before: str) -> bool:
 
 
 SH = "/bin/sh"
-WORKSPACE = "TOOLCRIB_WORKSPACE"
 CALLS = "rye.execute"
 # What the primitive itself works with, like the shell tool: the files of the workspace.
 PRIMITIVE_CAPABILITIES = frozenset({PROGRAMS, READ, WRITE})
@@ -203,7 +203,7 @@ class Programs:
             return self._called_directly(order)
         _refuse_unlisted_command(order)
         if order.run.script is not None:
-            refuse_changed(order.run.script)
+            refuse_changed_script(order.run.script)
         slots = Slots(order)
         if _runs_shell(order):
             return self._with_shell(order, slots)
@@ -273,8 +273,6 @@ class Programs:
             return []
         script = order.run.script
         if has_network(order.tool.requires) and script is not None:
-            from toolcrib.infra.programs.node_runtime import refuse_without_proxy
-
             has_packages = node_runtime.has_packages(self._commands.near(order.run.folder))
             refuse_without_proxy(order.tool.name, (script.code,), found.argv[0], has_packages=has_packages)
         return node_runtime.options(self._premises.memory_bytes, calls=CALLS in order.tool.requires)
@@ -300,31 +298,6 @@ class Programs:
             channel=CALLS in order.tool.requires,
             files={} if script is None else {script.path.absolute(): script.code},
         )
-
-
-def basic_variables(capabilities: frozenset[str], premises: Premises) -> dict[str, str]:
-    """The few variables that every job has, where it finds the workspace, and where the only way out, if it has them."""
-    variables = dict(CLEAN_ENVIRONMENT)
-    if capabilities & {READ, WRITE}:
-        variables[WORKSPACE] = str(premises.workspace)
-    if has_network(capabilities):
-        variables |= PROXY_VARIABLES
-    return variables
-
-
-def refuse_changed(script: Script) -> None:
-    """Refuse a file that is not what was read: what runs is what was checked.
-
-    The program opens the file by its path a moment later, because its neighbours are found from there, and Bash reads on as
-    it goes. Behind mounts of its own it finds there what was read. Where there are none, only the owner of the file can
-    change it in between: nothing that runs here can write to folders of tools.
-    """
-    now = read_beginning(script.path, len(script.code) + 1)
-    if now is None:
-        message = f"{script.path.name} cannot be read any more; write it again, as a regular file"
-        raise ToolError(Kind.NOT_FOUND, message)
-    if now != script.code:
-        raise ToolError(Kind.CONFLICT, f"{script.path.name} changed while it was about to run; call again")
 
 
 def inside(base: Path, written: str, allowed: Iterable[Path]) -> Path:
@@ -356,12 +329,3 @@ def _refuse_unlisted_command(order: Order) -> None:
     if starts_own and PROGRAMS not in order.tool.requires:
         message = f"{order.tool.name} starts a command of its own; list {PROGRAMS} in its requires"
         raise ToolError(Kind.CAPABILITY_MISSING, message, details={"missing": [PROGRAMS]})
-
-
-def search_path(program: str, near: tuple[Path, ...]) -> str:
-    """Where what it starts is found in turn: what is installed near the tool, beside the program, then the system."""
-    from pathlib import Path
-
-    installed = [str(place / (".bin" if place.name == "node_modules" else "bin")) for place in near]
-    system = CLEAN_ENVIRONMENT["PATH"].split(":")
-    return ":".join(dict.fromkeys([*installed, str(Path(program).parent), *system]))

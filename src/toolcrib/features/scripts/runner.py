@@ -1,17 +1,21 @@
-"""Files of code and what executors run: plain files at once, everything else along its chain to a driver."""
+"""Run scripts with metadata: along the chain of executors to the driver of a primitive."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.programs.job_outcome import BoundScript
-from toolcrib.infra.sandbox.jobs import build_walls, python_runtime
+from toolcrib.features.scripts.chain import BoundChain
+from toolcrib.features.scripts.filesystem import FilesystemDriver
+from toolcrib.features.scripts.http_client import HttpDriver
+from toolcrib.features.scripts.process import ProcessDriver
+from toolcrib.infra.programs.executables import Commands
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained, Script
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from toolcrib.features.scripts.chain import Driver, FindExecutor
     from toolcrib.infra.egress.client import Egress
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class ExecutorRunner:
-    """Runs plain files of Python itself, and hands what has an executor to the driver of its primitive.
+    """Hands what has an executor to the driver of its primitive.
 
     `find` looks executors up, `variable` gives a host variable that the operator granted to a tool (None for one that
     was not), `search_path` is where commands are looked for, `roots` are the folders of projects, and `environments` is
@@ -62,19 +66,13 @@ class ExecutorRunner:
         self._drivers: dict[str, Driver] = {}
 
     def bind(self, tool: Tool) -> Bound:
-        """Take a plain file's bytes as they were read; the chain of everything else is looked up at each call."""
-        if isinstance(tool.run, Script):
-            runtime = (tool.run.path.absolute().parent, *python_runtime())
-            walls = build_walls(tool.requires, self._premises, runtime, observe=self._observe)
-            return BoundScript(tool, tool.run, self._sandbox, walls, self._premises.workspace)
-        if isinstance(tool.run, Chained):
-            from toolcrib.features.scripts.chain import BoundChain
-
-            return BoundChain(tool, tool.run, self._find, self._driver, self._variable, self._version)
-        raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name} is a {tool.kind} and no executor runs it")
+        """Bind the tool alone; its chain of executors is looked up at each call."""
+        if not isinstance(tool.run, Chained):
+            raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name} is a {tool.kind} and no executor runs it")
+        return BoundChain(tool, tool.run, self._find, self._driver, self._variable, self._version)
 
     async def close(self) -> None:
-        """What the drivers use belongs to whoever made it."""
+        """Nothing to do: sandbox, egress and jail are closed by their owner."""
 
     def _driver(self, primitive: str) -> Driver:
         """The driver of a primitive, made when the first tool needs it."""
@@ -84,19 +82,9 @@ class ExecutorRunner:
 
     def _make_driver(self, primitive: str) -> Driver:
         if primitive == "http_client":
-            from toolcrib.features.scripts.http_client import HttpDriver
-
             return HttpDriver(self._egress())
         if primitive == "filesystem":
-            from toolcrib.features.scripts.filesystem import FilesystemDriver
-
             return FilesystemDriver(self._jail())
-        import os
-        from pathlib import Path
-
-        from toolcrib.features.scripts.process import ProcessDriver
-        from toolcrib.infra.programs.executables import Commands
-
         return ProcessDriver(
             self._sandbox,
             self._premises,

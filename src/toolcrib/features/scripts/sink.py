@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.features.scripts.program import basic_variables
 from toolcrib.infra.files.safe_paths import choose_opener
+from toolcrib.infra.programs.executables import basic_variables
 from toolcrib.infra.programs.host_access import lead_out
 from toolcrib.infra.programs.job_outcome import returned_value, show_seconds
 from toolcrib.infra.sandbox.jobs import WRITE, OneFile, PythonFile, build_walls, python_runtime

@@ -7,12 +7,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from toolcrib.features.folders.documentation import Absent, doc_examples, failure_modes
 from toolcrib.features.testing.cases import FAILS, SENDING, Case, FakeContext
-from toolcrib.infra.files.durable import read_small
+from toolcrib.infra.files.disk import read_small
 from toolcrib.lib.documents import MAX_DEFINITION_BYTES, check_plain, decode, read_json
+from toolcrib.lib.metadata import json_lines
 from toolcrib.lib.names import did_you_mean
 from toolcrib.lib.schema import explain_problems
 from toolcrib.lib.schema.check import compile_schema, fill_defaults
+from toolcrib.lib.yaml import read_yaml
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.session import MODES
 from toolcrib.model.tool import Handler
@@ -52,8 +55,6 @@ def documented_cases(tool: Tool) -> Iterator[Case]:
 
 
 def _cases_of_document(tool: Tool, handler: Handler) -> Iterator[Case]:
-    from toolcrib.features.folders.documentation import doc_examples, failure_modes
-
     file = handler.root / handler.folder / DOCUMENT
     written = handler.files.get(f"{handler.folder}/{DOCUMENT}")
     text = tool.documentation if written is None else decode(written, str(file))
@@ -68,8 +69,6 @@ def _cases_of_document(tool: Tool, handler: Handler) -> Iterator[Case]:
 
 def _case_of_example(tool: Tool, example: DocExample, place: str) -> Case:
     """The call that an example shows; what it shows of the result has to be in the result."""
-    from toolcrib.features.folders.documentation import Absent
-
     if example.arguments is None or example.problem:
         return Case(name=example.title, place=place, problem=example.problem)
     expect: dict[str, object] = {}
@@ -151,8 +150,6 @@ def read_cases(document: bytes, place: str) -> list[Case]:
 def _read(document: bytes, place: str) -> tuple[object, Callable[[Steps], int]]:
     """What a document says, and where each part of it stands."""
     if not place.endswith(JSON_ENDING):
-        from toolcrib.lib.yaml import read_yaml
-
         written = read_yaml(document, place)
         return written.value, written.line
     text = decode(document, place)
@@ -161,8 +158,6 @@ def _read(document: bytes, place: str) -> tuple[object, Callable[[Steps], int]]:
 
     def line_of(at: Steps) -> int:
         # Looked up only when something is to be said about it.
-        from toolcrib.lib.metadata import json_lines
-
         lines: dict[Steps, int] = {(): 1, **json_lines(text)}
         while at not in lines:
             at = at[:-1]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from toolcrib.features.testing.cases import CaseResult
-from toolcrib.lib.comparison import compare, differences
+from toolcrib.lib.comparison import SHOWN_LETTERS, differences, show
 from toolcrib.model.call import Call
 from toolcrib.model.errors import Kind
 from toolcrib.model.tool import Behaviour, SideEffects
@@ -76,6 +77,24 @@ def take_down_audit(bench: Bench, performance: Performance) -> None:
             performance.context.audited.append({"event": line.get("event"), "data": line.get("data", {})})
 
 
+def compare(case: Case, result: Result, context: FakeContext) -> Iterator[str]:
+    """Every difference between what the case expects and what its call came to."""
+    expect = case.expect
+    yield from _compare_end(case, result)
+    if "value" in expect:
+        yield from differences(expect["value"], result.value, "value", exact=True)
+    if "contains" in expect:
+        yield from differences(expect["contains"], result.value, "value", exact=False)
+    seen = {
+        "intents": [intent.to_json() for intent in result.intents],
+        "sent": context.sent,
+        "audit": context.audited,
+    }
+    for name, items in seen.items():
+        if name in expect:
+            yield from differences(expect[name], items, name, exact=False)
+
+
 async def _try(bench: Bench, tool: Tool, case: Case, mode: str | None, *, agreed: bool) -> CaseResult:
     if case.problem:
         return CaseResult(name=case.name, place=case.place, passed=False, reasons=(case.problem,))
@@ -101,6 +120,27 @@ async def _try(bench: Bench, tool: Tool, case: Case, mode: str | None, *, agreed
         seconds=first.seconds,
         result=first.result,
     )
+
+
+def _compare_end(case: Case, result: Result) -> Iterator[str]:
+    """Whether the call succeeded or failed as expected, and with which error."""
+    error = result.error
+    if not case.expects_failure:
+        if error is not None:
+            yield f"ok: expected true, got false: {error.kind}: {error.message[:SHOWN_LETTERS]}"
+        return
+    if error is None:
+        yield f"ok: expected false, got true with the value {show(result.value)}"
+        return
+    wanted = case.expect.get("error")
+    if not isinstance(wanted, Mapping):
+        return
+    facts = error.to_json()
+    for name, value in wanted.items():
+        if name != "message_contains":
+            yield from differences(value, facts[name], f"error.{name}", exact=True)
+        elif str(value) not in error.message:
+            yield f"error.message: expected to contain {show(value)}, got {show(error.message)}"
 
 
 def _as_client(bench: Bench, call: Call, context: FakeContext, tool: Tool | None) -> Call:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from toolcrib.infra.egress.dialler import AddressPolicy, Dialler, parse_private, resolve_name
 from toolcrib.infra.egress.messages import redirect
+from toolcrib.infra.egress.proxy import ProxyLimits, serve_proxy
+from toolcrib.infra.egress.transport import exchange, open_session
 from toolcrib.lib.http_syntax import follow_reference
 from toolcrib.model.errors import Kind, ToolError
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
     from toolcrib.infra.egress.dialler import Resolve
     from toolcrib.infra.egress.messages import Request, Response
-    from toolcrib.infra.egress.proxy import ProxyLimits, ProxyLog
+    from toolcrib.infra.egress.proxy import ProxyLog
     from toolcrib.lib.hosts import HostList
     from toolcrib.lib.http_syntax import Url
 
@@ -85,7 +87,6 @@ class Egress:
 
         The socket is closed when the context is left, and so is every connection that was made through it.
         """
-        from toolcrib.infra.egress.proxy import ProxyLimits, serve_proxy
 
         async def reach(url: Url) -> socket.socket:
             self.check(url, hosts)
@@ -119,8 +120,6 @@ class Egress:
 
     async def _open(self) -> tuple[Exchange, AsyncGenerator[None, None]]:
         """Open connections for the running loop."""
-        from toolcrib.infra.egress.transport import exchange, open_session
-
         session = open_session(self._dialler)
         keeper = _close_with_loop(session)
         await anext(keeper)

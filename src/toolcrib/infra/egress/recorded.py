@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import parse_qsl, unquote
 
 from toolcrib.infra.egress import http1
+from toolcrib.infra.egress.certificates import Authority
 from toolcrib.infra.egress.client import Egress
 from toolcrib.infra.egress.http1 import HOP_BY_HOP, WITHOUT_BODY
 from toolcrib.infra.egress.listener import ESTABLISHED, GO_ON, Meter, open_door
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Sequence
     from contextlib import AbstractAsyncContextManager
 
-    from toolcrib.infra.egress.certificates import Authority
     from toolcrib.infra.egress.http1 import RequestHead
     from toolcrib.infra.egress.listener import End
     from toolcrib.infra.egress.messages import Request, Response
@@ -195,8 +195,6 @@ class Recorded(Egress):
     @cached_property
     def authority(self) -> Authority:
         """Who vouches for the servers that are made up here."""
-        from toolcrib.infra.egress.certificates import Authority
-
         return Authority()
 
     async def fetch(self, request: Request, **_: object) -> Response:

@@ -1,4 +1,7 @@
-"""Requests and responses through aiohttp, with a dialler of ours that knows the addresses it may dial."""
+"""Send requests and read bounded responses through aiohttp, with a dialler of ours that knows the addresses it may dial.
+
+A body is counted after decompression, one layer of it, and reading stops at the limit.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +10,21 @@ import os
 import socket
 import zlib
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any
-
-import aiohttp
-import yarl
-from aiohttp.abc import AbstractResolver, ResolveResult
-from aiohttp.client_proto import ResponseHandler
-from aiohttp.helpers import set_exception
+from typing import TYPE_CHECKING, Any, cast
 
 from toolcrib.infra.egress.messages import REDIRECTS, Response
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import AsyncIterable, Mapping
 
+    import aiohttp
+    import yarl
     from aiohappyeyeballs import AddrInfoType
+    from aiohttp.abc import AbstractResolver, ResolveResult
+    from aiohttp.client_proto import ResponseHandler
     from aiohttp.http import RawResponseMessage
     from aiohttp.streams import StreamReader
 
@@ -32,16 +32,69 @@ if TYPE_CHECKING:
     from toolcrib.infra.egress.messages import Request
     from toolcrib.lib.http_syntax import Url
 
-
-# MERGED toolcrib.ground.egress.body
-
-# Reading a response with a bound: counted after decompression, one layer, stopped at the limit.
-
 ACCEPTED_ENCODINGS = "gzip, deflate"
 LONGEST_NAMED = 40
+# A bound on what a server sends around the body of its response: interim responses, heads, trailers.
+MAX_AROUND = 65_536
+INTERIM = range(100, 200)
+SWITCHING = 101
+USER_AGENT = "toolcrib"
 
 _GZIP = 16 + zlib.MAX_WBITS
 _ZLIB_METHOD = 8
+
+
+def open_session(dialler: Dialler) -> aiohttp.ClientSession:
+    """A pool of connections for the running loop, all under one address policy."""
+    import aiohttp
+
+    def open_socket(info: AddrInfoType) -> socket.socket:
+        endpoint = info[4]
+        try:
+            return dialler.open_socket(ip_address(str(endpoint[0])), int(endpoint[1]))
+        except ToolError as refusal:
+            raise _RefusedError(refusal) from None
+
+    connector = _connector_class()(
+        resolver=cast("AbstractResolver", Resolver(dialler)), use_dns_cache=False, socket_factory=open_socket
+    )
+    session = aiohttp.ClientSession(
+        connector=connector,
+        headers={"User-Agent": USER_AGENT, "Accept-Encoding": ACCEPTED_ENCODINGS},
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None),
+        auto_decompress=False,
+        trust_env=False,
+        skip_auto_headers=("Content-Type",),
+    )
+    # By itself it sends a request again when a kept connection turns out to be dead; repeating is up to our callers.
+    session._retry_connection = False  # noqa: SLF001 - there is no other switch for it
+    return session
+
+
+async def exchange(session: aiohttp.ClientSession, request: Request, max_bytes: int) -> Response:
+    """Send one request and read its response; a redirect comes back without its body."""
+    import aiohttp
+
+    reading = Reading(origin=request.url.origin, max_bytes=max_bytes, has_effects=request.has_effects)
+    try:
+        async with session.request(
+            request.method, to_yarl(request.url), headers=request.headers, data=request.body, allow_redirects=False
+        ) as answer:
+            status, headers = answer.status, _join_headers(answer)
+            is_bare = request.method == "HEAD" or (status in REDIRECTS and "location" in headers)
+            body = b"" if is_bare else await _read(reading, headers, answer)
+            return Response(url=request.url, status=status, headers=headers, body=body)
+    except (aiohttp.ClientError, FloodError) as error:
+        # Not chained: the texts of aiohttp quote the whole URL, and its query may hold a secret.
+        raise _explain(error, reading) from None
+
+
+def to_yarl(url: Url) -> yarl.URL:
+    """The same URL in the type that aiohttp takes: pre-encoded, path and query in one piece, nothing read anew."""
+    import yarl
+
+    return yarl.URL.build(scheme=url.scheme, authority=url.authority, path=url.target, encoded=True)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,6 +143,161 @@ async def read_body(reading: Reading, headers: Mapping[str, str], chunks: AsyncI
             raise reading.too_large(f"more than {reading.max_encoded} compressed")
     decoder.finish()
     return bytes(body)
+
+
+class FloodError(Exception):
+    """A server that sends on and on, and nothing of a response."""
+
+
+# The classes are made by functions because aiohttp, which takes longer to import than all of ours, is needed only where
+# something is sent: a tool that uses the proxy does without it.
+
+
+@cache
+def _handler_class() -> type[ResponseHandler]:
+    from aiohttp.client_proto import ResponseHandler
+    from aiohttp.helpers import set_exception
+
+    class BoundedHandler(ResponseHandler):
+        """A connection that is given up once so many bytes arrived without any of a body, before it or behind it."""
+
+        _around = 0
+        _has_head = False
+
+        def set_response_params(self, **params: Any) -> None:
+            """Begin with a new response."""
+            self._around = 0
+            self._has_head = False
+            super().set_response_params(**params)
+
+        def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
+            """Take a head, which is only the last of one response if it is no interim one."""
+            code = data[0].code
+            self._has_head = self._has_head or code not in INTERIM or code == SWITCHING
+            super().feed_data(data, size)
+
+        def data_received(self, data: bytes) -> None:
+            """Count what is no body."""
+            had_head, before = self._has_head, self._body_bytes()
+            super().data_received(data)
+            # What comes with a head may be its body, and what comes while nobody reads waits to be looked at.
+            if had_head is not self._has_head or self._reading_paused or self._body_bytes() != before:
+                self._around = 0
+                return
+            self._around += len(data)
+            if self._around > MAX_AROUND:
+                self._give_up()
+
+        def _body_bytes(self) -> int:
+            return 0 if self._payload is None else self._payload.total_bytes
+
+        def _give_up(self) -> None:
+            where = "behind its body" if self._has_head else "before its response"
+            error = FloodError(f"the server sends more than {MAX_AROUND} bytes {where}")
+            if self._payload is not None:
+                set_exception(self._payload, error)
+            if self.transport is not None:
+                self.transport.close()
+            self.set_exception(error)
+
+    return BoundedHandler
+
+
+@cache
+def _connector_class() -> type[aiohttp.TCPConnector]:
+    import aiohttp
+
+    make_handler = _handler_class()
+
+    class BoundedConnector(aiohttp.TCPConnector):
+        """Makes every connection a bounded one."""
+
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            self._factory = partial(make_handler, self._loop)
+
+    return BoundedConnector
+
+
+class Resolver:
+    """Hands the dialler's checked addresses to aiohttp, which dials exactly these and asks anew for every new connection."""
+
+    def __init__(self, dialler: Dialler) -> None:
+        self._dialler = dialler
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        """The checked addresses of the host."""
+        from aiohttp.abc import ResolveResult
+
+        return [
+            ResolveResult(hostname=host, host=str(address), port=port, family=family, proto=0, flags=0)
+            for address in await self._dialler.look_up(host, port)
+        ]
+
+    async def close(self) -> None:
+        """Nothing is kept open."""
+
+
+class _RefusedError(PermissionError):
+    """An address that may not be dialled, in a shape that passes through the connector."""
+
+    def __init__(self, refusal: ToolError) -> None:
+        super().__init__(errno.EACCES, refusal.message)
+        self.refusal = refusal
+
+
+async def _read(reading: Reading, headers: Mapping[str, str], answer: aiohttp.ClientResponse) -> bytes:
+    declared = headers.get("content-length", "")
+    if "content-encoding" in headers or "transfer-encoding" in headers or not declared.isdecimal():
+        return await read_body(reading, headers, answer.content.iter_any())
+    if int(declared) > reading.max_bytes:
+        raise reading.too_large(str(int(declared)))
+    # Nobody hands over more than was declared, so there is nothing to count.
+    return await answer.read()
+
+
+def _join_headers(answer: aiohttp.ClientResponse) -> dict[str, str]:
+    joined: dict[str, str] = {}
+    for name, value in answer.headers.items():
+        key = name.lower()
+        joined[key] = f"{joined[key]}, {value}" if key in joined else value
+    return joined
+
+
+def _explain(error: aiohttp.ClientError | FloodError, reading: Reading) -> ToolError:
+    """The error in our own words."""
+    import aiohttp
+
+    if isinstance(error, FloodError):
+        return reading.failure(Kind.LIMIT_EXCEEDED, str(error), limit=MAX_AROUND)
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return _explain_dialling(error, reading.origin)
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return reading.failure(Kind.TRANSIENT, "the response broke off or is not as long as it said")
+    if isinstance(error, aiohttp.ClientResponseError):
+        return reading.failure(Kind.PERMANENT, "the response is not valid HTTP")
+    return reading.failure(Kind.TRANSIENT, "the connection was closed before the response was complete")
+
+
+def _explain_dialling(error: aiohttp.ClientConnectorError, origin: str) -> ToolError:
+    """The error of a request that was never sent."""
+    import aiohttp
+
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        reason = getattr(error.certificate_error, "verify_message", "") or "it does not fit"
+        message = f"{origin}: the TLS certificate is not trusted: {reason}"
+        return ToolError(Kind.PERMANENT, message, details={"origin": origin, "reason": reason})
+    if isinstance(error, aiohttp.ClientSSLError):
+        return ToolError(Kind.PERMANENT, f"{origin}: the TLS handshake failed", details={"origin": origin})
+    if isinstance(error.os_error, _RefusedError):
+        return error.os_error.refusal
+    number = error.os_error.errno
+    reason = os.strerror(number).lower() if number else "connection failed"
+    return ToolError(
+        Kind.TRANSIENT, f"{origin}: {reason}", retryable=True, details={"origin": origin, "reason": reason}
+    )
 
 
 class _Identity:
@@ -144,199 +352,3 @@ def _decoder(reading: Reading, encoding: str) -> _Identity | _Inflater:
     named = repr(encoding) if len(encoding) <= LONGEST_NAMED else "something else"
     reason = f"the response is encoded as {named}, which was not asked for ({ACCEPTED_ENCODINGS})"
     raise reading.failure(Kind.PERMANENT, reason)
-
-
-# MERGED toolcrib.ground.egress.flood
-
-# A bound on what a server sends around the body of its response: interim responses, heads, trailers.
-
-MAX_AROUND = 65_536
-INTERIM = range(100, 200)
-SWITCHING = 101
-
-
-class FloodError(aiohttp.ClientError):
-    """A server that sends on and on, and nothing of a response."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.limit = MAX_AROUND
-
-
-class BoundedHandler(ResponseHandler):
-    """A connection that is given up once so many bytes arrived without any of a body, before it or behind it."""
-
-    _around = 0
-    _has_head = False
-
-    def set_response_params(self, **params: Any) -> None:
-        """Begin with a new response."""
-        self._around = 0
-        self._has_head = False
-        super().set_response_params(**params)
-
-    def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
-        """Take a head, which is only the last of one response if it is no interim one."""
-        code = data[0].code
-        self._has_head = self._has_head or code not in INTERIM or code == SWITCHING
-        super().feed_data(data, size)
-
-    def data_received(self, data: bytes) -> None:
-        """Count what is no body."""
-        had_head, before = self._has_head, self._body_bytes()
-        super().data_received(data)
-        # What comes with a head may be its body, and what comes while nobody reads waits to be looked at.
-        if had_head is not self._has_head or self._reading_paused or self._body_bytes() != before:
-            self._around = 0
-            return
-        self._around += len(data)
-        if self._around > MAX_AROUND:
-            self._give_up()
-
-    def _body_bytes(self) -> int:
-        return 0 if self._payload is None else self._payload.total_bytes
-
-    def _give_up(self) -> None:
-        where = "behind its body" if self._has_head else "before its response"
-        error = FloodError(f"the server sends more than {MAX_AROUND} bytes {where}")
-        if self._payload is not None:
-            set_exception(self._payload, error)
-        if self.transport is not None:
-            self.transport.close()
-        self.set_exception(error)
-
-
-class BoundedConnector(aiohttp.TCPConnector):
-    """Makes every connection a bounded one."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self._factory = partial(_make_handler, loop=self._loop)
-
-
-def _make_handler(loop: asyncio.AbstractEventLoop) -> ResponseHandler:
-    return BoundedHandler(loop)
-
-
-USER_AGENT = "toolcrib"
-
-
-class Resolver(AbstractResolver):
-    """Hands the dialler's checked addresses to aiohttp, which dials exactly these and asks anew for every new connection."""
-
-    def __init__(self, dialler: Dialler) -> None:
-        self._dialler = dialler
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[ResolveResult]:
-        """The checked addresses of the host."""
-        return [
-            ResolveResult(hostname=host, host=str(address), port=port, family=family, proto=0, flags=0)
-            for address in await self._dialler.look_up(host, port)
-        ]
-
-    async def close(self) -> None:
-        """Nothing is kept open."""
-
-
-class _RefusedError(PermissionError):
-    """An address that may not be dialled, in a shape that passes through the connector."""
-
-    def __init__(self, refusal: ToolError) -> None:
-        super().__init__(errno.EACCES, refusal.message)
-        self.refusal = refusal
-
-
-def open_session(dialler: Dialler) -> aiohttp.ClientSession:
-    """A pool of connections for the running loop, all under one address policy."""
-
-    def open_socket(info: AddrInfoType) -> socket.socket:
-        endpoint = info[4]
-        try:
-            return dialler.open_socket(ip_address(str(endpoint[0])), int(endpoint[1]))
-        except ToolError as refusal:
-            raise _RefusedError(refusal) from None
-
-    connector = BoundedConnector(resolver=Resolver(dialler), use_dns_cache=False, socket_factory=open_socket)
-    session = aiohttp.ClientSession(
-        connector=connector,
-        headers={"User-Agent": USER_AGENT, "Accept-Encoding": ACCEPTED_ENCODINGS},
-        cookie_jar=aiohttp.DummyCookieJar(),
-        timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None),
-        auto_decompress=False,
-        trust_env=False,
-        skip_auto_headers=("Content-Type",),
-    )
-    # By itself it sends a request again when a kept connection turns out to be dead; repeating is up to our callers.
-    session._retry_connection = False  # noqa: SLF001 - there is no other switch for it
-    return session
-
-
-async def exchange(session: aiohttp.ClientSession, request: Request, max_bytes: int) -> Response:
-    """Send one request and read its response; a redirect comes back without its body."""
-    reading = Reading(origin=request.url.origin, max_bytes=max_bytes, has_effects=request.has_effects)
-    try:
-        async with session.request(
-            request.method, to_yarl(request.url), headers=request.headers, data=request.body, allow_redirects=False
-        ) as answer:
-            status, headers = answer.status, _join_headers(answer)
-            is_bare = request.method == "HEAD" or (status in REDIRECTS and "location" in headers)
-            body = b"" if is_bare else await _read(reading, headers, answer)
-            return Response(url=request.url, status=status, headers=headers, body=body)
-    except aiohttp.ClientError as error:
-        # Not chained: the texts of aiohttp quote the whole URL, and its query may hold a secret.
-        raise _explain(error, reading) from None
-
-
-def to_yarl(url: Url) -> yarl.URL:
-    """The same URL in the type that aiohttp takes: pre-encoded, path and query in one piece, nothing read anew."""
-    return yarl.URL.build(scheme=url.scheme, authority=url.authority, path=url.target, encoded=True)
-
-
-async def _read(reading: Reading, headers: Mapping[str, str], answer: aiohttp.ClientResponse) -> bytes:
-    declared = headers.get("content-length", "")
-    if "content-encoding" in headers or "transfer-encoding" in headers or not declared.isdecimal():
-        return await read_body(reading, headers, answer.content.iter_any())
-    if int(declared) > reading.max_bytes:
-        raise reading.too_large(str(int(declared)))
-    # Nobody hands over more than was declared, so there is nothing to count.
-    return await answer.read()
-
-
-def _join_headers(answer: aiohttp.ClientResponse) -> dict[str, str]:
-    joined: dict[str, str] = {}
-    for name, value in answer.headers.items():
-        key = name.lower()
-        joined[key] = f"{joined[key]}, {value}" if key in joined else value
-    return joined
-
-
-def _explain(error: aiohttp.ClientError, reading: Reading) -> ToolError:
-    """The error in our own words."""
-    if isinstance(error, FloodError):
-        return reading.failure(Kind.LIMIT_EXCEEDED, str(error), limit=error.limit)
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return _explain_dialling(error, reading.origin)
-    if isinstance(error, aiohttp.ClientPayloadError):
-        return reading.failure(Kind.TRANSIENT, "the response broke off or is not as long as it said")
-    if isinstance(error, aiohttp.ClientResponseError):
-        return reading.failure(Kind.PERMANENT, "the response is not valid HTTP")
-    return reading.failure(Kind.TRANSIENT, "the connection was closed before the response was complete")
-
-
-def _explain_dialling(error: aiohttp.ClientConnectorError, origin: str) -> ToolError:
-    """The error of a request that was never sent."""
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        reason = getattr(error.certificate_error, "verify_message", "") or "it does not fit"
-        message = f"{origin}: the TLS certificate is not trusted: {reason}"
-        return ToolError(Kind.PERMANENT, message, details={"origin": origin, "reason": reason})
-    if isinstance(error, aiohttp.ClientSSLError):
-        return ToolError(Kind.PERMANENT, f"{origin}: the TLS handshake failed", details={"origin": origin})
-    if isinstance(error.os_error, _RefusedError):
-        return error.os_error.refusal
-    number = error.os_error.errno
-    reason = os.strerror(number).lower() if number else "connection failed"
-    return ToolError(
-        Kind.TRANSIENT, f"{origin}: {reason}", retryable=True, details={"origin": origin, "reason": reason}
-    )

@@ -152,3 +152,41 @@ def is_as_it_was(path: str, stamp: Stamp | None) -> bool:
         return stamp_of(os.stat(path)) == stamp  # noqa: PTH116 - every call waits for this, a Path takes twice as long
     except OSError:
         return stamp == ABSENT
+
+
+# Small files of others, of whom nothing is known: a pipe does not hold the reader up, nor does an endless file fill it.
+
+_OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+def read_small(path: Path, limit: int) -> bytes | None:
+    """The bytes of a regular file, links followed; None if there is none, or none to read, or it has more than `limit`."""
+    data = read_beginning(path, limit + 1)
+    return None if data is None or len(data) > limit else data
+
+
+def read_beginning(path: Path, limit: int) -> bytes | None:
+    """The first bytes of a regular file, links followed; None if there is none, or none to read."""
+    try:
+        # Asked before it is opened: some devices act upon being opened.
+        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 - the same call as the next ones
+            return None
+        descriptor = os.open(path, _OPEN)
+    except (OSError, ValueError):
+        return None
+    try:
+        return read_at_most(descriptor, limit) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def read_at_most(descriptor: int, limit: int) -> bytes:
+    """The bytes from here on, but no more than the limit."""
+    chunks: list[bytes] = []
+    room = limit
+    while room > 0 and (chunk := os.read(descriptor, room)):
+        chunks.append(chunk)
+        room -= len(chunk)
+    return b"".join(chunks)

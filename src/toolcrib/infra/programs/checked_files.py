@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.files.durable import read_beginning
+from toolcrib.infra.files.disk import read_beginning
 from toolcrib.infra.sandbox.jobs import READ
 from toolcrib.lib.names import is_foreign
 from toolcrib.model.errors import Kind, ToolError
@@ -43,6 +43,21 @@ def refuse_changed(
         for folder in folders:
             if added := _added(folder, files):
                 raise changed(added)
+
+
+def refuse_changed_script(script: Script) -> None:
+    """Refuse a file that is not what was read: what runs is what was checked.
+
+    The program opens the file by its path a moment later, because its neighbours are found from there, and Bash reads on as
+    it goes. Behind mounts of its own it finds there what was read. Where there are none, only the owner of the file can
+    change it in between: nothing that runs here can write to folders of tools.
+    """
+    now = read_beginning(script.path, len(script.code) + 1)
+    if now is None:
+        message = f"{script.path.name} cannot be read any more; write it again, as a regular file"
+        raise ToolError(Kind.NOT_FOUND, message)
+    if now != script.code:
+        raise ToolError(Kind.CONFLICT, f"{script.path.name} changed while it was about to run; call again")
 
 
 def package_files(script: Script) -> dict[Path, bytes]:

@@ -1,4 +1,4 @@
-"""Where a command lies on this machine, and what it needs to read there to run."""
+"""Find a command on this machine, what it needs to read there to run, and the variables that it gets."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.files.durable import read_beginning
+from toolcrib.infra.files.disk import read_beginning
 from toolcrib.infra.sandbox.interpreters import is_environment, nearest_environment, nearest_modules, own_programs
-from toolcrib.infra.sandbox.jobs import python_runtime
+from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, PROXY_VARIABLES, READ, WRITE, has_network, python_runtime
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from toolcrib.infra.sandbox.jobs import Premises
 
 logger = logging.getLogger("toolcrib.runners")
 
@@ -30,6 +32,7 @@ BINARIES = frozenset({"bin", "sbin"})
 BESIDE_BINARIES = ("lib", "lib64", "libexec", "share")
 PERSONAL = (".local", "share")
 FIRST_LINE_BYTES = 256
+WORKSPACE = "TOOLCRIB_WORKSPACE"
 CURES = {
     NODE: "install Node, or the extra toolcrib[node]",
     "bash": "install Bash, or write its absolute path",
@@ -180,6 +183,23 @@ class Commands:
         near = () if folder is None else self.near(folder)
         home = next((place for place in near if path.is_relative_to(place)), path)
         return (home, *(_beside(real) if self._has_installed(real, path.name) else (real,)))
+
+
+def basic_variables(capabilities: frozenset[str], premises: Premises) -> dict[str, str]:
+    """The few variables that every job has, where it finds the workspace, and where the only way out, if it has them."""
+    variables = dict(CLEAN_ENVIRONMENT)
+    if capabilities & {READ, WRITE}:
+        variables[WORKSPACE] = str(premises.workspace)
+    if has_network(capabilities):
+        variables |= PROXY_VARIABLES
+    return variables
+
+
+def search_path(program: str, near: tuple[Path, ...]) -> str:
+    """Where what it starts is found in turn: what is installed near the tool, beside the program, then the system."""
+    installed = [str(place / (".bin" if place.name == "node_modules" else "bin")) for place in near]
+    system = CLEAN_ENVIRONMENT["PATH"].split(":")
+    return ":".join(dict.fromkeys([*installed, str(Path(program).parent), *system]))
 
 
 @lru_cache(maxsize=1024)

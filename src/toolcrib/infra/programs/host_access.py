@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.programs.job_outcome import ParentSlot
+from toolcrib.lib.hosts import parse_hosts
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -114,7 +115,5 @@ def lead_out(
     egress: Callable[[], Egress], hosts: tuple[str, ...] | None, deadline: float, witness: Witness | None = None
 ) -> Proxy:
     """What answers where the job knocks; without hosts it leads wherever a tool may go."""
-    from toolcrib.lib.hosts import parse_hosts
-
     proxy = egress().proxy(None if hosts is None else parse_hosts(hosts), deadline=deadline)
     return proxy if witness is None else witness.follow(proxy)

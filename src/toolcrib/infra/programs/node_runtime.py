@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.files.durable import read_small
+from toolcrib.infra.files.disk import read_small
 from toolcrib.infra.sandbox import child
 from toolcrib.infra.sandbox.jobs import MEGABYTE
 from toolcrib.model.errors import Kind, ToolError

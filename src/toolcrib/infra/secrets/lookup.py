@@ -7,8 +7,7 @@ import stat
 import time
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.files.disk import Stamp, settled_stamp, stamp_of
-from toolcrib.infra.files.durable import read_at_most
+from toolcrib.infra.files.disk import Stamp, read_at_most, settled_stamp, stamp_of
 from toolcrib.infra.secrets.sealed_secrets import KeptSecrets
 from toolcrib.infra.secrets.secret import NAME, Masking, Secret, check_name, check_value
 from toolcrib.model.errors import SettingsError

@@ -12,6 +12,7 @@ import orjson
 
 from toolcrib.infra.files import durable
 from toolcrib.infra.files.disk import Stamp, settled_stamp, stamp_of
+from toolcrib.infra.files.locks import Locks
 from toolcrib.infra.secrets.secret import NAME
 from toolcrib.model.errors import SettingsError
 from toolcrib.model.protocols import LOCK_SECONDS
@@ -117,8 +118,6 @@ class KeptSecrets:
             self.get(name)
 
     def _change(self, change: Callable[[dict[str, str]], Mapping[str, str]]) -> None:
-        from toolcrib.infra.files.locks import Locks
-
         with Locks(self.path.parent / LOCK_FOLDER).hold(LOCK, LOCK_SECONDS):
             self._read = (None, {})
             sealed = change(self._sealed())

@@ -11,6 +11,7 @@ from toolcrib.lib.export_schemas.objects import check_references, open_root
 from toolcrib.lib.export_schemas.targets import Export, Loss, Provider
 from toolcrib.lib.export_schemas.writer import Writer
 from toolcrib.lib.names import function_name, function_names
+from toolcrib.lib.schema.check import compile_schema
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import SideEffects
 
@@ -185,8 +186,6 @@ def _anthropic(tool: Tool, name: str, written: Parameters, *, strict: bool) -> t
         definition["strict"] = True
     if not tool.examples:
         return definition, []
-    from toolcrib.lib.schema.check import compile_schema
-
     # A single example that does not fit makes the provider refuse the request.
     validator = compile_schema(written.schema)
     spelled = {theirs: ours for ours, theirs in written.renamed.items()}

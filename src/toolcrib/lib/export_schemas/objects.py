@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from toolcrib.lib.export_schemas import wording
 from toolcrib.lib.export_schemas.subschemas import LARGEST, SILENT, SMALLEST, Losses, Reading, identity, listed
@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from toolcrib.lib.export_schemas.subschemas import Node, Part
-    from toolcrib.lib.export_schemas.targets import Json
-    from toolcrib.lib.export_schemas.writer import Writer
+    from toolcrib.lib.export_schemas.targets import Json, Target
     from toolcrib.lib.schema.structure import Place
 
 
@@ -28,7 +27,24 @@ OBJECT_SAID = ("patternProperties", "propertyNames", "dependentRequired", "depen
 ARRAY_SAID = ("contains", "uniqueItems", "unevaluatedItems")
 
 
-def write_object(writer: Writer, parts: list[Part], form: Json, notes: list[str]) -> None:
+class SubschemaWriter(Protocol):
+    """Writes the forms of subschemas for one target, and collects what is lost."""
+
+    target: Target
+    losses: Losses
+    reading: Reading
+
+    def write(self, at: Place, nodes: Iterable[Node]) -> Json | None:
+        """The form of what all these nodes accept; None if no value fits."""
+
+    def lose(self, part: Part, keyword: str, notes: list[str]) -> None:
+        """Move what a part says under a keyword into the description."""
+
+    def unenforced(self, note: str) -> str:
+        """The text of a loss that the description makes up for."""
+
+
+def write_object(writer: SubschemaWriter, parts: list[Part], form: Json, notes: list[str]) -> None:
     """Write the properties; every restricted form is closed, so what may be added is lost."""
     required = {name: True for part in parts for name in names_of(part, "required")}
     names = dict.fromkeys([*(name for part in parts for name in names_of(part, "properties")), *required])
@@ -83,14 +99,14 @@ def _says(part: Part, keyword: str) -> bool:
     return keyword in part.schema and part.schema[keyword] not in DEMANDS_NOTHING.get(keyword, (True, {}))
 
 
-def _lose_required(writer: Writer, parts: list[Part], name: str) -> None:
+def _lose_required(writer: SubschemaWriter, parts: list[Part], name: str) -> None:
     for part in parts:
         if name in names_of(part, "required"):
             text = f"no value fits {name!r}, so that {writer.target.label} is not told of it"
             writer.losses.add(part.place, "required", text)
 
 
-def _say_open(writer: Writer, parts: list[Part], notes: list[str]) -> None:
+def _say_open(writer: SubschemaWriter, parts: list[Part], notes: list[str]) -> None:
     for part in parts:
         for keyword in ("additionalProperties", "unevaluatedProperties"):
             if isinstance(part.schema.get(keyword), dict) and part.schema[keyword]:
@@ -103,14 +119,14 @@ def _say_open(writer: Writer, parts: list[Part], notes: list[str]) -> None:
         writer.losses.add(parts[0].place, "additionalProperties", text)
 
 
-def _is_around(writer: Writer, part: Part, parts: list[Part]) -> bool:
+def _is_around(writer: SubschemaWriter, part: Part, parts: list[Part]) -> bool:
     """Whether all the parts belong to this one, so that it sees every property that they name."""
     gathered = writer.reading.gather([part])
     own = [] if gathered is None else [inner.place for inner in gathered.parts]
     return all(any(other.place[: len(place)] == place for place in own) for other in parts)
 
 
-def write_array(writer: Writer, parts: list[Part], form: Json, notes: list[str]) -> None:
+def write_array(writer: SubschemaWriter, parts: list[Part], form: Json, notes: list[str]) -> None:
     """Write what the items are; places in a row become alternatives for every item."""
     rest: list[Node] = []
     rows: list[list[Node]] = []
@@ -132,7 +148,7 @@ def write_array(writer: Writer, parts: list[Part], form: Json, notes: list[str])
                 writer.lose(part, keyword, notes)
 
 
-def _rest(part: Part, after: str, row: list[Node], form: Json, writer: Writer) -> list[Node]:
+def _rest(part: Part, after: str, row: list[Node], form: Json, writer: SubschemaWriter) -> list[Node]:
     """What stands behind a row of places; a row that nothing may follow bounds the number of items."""
     behind = part.schema.get(after, True)
     if behind is not False:
@@ -149,7 +165,7 @@ def _rest(part: Part, after: str, row: list[Node], form: Json, writer: Writer) -
 
 
 def _write_items(
-    writer: Writer, parts: list[Part], rest: list[Node], rows: list[list[Node]], form: Json, notes: list[str]
+    writer: SubschemaWriter, parts: list[Part], rest: list[Node], rows: list[list[Node]], form: Json, notes: list[str]
 ) -> None:
     if rows:
         written = [writer.write(node[0], [node, *rest]) for node in rows[0]]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from toolcrib.lib.schema.check import (
     Validator,
     accepts,
@@ -13,10 +11,8 @@ from toolcrib.lib.schema.check import (
     fill_defaults,
     with_default,
 )
+from toolcrib.lib.schema.explain import explain_problems, schema_problems
 from toolcrib.lib.schema.structure import any_of, bound_integers, holds_text, is_json, object_schema, type_alias
-
-if TYPE_CHECKING:
-    from toolcrib.lib.schema.check import Fault
 
 __all__ = [
     "Validator",
@@ -35,19 +31,3 @@ __all__ = [
     "type_alias",
     "with_default",
 ]
-
-
-def explain_problems(validator: Validator, value: object, schema: object) -> list[str]:
-    """One sentence per problem that names the path, the value and the rule."""
-    # Only a refusal needs the words for it.
-    from toolcrib.lib.schema import explain
-
-    return explain.explain_problems(validator, value, schema)
-
-
-def schema_problems(schema: object) -> list[Fault]:
-    """The place and the words of everything that is wrong with a schema; none for one that `check_schema` lets in."""
-    # Only a schema that was refused needs more than the first word about it.
-    from toolcrib.lib.schema import explain as problems
-
-    return problems.schema_problems(schema)

@@ -6,7 +6,15 @@ from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from typing import TYPE_CHECKING, Protocol, cast
 
-from toolcrib.lib.schema.structure import Graph, any_of, is_schema, look_up, parse_pointer, write_pointer
+from toolcrib.lib.schema.structure import (
+    Graph,
+    any_of,
+    explain_pattern,
+    is_schema,
+    look_up,
+    parse_pointer,
+    write_pointer,
+)
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -105,8 +113,6 @@ def describe_error(error: jsonschema_rs.ValidationError) -> str:
 
     kinds = jsonschema_rs.ValidationErrorKind
     if isinstance(error.kind, kinds.Format) and error.kind.format == "regex":
-        from toolcrib.lib.schema.structure import explain_pattern
-
         return explain_pattern(str(error.instance))
     if isinstance(error.kind, kinds.AnyOf) and error.instance_path[-1:] == ["type"]:
         return f"type {error.instance!r:.80} is unknown; write one of {TYPES}"

@@ -1,0 +1,104 @@
+"""Run plain Python files and built packages, each call in a sandboxed child process of its own."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from toolcrib.infra.programs.checked_files import package_files, refuse_changed_package
+from toolcrib.infra.programs.job_outcome import (
+    MAX_RESULT_BYTES,
+    open_envelope,
+    returned_value,
+    run_in_place,
+    to_outcome,
+)
+from toolcrib.infra.sandbox.host import strike_time
+from toolcrib.infra.sandbox.jobs import PythonFile, build_walls, python_runtime
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.tool import Script
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from toolcrib.infra.sandbox.host import Sandbox
+    from toolcrib.infra.sandbox.jobs import Ended, Premises, Walls
+    from toolcrib.model.call import Call, Context
+    from toolcrib.model.protocols import Bound
+    from toolcrib.model.result import Outcome
+    from toolcrib.model.tool import Tool
+
+PYTHON = "python"
+SECONDS_WITHOUT_CONTEXT = 30.0
+
+
+class PythonFileRunner:
+    """Runs tools that are a Python file, or a package of such files, and nothing else."""
+
+    kind = Script.kind
+
+    def __init__(self, *, sandbox: Sandbox, premises: Premises, observe: bool = False) -> None:
+        self._sandbox = sandbox
+        self._premises = premises
+        self._observe = observe
+
+    def bind(self, tool: Tool) -> Bound:
+        """Take the file's bytes as they were read."""
+        if not isinstance(tool.run, Script):
+            raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name} is a {tool.kind} and no plain Python file")
+        runtime = (tool.run.path.absolute().parent, *python_runtime())
+        walls = build_walls(tool.requires, self._premises, runtime, observe=self._observe)
+        return _BoundFile(tool, tool.run, self._sandbox, walls, self._premises.workspace)
+
+    async def close(self) -> None:
+        """Nothing to do: each call ends its own process."""
+
+
+class _BoundFile:
+    """One file and the sandbox that it runs in."""
+
+    is_async = True
+    wants_context = True
+    checks = True
+    function = None
+
+    def __init__(self, tool: Tool, script: Script, sandbox: Sandbox, walls: Walls, workspace: Path) -> None:
+        self._tool = tool
+        self._script = script
+        self._sandbox = sandbox
+        self._walls = walls
+        self._workspace = workspace
+
+    def check(self, arguments: dict[str, object], call: Call) -> None:
+        """Refuse a language that nobody runs, and a machine that cannot keep the script in."""
+        if self._script.language != PYTHON:
+            message = f"{self._script.path}: no runner for {self._script.language!r}; scripts are written in {PYTHON!r}"
+            raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)
+        self._sandbox.check(self._walls)
+
+    async def run(self, arguments: dict[str, object], context: Context | None) -> Outcome:
+        """Call the script's entry function in a process of its own."""
+        if context is None:
+            strike, seconds = time.monotonic() + SECONDS_WITHOUT_CONTEXT, SECONDS_WITHOUT_CONTEXT
+        else:
+            strike, seconds = strike_time(context.deadline, context.room), context.seconds
+        script = self._script
+        job = PythonFile(
+            path=script.path,
+            code=script.code,
+            entry=script.entry,
+            arguments=arguments,
+            walls=self._walls,
+            convention=script.convention,
+            imports=script.imports,
+            project=self._workspace,
+            files=package_files(script),
+        )
+        if script.files:
+            await refuse_changed_package(self._tool, script, self._sandbox, job)
+        ended = await run_in_place(self._sandbox, job, deadline=strike, max_result=MAX_RESULT_BYTES)
+        meta: dict[str, object] = {"sandbox": self._sandbox.report_on(job)}
+        return to_outcome(ended, meta, lambda: self._value(job, ended, seconds))
+
+    def _value(self, job: PythonFile, ended: Ended, seconds: float) -> object:
+        return open_envelope(self._tool, self._script, returned_value(self._tool, job, ended, seconds))
