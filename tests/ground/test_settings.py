@@ -18,6 +18,7 @@ HTTP_NUMBERS = [
 # Each setting as it is written in the file, in the environment and as an argument, and what becomes of it.
 WRITTEN = {
     "workspace": ('workspace = "work"', "work", "work", None),
+    "workspace_open": ('workspace_open = [".env.test"]', ".env.test", [".env.test"], (".env.test",)),
     "tools": ('tools = ["a", "b", "a"]', "a, b", ["a", "b"], ("a", "b")),
     "scripts": ('scripts = ["a", "~/b"]', "a,~/b", ["a", "~/b"], ("a", "~/b")),
     "variables": ('variables = ["deploy:HOME"]', "deploy:HOME", ["deploy:HOME"], frozenset({"deploy:HOME"})),

@@ -163,6 +163,24 @@ for place in {[str(place / "planted") for place in places]!r}:
     assert not any((place / "planted").exists() for place in places)
 
 
+async def test_it_writes_no_protected_name_in_its_workspace(office):
+    code = """
+import os
+told = {}
+for path in (".git/hooks/pre-commit", ".git", "package/.env", "package/conftest.py", "package/x.pth", "package/ok.py"):
+    try:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        open(path, "w").close()
+    except OSError as problem:
+        told[path] = type(problem).__name__
+    else:
+        told[path] = "written"
+"""
+    refused = (".git/hooks/pre-commit", ".git", "package/.env", "package/conftest.py", "package/x.pth")
+    assert await told(office, code) == {**dict.fromkeys(refused, "PermissionError"), "package/ok.py": "written"}
+    assert not (office.building / ".git").exists()
+
+
 async def test_without_listed_hosts_it_reaches_nobody(walled):
     with socket.create_server(("127.0.0.1", 0)) as server:
         code = f"""\

@@ -94,6 +94,7 @@ def test_the_workspace_is_mounted_as_far_as_the_tool_declares(bench, engine):
     assert mounts_of(job_of(bench, container(bench))[0]) == []
     reading = mounts_of(job_of(bench, container(bench, requires={"fs.read"}))[0])
     assert reading == [f"type=bind,source={bench.workspace},target=/workspace,readonly"]
+    bench.limit(opened=("*",))
     writing = mounts_of(job_of(bench, container(bench, requires={"fs.write"}))[0])
     assert writing == [f"type=bind,source={bench.workspace},target=/workspace"]
 
@@ -103,7 +104,7 @@ def test_what_is_closed_or_fixed_stays_so_in_the_container(bench, engine):
     closed.mkdir()
     secret.touch()
     fixed.mkdir()
-    bench.limit(closed=(closed, secret, Path("/elsewhere")), fixed=(fixed, Path("/elsewhere")))
+    bench.limit(opened=("*",), closed=(closed, secret, Path("/elsewhere")), fixed=(fixed, Path("/elsewhere")))
     assert mounts_of(job_of(bench, container(bench, requires={"fs.read", "fs.write"}))[0])[1:] == [
         "type=tmpfs,target=/workspace/.toolcrib,tmpfs-size=4096,tmpfs-mode=0555",
         "type=bind,source=/dev/null,target=/workspace/key,readonly",
@@ -113,11 +114,29 @@ def test_what_is_closed_or_fixed_stays_so_in_the_container(bench, engine):
 
 @pytest.mark.parametrize("what", ["closed", "fixed"])
 def test_a_container_cannot_make_what_no_tool_may_write(bench, engine, what):
-    bench.limit(**{what: (bench.workspace / "toolcrib.toml",)})
+    bench.limit(opened=("*",), **{what: (bench.workspace / "toolcrib.toml",)})
     with pytest.raises(ToolError, match=r"could make toolcrib\.toml") as caught:
         job_of(bench, container(bench, requires={"fs.write"}))
     assert caught.value.kind is Kind.BLOCKED
     assert job_of(bench, container(bench, requires={"fs.read"}))
+
+
+def test_a_container_writes_to_no_workspace_whose_names_are_protected(bench, engine):
+    with pytest.raises(ToolError, match=r"no name is protected from a container .* workspace_open") as caught:
+        bench.check(container(bench, requires={"fs.write"}))
+    assert caught.value.kind is Kind.SANDBOX_UNAVAILABLE
+
+
+def test_a_container_sees_no_secret(bench, engine):
+    for name in (".env", "sub/.ssh/key", ".toolcrib/key", "code.py"):
+        (bench.workspace / name).parent.mkdir(parents=True, exist_ok=True)
+        (bench.workspace / name).touch()
+    bench.limit(closed=(bench.workspace / ".toolcrib",))
+    assert mounts_of(job_of(bench, container(bench, requires={"fs.read"}))[0])[1:] == [
+        "type=tmpfs,target=/workspace/.toolcrib,tmpfs-size=4096,tmpfs-mode=0555",
+        "type=bind,source=/dev/null,target=/workspace/.env,readonly",
+        "type=tmpfs,target=/workspace/sub/.ssh,tmpfs-size=4096,tmpfs-mode=0555",
+    ]
 
 
 @pytest.mark.parametrize("capability", ["net.http", "net.call"])

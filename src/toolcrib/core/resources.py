@@ -14,6 +14,7 @@ from toolcrib.features.folders.source import REGISTRY
 from toolcrib.features.functions.runner import FunctionRunner
 from toolcrib.features.python_files.format import PlainFile
 from toolcrib.infra.settings import FILE_NAME
+from toolcrib.lib.protected_names import ASKED, FIXED, judge
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.protocols import ENTRY_POINT_GROUP, Plugins
 from toolcrib.model.tool import Function, Handler, Http, Script
@@ -74,7 +75,9 @@ class Parts:
         plugins.runners[Http.kind] = Either(Http, Later(Http.kind, self._http_runner), executor)
         plugins.runners[Handler.kind] = Later(Handler.kind, self._handler_runner)
         plugins.rules += [
-            rule for rule in default_rules(self.settings.workspace) if rule.name not in self.settings.rules_off
+            rule
+            for rule in default_rules(self.settings.workspace, self.settings.workspace_open)
+            if rule.name not in self.settings.rules_off
         ]
         plugins.rules += [self._safety_rule(rule) for rule in self.settings.rules]
         for load in find_plugins(ENTRY_POINT_GROUP):
@@ -109,6 +112,7 @@ class Parts:
         settings = self.settings
         return Premises(
             workspace=settings.workspace,
+            opened=settings.workspace_open,
             closed=() if self.data.path is None else (self.data.path,),
             fixed=tuple(self._obeyed()),
             unwritable=self._why_unwritable(),
@@ -139,15 +143,29 @@ class Parts:
 
     @cached_property
     def jail(self) -> Jail:
-        """The workspace as tools of ours see it."""
+        """The workspace as operations of script files and sinks see it."""
+        return self._make_jail(frozenset({FIXED, ASKED}))
+
+    @cached_property
+    def confirmed_jail(self) -> Jail:
+        """The workspace as the built-in tools see it, whose calls a person confirms where a rule says so."""
+        return self._make_jail(frozenset({FIXED}))
+
+    def _make_jail(self, kept: frozenset[str]) -> Jail:
+        from toolcrib.infra.files.hook_folders import find_hook_folders
         from toolcrib.infra.files.jail import Jail
+        from toolcrib.infra.sandbox.child.broker import Mark
         from toolcrib.lib.sensitive_paths import is_sensitive
 
-        workspace = self.settings.workspace
+        workspace, opened = self.settings.workspace, self.settings.workspace_open
+        mark = Mark(str(workspace))
         data = [] if self.data.path is None else [self.data.path]
         jail = Jail(
             workspace,
-            is_sensitive=partial(is_sensitive, root=str(workspace)),
+            is_sensitive=partial(is_sensitive, root=str(workspace), opened=opened),
+            is_fixed=lambda path: (
+                judge(path, opened=opened, hooks=find_hook_folders(workspace), is_repository=mark) in kept
+            ),
             # What would be obeyed, or run, at the next start is not for tools to write.
             protected=[*data, *self._obeyed()],
             # Settings further down would be obeyed by whoever starts there.
@@ -163,7 +181,7 @@ class Parts:
 
         seconds = self.settings.shell_timeout_ms / 1000
         return [
-            *file_tools(self.jail),
+            *file_tools(self.confirmed_jail),
             shell_tool(self.sandbox, premises=self.premises, timeout_seconds=seconds),
             fetch_tool(self.egress),
         ]

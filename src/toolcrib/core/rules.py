@@ -95,8 +95,8 @@ def too_much(rule: str, where: str) -> Verdict:
 log = logging.getLogger(__name__)
 
 
-def default_rules(workspace: Path) -> list[Rule]:
-    """The rules that hold when nobody says otherwise."""
+def default_rules(workspace: Path, opened: Iterable[str] = ()) -> list[Rule]:
+    """The rules that hold when nobody says otherwise; `opened` are protected names that the operator opened."""
 
     def dangerous_commands() -> Rule:
         from toolcrib.features.safety_rules.dangerous_commands import DangerousCommands
@@ -106,7 +106,7 @@ def default_rules(workspace: Path) -> list[Rule]:
     def sensitive_files() -> Rule:
         from toolcrib.features.safety_rules.sensitive_files import SensitiveFiles
 
-        return SensitiveFiles(workspace)
+        return SensitiveFiles(workspace, opened=opened)
 
     return [_Later(make) for make in (dangerous_commands, sensitive_files)]
 

@@ -5,10 +5,18 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from toolcrib.lib.protected_names import (
+    SECRET_FOLDERS,
+    fold,
+    has_secret_pair,
+    is_opened,
+    is_secret,
+    is_secret_file,
+    is_source,
+)
 from toolcrib.lib.shell.words import GLOB, UNKNOWN
 
 if TYPE_CHECKING:
@@ -16,35 +24,13 @@ if TYPE_CHECKING:
 
 MAX_PATH = 4096
 
-FOLDERS = frozenset({".ssh", ".git", ".gnupg", ".toolcrib"})
-NAMES = (
-    ".env",
-    ".env.*",
-    "id_rsa*",
-    "id_dsa*",
-    "id_ecdsa*",
-    "id_ed25519*",
-    ".netrc",
-    "_netrc",
-    ".pgpass",
-    ".npmrc",
-    ".pypirc",
-    ".git-credentials",
-    ".*_history",
-)
-LOOSE_NAMES = ("?*.pem", "?*.key", "*credentials*", "*secret*")
-# What tells how to do it and not what the secret is: programs, pages about them, and forms to be filled in.
-SOURCES = re.compile(
-    r".*\.(?:py|pyi|js|mjs|cjs|jsx|ts|tsx|vue|svelte|go|rs|java|kt|kts|scala|c|h|cc|cpp|hpp|cs|fs|rb|php|swift|m"
-    r"|ex|exs|erl|hs|ml|lua|pl|proto|md|rst|adoc|html|css)"
-)
-TEMPLATES = re.compile(r".*\.(?:example|sample|template|tmpl|tpl|dist)")
+# No tool of ours opens a repository's own folder: git does that.
+FOLDERS = SECRET_FOLDERS | {".git"}
 PLACES = re.compile(
     r"/etc/(?:passwd|shadow|gshadow|master\.passwd|sudoers)[-~]?"
     r"|/etc/sudoers\.d(?:/.*)?"
     r"|/etc/ssh/ssh_host_.*"
     r"|/proc/[^/]+(?:/task/[^/]+)?/(?:environ|mem)"
-    r"|.*/\.(?:aws/config|kube/config|docker/config\.json)"
 )
 PROCESS_ROOT = re.compile(r"/proc/[^/]+(?:/task/[^/]+)?/root(?=/)")
 
@@ -69,25 +55,22 @@ EXAMPLE_NAMES = (
 EXAMPLE_FOLDERS = (*FOLDERS, ".aws", ".kube", ".docker")
 
 
-def is_sensitive(path: str, *, root: str = "") -> bool:
-    """Whether an absolute, normalised path is on the list; capitals make no difference, nor do the names in `root`."""
-    if is_unmistakable(path, root=root):
-        return True
-    name = _name(_beneath(path, root))
-    if SOURCES.fullmatch(name) or TEMPLATES.fullmatch(name):
-        return False
-    return any(fnmatchcase(name, pattern) for pattern in LOOSE_NAMES)
+def is_sensitive(path: str, *, root: str = "", opened: Iterable[str] = ()) -> bool:
+    """Whether an absolute, normalised path is on the list; capitals make no difference, nor do the names in `root`.
+
+    What the operator `opened` below the root is not.
+    """
+    parts = _parts(path, root)
+    is_listed = is_unmistakable(path, root=root) or (bool(parts) and is_secret_file(parts[-1]))
+    return is_listed and not (_is_below(path, root) and is_opened(parts, opened))
 
 
 def is_unmistakable(path: str, *, root: str = "") -> bool:
     """Whether it is on that part of the list which ordinary words and code do not look like."""
-    inside = PROCESS_ROOT.sub("", _beneath(path, root).casefold())
-    if PLACES.fullmatch(PROCESS_ROOT.sub("", path.casefold())) or not FOLDERS.isdisjoint(inside.split("/")):
+    if PLACES.fullmatch(PROCESS_ROOT.sub("", path.casefold())):
         return True
-    name = _name(inside)
-    if name.startswith(".env.") and TEMPLATES.fullmatch(name):
-        return False
-    return any(fnmatchcase(name, pattern) for pattern in NAMES)
+    parts = _parts(path, root)
+    return not FOLDERS.isdisjoint(parts) or any(map(is_secret, parts)) or has_secret_pair(parts)
 
 
 def could_be_sensitive(outline: str) -> bool:
@@ -113,7 +96,7 @@ def is_anything(outline: str) -> bool:
     last = others[-1] if others else first
     if _is_expansion(last):
         return True
-    return _is_expansion(first) and bool(last) and SOURCES.fullmatch(last.casefold()) is None
+    return _is_expansion(first) and bool(last) and not is_source(last)
 
 
 def pattern_outline(path: str) -> str:
@@ -156,10 +139,14 @@ def _variants(path: str) -> Iterator[str]:
     yield from sorted({form for text in read for form in (text.partition(UNKNOWN)[0], text.replace(UNKNOWN, ""))})
 
 
-def _beneath(path: str, root: str) -> str:
-    """The part of a path below the root, or all of it."""
-    is_inside = bool(root.strip("/")) and f"{path}/".startswith(f"{root}/")
-    return path[len(root) :] or "/" if is_inside else path
+def _parts(path: str, root: str) -> list[str]:
+    """The folded names of a path, of one below the root without those of the root."""
+    inside = path[len(root) :] if _is_below(path, root) else path
+    return [fold(name) for name in PROCESS_ROOT.sub("", inside.casefold()).split("/") if name]
+
+
+def _is_below(path: str, root: str) -> bool:
+    return bool(root.strip("/")) and f"{path}/".startswith(f"{root}/")
 
 
 def _has_marks(shape: str) -> bool:
@@ -177,10 +164,6 @@ def _is_telling(part: str) -> bool:
 
 def _is_expansion(part: str) -> bool:
     return UNKNOWN in part and not _without_marks(part)
-
-
-def _name(path: str) -> str:
-    return path.casefold().rpartition("/")[2]
 
 
 def _fits(shape: str, example: str) -> bool:

@@ -1,6 +1,7 @@
 """System calls that wait for the supervisor's answer, and what they tell about a process."""
 
 import errno
+import json
 import os
 import select
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib.infra.sandbox.child import notifications
-from toolcrib.infra.sandbox.child.observer import MORE, Observer, introduce, observed_calls
+from toolcrib.infra.sandbox.child.observer import MORE, Observer, observed_calls
 
 if not notifications.is_available():
     pytest.skip("the kernel does not let a supervisor answer system calls", allow_module_level=True)
@@ -44,6 +45,7 @@ def serve(oversight, process):
 
 def run(oversight, calls, code, *, words="hello", cwd=None):
     """Run code in a Python whose calls wait for an answer; what it printed."""
+    oversight.connect()
     way_out = oversight.theirs.fileno()
     command = [sys.executable, "-P", "-c", INSTALL + code, repr(set(calls)), str(way_out), words]
     process = subprocess.Popen(
@@ -87,7 +89,7 @@ def observe(world):
             **dict(walls),
         }
         observer = Observer(walls, is_program=is_program)
-        words = introduce(str(world / "scratch"), mounts=mounts).decode()
+        words = json.dumps({"own": str(world / "scratch"), "mounts": mounts})
         run(observer.oversight, observed_calls(), code, words=words, cwd=world)
         effects = {(act, what.removeprefix(f"{world}/"), denied) for act, what, denied in observer.report()}
         # What the interpreter reads to work at all lies outside of the world.
@@ -133,6 +135,7 @@ os.execv("/bin/sh", ["sh", "-c", "(/bin/echo child; (/bin/echo grandchild) & wai
 
 def test_without_a_supervisor_no_program_is_started():
     oversight = notifications.Oversight(lambda _: notifications.Starts(None))
+    oversight.connect()
     way_out = oversight.theirs.fileno()
     code = """
 import os

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.core.rules import strictest_of, unreadable
 from toolcrib.features.safety_rules.arguments import URL, Argument, Role, name_words, read_arguments, runs_command_line
+from toolcrib.lib.protected_names import ASKED, judge
 from toolcrib.lib.schema.structure import holds_text
 from toolcrib.lib.sensitive_paths import (
     could_be_sensitive,
@@ -23,6 +24,7 @@ from toolcrib.lib.sensitive_paths import (
 from toolcrib.lib.shell.reader import read_commands
 from toolcrib.lib.shell.words import GLOB, UNKNOWN, Command, Word
 from toolcrib.model.errors import ToolError
+from toolcrib.model.tool import Function
 from toolcrib.model.verdict import Verdict, confirm, deny
 
 if TYPE_CHECKING:
@@ -32,8 +34,9 @@ if TYPE_CHECKING:
     from toolcrib.model.call import Call
     from toolcrib.model.tool import Tool
 
-CURE = "name another file; an operator may leave the rule out with rules_off = ['sensitive_files'] in toolcrib.toml"
+CURE = "name another file; an operator may open one with workspace_open = ['…'], or leave the rule out with rules_off = ['sensitive_files'], in toolcrib.toml"
 MAX_FOLDERS = 4
+WRITES = "fs.write"
 DELIMITERS = re.compile(r"[=@,:;\"'`()<>|&{}\[\]\s]+")
 CODE_DELIMITERS = re.compile(r"[=@,:;\"'`()<>|&{}\[\]]+")
 OPTION = re.compile(r"-\w(?=[/~.])|--?[\w-]*=?|\+")
@@ -102,8 +105,11 @@ class SensitiveFiles:
 
     name = "sensitive_files"
 
-    def __init__(self, workspace: Path, *, where: str = "built-in rule", cure: str = CURE) -> None:
+    def __init__(
+        self, workspace: Path, *, opened: Iterable[str] = (), where: str = "built-in rule", cure: str = CURE
+    ) -> None:
         self.workspace = os.path.realpath(workspace)
+        self.opened = tuple(opened)
         self.where = where
         self.cure = cure
 
@@ -113,7 +119,8 @@ class SensitiveFiles:
 
     def __call__(self, tool: Tool | None, call: Call) -> Verdict:
         """Judge every path and every word of every command."""
-        return strictest_of(self._verdicts(read_arguments(tool, call)))
+        arguments = read_arguments(tool, call)
+        return strictest_of((*self._verdicts(arguments), *self._confirmations(tool, arguments)))
 
     def _verdicts(self, arguments: Sequence[Argument]) -> Iterator[Verdict]:
         folders = [argument.text for argument in arguments if not FOLDER_NAMES.isdisjoint(name_words(argument.name))]
@@ -123,6 +130,20 @@ class SensitiveFiles:
                 yield from self._judge_command(argument, folders)
             elif argument.role is Role.PATH:
                 yield from self._judge_path(argument, bases)
+
+    def _confirmations(self, tool: Tool | None, arguments: Sequence[Argument]) -> Iterator[Verdict]:
+        """Ask before a tool of the host writes what the host runs by itself; those of files are kept from it by the sandbox."""
+        if tool is None or WRITES not in tool.requires or not isinstance(tool.run, Function):
+            return
+        for argument in arguments:
+            if argument.role is Role.PATH and any(map(self._is_host_code, _spellings(argument.text, [self.workspace]))):
+                reason = f"rule {self.name!r}: {argument.place} names {argument.text[:200]!r}, which the host runs without being asked"
+                yield confirm(reason, rule=self.name, where=self.where, cure="confirm it, or write another file")
+
+    def _is_host_code(self, path: str) -> bool:
+        if not f"{path}/".startswith(f"{self.workspace}/"):
+            return False
+        return judge(path[len(self.workspace) :], opened=self.opened) == ASKED
 
     def _judge_path(self, argument: Argument, bases: Sequence[str]) -> Iterator[Verdict]:
         for text in dict.fromkeys((argument.text, argument.text.strip())):
@@ -162,7 +183,7 @@ class SensitiveFiles:
         return False
 
     def _is_sensitive(self, path: str) -> bool:
-        return is_sensitive(path, root=self.workspace)
+        return is_sensitive(path, root=self.workspace, opened=self.opened)
 
     def _bases(self, folders: Iterable[str]) -> list[str]:
         """Where a relative path may start: each folder from the workspace, and each from the one before it."""

@@ -11,6 +11,7 @@ from toolcrib.features.scripts.program import ARGUMENTS, COMMAND, Slots
 from toolcrib.infra.programs.checked_files import refuse_changed_script
 from toolcrib.infra.programs.executables import CURES
 from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, READ, WRITE, Program, Walls, has_network
+from toolcrib.infra.sandbox.secret_files import SecretFiles
 from toolcrib.lib.command_arguments import check_words, spell
 from toolcrib.model.errors import Kind, ToolError
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 ENGINES = ("docker", "podman")
 IMAGE = "image"
+EVERYTHING = "*"
 ENTRYPOINT = "entrypoint"
 ENGINE = "engine"
 TOOL_FOLDER = "/tool"
@@ -111,11 +113,23 @@ class Containers:
             raise ToolError(
                 Kind.SANDBOX_UNAVAILABLE, f"no tool may write to the workspace: {self._premises.unwritable}"
             )
+        if writable and EVERYTHING not in self._premises.opened:
+            raise _unguarded(order)
         yield _bind(workspace, WORKSPACE_FOLDER, writable=writable)
-        for path in self._premises.closed:
+        closed = self._premises.closed
+        secrets_there = SecretFiles(workspace, self._premises.opened).find()
+        for path in (*closed, *(path for path in secrets_there if not any(map(path.is_relative_to, closed)))):
             yield from _cover(path, workspace, writable=writable)
         for path in self._premises.fixed if writable else ():
             yield from _fix(path, workspace)
+
+
+def _unguarded(order: Order) -> ToolError:
+    message = (
+        f"{order.tool.name}: no name is protected from a container that may write to the workspace, such as .git/hooks; "
+        f"leave {WRITE} out of its requires, or let the operator set workspace_open = ['{EVERYTHING}']"
+    )
+    return ToolError(Kind.SANDBOX_UNAVAILABLE, message)
 
 
 def _refuse_network(order: Order) -> None:

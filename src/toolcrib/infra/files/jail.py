@@ -75,7 +75,7 @@ class Jail:
     in it is: an agent may write `workspace/a.txt` for `a.txt`, and a folder that really is there is kept.
 
     The absolute paths in `protected`, and everything below them, may be read and not be written, made, replaced or deleted; nor
-    may any file whose name ends in one of `protected_endings`.
+    may any file whose name ends in one of `protected_endings`, nor one whose real path below the root `is_fixed`.
     """
 
     def __init__(
@@ -85,6 +85,7 @@ class Jail:
         is_sensitive: Callable[[str], bool],
         protected: Iterable[Path] = (),
         protected_endings: tuple[str, ...] = (),
+        is_fixed: Callable[[str], bool] = lambda _: False,
         open_beneath: OpenBeneath | None = None,
     ) -> None:
         try:
@@ -95,6 +96,7 @@ class Jail:
             raise SettingsError(message) from None
         self._spellings = (str(self.root), str(root.absolute()))
         self._is_sensitive = is_sensitive
+        self._is_fixed = is_fixed
         self._protection = Protection(protected, protected_endings)
         self._open_beneath = open_beneath or choose_opener(self._descriptor)
 
@@ -236,7 +238,9 @@ class Jail:
     def _make_in(self, path: str, parent: Sequence[str], name: str) -> None:
         with _closing(self._open_beneath(self._descriptor, parent, _FOLDER)) as folder:
             self._refuse_sensitive(path, posixpath.join(folder.real, name))
-            if self._protection.bars_folder(folder.descriptor, self._locate(folder, name)):
+            if self._is_fixed(posixpath.join(folder.real, name)) or self._protection.bars_folder(
+                folder.descriptor, self._locate(folder, name)
+            ):
                 raise _protected(path)
             # What exists may be a folder, a link to one, or something that opening it will tell about.
             with suppress(FileExistsError):
@@ -279,6 +283,8 @@ class Jail:
 
     def _refuse_writing(self, path: str, folder: Opened, name: str) -> None:
         self._refuse_sensitive(path, posixpath.join(folder.real, name))
+        if self._is_fixed(posixpath.join(folder.real, name)):
+            raise _runs_by_itself(path)
         if self._protection.bars_file(folder.descriptor, self._locate(folder, name)):
             raise _protected(path)
 
@@ -308,6 +314,14 @@ def _protected(path: str) -> ToolError:
     message = (
         f"{show(path)} is protected: settings and tools of the project are not for tools to change; "
         "the operator may set `workspace` to another folder"
+    )
+    return ToolError(Kind.BLOCKED, message, details={"path": path})
+
+
+def _runs_by_itself(path: str) -> ToolError:
+    message = (
+        f"{show(path)} is protected: the host starts programs by it; write another file, "
+        "or ask the operator to open it with workspace_open in toolcrib.toml"
     )
     return ToolError(Kind.BLOCKED, message, details={"path": path})
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 import posixpath
-import re
 import sys
 import unicodedata
 from contextlib import closing, suppress
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from toolcrib.infra.files.durable import fault, show
+from toolcrib.lib.protected_names import fold
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -194,11 +194,6 @@ def _openat2() -> Callable[[int, bytes, int], int]:
 # Paths that may be read and never written, by whatever name or way somebody comes to them.
 
 _NOTHING_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
-# What file systems that fold case leave out when they compare two names.
-_IGNORED = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
-    "\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
-)
 
 
 class Protection:
@@ -281,10 +276,7 @@ def _fold(path: str) -> tuple[str, ...]:
     return tuple(_fold_name(name) for name in path.split("/") if name)
 
 
-@lru_cache(maxsize=4096)
-def _fold_name(name: str) -> str:
-    bare = _IGNORED.sub("", unicodedata.normalize("NFKD", name)).casefold()
-    return unicodedata.normalize("NFKD", bare).rstrip(" .")
+_fold_name = lru_cache(maxsize=4096)(fold)
 
 
 # MERGED toolcrib.ground.files.spelling

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.infra.sandbox.jobs import MEGABYTE, PROGRAMS, READ, WRITE, has_network
 from toolcrib.lib.documents import read_json
+from toolcrib.lib.protected_names import judge
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Outcome
 
@@ -298,6 +299,8 @@ def _kept_from(tool: Tool, job: PythonFile, described: Described) -> ToolError |
     elif (place := _in_workspace(job, described)) is not None:
         what, capability = _place_name(place), _capability(tool, job, place, number)
         cure = f"list {capability} in its requires, and {look}" if capability else "no capability opens it"
+        if judge(str(place), opened=job.walls.opened):
+            cure = "it is closed to tools; the operator may open it with workspace_open in toolcrib.toml"
     else:
         cure = f"a tool reaches what its requires opens and nothing else, {look}"
         return failure(tool, f"{tool.name} was kept from what it tried ({reason}); {cure}")

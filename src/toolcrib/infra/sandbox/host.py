@@ -9,14 +9,17 @@ import os
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolcrib.infra.files.hook_folders import find_hook_folders
 from toolcrib.infra.sandbox.attempt import Attempt
 from toolcrib.infra.sandbox.child.preload import to_order
 from toolcrib.infra.sandbox.jobs import Program, PythonFile, encode
 from toolcrib.infra.sandbox.launchers import Launchers
 from toolcrib.infra.sandbox.probe import findings_at, profile_of
+from toolcrib.infra.sandbox.secret_files import SecretFiles
 from toolcrib.infra.settings.readers import GUARANTEES
 from toolcrib.model.errors import Kind, ToolError
 
@@ -167,6 +170,7 @@ class Sandbox:
         self._launchers = Launchers()
         self._findings = findings_at(cache)
         self._workspace = workspace
+        self._secrets: dict[tuple[Path, tuple[str, ...]], SecretFiles] = {}
 
     def report(self, profile: str = "plain") -> dict[str, list[str]]:
         """What holds for jobs of a profile, by which layers, and what nobody guarantees; nothing before it was tried."""
@@ -230,6 +234,7 @@ class Sandbox:
         channel of a job that has one, `proxy` where a job with a network knocks; both go on until the job ends. A `nested`
         job was asked for by one that runs: it shares the place of that one.
         """
+        job = await self._guard(job)
         if job.walls.network and proxy is None:
             raise ToolError(Kind.SANDBOX_UNAVAILABLE, "a job with a network needs a proxy to lead it; none was given")
         interpreter = job.interpreter if isinstance(job, PythonFile) else None
@@ -249,6 +254,26 @@ class Sandbox:
         async with place:
             with self._launchers.use(_OWN if interpreter is None else interpreter.program) as seat:
                 return await self._run(seat, _order_for(job), message, until, limits, talk, proxy)
+
+    async def _guard(self, job: Job) -> Job:
+        """The job, kept from what lies now in the folders that it can see."""
+        return replace(job, walls=await asyncio.to_thread(self._complete, job.walls)) if job.walls.guarded else job
+
+    def _complete(self, walls: Walls) -> Walls:
+        hooks = [path for root in walls.guarded for path in find_hook_folders(root)] if walls.write else []
+        found = [path for root in walls.guarded for path in self._secrets_of(root, walls).find()]
+        if not found:
+            return replace(walls, hooks=tuple(hooks)) if hooks else walls
+        # A tool reads its own folder and its runtime, wherever they lie; what is closed altogether needs no mask.
+        roots = [root.resolve() for root in walls.guarded]
+        own = [place for place in map(Path.resolve, walls.read) if any(root in place.parents for root in roots)]
+        kept = {*own, *map(Path.resolve, walls.closed)}
+        masked = tuple(path for path in found if kept.isdisjoint((path, *path.parents)))
+        return replace(walls, masked=masked, hooks=tuple(hooks))
+
+    def _secrets_of(self, root: Path, walls: Walls) -> SecretFiles:
+        key = root, walls.opened
+        return self._secrets.setdefault(key, self._secrets.get(key) or SecretFiles(*key))
 
     def start(self) -> None:
         """Start the launcher of Toolcrib's own interpreter ahead of the first job, which waits for it otherwise."""

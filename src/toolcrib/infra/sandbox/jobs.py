@@ -55,7 +55,9 @@ class Walls:
 
     `read` and `write` are folders and files, with everything below them; writing does not include reading. Of the folders in
     `read` that are `listed` only names are seen, and what stands in `read` itself. What lies in all of these under `closed`
-    is neither seen nor changed, under `fixed` it is not changed. `files` may be written besides, each of them itself: a job
+    is neither seen nor changed, under `fixed` it is not changed. Protected names (see pure.protected) are not changed either,
+    but for those that the operator `opened`; of the secrets below `guarded` folders those that are there are `masked`, which
+    the sandbox finds out before each job, as it does further folders of `hooks`. `files` may be written besides, each of them itself: a job
     whose file was replaced is not started. `programs` lets it start programs out of what it may read. `network` gives it a
     network that leads to our proxy and nowhere else. `observe` takes note of what it does and tries. `open` raises no walls
     at all, only environment, time and reaping hold: for the operator's own container engine, which raises walls itself.
@@ -67,6 +69,10 @@ class Walls:
     files: tuple[OneFile, ...] = ()
     closed: tuple[Path, ...] = ()
     fixed: tuple[Path, ...] = ()
+    guarded: tuple[Path, ...] = ()
+    masked: tuple[Path, ...] = ()
+    opened: tuple[str, ...] = ()
+    hooks: tuple[str, ...] = ()
     programs: bool = False
     network: bool = False
     observe: bool = False
@@ -212,7 +218,7 @@ def _describe(walls: Walls) -> dict[str, object]:
     }
 
 
-def _describe_place(place: Path | OneFile) -> object:
+def _describe_place(place: Path | OneFile | str) -> object:
     return [str(place.path), place.device, place.inode] if isinstance(place, OneFile) else str(place)
 
 
@@ -270,10 +276,12 @@ SYSTEM = (
 class Premises:
     """What the operator lets jobs work in: the workspace, what in it is not theirs, and how much each may use.
 
-    `unwritable` says why no job can be let write to the workspace, if that is so.
+    `opened` are protected names in it that the operator opened. `unwritable` says why no job can be let write to the
+    workspace, if that is so.
     """
 
     workspace: Path
+    opened: tuple[str, ...] = ()
     closed: tuple[Path, ...] = ()
     fixed: tuple[Path, ...] = ()
     unwritable: str = ""
@@ -320,6 +328,8 @@ def _build(
         # What the job could not reach anyway needs no exception, and each costs a moment at every start.
         closed=_within(premises.closed, (*read, *write)),
         fixed=_within(premises.fixed, write),
+        guarded=(premises.workspace,) if _is_seen(premises.workspace, (*workspace, *write, *runtime)) else (),
+        opened=premises.opened,
         programs=programs,
         network=has_network(capabilities),
         observe=observe,
@@ -350,6 +360,11 @@ def _within(paths: tuple[Path, ...], roots: tuple[Path, ...]) -> tuple[Path, ...
         for path, known in spellings.items()
         if any(place == spelling or place in spelling.parents for spelling in known for place in places)
     )
+
+
+def _is_seen(workspace: Path, places: tuple[Path, ...]) -> bool:
+    """Whether one of these places opens the whole workspace; a tool's own folder in it does not."""
+    return any(workspace.is_relative_to(place) for place in places)
 
 
 def has_network(capabilities: Iterable[str]) -> bool:

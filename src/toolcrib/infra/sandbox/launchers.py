@@ -31,7 +31,7 @@ _END_SECONDS = 6.0
 _BOOT = """\
 import sys
 folder = sys.argv[1]
-for name in ("toolcrib", "toolcrib.infra", "toolcrib.infra.sandbox", "toolcrib.infra.sandbox.child"):
+for name in ("toolcrib", "toolcrib.lib", "toolcrib.infra", "toolcrib.infra.sandbox", "toolcrib.infra.sandbox.child"):
     package = sys.modules[name] = type(sys)(name)
     package.__path__ = [folder + name.removeprefix("toolcrib").replace(".", "/")]
 from toolcrib.infra.sandbox.child.launcher import main

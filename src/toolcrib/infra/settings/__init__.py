@@ -25,7 +25,7 @@ BY_DEFAULT = "the default"
 # What a settings file can open, as opposed to merely choosing or closing.
 OPENING = frozenset(
     (
-        *("workspace", "modules", "rule_modules", "grants", "variables", "rules_off"),
+        *("workspace", "workspace_open", "modules", "rule_modules", "grants", "variables", "rules_off"),
         *("sandbox_require", "egress_private", "depot_keys", "allowed_hosts"),
         *("secrets_environment", "secrets_file", "secrets_keyring", "http_hosts", "http_origins"),
         *("queue_url", "queue_secret", "request_missing", "builder_maker", "builder_command", "builder_hosts"),
@@ -41,6 +41,7 @@ class Settings:
 
     root: the project folder; none, and nothing is kept on disk
     workspace: the folder that file tools and shell commands work in, from the project folder
+    workspace_open: protected names of the workspace that tools may use all the same, such as `.env.test` or `.vscode/tasks.json`
     tools: folders whose files are tools, from the project folder; of equal names the earlier folder is meant
     scripts: trees of script files with metadata, from the project folder; of equal names the earlier tree is meant
     variables: variables of the host that tools may see, each as `tool:NAME`, or `*:NAME` for every tool
@@ -120,6 +121,7 @@ class Settings:
 
     root: Path | None = None
     workspace: Path = Path()
+    workspace_open: tuple[str, ...] = ()
     tools: tuple[str, ...] = ("tools",)
     scripts: tuple[str, ...] = (".ai/tools", "~/.ai/tools")
     variables: frozenset[str] = frozenset()

@@ -101,6 +101,14 @@ def _guarantees(name: str, value: object) -> tuple[str, ...]:
     return words
 
 
+def _patterns(name: str, value: object) -> tuple[str, ...]:
+    words = _words(name, value)
+    for word in words:
+        if word.startswith("/") or ".." in word.split("/") or not word.strip("./"):
+            raise ValueError(f"{name}: {word!r:.80} is no path in the workspace; write a name, or a path from there")
+    return words
+
+
 def _variables(name: str, value: object) -> frozenset[str]:
     words = _word_set(name, value)
     for word in sorted(words):
@@ -145,10 +153,11 @@ def _rule(item: object) -> CustomRule:
 NUMBERS = (read_positive, _port)
 
 # What the environment writes with commas.
-LISTS = (_words, _word_set, _names, _guarantees, _default_rules, _variables, _command)
+LISTS = (_words, _patterns, _word_set, _names, _guarantees, _default_rules, _variables, _command)
 
 READERS: dict[str, Callable[[str, object], object]] = {
     "workspace": _folder,
+    "workspace_open": _patterns,
     "tools": _words,
     "scripts": _words,
     "variables": _variables,

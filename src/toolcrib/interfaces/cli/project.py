@@ -15,6 +15,7 @@ from toolcrib.core.project_data import DATA_FOLDER
 from toolcrib.infra.settings import BY_DEFAULT, FILE_NAME
 from toolcrib.infra.settings.readers import CustomRule
 from toolcrib.lib.names import read_address
+from toolcrib.lib.protected_names import ASKED, CLOSED, FIXED, TABLE
 from toolcrib.lib.version import __version__
 from toolcrib.model.errors import ToolError
 from toolcrib.toolkit.cli.console import (
@@ -37,6 +38,11 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Tool
 
 NO_SETTINGS = frozenset({"root", "places"})
+ACCESS = {
+    CLOSED: "neither read nor written",
+    FIXED: "never written",
+    ASKED: "written if confirmed, never by files of code",
+}
 JOBS = {"plain": "files of code", "network": "those with a network", "program": "programs"}
 
 
@@ -69,7 +75,8 @@ def report_health(crib: Crib, *, as_json: bool) -> ExitCode:
     sandbox = asyncio.run(crib.sandbox_report())
     if as_json:
         places = {name: {"value": value, "where": where} for name, value, where in settings}
-        say_json({**dict(_about(crib)), "settings": places, "sandbox": sandbox, "problems": problems})
+        about = {**dict(_about(crib)), "settings": places, "sandbox": sandbox, "protected": _protected(crib)}
+        say_json({**about, "problems": problems})
         return ExitCode.DONE
     say_facts(_about(crib))
     say("")
@@ -77,8 +84,16 @@ def report_health(crib: Crib, *, as_json: bool) -> ExitCode:
     say("")
     say_table(("sandbox for", "guarantees", "missing", "by"), [_walls(name, found) for name, found in sandbox.items()])
     say("")
+    say_table(("in the workspace", "names"), [(what, ", ".join(names)) for what, names in _protected(crib).items()])
+    say("")
     say_facts([("problem", text) for text in problems] or [("problems", "none")])
     return ExitCode.DONE
+
+
+def _protected(crib: Crib) -> dict[str, list[str]]:
+    """What is closed to tools, and what the operator opened."""
+    closed = {ACCESS[access]: list(names) for access, names in TABLE.items()}
+    return {**closed, "opened by workspace_open": list(crib.settings.workspace_open) or ["nothing"]}
 
 
 def _walls(profile: str, found: Mapping[str, object]) -> tuple[str, ...]:

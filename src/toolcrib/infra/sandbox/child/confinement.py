@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import signal
 import stat
 import struct
 
-from toolcrib.infra.sandbox.child import isolation, resource_limits, seccomp, system
+from toolcrib.infra.sandbox.child import broker, isolation, notifications, resource_limits, seccomp, system
 
 TYPE_CHECKING = False  # see system
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ class Enclosure:
             isolation.make_scratch(walls["disk_bytes"])
         else:
             _refuse_exceptions(walls)
+            _refuse_writing(walls)
             self.scratch = self._folder
             resource_limits.make(self._folder)
         resource_limits.limit(walls, is_program=self._is_program, count_processes=self._is_elsewhere)
@@ -104,12 +106,14 @@ class Enclosure:
     def shut(self, starts: bool | Once, *, executable: bool, way_out: int | None) -> None:  # noqa: FBT001 - it is the kind of start
         """Give up every privilege and every way out; `executable` lets programs be read for being started.
 
-        `way_out` leads to whoever observes the job, if anybody does.
+        `way_out` leads to what answers calls that wait: what observes the job, or changes files for it.
         """
         _drop_capabilities(anew=self._is_elsewhere)
         system.prctl(system.NO_NEW_PRIVS, 1)
         system.prctl(system.DUMPABLE, 1)
         system.prctl(system.PDEATHSIG, signal.SIGKILL)
+        if broker.is_needed(self._walls) and not isolation.version():
+            raise CannotEnclose(f"{self._walls['write'][0]} cannot be opened for writing: this kernel has no Landlock")
         if isolation.version():
             self.layers.append(f"landlock {isolation.version()}")
             isolation.restrict(self._rules(executable=executable), tcp=self._walls["network"])
@@ -119,17 +123,21 @@ class Enclosure:
             self.layers.append("seccomp")
         self._check_layers()
         if seccomp.is_known():
-            facts = {"network": self._walls["network"], "mounts": self._has_mounts, "observed": way_out is not None}
+            observed: bool = self._walls["observe"]
+            facts = {"network": self._walls["network"], "mounts": self._has_mounts, "observed": observed}
             seccomp.install(seccomp.build(**facts, starts=starts))
         if way_out is not None:
-            self._be_observed(way_out)
+            self._be_overseen(way_out)
 
-    def _be_observed(self, way_out: int) -> None:
-        from toolcrib.infra.sandbox.child.notifications import install
-        from toolcrib.infra.sandbox.child.observer import introduce, observed_calls
-
+    def _be_overseen(self, way_out: int) -> None:
         own = isolation.SHARED_MEMORY if self._has_mounts else self.scratch
-        install(observed_calls().keys(), way_out, introduce(own, mounts=self._has_mounts))
+        words = json.dumps({"own": own, "mounts": self._has_mounts}).encode()
+        if not self._walls["observe"]:
+            notifications.install_filter(broker.build_filter(), way_out, words)
+            return
+        from toolcrib.infra.sandbox.child.observer import observed_calls
+
+        notifications.install(observed_calls(), way_out, words)
 
     def _open_network(self) -> socket.socket:
         if not self._has_mounts:
@@ -149,8 +157,6 @@ class Enclosure:
         listed = set(walls["listed"])
         for path in walls["read"]:
             yield path, isolation.READ_DIR if path in listed else isolation.READ | execute
-        for path in walls["write"]:
-            yield path, isolation.WRITE
         for file in self._files:
             yield file, isolation.WRITE
         yield self.scratch, isolation.READ | isolation.WRITE | (isolation.EXECUTE if walls["programs"] else 0)
@@ -188,6 +194,7 @@ def _arrange(walls: dict[str, Any], files: list[int]) -> None:
         isolation.make_read_only([*writable, *alone])
     except FileNotFoundError as problem:
         raise CannotEnclose("something that the job may write was removed meanwhile; call again") from problem
+    isolation.mask([path for path in walls["masked"] if os.path.lexists(path)])
     fixed = [path for path in _outermost(map(os.path.realpath, walls["fixed"])) if _roots_of(path, writable)]
     closed = list(map(os.path.realpath, walls["closed"]))
     _refuse_links([*walls["fixed"], *walls["closed"]], walls["write"])
@@ -233,7 +240,7 @@ def _refuse_links(paths: Iterable[str], roots: Iterable[str]) -> None:
 def _refuse_exceptions(walls: dict[str, Any]) -> None:
     """Without mounts there are no exceptions from what may be read or written."""
     readable, writable = list(map(os.path.realpath, walls["read"])), list(map(os.path.realpath, walls["write"]))
-    for path in map(os.path.realpath, walls["closed"]):
+    for path in map(os.path.realpath, [*walls["closed"], *walls["masked"]]):
         if _roots_of(path, readable) or _roots_of(path, writable):
             raise CannotEnclose(
                 f"{path} cannot be closed to a job that may use what is around it: no mount namespace here"
@@ -241,6 +248,12 @@ def _refuse_exceptions(walls: dict[str, Any]) -> None:
     for path in map(os.path.realpath, walls["fixed"]):
         if _roots_of(path, writable):
             raise CannotEnclose(f"{path} cannot be kept from a job that may write around it: no mount namespace here")
+
+
+def _refuse_writing(walls: dict[str, Any]) -> None:
+    """Without mounts nothing would be kept from what changes files for the job."""
+    if walls["write"]:
+        raise CannotEnclose(f"{walls['write'][0]} cannot be opened for writing: no mount namespace here")
 
 
 def _outermost(paths: Iterable[str]) -> list[str]:
@@ -267,6 +280,8 @@ def prepare() -> None:
     if seccomp.is_known():
         seccomp.build_common(network=False, mounts=True, observed=False)
     isolation.version()
+    if notifications.can_perform():
+        broker.build_filter()
     _drop_future_capabilities()
 
 

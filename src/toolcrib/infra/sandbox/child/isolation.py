@@ -221,6 +221,19 @@ def close(paths: list[str], shown: list[str]) -> None:
         _set_read_only(path)
 
 
+def mask(paths: list[str]) -> None:
+    """Let these files and folders be there, and neither be read nor changed."""
+    if not paths:
+        return
+    _mount_memory(SHARED_MEMORY, "size=4k,nr_inodes=4,mode=700")
+    void_folder, void_file = f"{SHARED_MEMORY}/folder", f"{SHARED_MEMORY}/file"
+    os.mkdir(void_folder, 0)
+    os.close(os.open(void_file, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0))
+    for path in paths:
+        _mount(void_folder if os.path.isdir(path) else void_file, path, None, _BIND)
+        _set_read_only(path)
+
+
 def _show(trees: list[tuple[str, int]]) -> None:
     for path, tree in trees:
         if os.path.isdir(f"/proc/self/fd/{tree}"):

@@ -8,8 +8,10 @@ calls fail. It stands beside that of `seccomp`, whose refusals come first: what 
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
+import functools
 import os
 import resource
 import select
@@ -22,13 +24,17 @@ from toolcrib.infra.sandbox.child import system
 TYPE_CHECKING = False  # see system
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from typing import TypeVar
 
     T = TypeVar("T")
+    # Which bits of which argument make a call wait.
+    Condition = tuple[int, int]
     Answer = Callable[["Notice"], int]
 
-GO_ON = 0  # an answer is this or the number of the error that the call fails with
+# An answer is the number of the error that the call fails with, or one of these: the kernel is to perform the call, or it
+# was performed already and returns 0. Below that stand calls that return more: a number n is -n - 1.
+GO_ON, DONE = 0, -1
 
 # Every number of the kernel stands here twice, for the two kinds of machine.
 _MACHINES = ("x86_64", "aarch64")
@@ -38,16 +44,22 @@ SENDMSG = (46, 211)
 _SECCOMP = (317, 277)
 _SET_MODE_FILTER = 1
 _NEW_LISTENER = 1 << 3
+# A call that the supervisor has begun to perform is not begun again after a signal; older kernels do not know that.
+_WAIT_WHILE_PERFORMED = 1 << 5
 
-_LOAD, _EQUAL, _RETURN = 0x20, 0x15, 0x06
+_LOAD, _EQUAL, _ANY_BIT, _RETURN = 0x20, 0x15, 0x45, 0x06
 _CALL_OFFSET, _FIRST_ARGUMENT_OFFSET = 0, 16
+_ARGUMENT_BYTES = 8
 _ALLOW, _ASK, _FAIL = 0x7FFF0000, 0x7FC00000, 0x00050000
 
-_RECEIVE, _SEND, _IS_VALID = 0xC0502100, 0xC0182101, 0x40082102
+_RECEIVE, _SEND, _IS_VALID, _ADD_DESCRIPTOR = 0xC0502100, 0xC0182101, 0x40082102, 0x40182103
 _NOTICE = struct.Struct("=QIIiIQ6Q")
 _ANSWER = struct.Struct("=QqiI")
 _ANSWER_GO_ON = 1
+_DESCRIPTOR = struct.Struct("=QIIII")
 _GO_ON_SINCE = (5, 5)
+_ADD_DESCRIPTOR_SINCE = (5, 9)
+_MAX_AT_ONCE = 64  # then the supervisor looks at the clock again
 _ACTIONS = "/proc/sys/kernel/seccomp/actions_avail"
 _MAX_WORDS = 8192
 
@@ -76,24 +88,45 @@ class Notice:
             return False
         return True
 
+    def give(self, descriptor: int, *, close_on_exec: bool) -> int:
+        """Give the process a descriptor of its own for what this one has open; the answer that tells it which."""
+        flags = os.O_CLOEXEC if close_on_exec else 0
+        wish = bytearray(_DESCRIPTOR.pack(self.number, 0, descriptor, 0, flags))
+        given: int = fcntl.ioctl(self._listener, _ADD_DESCRIPTOR, wish)
+        return DONE - given
+
 
 def is_available() -> bool:
     """Whether the kernel lets a supervisor answer, and lets it answer "go on"."""
+    return _offers(_GO_ON_SINCE)
+
+
+@functools.cache
+def can_perform() -> bool:
+    """Whether the kernel lets a supervisor perform calls, and give the process a descriptor for what it opened."""
+    return _offers(_ADD_DESCRIPTOR_SINCE)
+
+
+def _offers(release: tuple[int, int]) -> bool:
     if sys.platform != "linux" or sys.maxsize < 1 << 32 or os.uname().machine not in _MACHINES:
         return False
-    import re
-
-    release = tuple(int(part) for part in re.findall(r"\d+", os.uname().release)[:2])
     try:
+        major, minor = os.uname().release.split(".")[:2]
         with open(_ACTIONS, encoding="ascii") as file:  # noqa: PTH123 - see system
-            return release >= _GO_ON_SINCE and "user_notif" in file.read().split()
-    except OSError:
+            is_offered = "user_notif" in file.read().split()
+        return is_offered and (int(major), int(minor.partition("-")[0])) >= release
+    except (OSError, ValueError):
         return False
 
 
 def pick(numbers: tuple[T, T]) -> T:
     """The one of the two that holds on this machine."""
-    return numbers[_MACHINES.index(os.uname().machine)]
+    return numbers[_machine()]
+
+
+@functools.cache
+def _machine() -> int:
+    return _MACHINES.index(os.uname().machine)
 
 
 def install(calls: Collection[int], way_out: int, words: bytes) -> None:
@@ -104,16 +137,26 @@ def install(calls: Collection[int], way_out: int, words: bytes) -> None:
     waits = pick(SENDMSG) in calls
     if waits:
         way_out = _move_up(way_out)
-    listener = _set_filter(_asking(calls, way_out if waits else None), _NEW_LISTENER)
-    with socket.socket(fileno=way_out) as line:
-        socket.send_fds(line, [words], [listener])
-    os.close(listener)
+    install_filter(ask_about(calls, way_out if waits else None), way_out, words)
     if waits:
         _set_filter(_closing(way_out), 0)
 
 
+def install_filter(program: list[bytes], way_out: int, words: bytes) -> None:
+    """As `install`, with a filter that `ask_about` made, perhaps long before."""
+    try:
+        listener = _set_filter(program, _NEW_LISTENER | _WAIT_WHILE_PERFORMED)
+    except OSError as problem:
+        if problem.errno != errno.EINVAL:
+            raise
+        listener = _set_filter(program, _NEW_LISTENER)
+    with socket.socket(fileno=way_out) as line:
+        socket.send_fds(line, [words], [listener])
+    os.close(listener)
+
+
 class Oversight:
-    """The supervisor's side, made before the worker is forked.
+    """The supervisor's side; `connect` or `adopt` comes before the worker begins.
 
     `meet` is told what the worker has to say of itself, and gives the function that answers every call that waits.
     """
@@ -121,47 +164,62 @@ class Oversight:
     def __init__(self, meet: Callable[[bytes], Answer]) -> None:
         self._meet = meet
         self._answer: Answer | None = None
-        self._ours, self.theirs = socket.socketpair()
+        self._ours: socket.socket | None = None
+        self.theirs: socket.socket | None = None
         self._listener = -1
         self.is_over = False
 
-    def way_out(self) -> int:
+    def connect(self) -> None:
+        """Make a line to a worker that is about to be forked."""
+        self._ours, self.theirs = socket.socketpair()
+
+    def adopt(self, ours: socket.socket) -> None:
+        """Hear a worker over this line, of which it has the other end."""
+        self._ours = ours
+
+    def way_out(self) -> int | None:
         """In the worker: the descriptor to install with. Everything else is the supervisor's."""
-        self._ours.detach()
-        return self.theirs.detach()
+        if self._ours is not None:
+            self._ours.detach()
+        return None if self.theirs is None else self.theirs.detach()
 
     def begin(self) -> None:
         """In the supervisor, once the worker is forked."""
-        self.theirs.close()
+        if self.theirs is not None:
+            self.theirs.close()
 
     def fileno(self) -> int:
         """What can be read when there is something to do."""
-        return self._ours.fileno() if self._answer is None else self._listener
+        return self._ours.fileno() if self._answer is None and self._ours is not None else self._listener
 
     def serve(self) -> None:
-        """Take the listener over, or answer one call; it is over when nobody is left who could ask."""
+        """Take the listener over, or answer the calls that wait; it is over when no process is left that could ask."""
         if self._answer is None:
             self._answer = self._receive_listener()
-        elif _has_notice(self._listener):
+            return
+        for count in range(_MAX_AT_ONCE):
+            if not _has_notice(self._listener):
+                if count == 0:
+                    self.close()
+                return
             notice = _receive(self._listener)
             if notice is not None:
                 _send(self._listener, notice, self._answer(notice))
-        else:
-            self.close()
 
     def close(self) -> None:
         """Answer no more: calls that wait, and all later ones, fail."""
         self.is_over = True
-        self._ours.close()
+        if self._ours is not None:
+            self._ours.close()
         if self._listener >= 0:
             os.close(self._listener)
             self._listener = -1
 
     def _receive_listener(self) -> Answer | None:
-        try:
-            words, descriptors, _, _ = socket.recv_fds(self._ours, _MAX_WORDS, 1)
-        except OSError:
-            words, descriptors = b"", []
+        words, descriptors = b"", list[int]()
+        if self._ours is not None:
+            with contextlib.suppress(OSError):
+                words, descriptors, _, _ = socket.recv_fds(self._ours, _MAX_WORDS, 1)
         if not descriptors:
             self.close()
             return None
@@ -204,8 +262,9 @@ def _receive(listener: int) -> Notice | None:
 
 def _send(listener: int, notice: Notice, answer: int) -> None:
     flags = _ANSWER_GO_ON if answer == GO_ON else 0
+    value = DONE - answer if answer < GO_ON else 0
     try:
-        fcntl.ioctl(listener, _SEND, _ANSWER.pack(notice.number, 0, -answer, flags))
+        fcntl.ioctl(listener, _SEND, _ANSWER.pack(notice.number, value, -max(answer, 0), flags))
     except OSError:
         return  # whoever asked has ended meanwhile
 
@@ -217,13 +276,28 @@ def _move_up(descriptor: int) -> int:
     return moved
 
 
-def _asking(calls: Iterable[int], way_out: int | None) -> list[bytes]:
-    """Wait for an answer to these calls. What other numbers they have on other machines is refused by `seccomp`."""
+def ask_about(
+    calls: Iterable[int], way_out: int | None = None, conditions: Mapping[int, Condition] | None = None
+) -> list[bytes]:
+    """Wait for an answer to these calls; to those with a condition only if the argument has one of the bits.
+
+    What other numbers they have on other machines is refused by `seccomp`.
+    """
+    conditions = conditions or {}
     program = [_step(_LOAD, _CALL_OFFSET)]
     if way_out is not None:
         program += _if_sent_over(way_out, _ALLOW)
     for call in calls:
-        program += [_step(_EQUAL, call, 0, 1), _step(_RETURN, _ASK)]
+        steps = [_step(_RETURN, _ASK)]
+        if call in conditions:
+            argument, bits = conditions[call]
+            steps = [
+                _step(_LOAD, _FIRST_ARGUMENT_OFFSET + _ARGUMENT_BYTES * argument),
+                _step(_ANY_BIT, bits, 0, 1),
+                *steps,
+                _step(_RETURN, _ALLOW),
+            ]
+        program += [_step(_EQUAL, call, 0, len(steps)), *steps]
     return [*program, _step(_RETURN, _ALLOW)]
 
 
@@ -285,19 +359,33 @@ class Sight:
 
         Links are followed as the process would, so that the answer is where it comes out.
         """
-        text = "" if address is None else self._text(address)
+        text = "" if address is None else self.text(address)
         if text.startswith("/"):
             return self._resolve("/", text, follow=follow)
-        base = self._folder(_CURRENT_FOLDER if folder is None else folder)
+        base = self.folder(_CURRENT_FOLDER if folder is None else folder)
         return self._resolve(base, text, follow=follow) if text and base.startswith("/") else base
 
-    def _text(self, address: int) -> str:
+    def text(self, address: int) -> str:
+        """The text at the address, up to its end."""
         text, end, _ = self.read(address, _PATH_BYTES).partition(b"\0")
         if not end:
             raise ValueError("the path has no end")
         return os.fsdecode(text)
 
-    def _folder(self, descriptor: int) -> str:
+    def descriptor(self, number: int) -> int:
+        """A descriptor of ours for what this one of the process has open, which may be anything; only a name for it."""
+        return os.open(f"{self._home}/fd/{number & 0xFFFFFFFF}", os.O_PATH | os.O_CLOEXEC)
+
+    def umask(self) -> int:
+        """The bits that files made by the process do not get."""
+        with open(f"{self._home}/status", "rb") as file:  # noqa: PTH123 - see system
+            for line in file:
+                if line.startswith(b"Umask:"):
+                    return int(line.split()[1], 8)
+        return 0o077
+
+    def folder(self, descriptor: int) -> str:
+        """The path of what the descriptor of a folder has open, or of the current folder."""
         number = descriptor & 0xFFFFFFFF
         if number == _CURRENT_FOLDER & 0xFFFFFFFF:
             return _read_link(f"{self._home}/cwd")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
+    from toolcrib.infra.sandbox.child.broker import Broker
     from toolcrib.infra.sandbox.child.notifications import Notice
 
     Numbers = tuple[int | None, int | None]
@@ -209,21 +210,19 @@ MORE = "more"  # the act that stands for all that found no room
 _DEVICES = frozenset(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty"))
 _OWN_PROCESS = "/proc/self"
 _KIND, _CONNECTED = 0xF, frozenset({socket.SOCK_STREAM, socket.SOCK_SEQPACKET})
+_REFUSED = frozenset({errno.EPERM, errno.EACCES})
 _REACHABLE = ("inet", "127.", "[::1]")  # in a network of its own
-
-
-def introduce(own: str, *, mounts: bool) -> bytes:
-    """What a worker has to say of itself: the folder that is its own, and whether it sees files by mounts of its own."""
-    return json.dumps({"own": own, "mounts": mounts}).encode()
 
 
 class Observer:
     """Takes note of what the calls of a job do, and refuses those that a filter would refuse unseen.
 
-    `is_program` says that the job begins with the start of a program, which is none of its effects.
+    `is_program` says that the job begins with the start of a program, which is none of its effects. `broker` performs
+    the calls that change files, if the job may change any.
     """
 
-    def __init__(self, walls: dict[str, Any], *, is_program: bool) -> None:
+    def __init__(self, walls: dict[str, Any], *, is_program: bool, broker: Broker | None = None) -> None:
+        self._broker = broker
         self._walls = walls
         self._calls = observed_calls()
         self._reach = Reach(walls, "")
@@ -238,10 +237,17 @@ class Observer:
         """Every effect once: the act, on what, and whether the walls kept the job from it."""
         return [[act, what, denied] for (act, what), denied in self._seen.items()]
 
+    def leave(self) -> None:
+        """Let go of the job."""
+        if self._broker is not None:
+            self._broker.leave()
+
     def _meet(self, words: bytes) -> Callable[[Notice], int]:
         facts = json.loads(words)
         self._reach = Reach(self._walls, facts["own"])
         self._has_mounts = facts["mounts"]
+        if self._broker is not None:
+            self._broker.begin(facts["own"])
         return self._answer
 
     def _answer(self, notice: Notice) -> int:
@@ -253,9 +259,11 @@ class Observer:
             self._begins = False
             return answer
         effects = read_call(name, notice)
+        if answer == GO_ON and self._broker is not None and self._broker.answers(notice.call):
+            answer = self._broker.answer(notice)
         if notice.still_waits():
             for act, what in effects:
-                self._note(act, what, refused=answer != GO_ON)
+                self._note(act, what, refused=answer in _REFUSED)
         return answer
 
     def _refusal(self, name: str, arguments: tuple[int, ...]) -> int:

@@ -125,13 +125,13 @@ class Mounts:
 def _find_kept(job: dict[str, Any]) -> list[str]:
     """Where the worker mounts what it is kept from, as far as it may touch anything there."""
     walls = job["walls"]
-    if not system.HAS_SUBREAPER or walls["open"] or not (walls["write"] or walls["closed"]):
+    if not system.HAS_SUBREAPER or walls["open"] or not (walls["write"] or walls["closed"] or walls["masked"]):
         return []
     writable = _real(walls["write"])
     fixed = [path for path in _real(walls["fixed"]) if any(_is_in(path, root) for root in writable)]
     outermost = [path for path in fixed if not any(path != outer and _is_in(path, outer) for outer in fixed)]
     covered = _real(path for path, _ in job["files"])
-    return [path for path in (*outermost, *_real(walls["closed"]), *covered) if os.path.exists(path)]
+    return [path for path in (*outermost, *_real(walls["closed"]), *walls["masked"], *covered) if os.path.exists(path)]
 
 
 def _real(paths: Iterable[str]) -> list[str]:

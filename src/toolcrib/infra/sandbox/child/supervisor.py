@@ -9,7 +9,7 @@ import socket
 import time
 
 from toolcrib.infra.channel import Frames, frame
-from toolcrib.infra.sandbox.child import confinement, python_file, resource_limits, system
+from toolcrib.infra.sandbox.child import broker, confinement, python_file, resource_limits, system
 from toolcrib.infra.sandbox.child.process_tree import Family
 from toolcrib.infra.sandbox.child.protected_paths import Mounts, Placeholders
 from toolcrib.infra.sandbox.child.system import Events
@@ -19,6 +19,7 @@ TYPE_CHECKING = False  # see system
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
+    from toolcrib.infra.sandbox.child.broker import Broker
     from toolcrib.infra.sandbox.child.confinement import Room
     from toolcrib.infra.sandbox.child.observer import Observer
 
@@ -54,20 +55,33 @@ class Task:
     """What the worker has to do; `job` is described in `jobs`, `content` is the code with the files behind it.
 
     `folder` is where it has to make a scratch folder on disk if it cannot have one in memory, `room` the namespaces that it
-    is in already, `observer` whoever takes note of what it does.
+    is in already, `overseer` what answers calls of it that wait, and `line` a way there that the worker has already.
     """
 
-    __slots__ = ("content", "descriptors", "folder", "job", "observer", "room")
+    __slots__ = ("content", "descriptors", "folder", "job", "line", "overseer", "room")
 
     def __init__(
-        self, job: dict[str, Any], content: bytes, descriptors: Descriptors, *, folder: str, room: Room | None = None
+        self,
+        job: dict[str, Any],
+        content: bytes,
+        descriptors: Descriptors,
+        *,
+        folder: str,
+        room: Room | None = None,
+        overseer: Observer | Broker | None = None,
+        line: int | None = None,
     ) -> None:
         self.job = job
         self.content = content
         self.descriptors = descriptors
         self.folder = folder
         self.room = room
-        self.observer = _observer(job) if job["walls"]["observe"] else None
+        self.overseer = overseer
+        self.line = line
+
+    def way_out(self) -> int | None:
+        """In the worker: the descriptor that leads to what answers its calls, if anything does."""
+        return self.line if self.overseer is None else self.overseer.oversight.way_out()
 
     def code(self) -> bytes:
         """The code of a Python file."""
@@ -82,13 +96,18 @@ class Task:
         return found
 
 
-def _observer(job: dict[str, Any]) -> Observer:
+def _find_overseer(job: dict[str, Any]) -> Observer | Broker | None:
+    """What answers the calls of this job that wait; None if none has to."""
+    walls = job["walls"]
+    performs = broker.Broker(walls) if broker.is_needed(walls) else None
+    if not walls["observe"]:
+        return performs
     from toolcrib.infra.sandbox.child import notifications
     from toolcrib.infra.sandbox.child.observer import Observer
 
     if not notifications.is_available():
         raise OSError("this system does not let a job be observed")
-    return Observer(job["walls"], is_program="argv" in job)
+    return Observer(walls, is_program="argv" in job, broker=performs)
 
 
 def supervise(descriptors: Descriptors, *, launcher: int, host: int | None, ahead: Ahead | None = None) -> Task:
@@ -122,14 +141,20 @@ def _start(descriptors: Descriptors, launcher: int, host: int | None, ahead: Ahe
         os._exit(1)
     job, content = read_job(descriptors.socket)
     placeholders = Placeholders(job["walls"])
-    task = Task(job, content, descriptors, folder=resource_limits.name())
+    task = Task(job, content, descriptors, folder=resource_limits.name(), overseer=_find_overseer(job))
     mounts = Mounts(job)
     tell(descriptors.socket, {"started": os.getpid()})
-    worker = ahead.process if ahead is not None and ahead.give(task) else system.fork()
+    if ahead is not None and ahead.give(task):
+        worker = ahead.process
+    else:
+        if task.overseer is not None:
+            task.overseer.oversight.connect()
+        worker = system.fork()
     if worker != 0:
         descriptors.leave()
-        if task.observer is not None:
-            task.observer.oversight.begin()
+        if task.overseer is not None:
+            task.overseer.oversight.begin()
+            system.come_first()
         watched = [descriptors.socket] if host is None else [descriptors.socket, host]
         mounts.watch(worker)
         _watch(worker, events, watched, task, placeholders, mounts)
@@ -166,8 +191,8 @@ def _watch(
         ready, signals = events.wait(wanted, pause, urgent=mounts.urgent())
         if mounts.have_fallen(ready):
             break
-        if task.observer is not None and ready.intersection(_observed(task)):
-            task.observer.oversight.serve()
+        if task.overseer is not None and ready.intersection(_observed(task)):
+            task.overseer.oversight.serve()
         # The host says nothing after the job: what can be read is the end of its interest.
         if ready.intersection(watched) or signal.SIGTERM in signals:
             break
@@ -177,19 +202,21 @@ def _watch(
         exceeded = resource_limits.WALLS
     gone = family.end(worker, at_once=bool(exceeded))
     mounts.leave()
+    if task.overseer is not None:
+        task.overseer.leave()
     placeholders.remove()
     resource_limits.remove(task.folder)
     report = _report(family, worker, timed_out=timed_out, gone=gone)
-    effects = [] if task.observer is None else task.observer.report()
+    effects = [] if task.overseer is None else task.overseer.report()
     tell(watched[0], {**report, "exceeded": exceeded or report["exceeded"], "effects": effects})
     os._exit(0 if gone else 1)
 
 
 def _observed(task: Task) -> list[int]:
     """The descriptor that tells of a system call which waits for an answer, as long as there is one."""
-    if task.observer is None or task.observer.oversight.is_over:
+    if task.overseer is None or task.overseer.oversight.is_over:
         return []
-    return [task.observer.oversight.fileno()]
+    return [task.overseer.oversight.fileno()]
 
 
 def _report(family: Family, worker: int, *, timed_out: bool, gone: bool) -> dict[str, object]:
@@ -293,17 +320,20 @@ class Ahead:
     def give(self, task: Task) -> bool:
         """Hand the task over; False if it needs a worker that begins otherwise, and this one ends."""
         walls = task.job["walls"]
-        if task.observer is not None or walls["network"] or walls["open"]:
+        if walls["observe"] or walls["network"] or walls["open"]:
             self.end()
             return False
         message = {**task.job, "folder": task.folder}
-        with self._ours as line:
-            try:
-                socket.send_fds(line, [b"."], task.descriptors.all())
-                line.sendall(frame(json.dumps(message).encode()) + frame(task.content))
-            except OSError:
-                self.end()
-                return False
+        try:
+            socket.send_fds(self._ours, [b"."], task.descriptors.all())
+            self._ours.sendall(frame(json.dumps(message).encode()) + frame(task.content))
+        except OSError:
+            self.end()
+            return False
+        if task.overseer is None:
+            self._ours.close()
+        else:
+            task.overseer.oversight.adopt(self._ours)
         return True
 
     def receive(self) -> Task:
@@ -319,7 +349,8 @@ class Ahead:
             if descriptors is None:
                 os._exit(0)
             job, content = read_job(line.fileno())
-        return Task(job, content, descriptors, folder=job["folder"], room=room)
+            way_out = line.detach() if broker.is_needed(job["walls"]) else None
+        return Task(job, content, descriptors, folder=job["folder"], room=room, line=way_out)
 
     def end(self) -> None:
         """Let it go, and see it gone."""

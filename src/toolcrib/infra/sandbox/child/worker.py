@@ -117,7 +117,7 @@ def work(task: Task) -> NoReturn:
     """Do the job and end with it."""
     supervisor = os.getppid()
     job, descriptors = task.job, task.descriptors
-    way_out = None if task.observer is None else task.observer.oversight.way_out()
+    way_out = task.way_out()
     _step_out(descriptors, channel=job["channel"], way_out=way_out)
     try:
         start = _raise_walls(task, way_out)

@@ -1,0 +1,226 @@
+"""Which names in a workspace are closed to tools: one table for the rules, the jail, the sandbox and `crib doctor`.
+
+closed   secrets: neither read nor written
+fixed    what makes git start a program: read, never written
+asked    what the host runs without being asked: read; a person may confirm that it is written
+
+A name counts at every depth, whether it exists or not, in every spelling that some file system takes for the same.
+The sandbox imports this in every launcher, so it stands on nothing and compiles no pattern.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # importing typing would take a fifth of the launcher's start
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+OPEN, CLOSED, FIXED, ASKED = "", "closed", "fixed", "asked"
+
+# Secrets, as files or as folders with everything below them.
+SECRET_FOLDERS = frozenset({".ssh", ".gnupg", ".toolcrib"})
+SECRET_NAMES = frozenset({".netrc", "_netrc", ".pgpass", ".npmrc", ".pypirc", ".git-credentials"})
+SECRET_BEGINNINGS = ("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519")
+SECRET_PAIRS = frozenset({(".aws", "config"), (".kube", "config"), (".docker", "config.json")})
+VARIABLES = ".env"
+# Only files are meant by these: a package may be called `secrets`.
+SECRET_ENDINGS = (".pem", ".key")
+SECRET_WORDS = ("credentials", "secret")
+# What tells how to do it and not what the secret is: programs, pages about them, and forms to be filled in.
+SOURCES = frozenset(
+    (
+        *("py", "pyi", "js", "mjs", "cjs", "jsx", "ts", "tsx", "vue", "svelte", "go", "rs", "java", "kt", "kts"),
+        *("scala", "c", "h", "cc", "cpp", "hpp", "cs", "fs", "rb", "php", "swift", "m", "ex", "exs", "erl", "hs"),
+        *("ml", "lua", "pl", "proto", "md", "rst", "adoc", "html", "css"),
+    )
+)
+TEMPLATES = frozenset({"example", "sample", "template", "tmpl", "tpl", "dist"})
+
+# A repository under its name, and under the short one that old file systems give it.
+REPOSITORIES = frozenset({".git", "git~1"})
+# By one of these a repository starts programs or is led to a place that does: at every depth, because submodules and
+# linked worktrees have their own.
+REPOSITORY_CODE = frozenset(
+    (
+        *("hooks", "config", "config.lock", "config.worktree", "config.worktree.lock"),
+        *("commondir", "gitdir", "git-rebase-todo"),
+    )
+)
+# Below these a branch may be called `config` or `secret`.
+REPOSITORY_DATA = frozenset({"refs", "logs", "objects"})
+# Without this file a folder is no repository, whatever else it holds.
+REPOSITORY_MARK = "head"
+
+HOST_CODE_FOLDERS = frozenset({".husky", ".githooks", ".vscode", ".idea"})
+HOST_CODE_FILES = frozenset(
+    {".envrc", "conftest.py", "sitecustomize.py", "usercustomize.py", ".pre-commit-config.yaml"}
+)
+HOST_CODE_ENDINGS = (".pth",)
+
+# What `crib doctor` and the documentation show.
+TABLE = {
+    CLOSED: (
+        *(f"{VARIABLES}*", *sorted(SECRET_FOLDERS), *sorted(SECRET_NAMES)),
+        *(f"{beginning}*" for beginning in SECRET_BEGINNINGS),
+        ".*_history",
+        *sorted("/".join(pair) for pair in SECRET_PAIRS),
+        *(f"*{ending}" for ending in SECRET_ENDINGS),
+        *(f"*{word}*" for word in SECRET_WORDS),
+    ),
+    FIXED: (".git", *(f".git/**/{name}" for name in sorted(REPOSITORY_CODE)), "HEAD (which makes a bare repository)"),
+    ASKED: (
+        *sorted(HOST_CODE_FOLDERS),
+        *sorted(HOST_CODE_FILES),
+        *(f"*{ending}" for ending in HOST_CODE_ENDINGS),
+    ),
+}
+
+_SPECIAL_PIECES = frozenset("*?[")
+# What file systems that fold case leave out when they compare two names.
+_IGNORED = (
+    *((0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F)),
+    *((0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF)),
+    *((0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF)),
+)
+
+
+def judge(
+    path: str,
+    *,
+    opened: Iterable[str] = (),
+    hooks: Iterable[str] = (),
+    is_folder: bool = False,
+    is_repository: Callable[[str], bool] = lambda _: False,
+) -> str:
+    """How far a path below the workspace is closed to tools: closed, fixed, asked, or not at all.
+
+    `opened` are the operator's exceptions, `hooks` further folders that the repository runs hooks from. `is_repository`
+    tells whether a folder below the workspace has a HEAD.
+    """
+    names = [name for name in path.split("/") if name]
+    parts = [fold(name) for name in names]
+    access = _judge(names, parts, is_folder, is_repository) if parts else OPEN
+    if access in {OPEN, ASKED} and any(_begins(parts, folder) for folder in hooks):
+        access = FIXED
+    return OPEN if access and is_opened(parts, opened) else access
+
+
+def is_in_repository(path: str, is_repository: Callable[[str], bool]) -> bool:
+    """Whether a path below the workspace lies in a repository's own folder, bare or not."""
+    names = [name for name in path.split("/") if name][:-1]
+    if any(fold(name) in REPOSITORIES for name in names):
+        return True
+    return any(is_repository("/".join(names[:depth])) for depth in range(len(names) + 1))
+
+
+def is_opened(parts: Sequence[str], opened: Iterable[str]) -> bool:
+    """Whether the operator opened this path or a folder around it.
+
+    A name counts at every depth, a path from the workspace; `*` and `?` stand for parts of one name.
+    """
+    for pattern in opened:
+        wanted = [fold(name) for name in pattern.split("/") if name and name != "."]
+        if len(wanted) == 1 and "/" not in pattern.strip("/"):
+            if any(_fits(part, wanted[0]) for part in parts):
+                return True
+        elif wanted and len(wanted) <= len(parts) and all(map(_fits, parts, wanted)):
+            return True
+    return False
+
+
+def is_secret(part: str) -> bool:
+    """Whether a folded name is a secret's beyond doubt, of a file or of a folder."""
+    if (
+        part.startswith(VARIABLES) and not part[len(VARIABLES) :][:1].isalpha()
+    ):  # `.envrc` and `.environment` are others
+        return not _ends_in(part, TEMPLATES)
+    return (
+        part in SECRET_FOLDERS
+        or part in SECRET_NAMES
+        or part.startswith(SECRET_BEGINNINGS)
+        or (part.startswith(".") and part.endswith("_history"))
+    )
+
+
+def has_secret_pair(parts: Sequence[str]) -> bool:
+    """Whether two of the folded names of a path, one behind the other, are a secret's."""
+    return any((folder, name) in SECRET_PAIRS for folder, name in zip(parts, parts[1:], strict=False))  # noqa: RUF007 - see above
+
+
+def is_secret_file(part: str) -> bool:
+    """Whether a folded name is most likely that of a secret's file, and never that of a program or a form."""
+    if not (part.endswith(SECRET_ENDINGS) or any(word in part for word in SECRET_WORDS)):
+        return False
+    return part not in SECRET_ENDINGS and not _ends_in(part, SOURCES) and not _ends_in(part, TEMPLATES)
+
+
+def is_source(part: str) -> bool:
+    """Whether it is the name of a program or of a page about one."""
+    return _ends_in(part.lower(), SOURCES)
+
+
+def fold(name: str) -> str:
+    """A name, alike for all spellings that some file system takes for the same."""
+    if name.isascii():
+        return name.lower().rstrip(" .")
+    import unicodedata
+
+    plain = unicodedata.normalize("NFKD", name)
+    bare = "".join(letter for letter in plain if not any(first <= ord(letter) <= last for first, last in _IGNORED))
+    return unicodedata.normalize("NFKD", bare.casefold()).rstrip(" .")
+
+
+def _judge(
+    names: Sequence[str],
+    parts: Sequence[str],
+    is_folder: bool,  # noqa: FBT001 - it is what is judged
+    is_repository: Callable[[str], bool],
+) -> str:
+    last = parts[-1]
+    if _is_repository_data(parts):
+        return FIXED if last in REPOSITORIES else OPEN
+    if any(map(is_secret, parts)) or has_secret_pair(parts) or (not is_folder and is_secret_file(last)):
+        return CLOSED
+    if _starts_programs(names, parts, is_repository):
+        return FIXED
+    if last == REPOSITORY_MARK and not is_folder and REPOSITORIES.isdisjoint(parts):
+        return OPEN if is_repository("/".join(names[:-1])) else FIXED
+    if not HOST_CODE_FOLDERS.isdisjoint(parts) or last in HOST_CODE_FILES or last.endswith(HOST_CODE_ENDINGS):
+        return ASKED
+    return OPEN
+
+
+def _starts_programs(names: Sequence[str], parts: Sequence[str], is_repository: Callable[[str], bool]) -> bool:
+    is_inside = False
+    for place, part in enumerate(parts):
+        if part in REPOSITORIES:
+            inside = parts[place + 1 :]
+            if not inside or not REPOSITORY_CODE.isdisjoint(inside):
+                return True
+            is_inside = True
+        elif not is_inside and part in REPOSITORY_CODE and is_repository("/".join(names[:place])):
+            return True
+    return False
+
+
+def _is_repository_data(parts: Sequence[str]) -> bool:
+    first = next((place for place, part in enumerate(parts) if part in REPOSITORIES), len(parts))
+    return len(parts) > first + 1 and parts[first + 1] in REPOSITORY_DATA
+
+
+def _begins(parts: Sequence[str], folder: str) -> bool:
+    """Whether this is the folder, or lies in it, or is one around it."""
+    wanted = [fold(name) for name in folder.split("/") if name]
+    return all(part == name for part, name in zip(parts, wanted, strict=False))
+
+
+def _ends_in(part: str, endings: frozenset[str]) -> bool:
+    _, dot, ending = part.rpartition(".")
+    return bool(dot) and ending in endings
+
+
+def _fits(part: str, pattern: str) -> bool:
+    if _SPECIAL_PIECES.isdisjoint(pattern):
+        return part == pattern
+    from fnmatch import fnmatchcase
+
+    return fnmatchcase(part, pattern)

@@ -1,0 +1,435 @@
+"""No job writes what git or the host runs by itself, and none reads or writes a secret, by whatever call it comes to it."""
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import time
+
+import pytest
+
+from toolcrib.infra.sandbox import secret_files
+from toolcrib.infra.sandbox.jobs import PythonFile
+from toolcrib.infra.sandbox.secret_files import SecretFiles
+from toolcrib.model.errors import ToolError
+
+KEPT = {
+    ".env": "TOKEN=canary-4711",
+    ".git/config": "[core]\n",
+    ".git/HEAD": "ref: refs/heads/main\n",
+    ".git/hooks/pre-commit.sample": "#!/bin/sh\n",
+    ".git/modules/sub/config": "[core]\n",
+    ".git/worktrees/w/config.worktree": "",
+    ".git/worktrees/w/commondir": "../..\n",
+    "conftest.py": "",
+    ".vscode/tasks.json": "{}",
+    "project/.git/config": "[core]\n",
+    "project/.env.local": "TOKEN=canary-4711",
+    "bare/HEAD": "ref: refs/heads/main\n",
+    "bare/config": "[core]\n\tbare = true\n",
+    "keys/server.key": "canary-4711",
+    "keys/id_rsa": "canary-4711",
+    "keys/.ssh/known": "canary-4711",
+}
+OPEN = ("note.txt", "project/code.py", ".git/index", ".git/refs/heads/config", ".git/objects/ab/cd", "bare/refs/x")
+
+
+@pytest.fixture
+def workspace(workspace):
+    for path, text in {**KEPT, **dict.fromkeys(OPEN, "open")}.items():
+        (workspace / path).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / path).write_text(text)
+    (workspace / "folder").mkdir()
+    (workspace / "folder" / "harmless").write_text("harmless")
+    return workspace
+
+
+@pytest.fixture
+def seen(workspace):
+    """What lies in the workspace: each path with what it is, its mode and what it holds."""
+
+    def look():
+        return {
+            str(path.relative_to(workspace)): (path.lstat().st_mode, path.read_bytes() if path.is_file() else b"")
+            for path in workspace.rglob("*")
+        }
+
+    return look
+
+
+@pytest.fixture
+def both(confine):
+    return confine("fs.read", "fs.write")
+
+
+# Names that no job makes, replaces, renames or removes; most of them do not exist yet.
+NAMES = [
+    *(".env", ".env.production", "sub/.env", "id_ed25519", "deploy.pem", "sub/credentials.json", ".npmrc", ".ssh"),
+    *(".git/hooks/pre-commit", ".git/config", ".git/config.lock", ".git/config.worktree", ".git/commondir"),
+    *(".git/hooks/pre-commit.sample", ".git/modules/sub/config", ".git/modules/sub/hooks/post-checkout"),
+    *(".git/modules/new/config", ".git/worktrees/w/config.worktree", ".git/worktrees/w/commondir"),
+    *(".git/worktrees/w/gitdir", ".git/rebase-merge/git-rebase-todo", "project/.git/hooks/x", "project/.git/config"),
+    *(".git", "sub/.git", "sub/.GIT", "sub/.g\u200cit", "git~1", "bare/config", "bare/hooks/post-update", "new/HEAD"),
+    *(".husky/pre-commit", ".githooks/pre-push", ".vscode/tasks.json", ".idea/workspace.xml", ".envrc"),
+    *("evil.pth", "conftest.py", "sub/deep/conftest.py", "Conftest.PY", "sitecustomize.py", "usercustomize.py"),
+]
+ACTS = {
+    "write": "open(path, 'w').write('planted')",
+    "append": "open(path, 'a').write('planted')",
+    "update": "open(path, 'r+').write('planted')",
+    "exclusive": "os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))",
+    "relative": "os.close(os.open(os.path.basename(path), os.O_CREAT | os.O_WRONLY, dir_fd=os.open(os.path.dirname(path), os.O_PATH)))",
+    "crossing": "open(ws + '/folder/../' + path[len(ws):], 'w').write('planted')",
+    "folder": "os.mkdir(path)",
+    "folders": "os.makedirs(path + '/a/b')",
+    "empty": "os.truncate(path, 0)",
+    "pipe": "os.mkfifo(path)",
+    "node": "os.mknod(path)",
+    "link": "os.link(ws + '/folder/harmless', path)",
+    "symbolic link": "os.symlink(ws + '/folder/harmless', path)",
+    "renamed file": "os.rename(ws + '/folder/harmless', path)",
+    "renamed folder": "os.rename(ws + '/folder', path)",
+    "replaced": "os.replace(ws + '/note.txt', path)",
+    "through a link": "os.symlink(path, ws + '/link'); open(ws + '/link', 'w').write('planted')",
+    "through a folder's link": "os.symlink(os.path.dirname(path), ws + '/link'); open(ws + '/link/' + os.path.basename(path), 'w')",
+    "removed": "os.unlink(path)",
+    "removed folder": "import shutil; shutil.rmtree(path)",
+    "mode": "os.chmod(path, 0o777)",
+    "mode of what is open": "os.fchmod(os.open(path, os.O_RDONLY), 0o777)",
+    "second name": "os.link(path, ws + '/second'); open(ws + '/second', 'w').write('planted')",
+    "moved away": "os.rename(path, ws + '/moved')",
+    "exchanged": "import ctypes; ctypes.CDLL(None).renameat2(-100, path.encode(), -100, (ws + '/note.txt').encode(), 2)",
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_protected_name_is_made_changed_and_removed_by_no_call(attempt, both, workspace, seen, name):
+    path = workspace / name
+    if not path.parent.exists() and not {".husky", ".githooks", ".idea", "hooks"} & set(path.parts):
+        path.parent.mkdir(parents=True)
+    before = seen()
+    await attempt(list(ACTS.values()), both, path=path, ws=workspace)
+    after = seen()
+    # Links with harmless names may be left behind, and lead nowhere that could be written.
+    changed = {place for place in before.keys() | after.keys() if before.get(place) != after.get(place)}
+    # In a repository that is there, other files may be made.
+    assert changed <= {"link"} | ({".git/a", ".git/a/b"} if name == ".git" else set()), changed
+
+
+async def test_ordinary_files_are_changed_by_every_call(attempt, both, workspace):
+    path = workspace / "sub" / "file.txt"
+    path.parent.mkdir()
+    acts = [
+        "open(path, 'w').write('one'); assert open(path).read() == 'one'",
+        "open(path, 'a').write('two'); assert open(path).read() == 'onetwo'",
+        "open(path, 'r+').write('x'); assert open(path).read() == 'xnetwo'",
+        "os.truncate(path, 2); assert open(path).read() == 'xn'",
+        "os.chmod(path, 0o640); assert os.stat(path).st_mode & 0o777 == 0o640",
+        "file = open(path); os.fchmod(file.fileno(), 0o600); assert os.stat(path).st_mode & 0o777 == 0o600",
+        "os.link(path, path + '2'); assert os.stat(path).st_nlink == 2",
+        "os.symlink('file.txt', path + '3'); assert open(path + '3').read() == 'xn'",
+        "open(path + '3', 'w').write('y'); assert open(path).read() == 'y'",
+        "os.rename(path + '2', path + '4'); assert not os.path.exists(path + '2')",
+        "os.replace(path + '4', path); assert open(path).read() == 'y'",
+        "os.umask(0o027); os.mkdir(path + 'd', 0o777); assert os.stat(path + 'd').st_mode & 0o777 == 0o750",
+        "open(path + 'd/x', 'x').close(); assert os.stat(path + 'd/x').st_mode & 0o777 == 0o640",
+        "os.mkfifo(path + 'p'); os.unlink(path + 'p')",
+        "os.unlink(path + 'd/x'); os.rmdir(path + 'd')",
+        "file = tempfile.TemporaryFile(dir=ws); file.write(b'x'); file.close()",
+        "folder = os.open(ws, os.O_RDONLY); os.close(os.open('rel', os.O_CREAT | os.O_WRONLY, dir_fd=folder)); os.unlink('rel', dir_fd=folder)",
+        "os.chdir(ws); open('here', 'w').write('x'); os.rename('here', 'sub/there'); os.unlink('sub/there')",
+        "os.dup2(os.open(path, os.O_WRONLY), 99); open('/dev/fd/99', 'w').write('z'); assert open(path).read() == 'z'",
+        "open('/dev/null', 'w').write('x')",
+        "open(os.environ['TMPDIR'] + '/x', 'w').write('x'); os.truncate(os.environ['TMPDIR'] + '/x', 0); os.chmod(os.environ['TMPDIR'] + '/x', 0o600)",
+        "os.makedirs(ws + '/.git', exist_ok=True); open(ws + '/.git/index.lock', 'w').close(); os.rename(ws + '/.git/index.lock', ws + '/.git/index')",
+        "open(ws + '/.git/refs/heads/hooks', 'w').close(); open(ws + '/.git/refs/heads/secret', 'w').close()",
+        "os.mkdir(ws + '/secrets'); open(ws + '/secrets/read_secret.py', 'w').close(); os.mkdir(ws + '/HEAD')",
+        "open(ws + '/.env.example', 'w').close(); open(ws + '/config', 'w').close(); os.mkdir(ws + '/hooks')",
+    ]
+    outcomes = await attempt(acts, both, path=path, ws=workspace)
+    assert dict(zip(acts, outcomes, strict=True)) == dict.fromkeys(acts, "done")
+
+
+ERRORS = {
+    "open(ws + '/folder/none/x', 'w')": "ENOENT",
+    "os.mkdir(ws + '/folder')": "EEXIST",
+    "os.rmdir(ws + '/folder')": "ENOTEMPTY",
+    "os.rmdir(ws + '/project')": "EBUSY",
+    "os.unlink(ws + '/none')": "ENOENT",
+    "os.rename(ws + '/none', ws + '/other')": "ENOENT",
+    "open(ws + '/folder', 'w')": "EISDIR",
+    "open(ws + '/file/x', 'w')": "ENOTDIR",
+    "os.open(ws + '/file', os.O_CREAT | os.O_EXCL | os.O_WRONLY)": "EEXIST",
+    "os.rename('/etc/hostname', ws + '/x')": "EXDEV",
+    "os.link('/etc/hostname', ws + '/x')": "EXDEV",
+    "open('/etc/new', 'w')": "EROFS",
+    "os.mkdir('/etc/new')": "EROFS",
+}
+
+
+async def test_a_call_that_fails_says_why(attempt, both, workspace):
+    outcomes = await attempt(list(ERRORS), both, ws=workspace)
+    assert dict(zip(ERRORS, outcomes, strict=True)) == ERRORS
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        "os.rename(ws + '/.git', ws + '/elsewhere')",
+        "os.rename(ws + '/project/.git', ws + '/elsewhere')",
+        "os.rename(ws + '/.git/modules', ws + '/elsewhere')",
+        "os.rename(ws + '/folder', ws + '/.git/modules/folder')",
+        "os.rename(ws + '/folder', ws + '/bare/folder')",
+        "os.rename(ws + '/project', ws + '/node_modules')",
+        "import shutil; shutil.rmtree(ws + '/.git/hooks')",
+    ],
+)
+async def test_no_folder_that_holds_what_is_protected_is_moved(attempt, both, workspace, seen, act):
+    before = seen()
+    assert set(await attempt([act], both, ws=workspace)) <= {"EPERM", "EBUSY"}
+    assert seen() == before
+
+
+SECRETS = [path for path in KEPT if "canary" in KEPT[path]]
+READS = {
+    "read": "seen.append(open(path).read())",
+    "second name": "os.link(path, ws + '/second'); seen.append(open(ws + '/second').read())",
+    "renamed": "os.rename(path, ws + '/moved'); seen.append(open(ws + '/moved').read())",
+    "through a link": "os.symlink(path, ws + '/link'); seen.append(open(ws + '/link').read())",
+    "through the process": "seen.append(open('/proc/self/root' + path).read())",
+    "through the folder": "os.rename(os.path.dirname(path), ws + '/moved'); seen.append(open(ws + '/moved/' + os.path.basename(path)).read())",
+}
+
+
+@pytest.mark.parametrize("requires", [("fs.read",), ("fs.read", "fs.write"), ("fs.write",)])
+@pytest.mark.parametrize("path", SECRETS)
+async def test_a_secret_is_read_by_no_call(sandbox, tmp_path, confine, workspace, path, requires):
+    code = "\n".join(
+        [
+            "import os",
+            "def main(path, ws):",
+            "    seen = []",
+            *(
+                f"    try:\n        {act}\n    except OSError as problem: seen.append(str(problem))"
+                for act in READS.values()
+            ),
+            "    return seen",
+        ]
+    )
+    job = PythonFile(
+        path=tmp_path / "tool" / "sample.py",
+        code=code.encode(),
+        entry="main",
+        arguments={"path": str(workspace / path), "ws": str(workspace)},
+        walls=confine(*requires),
+    )
+    ended = await sandbox.run(job, deadline=time.monotonic() + 20)
+    told = json.loads(ended.result)["value"]
+    assert len(told) == len(READS)
+    assert "canary" not in ended.result.decode()
+    assert (workspace / path).read_text() == KEPT[path]
+
+
+async def test_a_link_with_a_secret_name_does_not_show_what_it_leads_to(attempt, confine, workspace):
+    (workspace / "shared").write_text("canary-4711")
+    (workspace / "app").mkdir()
+    (workspace / "app" / ".env").symlink_to("../shared")
+    acts = [f"open(ws + '/{name}').read()" for name in ("app/.env", "shared", "note.txt")]
+    assert await attempt(acts, confine("fs.read"), ws=workspace) == ["EACCES", "EACCES", "done"]
+
+
+async def test_what_the_host_makes_between_two_jobs_is_closed_to_the_second(attempt, confine, workspace):
+    walls = confine("fs.read")
+    act = "open(ws + '/new/.env').read()"
+    assert await attempt([act], walls, ws=workspace) == ["ENOENT"]
+    (workspace / "new").mkdir()
+    assert await attempt([act], walls, ws=workspace) == ["ENOENT"]
+    (workspace / "new" / ".env").write_text("canary-4711")
+    assert await attempt([act], walls, ws=workspace) == ["EACCES"]
+    (workspace / "new" / ".env").unlink()
+    assert await attempt([act], walls, ws=workspace) == ["ENOENT"]
+
+
+async def test_what_the_host_replaces_while_a_job_runs_ends_it(sandbox, tmp_path, confine, workspace, eventually):
+    code = (
+        "import time\n"
+        "def main(path, ready):\n"
+        "    open(ready, 'w').close()\n"
+        "    while True:\n"
+        "        try:\n            if 'canary' in open(path).read(): return 'seen'\n"
+        "        except OSError: pass\n"
+        "        time.sleep(0.001)\n"
+    )
+    ready, secret = workspace / "ready", workspace / ".env"
+    job = PythonFile(
+        path=tmp_path / "tool" / "sample.py",
+        code=code.encode(),
+        entry="main",
+        arguments={"path": str(secret), "ready": str(ready)},
+        walls=confine("fs.read", "fs.write"),
+    )
+    running = asyncio.ensure_future(sandbox.run(job, deadline=time.monotonic() + 20))
+    await eventually(ready.exists)
+    (workspace / "draft").write_text("TOKEN=canary-4711")
+    (workspace / "draft").rename(secret)
+    assert (await running).exceeded == "walls"
+
+
+async def test_what_the_operator_opened_is_open_and_nothing_else(attempt, confine, workspace):
+    walls = confine("fs.read", "fs.write", opened=(".env.local", ".git/hooks", ".vscode/*.json", "sub"))
+    acts = {
+        "open(ws + '/project/.env.local').read()": "done",
+        "open(ws + '/.env').read()": "EACCES",
+        "open(ws + '/.git/hooks/pre-commit', 'w').close()": "done",
+        "open(ws + '/.git/config', 'w').close()": "EPERM",
+        "open(ws + '/project/.git/hooks', 'w').close()": "EPERM",
+        "open(ws + '/.vscode/settings.json', 'w').close()": "done",
+        "open(ws + '/.vscode/x.sh', 'w').close()": "EPERM",
+        "os.makedirs(ws + '/sub/.git/hooks'); open(ws + '/sub/conftest.py', 'w').close()": "done",
+    }
+    outcomes = await attempt(list(acts), walls, ws=workspace)
+    assert dict(zip(acts, outcomes, strict=True)) == acts
+
+
+HOOK_FOLDERS = {
+    "a setting": (".git/config", "[core]\n\thooksPath = tools/git\n"),
+    "a setting in quotes": (".git/config", '[core]\nHooksPath="./tools/git/"\n'),
+    "a setting of a worktree": (".git/config.worktree", "[core]\n\thookspath = tools/git\n"),
+}
+
+
+@pytest.mark.parametrize(("file", "text"), HOOK_FOLDERS.values(), ids=HOOK_FOLDERS)
+async def test_a_folder_that_git_was_told_to_run_hooks_from_is_closed(attempt, both, workspace, file, text):
+    (workspace / file).write_text(text)
+    (workspace / "tools" / "git").mkdir(parents=True)
+    acts = {
+        "open(ws + '/tools/git/pre-commit', 'w')": "EPERM",
+        "os.rename(ws + '/tools/git', ws + '/gone')": "EPERM",
+        "os.rename(ws + '/tools', ws + '/gone')": "EPERM",
+        "open(ws + '/tools/other', 'w')": "done",
+    }
+    assert dict(zip(acts, await attempt(list(acts), both, ws=workspace), strict=True)) == acts
+
+
+async def test_a_folder_that_stands_in_for_the_hooks_by_a_link_is_closed(attempt, both, workspace):
+    shutil.rmtree(workspace / ".git" / "hooks")
+    (workspace / "scripts").mkdir()
+    (workspace / ".git" / "hooks").symlink_to("../scripts")
+    acts = ["open(ws + '/scripts/pre-commit', 'w')", "open(ws + '/.git/hooks/pre-commit', 'w')", "open(ws + '/x', 'w')"]
+    assert await attempt(acts, both, ws=workspace) == ["EPERM", "EPERM", "done"]
+
+
+async def test_the_hooks_of_a_linked_worktree_are_closed(attempt, both, workspace):
+    shutil.move(workspace / ".git", workspace / "main")
+    (workspace / ".git").write_text("gitdir: main/worktrees/w\n")
+    (workspace / "main" / "config").write_text("[core]\nhooksPath = team\n")
+    (workspace / "team").mkdir()
+    acts = [f"open(ws + '/{path}', 'w')" for path in ("team/pre-commit", "main/config", "main/hooks/x", ".git", "free")]
+    assert await attempt(acts, both, ws=workspace) == ["EPERM", "EPERM", "EPERM", "EPERM", "done"]
+
+
+RACE = """
+import ctypes, os, sys, threading
+def main(ws, rounds):
+    sys.setswitchinterval(0.00001)
+    done = threading.Event()
+    libc = ctypes.CDLL(None, use_errno=True)
+    names = [os.fsencode(ws + "/" + name) for name in ("harmless", ".git/hooks/pre-commit")]
+    size = max(map(len, names)) + 1
+    buffer = ctypes.create_string_buffer(names[0], size)
+    scratch = os.fsencode(os.environ["TMPDIR"] + "/x")
+    def flip():
+        texts = [ctypes.create_string_buffer(name, size) for name in (*names, scratch)]
+        while not done.is_set():
+            for text in texts:
+                ctypes.memmove(buffer, text, size)
+    threads = [threading.Thread(target=flip) for _ in range(2)]
+    for thread in threads: thread.start()
+    made = 0
+    for _ in range(rounds):
+        for call in (
+            lambda: libc.open(buffer, os.O_CREAT | os.O_WRONLY, 0o755),
+            lambda: libc.mkdir(buffer, 0o755),
+            lambda: libc.rename(os.fsencode(ws + "/note.txt"), buffer),
+            lambda: libc.symlink(b"x", buffer),
+            lambda: libc.chmod(buffer, 0o777),
+        ):
+            made += call() >= 0
+        if os.path.lexists(names[1]): break
+        for path in (names[0], scratch):
+            try: os.rmdir(path) if os.path.isdir(path) and not os.path.islink(path) else os.unlink(path)
+            except OSError: pass
+        if not os.path.exists(ws + "/note.txt"): open(ws + "/note.txt", "w").close()
+    done.set()
+    for thread in threads: thread.join()
+    return [made, os.path.lexists(names[1])]
+"""
+
+
+async def test_a_path_that_changes_while_it_is_judged_leads_nowhere_else(sandbox, tmp_path, both, workspace):
+    job = PythonFile(
+        path=tmp_path / "tool" / "sample.py",
+        code=RACE.encode(),
+        entry="main",
+        arguments={"ws": str(workspace), "rounds": 100},
+        walls=both,
+    )
+    ended = await sandbox.run(job, deadline=time.monotonic() + 30)
+    made, planted = json.loads(ended.result)["value"]
+    assert made > 0
+    assert not planted
+    assert not (workspace / ".git" / "hooks" / "pre-commit").exists()
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")
+async def test_git_works_in_a_repository_that_is_there(run_shell, confine, workspace):
+    shutil.rmtree(workspace)
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run([*git, "init", "-q", "-b", "main", str(workspace)], check=True, timeout=30)  # noqa: ASYNC221
+    subprocess.run([*git, "-C", str(workspace), "commit", "-q", "--allow-empty", "-m", "first"], check=True, timeout=30)  # noqa: ASYNC221
+    command = (
+        "cd workspace && export HOME=$TMPDIR GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b"
+        " && echo x > x && git status --short && git add x && git commit -qm second && git switch -qc topic"
+        " && git mv x y && git commit -qam third && git stash list && git switch -q main && git merge -q topic"
+        " && git log --format=%s && git gc -q && git fsck && git status --short --branch; git config core.fsmonitor ./evil; "
+        "git init -q new; git init -q --bare new.git; git clone -q . copy; true"
+    )
+    ended = await run_shell(command, within=confine("fs.read", "fs.write", "shell.execute"), seconds=30)
+    assert ended.stdout.decode().split("\n")[:5] == ["?? x", "third", "second", "first", "## main"], ended.stderr
+    assert "fsmonitor" not in (workspace / ".git" / "config").read_text()
+    marks = {str(path.relative_to(workspace)) for path in workspace.glob("**/HEAD") if path.is_file()}
+    assert marks == {".git/HEAD", ".git/logs/HEAD"}, ended.stderr
+
+
+def test_secrets_are_found_at_every_depth_and_not_in_what_is_installed(workspace):
+    for folder in ("node_modules/x", ".venv/lib", "deep/er/still"):
+        (workspace / folder).mkdir(parents=True)
+        (workspace / folder / ".env").write_text("x")
+    found = {str(path.relative_to(workspace)) for path in SecretFiles(workspace).find()}
+    assert found == {
+        *(".env", "project/.env.local", "keys/server.key", "keys/id_rsa", "keys/.ssh", "deep/er/still/.env"),
+    }
+    assert SecretFiles(workspace, (".env", "keys")).find() == (workspace / "project" / ".env.local",)
+
+
+def test_a_workspace_with_too_much_in_it_to_be_sure_is_refused(workspace, monkeypatch):
+    monkeypatch.setattr(secret_files, "MAX_ENTRIES", 10)
+    with pytest.raises(ToolError, match="too many files .* set workspace to a smaller folder"):
+        SecretFiles(workspace).find()
+    monkeypatch.setattr(secret_files, "MAX_ENTRIES", 10_000)
+    monkeypatch.setattr(secret_files, "MAX_SECRETS", 2)
+    with pytest.raises(ToolError, match="too many secrets"):
+        SecretFiles(workspace).find()
+
+
+def test_a_folder_that_changed_is_looked_at_again(workspace, monkeypatch):
+    secrets = SecretFiles(workspace)
+    old = time.time_ns() + 10**9
+    monkeypatch.setattr(secret_files.time, "time_ns", lambda: old)  # everything has settled
+    before = secrets.find()
+    (workspace / "folder" / ".env").write_text("x")
+    os.utime(workspace / "folder", (0, 0))  # which changes the time of the content alone
+    assert set(secrets.find()) - set(before) == {workspace / "folder" / ".env"}
+    (workspace / "folder" / ".env").unlink()
+    assert secrets.find() == before

@@ -1,0 +1,356 @@
+"""Secrets, repositories and what the host runs by itself are closed to tools, whichever way they come to them."""
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from toolcrib import Call, Crib, Kind, ToolError
+from toolcrib.model.tool import Handler, Tool
+
+PATIENCE = 60
+GRANTS = ["fs.read", "fs.write", "shell.execute"]
+
+# What none of them may write: it lies there, or not yet.
+PLANTED = [
+    *(".git/hooks/pre-commit", ".git/config", ".git/hooks/new/deeper", "sub/project/.git/hooks/x", "sub/.git"),
+    *("fresh/.git/hooks/x", ".env", "sub/.env.local", "conftest.py", "fresh/conftest.py", ".husky/pre-commit"),
+    *("site/evil.pth", "bare/HEAD", ".vscode/tasks.json", "deploy.pem"),
+]
+SECRETS = [".env", "sub/.env", "keys/id_rsa", "keys/server.pem"]
+
+PYTHON = """\
+__version__ = "1.0.0"
+__tool_type__ = "python"
+__executor_id__ = "python_runtime"
+__category__ = "files"
+__tool_description__ = "Write or read a file of the workspace"
+__requires__ = ["fs.read", "fs.write"]
+
+import os
+
+
+def main(path: str, act: str) -> str:
+    place = os.path.join(os.environ["TOOLCRIB_WORKSPACE"], bytes.fromhex(path).decode())
+    if act == "read":
+        return open(place).read()
+    os.makedirs(os.path.dirname(place), exist_ok=True)
+    with open(place, "w") as file:
+        file.write("planted")
+    return "written"
+"""
+NODE = """\
+/**
+ * @version 1.0.0
+ * @tool_type javascript
+ * @executor_id node_runtime
+ * @category files
+ * @description Write or read a file of the workspace from Node
+ * @requires [fs.read, fs.write]
+ * @parameters [{name: path, type: string, required: true, description: p}, {name: act, type: string, required: true, description: a}]
+ */
+const fs = require('fs'), path = require('path');
+const given = (name) => process.argv[process.argv.indexOf('--' + name) + 1];
+const place = path.join(process.env.TOOLCRIB_WORKSPACE, Buffer.from(given('path'), 'hex').toString());
+if (given('act') === 'read') console.log(fs.readFileSync(place, 'utf8'));
+else { fs.mkdirSync(path.dirname(place), { recursive: true }); fs.writeFileSync(place, 'planted'); console.log('written'); }
+"""
+BASH = """\
+#!/bin/bash
+# version: 1.0.0
+# tool_type: script
+# executor_id: bash
+# category: files
+# description: Write or read a file of the workspace from Bash
+# requires: [fs.read, fs.write, shell.execute]
+# parameters: [{name: path, type: string, required: true, description: p}, {name: act, type: string, required: true, description: a}]
+set -e
+place=$TOOLCRIB_WORKSPACE/$(printf "$(printf %s "$2" | sed 's/../\\\\x&/g')")
+if [ "$4" = read ]; then cat "$place"; else mkdir -p "$(dirname "$place")"; echo planted > "$place"; echo written; fi
+"""
+PYTHON_HANDLER = """
+import os
+def execute(args, context):
+    place = os.path.join(os.environ["TOOLCRIB_WORKSPACE"], bytes.fromhex(args["path"]).decode())
+    if args["act"] == "read":
+        return {"ok": True, "data": {"text": open(place).read()}}
+    os.makedirs(os.path.dirname(place), exist_ok=True)
+    open(place, "w").write("planted")
+    return {"ok": True, "data": {"text": "written"}}
+"""
+NODE_HANDLER = """
+import fs from 'node:fs';
+import path from 'node:path';
+export async function execute({ args }) {
+  const place = path.join(process.env.TOOLCRIB_WORKSPACE, Buffer.from(args.path, 'hex').toString());
+  if (args.act === 'read') return { ok: true, data: { text: fs.readFileSync(place, 'utf8') } };
+  fs.mkdirSync(path.dirname(place), { recursive: true });
+  fs.writeFileSync(place, 'planted');
+  return { ok: true, data: { text: 'written' } };
+}
+"""
+
+
+@pytest.fixture
+def root(tmp_path):
+    files = {
+        ".ai/tools/files/from-python.py": PYTHON,
+        ".ai/tools/files/from-node.js": NODE,
+        ".ai/tools/files/from-bash.sh": BASH,
+        "toolcrib.toml": "",
+        ".git/HEAD": "ref: refs/heads/main\n",
+        ".git/config": "[core]\n",
+        ".git/hooks/pre-commit.sample": "#!/bin/sh\n",
+        "sub/project/.git/config": "[core]\n",
+        "docs/note.txt": "a note",
+        **dict.fromkeys(SECRETS, "canary-4711"),
+    }
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    return tmp_path
+
+
+@pytest.fixture
+async def crib(root):
+    async with Crib(root, environment={"PATH": os.environ["PATH"]}, grants=GRANTS) as crib:
+        for name, language, file, code in (
+            ("python_handler", "python", "handler.py", PYTHON_HANDLER),
+            ("node_handler", "javascript", "handler.js", NODE_HANDLER),
+        ):
+            add_handler(crib, root, name, language, file, textwrap.dedent(code))
+        yield crib
+
+
+def add_handler(crib, root, name, language, file, code):
+    folder = root / "tools" / name
+    folder.mkdir(parents=True)
+    (folder / file).write_text(code)
+    run = Handler(
+        root=root / "tools",
+        folder=name,
+        language=language,
+        files={f"{name}/{file}": code.encode()},
+        shared={},
+        registry="1.0.0badcafe",
+    )
+    crib.add(
+        Tool(
+            name=name,
+            description="d",
+            parameters={"type": "object"},
+            run=run,
+            requires=frozenset({"fs.read", "fs.write"}),
+        )
+    )
+
+
+async def by_tool(crib, name, path, act):
+    # Written so that no rule reads the name: the sandbox alone has to keep it.
+    return await crib.call(name, path=path.encode().hex(), act=act)
+
+
+async def by_primitive(crib, name, path, act):
+    return await crib.call("filesystem", operation=act, path=path, **({} if act == "read" else {"content": "planted"}))
+
+
+async def by_built_in(crib, name, path, act):
+    return await crib.call(
+        "read_file" if act == "read" else "write_file", path=path, **({} if act == "read" else {"content": "planted"})
+    )
+
+
+WAYS = {
+    "from-python": by_tool,
+    "from-node": by_tool,
+    "from-bash": by_tool,
+    "python_handler": by_tool,
+    "node_handler": by_tool,
+    "filesystem": by_primitive,
+    "built in": by_built_in,
+}
+
+
+def snapshot(root):
+    """What lies there, but for what stands in for something while a job runs and a moment longer."""
+    found = {}
+    for path in root.rglob("*"):
+        if {".toolcrib", "node_modules", "package.json", ".venv", "venv"}.isdisjoint(path.parts):
+            found[str(path.relative_to(root))] = path.lstat().st_mode, path.read_bytes() if path.is_file() else b""
+    return found
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_nothing_that_is_protected_is_written(crib, root, way):
+    async with asyncio.timeout(PATIENCE):
+        assert (await WAYS[way](crib, way, "docs/new.txt", "write")).ok
+        before = snapshot(root)
+        for path in PLANTED:
+            result = await WAYS[way](crib, way, path, "write")
+            assert not result.ok, path
+    changed = {path for path, found in snapshot(root).items() if before.get(path) != found}
+    # The folders on the way are no secret.
+    assert changed <= {"fresh", "site", "bare"}
+    assert before.keys() <= snapshot(root).keys()
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_no_secret_is_read(crib, root, way):
+    async with asyncio.timeout(PATIENCE):
+        assert "a note" in str((await WAYS[way](crib, way, "docs/note.txt", "read")).value)
+        for path in SECRETS:
+            result = await WAYS[way](crib, way, path, "read")
+            assert not result.ok, path
+            assert "canary" not in repr(result)
+
+
+SINK = """\
+__tool_type__ = "runtime"
+__version__ = "1.0.0"
+__executor_id__ = "python"
+__category__ = "sinks"
+__tool_description__ = "Write each event to the file that it names"
+__requires__ = ["fs.read", "fs.write"]
+
+import os
+
+
+class PlantingSink:
+    async def write(self, event: str) -> None:
+        place = os.path.join(os.environ["TOOLCRIB_WORKSPACE"], event)
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        with open(place, "w") as file:
+            file.write("planted")
+
+    async def close(self) -> None:
+        pass
+"""
+FILE_SINK = Path(__file__).parent / "seeds" / "fixtures" / "ai_tools" / "sinks" / "file_sink.py"
+
+
+@pytest.mark.parametrize("path", PLANTED)
+async def test_no_sink_writes_what_is_protected(crib, root, path):
+    folder = root / ".ai" / "tools" / "sinks"
+    folder.mkdir()
+    (folder / "planting_sink.py").write_text(SINK)
+    shutil.copy(FILE_SINK, folder)
+    before = snapshot(root)
+    async with asyncio.timeout(PATIENCE):
+        with pytest.raises(ToolError, match=r"protected|sensitive"):
+            async with crib.sink("file_sink", path=path) as sink:
+                await sink.write("planted")
+        with pytest.raises(ToolError, match="PermissionError"):
+            async with crib.sink("planting_sink") as sink:
+                await sink.write(path)
+    changed = {place for place, found in snapshot(root).items() if before.get(place) != found}
+    assert changed <= {"fresh", "site", "bare"}
+
+
+async def test_a_script_is_told_why_and_what_opens_it(crib):
+    error = (await by_tool(crib, "from-python", ".git/hooks/pre-commit", "write")).error
+    assert "workspace_open" in error.message
+
+
+@pytest.fixture
+def run_in_shell(crib, root):
+    """Run a script whose text no rule can read in the command."""
+
+    async def run(text):
+        (root / "script").write_text(text)
+        async with asyncio.timeout(PATIENCE):
+            return await crib.call("shell", command="sh script")
+
+    return run
+
+
+async def test_a_shell_command_writes_and_reads_nothing_that_is_protected(run_in_shell, root):
+    before = snapshot(root)
+    text = "\n".join(
+        [
+            *(f"mkdir -p $(dirname {path}); echo planted > {path}" for path in PLANTED),
+            *(f"cat {path}; cp {path} copy; ln {path} second; mv {path} moved" for path in SECRETS),
+            "mv .git elsewhere; mkdir elsewhere/hooks; echo planted > elsewhere/hooks/pre-commit; mv elsewhere .git",
+            "ln -s .git/hooks way; echo planted > way/pre-commit",
+            "echo 'gitdir: docs' > docs/.git",
+            "mkdir -p made/hooks; echo planted > made/hooks/x; mv made .git/modules; mv made .git; mv made/hooks .git/hooks",
+            "chmod 777 .git/hooks/pre-commit.sample; rm -rf .git/config .env sub",
+            "exit 0",
+        ]
+    )
+    result = await run_in_shell(text)
+    assert result.ok, result.error
+    assert "canary" not in repr(result.value)
+    after = snapshot(root)
+    assert {path for path in before if before[path] != after.get(path)} <= set()
+    made = {path for path in after.keys() - before.keys() if "copy" not in path}
+    assert made <= {"script", "fresh", "site", "bare", "way", "made", "made/hooks", "made/hooks/x"}, made
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")
+async def test_git_status_works_in_the_shell(root):
+    shutil.rmtree(root / ".git")
+    shutil.rmtree(root / "sub")
+    subprocess.run(["git", "init", "-q", str(root)], check=True, timeout=30)  # noqa: ASYNC221 - the user's own
+    async with Crib(root, environment={"PATH": os.environ["PATH"]}, grants=GRANTS) as crib:
+        result = await crib.call("shell", command="git add docs && git status --short docs && git diff --cached --stat")
+    assert result.ok, result.error
+    assert result.value["stdout"].startswith("A  docs/note.txt\n")
+
+
+async def test_what_the_operator_opens_is_open(root):
+    opened = [".env", ".git/hooks", "conftest.py"]
+    async with Crib(root, environment={"PATH": os.environ["PATH"]}, grants=GRANTS, workspace_open=opened) as crib:
+        for name in ("from-python", "from-bash"):
+            assert (await by_tool(crib, name, "sub/.env", "read")).value in {"canary-4711", "canary-4711\n"}
+            for path in (".git/hooks/pre-commit", "conftest.py", "sub/.env"):
+                assert (await by_tool(crib, name, path, "write")).ok
+                (root / path).write_text("canary-4711")
+            assert not (await by_tool(crib, name, ".git/config", "write")).ok
+            assert not (await by_tool(crib, name, "sub/project/.git/hooks/x", "write")).ok
+        assert (await crib.call("write_file", path="conftest.py", content="x")).ok
+        assert (await crib.call("read_file", path=".env")).value == "canary-4711"
+
+
+async def test_the_built_in_tool_asks_before_it_writes_what_the_host_runs_by_itself(root):
+    async with Crib(root, environment={}, grants=GRANTS) as crib:
+        for path in ("conftest.py", "sub/conftest.py", ".vscode/tasks.json", "docs/../.envrc"):
+            refused = await crib.call("write_file", path=path, content="x")
+            assert refused.error.kind is Kind.CONFIRMATION_REQUIRED, refused
+            assert not (root / path).exists()
+        token = refused.error.details["confirmation"]
+        given = {"path": "docs/../.envrc", "content": "x"}
+        confirmed = await crib.call(Call(name="write_file", arguments=given, confirmation=token))
+        assert confirmed.ok, confirmed.error
+        assert (await crib.call("read_file", path=".envrc")).value == "x"
+
+
+async def test_doctor_shows_what_is_closed_and_what_was_opened(root, capsys):
+    from toolcrib.interfaces.cli.project import report_health
+
+    (root / "toolcrib.toml").write_text('workspace_open = [".env.test"]\n')
+    crib = await asyncio.to_thread(Crib, root, environment={})
+    await asyncio.to_thread(report_health, crib, as_json=True)
+    told = json.loads(capsys.readouterr().out)["protected"]
+    assert ".env*" in told["neither read nor written"]
+    assert ".git/**/hooks" in told["never written"]
+    assert "conftest.py" in told["written if confirmed, never by files of code"]
+    assert told["opened by workspace_open"] == [".env.test"]
+
+
+def test_a_way_out_of_the_workspace_cannot_be_opened(root):
+    for pattern in ("/etc", "../x", "a/../../b", "."):
+        with pytest.raises(ToolError, match="workspace_open"):
+            Crib(root, environment={}, workspace_open=[pattern])
+
+
+def test_settings_of_a_nested_project_that_open_names_are_not_obeyed(root):
+    from toolcrib.interfaces.cli.open_crib import find_project
+
+    (root / "docs" / "toolcrib.toml").write_text('workspace_open = [".env"]\n')
+    with pytest.raises(ToolError, match="sets workspace_open inside the project"):
+        find_project(Path(root, "docs"))
