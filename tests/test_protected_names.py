@@ -349,8 +349,8 @@ def test_a_way_out_of_the_workspace_cannot_be_opened(root):
 
 
 def test_settings_of_a_nested_project_that_open_names_are_not_obeyed(root):
-    from toolcrib.interfaces.cli.open_crib import find_project
+    from toolcrib.infra.settings import find_project
 
     (root / "docs" / "toolcrib.toml").write_text('workspace_open = [".env"]\n')
     with pytest.raises(ToolError, match="sets workspace_open inside the project"):
-        find_project(Path(root, "docs"))
+        find_project(Path(root, "docs"), cure=lambda found, _: f"name {found}")

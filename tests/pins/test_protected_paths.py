@@ -84,7 +84,7 @@ def by_file_of_code(crib: Crib) -> list[list[str]] | str:
 
 
 def test_tools_read_and_write_only_the_paths_that_are_pinned(tmp_path, golden):
-    lines = [f"{'path':<28}{'read_file':<12}{'write_file':<12}{'script reads':<14}script writes"]
+    lines = [f"{'path':<28}{'read_file':<24}{'write_file':<24}{'script reads':<14}script writes"]
     usual: set[str] = set()
     for number, (variant, settings) in enumerate(VARIANTS.items()):
         # Each of the two gets a project of its own: what one writes is there for the other.
@@ -97,7 +97,7 @@ def test_tools_read_and_write_only_the_paths_that_are_pinned(tmp_path, golden):
             lines.append(f"no file of code that writes runs: {theirs}")
             theirs = [[]] * len(PATHS)
         rows = [
-            "".join([f"{path:<28}", *(f"{cell:<12}" for cell in cells), *(f"{cell:<14}" for cell in more)]).rstrip()
+            "".join([f"{path:<28}", *(f"{cell:<24}" for cell in cells), *(f"{cell:<14}" for cell in more)]).rstrip()
             for path, cells, more in zip(PATHS, ours, theirs, strict=True)
         ]
         lines += [row for row in rows if not any(known.startswith(row) for known in usual)]
