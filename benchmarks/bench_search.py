@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import questions
 from made_up_tools import make_one, make_up
 from run import show
-from toolcrib.infra.search.sqlite_index import SqliteIndex
+from toolcrib.infra.search.index import Index
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +52,7 @@ QUESTIONS = (
 
 async def run() -> bool:
     with tempfile.TemporaryDirectory() as folder:
-        index = SqliteIndex(Path(folder) / "index.db")
+        index = Index(Path(folder) / "index.db")
         started = time.perf_counter()
         index.put(make_up(TOOLS))
         built = time.perf_counter() - started
@@ -62,7 +62,7 @@ async def run() -> bool:
     return all([*kept, answer()])
 
 
-def ask_many(index: SqliteIndex) -> bool:
+def ask_many(index: Index) -> bool:
     """The slowest but one of a hundred searches of each kind."""
     kinds: dict[str, list[Callable[[], object]]] = {
         kind: [lambda text=text: index.search(text, limit=20) for text in texts] for kind, texts in SEARCHES.items()
@@ -79,7 +79,7 @@ def ask_many(index: SqliteIndex) -> bool:
     return show(f"{TOOLS:,} tools", rows)
 
 
-def deep(index: SqliteIndex, text: str) -> Hit:
+def deep(index: Index, text: str) -> Hit:
     after = None
     for _ in range(50):
         after = index.search(text, after=after, limit=100)[-1]
@@ -96,7 +96,7 @@ def slowest(works: list[Callable[[], object]]) -> float:
     return sorted(times)[int(len(times) * 0.99)]
 
 
-def change_many(index: SqliteIndex) -> bool:
+def change_many(index: Index) -> bool:
     chance = random.Random(11)
     rows: list[Row] = [make_one(TOOLS + number, chance) for number in range(PUTS)]
     times = []
@@ -108,7 +108,7 @@ def change_many(index: SqliteIndex) -> bool:
     return show("One tool more", [("put, median in units of 1 ms", usual, usual / PUT_SECONDS, 1)])
 
 
-def list_many(index: SqliteIndex, folder: Path) -> bool:
+def list_many(index: Index, folder: Path) -> bool:
     """The first page against reading every file, of which a part is measured."""
     folder.mkdir()
     for number, row in enumerate(make_up(FILES)):
@@ -129,7 +129,7 @@ def list_many(index: SqliteIndex, folder: Path) -> bool:
 
 def answer() -> bool:
     """Questions over the standard library, those on which no weight was tuned."""
-    index = SqliteIndex(None)
+    index = Index(None)
     index.put(questions.catalogue())
     found = questions.judge(lambda text: index.ask(text, limit=10), questions.HELD_OUT)
     index.close()

@@ -319,9 +319,9 @@ HELD_OUT = QUESTIONS[1::2]
 
 def main() -> None:
     """Show the figures of both halves, and every question whose answer is not among the first ten."""
-    from toolcrib.infra.search.sqlite_index import SqliteIndex
+    from toolcrib.infra.search.index import Index
 
-    index = SqliteIndex(None)
+    index = Index(None)
     index.put(catalogue())
     for name, questions in (("tuned", TUNED), ("held out", HELD_OUT)):
         print(

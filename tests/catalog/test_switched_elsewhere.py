@@ -11,7 +11,7 @@ from toolcrib import Crib
 from toolcrib.core.catalog import Catalog
 from toolcrib.features.bundles.source_snapshot import Sources, source_id
 from toolcrib.features.bundles.switch_overlay import Overlay
-from toolcrib.infra.search.memory_index import MemoryIndex
+from toolcrib.infra.search.index import Index
 from toolcrib.infra.storage.memory_store import MemoryStore
 from toolcrib.model.tool import Entry, Function, Tool
 
@@ -81,7 +81,7 @@ def test_a_tool_that_comes_while_the_catalogue_is_built_is_not_forgotten():
 def make_sources(entries):
     store = MemoryStore()
     overlay = Overlay(store, lambda: 1_800_000_000.0)
-    return Sources(entries, overlay, MemoryIndex()), overlay
+    return Sources(entries, overlay, Index(None)), overlay
 
 
 def is_on(snapshot) -> bool:

@@ -1,18 +1,18 @@
-"""What every index keeps to: in a file, in memory, and without SQLite."""
+"""What every index keeps to: in a file, in memory, and without full-text search."""
 
 import threading
 from dataclasses import replace
 
 import pytest
 
-from toolcrib.infra.search.index import open_index
+from toolcrib.infra.search.index import Index
 from toolcrib.infra.search.types import Hit, Row, Tier
 
 
-@pytest.fixture(params=["file", "memory", "without sqlite"])
+@pytest.fixture(params=["file", "memory", "memory without full-text search"])
 def index(request, tmp_path):
     path = tmp_path / "deep" / "index.db" if request.param == "file" else None
-    index = open_index(path, sqlite=request.param != "without sqlite")
+    index = Index(path, full_text="without" not in request.param)
     yield index
     index.close()
 

@@ -2,15 +2,14 @@
 
 import pytest
 
-from toolcrib.infra.search import table_queries
-from toolcrib.infra.search.memory_index import MemoryIndex
+from toolcrib.infra.search import queries
+from toolcrib.infra.search.index import Index
 from toolcrib.infra.search.relevance import read_question
-from toolcrib.infra.search.sqlite_index import SqliteIndex
 
 
-@pytest.fixture(params=[SqliteIndex, MemoryIndex])
+@pytest.fixture(params=[True, False], ids=["full text", "scan"])
 def index(request, a_row):
-    index = SqliteIndex(None) if request.param is SqliteIndex else MemoryIndex()
+    index = Index(None, full_text=request.param)
     index.put(
         [
             a_row("remove-file", description="Unlinks it for good.", parameters=(("path", "where the file lies"),)),
@@ -44,7 +43,7 @@ def test_a_question_finds_its_tool_in_other_words(index, question, answer):
 
 
 def test_a_slip_in_a_question_is_forgiven(a_row):
-    index = SqliteIndex(None)
+    index = Index(None)
     index.put([a_row("weather", description="Temperature"), a_row("mail")])
     assert [hit.id for hit in index.ask("what is the tempreature", limit=5)] == ["id-weather"]
     index.close()
@@ -58,7 +57,7 @@ def test_hits_of_a_question_are_scored_and_sorted(index):
 
 
 def test_a_question_of_nothing_but_small_words_takes_them_as_they_are(a_row):
-    index = SqliteIndex(None)
+    index = Index(None)
     index.put([a_row("to-do"), a_row("mail")])
     assert [hit.id for hit in index.ask("what to do", limit=5)] == ["id-to-do"]
     index.close()
@@ -69,7 +68,7 @@ def test_a_question_is_bounded():
 
 
 def test_the_processs_own_tools_answer_beside_the_others(a_row):
-    index = SqliteIndex(None)
+    index = Index(None)
     index.put([a_row(f"mail-{number}", description="something about letters") for number in range(50)])
     index.put([a_row("letters", description="letters and stamps")])
     index.set_own([a_row("mine", key="", description="stamps of letters"), a_row("more", key="", description="other")])
@@ -81,10 +80,10 @@ def test_the_processs_own_tools_answer_beside_the_others(a_row):
 @pytest.fixture
 def many(monkeypatch, a_row):
     """An index in which everything is too common to rank every row."""
-    monkeypatch.setattr(table_queries, "MAX_RANKED", 3)
-    monkeypatch.setattr(table_queries, "MAX_CLOSE_OF_MANY", 5)
-    monkeypatch.setattr(table_queries, "RARE", 1)
-    index = SqliteIndex(None)
+    monkeypatch.setattr(queries, "MAX_RANKED", 3)
+    monkeypatch.setattr(queries, "MAX_CLOSE_OF_MANY", 5)
+    monkeypatch.setattr(queries, "RARE", 1)
+    index = Index(None)
     index.put(
         a_row(
             f"{verb}-{thing}-{number}",
@@ -123,7 +122,7 @@ def test_among_many_rows_one_common_word_gives_the_newest(many):
 
 
 def test_nothing_is_asked_of_an_empty_index():
-    for index in (SqliteIndex(None), MemoryIndex()):
+    for index in (Index(None), Index(None, full_text=False)):
         assert index.ask("anything at all", limit=5) == []
         assert index.search("anything", limit=5) == []
         assert index.page(limit=5) == []
@@ -134,7 +133,7 @@ def test_nothing_is_asked_of_an_empty_index():
 def test_most_questions_over_the_standard_library_find_their_answer():
     import questions
 
-    index = SqliteIndex(None)
+    index = Index(None)
     index.put(questions.catalogue())
     found = questions.judge(lambda text: index.ask(text, limit=10), questions.QUESTIONS)
     assert found["recall@1"] > 0.42

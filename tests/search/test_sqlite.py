@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.infra.search import index_file as databases
-from toolcrib.infra.search.index import open_index
-from toolcrib.infra.search.index_file import LOOK_SECONDS
-from toolcrib.infra.search.memory_index import MemoryIndex
-from toolcrib.infra.search.sqlite_index import SqliteIndex
+from toolcrib.infra.search import database as databases
+from toolcrib.infra.search import tables
+from toolcrib.infra.search.database import LOOK_SECONDS
+from toolcrib.infra.search.index import Index
 from toolcrib.model.errors import Kind, ToolError
 
 
@@ -26,10 +25,10 @@ def path(tmp_path) -> Path:
 @pytest.fixture
 def opened(path):
     """Open the index at the path, as often as there are processes."""
-    indexes: list[SqliteIndex] = []
+    indexes: list[Index] = []
 
-    def open_() -> SqliteIndex:
-        indexes.append(SqliteIndex(path))
+    def open_() -> Index:
+        indexes.append(Index(path))
         return indexes[-1]
 
     yield open_
@@ -187,7 +186,7 @@ def test_where_no_file_can_be_the_index_is_kept_in_memory(tmp_path, a_row, caplo
     (tmp_path / "folder").mkdir()
     for path in (tmp_path / "file" / "index.db", tmp_path / "folder"):
         caplog.clear()
-        index = SqliteIndex(path)
+        index = Index(path)
         index.put([a_row("mail")])
         assert ids(index.search("mail", limit=3)) == ["id-mail"]
         assert "the index is kept in memory" in caplog.text
@@ -199,10 +198,10 @@ FULL_DISK = """
 import logging, resource, sys
 from pathlib import Path
 from toolcrib.infra.search.types import Row
-from toolcrib.infra.search.sqlite_index import SqliteIndex
+from toolcrib.infra.search.index import Index
 
 logging.basicConfig(level=logging.WARNING)
-index = SqliteIndex(Path(sys.argv[1]))
+index = Index(Path(sys.argv[1]))
 index.put([Row(id="0", bundle="b", slug="first", version="1", key="k")])
 index.note({"generation": "1"})
 resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
@@ -240,9 +239,9 @@ WRITER = """
 import sys
 from pathlib import Path
 from toolcrib.infra.search.types import Row
-from toolcrib.infra.search.sqlite_index import SqliteIndex
+from toolcrib.infra.search.index import Index
 
-index = SqliteIndex(Path(sys.argv[1]))
+index = Index(Path(sys.argv[1]))
 for step in range(25):
     slug = f"mail-{sys.argv[2]}-{step}"
     index.put([Row(id=slug, bundle="b", slug=slug, version="1", key=slug, modified_at="2026-03-01T10:00:00.000Z")])
@@ -254,7 +253,7 @@ index.close()
 def test_processes_open_and_fill_one_file_at_once(path):
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, path, str(number)]) for number in range(5)]
     assert [writer.wait(50) for writer in writers] == [0] * 5
-    index = SqliteIndex(path)
+    index = Index(path)
     hits = index.search("mail", limit=500)
     assert (index.count(), len(hits)) == (125, 125)
     assert ids(hits) == sorted(ids(hits))
@@ -303,18 +302,14 @@ def test_nothing_is_left_of_rows_that_are_gone(opened, a_row, path):
 
 def test_the_index_is_for_the_eyes_of_its_owner(tmp_path, a_row):
     path = tmp_path / "made" / "index.db"
-    index = SqliteIndex(path)
+    index = Index(path)
     index.put([a_row("mail")])
     assert path.parent.stat().st_mode & 0o077 == 0
     index.close()
 
 
 @pytest.mark.spec("S1-83")
-def test_without_sqlite_or_its_full_text_search_the_index_is_a_plain_one(path, monkeypatch):
-    assert isinstance(open_index(path, sqlite=False), MemoryIndex)
-    assert not path.exists()
-    assert isinstance(open_index(path), SqliteIndex)
-
+def test_where_sqlite_lacks_full_text_search_every_row_in_memory_is_looked_at(path, a_row, monkeypatch):
     class Lacking(sqlite3.Connection):
         def execute(self, statement, *parameters):
             if "fts5" in statement:
@@ -323,10 +318,30 @@ def test_without_sqlite_or_its_full_text_search_the_index_is_a_plain_one(path, m
 
     connect = sqlite3.connect
     monkeypatch.setattr(sqlite3, "connect", lambda *given, **options: connect(*given, **options, factory=Lacking))
-    assert isinstance(open_index(path), MemoryIndex)
+    index = Index(path)
+    index.put(a_row(f"{slug}-{number}") for slug in ("send-mail", "mail", "mial") for number in range(2))
+    assert ids(index.search("mail", limit=9)) == [
+        "id-mail-0",
+        "id-mail-1",
+        "id-send-mail-0",
+        "id-send-mail-1",
+        "id-mial-0",
+        "id-mial-1",
+    ]
+    assert ids(index.ask("how do I send something", limit=9)) == ["id-send-mail-0", "id-send-mail-1"]
+    assert not path.exists()
+    index.close()
 
 
-def test_importing_the_search_loads_no_sqlite():
-    code = "import sys, toolcrib.infra.search.index, toolcrib.infra.search.types; print(sorted({'sqlite3', 'rapidfuzz'} & set(sys.modules)))"
+def test_very_many_rows_are_put_without_full_text_search(a_row, monkeypatch):
+    monkeypatch.setattr(tables, "CHUNK", 10)
+    index = Index(None, full_text=False)
+    index.put(a_row(f"mail-{number}") for number in range(25))
+    assert len(index.search("mail", limit=50)) == 25
+    index.close()
+
+
+def test_importing_the_search_loads_no_library_for_slips():
+    code = "import sys, toolcrib.infra.search.index; print('rapidfuzz' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50, check=True)
-    assert done.stdout == "[]\n"
+    assert done.stdout == "False\n"

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib.features.bundles.facade import Bundles
-from toolcrib.infra.search.memory_index import MemoryIndex
-from toolcrib.infra.search.sqlite_index import SqliteIndex
+from toolcrib.infra.search.index import Index
 from toolcrib.infra.storage.file_store import FileStore
 from toolcrib.infra.storage.memory_store import MemoryStore
 from toolcrib.lib.ids import new_id
@@ -48,7 +47,7 @@ class Shop:
 
     def open(self, **settings: object) -> Bundles:
         """A catalogue over the store."""
-        index = SqliteIndex(self.root.parent / "index.sqlite3") if self.kind == "sqlite" else MemoryIndex()
+        index = Index(self.root.parent / "index.sqlite3") if self.kind == "sqlite" else Index(None)
         given = {"entries": list, "functions": {}, "key": lambda: KEY, "clock": self.clock}
         bundles = Bundles(
             self.store if self.kind == "memory" else FileStore(self.root),

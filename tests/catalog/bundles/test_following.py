@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from toolcrib.features.bundles import index_sync
-from toolcrib.infra.search.memory_index import MemoryIndex
+from toolcrib.infra.search.index import Index
 from toolcrib.infra.storage.file_store import FileStore
 from toolcrib.lib.ids import new_id
 from toolcrib.model.errors import Kind, ToolError
@@ -59,14 +59,12 @@ def test_an_index_that_is_deleted_or_broken_is_made_anew_with_the_same_answers(
     tmp_path, put_bundle, tool_document, request
 ):
     from toolcrib.features.bundles.facade import Bundles
-    from toolcrib.infra.search.index import open_index
+    from toolcrib.infra.search.index import Index
 
     path = tmp_path / "index.sqlite3"
 
     def open_bundles():
-        bundles = Bundles(
-            FileStore(tmp_path / "store"), open_index(path), entries=list, functions={}, key=lambda: b"k" * 32
-        )
+        bundles = Bundles(FileStore(tmp_path / "store"), Index(path), entries=list, functions={}, key=lambda: b"k" * 32)
         request.addfinalizer(bundles.close)
         return bundles
 
@@ -304,10 +302,10 @@ class Counting(FileStore):
 
 def test_the_first_page_reads_no_more_documents_than_it_shows(tmp_path, put_bundle, tool_document):
     from toolcrib.features.bundles.facade import Bundles
-    from toolcrib.infra.search.sqlite_index import SqliteIndex
+    from toolcrib.infra.search.index import Index
 
     def open_bundles(store):
-        index = SqliteIndex(tmp_path / "index.sqlite3")
+        index = Index(tmp_path / "index.sqlite3")
         return Bundles(store, index, entries=list, functions={}, key=lambda: b"k" * 32)
 
     first = open_bundles(FileStore(tmp_path / "store"))
@@ -328,7 +326,7 @@ def test_a_write_is_known_without_looking_at_the_whole_bundle(tmp_path, put_bund
 
     monkeypatch.setattr(index_sync, "LOOK_SECONDS", 0.0)
     store = Counting(tmp_path / "store")
-    bundles = Bundles(store, MemoryIndex(), entries=list, functions={}, key=lambda: b"k" * 32)
+    bundles = Bundles(store, Index(None), entries=list, functions={}, key=lambda: b"k" * 32)
     id_ = put_bundle(bundles)
     bundles.put_tool(id_, "a", "v1", tool_document())
     bundles.list_tools()
@@ -338,7 +336,7 @@ def test_a_write_is_known_without_looking_at_the_whole_bundle(tmp_path, put_bund
     assert listed(bundles) == ["b"]
     assert f"bundles/{id_}/" not in store.listed
     # Somebody else's write is looked at.
-    other = Bundles(FileStore(tmp_path / "store"), MemoryIndex(), entries=list, functions={}, key=lambda: b"k" * 32)
+    other = Bundles(FileStore(tmp_path / "store"), Index(None), entries=list, functions={}, key=lambda: b"k" * 32)
     other.put_tool(id_, "c", "v1", tool_document())
     assert listed(bundles) == ["b", "c"]
     assert f"bundles/{id_}/" in store.listed

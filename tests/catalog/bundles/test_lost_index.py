@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from toolcrib.features.bundles.index_rows import light_row, row_of
-from toolcrib.infra.search.sqlite_index import SqliteIndex
+from toolcrib.infra.search.index import Index
 from toolcrib.lib.names import function_name
 from toolcrib.model.errors import Kind, ToolError
 
@@ -34,13 +34,13 @@ def lose(shop):
 def stuck_index(monkeypatch):
     """Nothing gets into an index until the event is set; what asks for it in vain is let go after ten seconds."""
     let_go = threading.Event()
-    put = SqliteIndex.put
+    put = Index.put
 
     def wait_and_put(self, rows):
         assert let_go.wait(10)
         put(self, rows)
 
-    monkeypatch.setattr(SqliteIndex, "put", wait_and_put)
+    monkeypatch.setattr(Index, "put", wait_and_put)
     yield let_go
     let_go.set()
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext
 import pytest
 
 from toolcrib.features.bundles.facade import Bundles
-from toolcrib.infra.search.memory_index import MemoryIndex
+from toolcrib.infra.search.index import Index
 from toolcrib.infra.storage.memory_store import MemoryStore
 from toolcrib.model.errors import Kind, ToolError
 
@@ -52,7 +52,7 @@ def now():
 def open_bundles(store, now):
     def make(index=None, **settings):
         given = {"entries": list, "functions": {}, "key": lambda: b"k" * 32} | settings
-        return Bundles(store, index or MemoryIndex(), clock=lambda: now[0], monotonic=lambda: now[0], **given)
+        return Bundles(store, index or Index(None), clock=lambda: now[0], monotonic=lambda: now[0], **given)
 
     return make
 
@@ -133,11 +133,11 @@ def stop_walking(bundles):
     bundles._syncing._walk_at = math.inf
 
 
-class Late(MemoryIndex):
+class Late(Index):
     """An index that several share, in which something happens between the reading of documents and the writing of rows."""
 
     def __init__(self):
-        super().__init__()
+        super().__init__(None)
         self.before_put = self.before_remove = lambda: None
 
     def put(self, rows):
@@ -200,7 +200,7 @@ def test_a_row_stays_whose_document_came_back(open_bundles, store, put_bundle, t
 def test_who_writes_a_tool_still_sees_what_others_did_to_the_bundle(
     open_bundles, put_bundle, bundle_document, tool_document
 ):
-    index = MemoryIndex()
+    index = Index(None)
     writer, other, third = open_bundles(index), open_bundles(index), open_bundles(index)
     stop_walking(writer)
     id_ = put_bundle(writer)
@@ -256,12 +256,12 @@ def names_after_a_look(bundles):
 def test_an_index_that_lost_everything_is_filled_again_although_nothing_was_written(
     open_bundles, put_bundle, tool_document
 ):
-    index = MemoryIndex()
+    index = Index(None)
     bundles = open_bundles(index)
     id_ = put_bundle(bundles)
     bundles.put_tool(id_, "weather", "v1", tool_document())
     settle(bundles)
-    index.__init__()
+    index.close()
     assert names_after_a_look(bundles) == ["weather"]
 
 

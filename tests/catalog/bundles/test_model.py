@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from toolcrib.features.bundles.facade import Bundles
-from toolcrib.infra.search.memory_index import MemoryIndex
-from toolcrib.infra.search.sqlite_index import SqliteIndex
+from toolcrib.infra.search.index import Index
 from toolcrib.infra.storage.file_store import FileStore
 from toolcrib.infra.storage.memory_store import MemoryStore
 from toolcrib.lib.ids import stable_id
@@ -53,7 +52,7 @@ class Machine(RuleBasedStateMachine):
         self.store = MemoryStore()
 
     def open(self) -> Bundles:
-        return self.make(self.store, MemoryIndex())
+        return self.make(self.store, Index(None))
 
     def make(self, store, index) -> Bundles:
         return Bundles(
@@ -225,7 +224,7 @@ class FileMachine(Machine):
 
     def open(self) -> Bundles:
         root = Path(self.folder.name)
-        return self.make(FileStore(root / "store"), SqliteIndex(root / "index.sqlite3"))
+        return self.make(FileStore(root / "store"), Index(root / "index.sqlite3"))
 
     def teardown(self):
         super().teardown()

@@ -9,7 +9,7 @@ from functools import cache
 import pytest
 
 from toolcrib.features.bundles.facade import Bundles
-from toolcrib.infra.search.memory_index import MemoryIndex
+from toolcrib.infra.search.index import Index
 from toolcrib.infra.storage.file_store import FileStore
 
 PRELUDE = """
@@ -17,7 +17,7 @@ import json, os, random, sys, threading, time
 from pathlib import Path
 from toolcrib.features.bundles.facade import Bundles
 from toolcrib.model.errors import ToolError
-from toolcrib.infra.search.memory_index import MemoryIndex
+from toolcrib.infra.search.index import Index
 from toolcrib.infra.storage.file_store import FileStore
 
 root, bundle_id, me, number, seed = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
@@ -27,7 +27,7 @@ DOCUMENT = {
 }
 
 def open_bundles():
-    return Bundles(FileStore(Path(root)), MemoryIndex(), entries=list, functions={}, key=lambda: b"k" * 32)
+    return Bundles(FileStore(Path(root)), Index(None), entries=list, functions={}, key=lambda: b"k" * 32)
 
 def say(*words):
     # One write for each line, whichever thread says it.
@@ -95,7 +95,7 @@ for turn in range(10**6):
 
 
 def open_bundles(root):
-    return Bundles(FileStore(root), MemoryIndex(), entries=list, functions={}, key=lambda: b"k" * 32)
+    return Bundles(FileStore(root), Index(None), entries=list, functions={}, key=lambda: b"k" * 32)
 
 
 @pytest.fixture
@@ -288,7 +288,7 @@ def test_the_limit_holds_across_processes(start, bundle_id, tmp_path):
     limited = """
 def limited():
     store = FileStore(Path(root))
-    return Bundles(store, MemoryIndex(), entries=list, functions={}, key=lambda: b"k" * 32, max_tools=7)
+    return Bundles(store, Index(None), entries=list, functions={}, key=lambda: b"k" * 32, max_tools=7)
 """
     said = run_together([start(limited + script, f"p{number}", 3, 2) for number in range(2)])
     assert len(said) == 12

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from toolcrib.features.bundles.source_snapshot import Sources
     from toolcrib.features.bundles.stored_documents import Documents, Shelved
     from toolcrib.features.bundles.switch_overlay import Overlay
-    from toolcrib.infra.search.types import Index
+    from toolcrib.infra.search.index import Index
     from toolcrib.model.bundle import Bundle, Kept
     from toolcrib.model.protocols import Store
     from toolcrib.model.tool import Tool

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from toolcrib.core.call_counts import Count
     from toolcrib.features.bundles.switch_overlay import Board
-    from toolcrib.infra.search.types import Index
+    from toolcrib.infra.search.index import Index
     from toolcrib.model.bundle import Bundle, Found, Kept, Page
     from toolcrib.model.protocols import Store
     from toolcrib.model.tool import Entry, Tool

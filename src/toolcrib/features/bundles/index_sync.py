@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
     from toolcrib.features.bundles.stored_documents import Documents, Shelved
-    from toolcrib.infra.search.types import Index, Row
+    from toolcrib.infra.search.index import Index
+    from toolcrib.infra.search.types import Row
     from toolcrib.model.bundle import Bundle
     from toolcrib.model.protocols import Store
 

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from toolcrib.features.bundles.source_snapshot import Sources
     from toolcrib.features.bundles.stored_documents import Documents, Shelved
     from toolcrib.features.bundles.switch_overlay import Overlay
-    from toolcrib.infra.search.types import Index, Row
+    from toolcrib.infra.search.index import Index
+    from toolcrib.infra.search.types import Row
     from toolcrib.model.bundle import Bundle
     from toolcrib.model.tool import Run, Tool
 

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from toolcrib.features.bundles.index_sync import Syncing
     from toolcrib.features.bundles.lookup import Lookup
     from toolcrib.features.bundles.source_snapshot import Sources
-    from toolcrib.infra.search.types import Index, Row
+    from toolcrib.infra.search.index import Index
+    from toolcrib.infra.search.types import Row
     from toolcrib.model.bundle import Bundle, Kept
 
 

@@ -49,12 +49,12 @@ class Keeping:
 
     def _make(self) -> Bundles:
         from toolcrib.features.bundles.facade import Bundles
-        from toolcrib.infra.search.index import open_index
+        from toolcrib.infra.search.index import Index
 
         parts, settings = self._parts, self._parts.settings
         if settings.root is not None:
             parts.data.folder()
-        index = open_index(parts.data.file("index.sqlite3"), sqlite=settings.search_index)
+        index = Index(parts.data.file("index.sqlite3") if settings.search_index else None)
         return Bundles(
             parts.data.store,
             index,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from toolcrib.features.bundles.switch_overlay import Board, Overlay
-    from toolcrib.infra.search.types import Index
+    from toolcrib.infra.search.index import Index
     from toolcrib.model.tool import Entry, Tool
 
 LOOK_SECONDS = 0.1

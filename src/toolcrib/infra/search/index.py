@@ -1,36 +1,222 @@
-"""Finds tools: by what is typed, by what is asked, and page by page."""
+"""Find tools: by what is typed, by what is asked, and page by page."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import threading
+from collections import Counter
+from heapq import merge
+from itertools import chain, islice
+from typing import TYPE_CHECKING, TypeVar
+
+from toolcrib.infra.search import queries, tables
+from toolcrib.infra.search.database import Database
+from toolcrib.infra.search.relevance import Relevance, corrected, read_question, stem
+from toolcrib.infra.search.tokens import by_relevance, order, read_query
 
 if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from toolcrib.infra.search.types import Index
+    from toolcrib.infra.search.database import OpenDatabase
+    from toolcrib.infra.search.relevance import Idea
+    from toolcrib.infra.search.types import Hit, Row
+
+T = TypeVar("T")
+
+MAX_CORRECTIONS = 3
 
 
-def open_index(path: Path | None, *, sqlite: bool = True) -> Index:
-    """An index in the file at the path, or in memory without one; without SQLite, or without its full-text search, slower."""
-    from toolcrib.infra.search.memory_index import MemoryIndex
+class Index:
+    """Everything that lists and searches ask, derived from documents, so that it may be thrown away and made anew at any time.
 
-    if not sqlite or not _has_full_text_search():
-        return MemoryIndex()
-    from toolcrib.infra.search.sqlite_index import SqliteIndex
+    It is a SQLite database in the file at a path, which processes share, or in memory without a path. Rows without a key are this
+    process's own: they are kept in a second database in memory. Where SQLite lacks full-text search, everything is in memory and
+    searches look at every row. Threads may share an index. A row counts as enabled if it and its bundle are; a bundle that was
+    never named counts as enabled.
+    """
 
-    return SqliteIndex(path)
+    def __init__(self, path: Path | None, *, full_text: bool | None = None) -> None:
+        self._full_text = tables.has_full_text_search() if full_text is None else full_text
+        self._shared = Database(path if self._full_text else None, full_text=self._full_text)
+        self._own = Database(None, full_text=self._full_text)
+        self._own_rows: dict[str, Row] = {}
+        self._owning = threading.RLock()
+
+    def put(self, rows: Iterable[Row]) -> None:
+        """Have these rows in place of those with the same ids, all at once."""
+        own: dict[str, Row] = {}
+
+        def put_shared(connection: sqlite3.Connection, database: OpenDatabase) -> None:
+            tables.put_rows(connection, _with_key(rows, own), database.vocabulary, full_text=database.full_text)
+
+        self._shared.write(put_shared)
+        if own:
+            with self._owning:
+                self.set_own((self._own_rows | own).values())
+
+    def set_own(self, rows: Iterable[Row]) -> None:
+        """Have exactly these rows as the process's own."""
+        wanted = {row.id: row for row in rows}
+        with self._owning:
+            if wanted == self._own_rows:
+                return
+            gone = self._own_rows.keys() - wanted.keys()
+            fresh = [row for id_, row in wanted.items() if self._own_rows.get(id_) != row]
+
+            def put_own(connection: sqlite3.Connection, database: OpenDatabase) -> None:
+                tables.remove_rows(connection, gone)
+                tables.put_rows(connection, fresh, database.vocabulary, full_text=database.full_text)
+
+            self._own.write(put_own)
+            self._own_rows = wanted
+
+    def remove(self, ids: Iterable[str]) -> None:
+        """Forget rows."""
+        gone = set(ids)
+        self._shared.write(lambda connection, _: tables.remove_rows(connection, gone))
+        self._keep_own(lambda row: row.id not in gone)
+
+    def put_bundle(self, bundle: str, *, enabled: bool) -> None:
+        """Know whether a bundle is switched on."""
+        if (bundle in self._shared.read(lambda connection, _: queries.bundles_off(connection))) != enabled:
+            # It is known, and whoever fills the index is not waited for.
+            return
+        self._shared.write(lambda connection, _: queries.switch_bundle(connection, bundle, enabled=enabled))
+
+    def remove_bundle(self, bundle: str) -> None:
+        """Forget a bundle and all its rows."""
+
+        def forget(connection: sqlite3.Connection, _: OpenDatabase) -> None:
+            tables.remove_rows(connection, queries.ids_of(connection, bundle))
+            queries.switch_bundle(connection, bundle, enabled=True)
+
+        self._shared.write(forget)
+        self._keep_own(lambda row: row.bundle != bundle)
+
+    def get(self, id_: str) -> Row | None:
+        """The row of that id."""
+        own = self._own_rows.get(id_)
+        return own if own is not None else self._shared.read(lambda connection, _: queries.row_of(connection, id_))
+
+    def stamps(self, bundle: str) -> dict[str, tuple[str, str]]:
+        """For each document of a bundle, by its key, the id of its row and its stamp."""
+        return self._shared.read(lambda connection, _: queries.stamps_of(connection, bundle))
+
+    def named(self, slug: str) -> list[Row]:
+        """All rows of that slug, of whichever bundle and version, the newest created first."""
+        found = self._both(lambda connection, _: queries.rows_named(connection, slug))
+        by_id = sorted(chain.from_iterable(found), key=lambda row: row.id)
+        return sorted(by_id, key=lambda row: row.created_at, reverse=True)
+
+    def page(
+        self,
+        *,
+        after: str = "",
+        limit: int,
+        bundles: Collection[str] | None = None,
+        tags: Collection[str] = (),
+        include_disabled: bool = False,
+    ) -> list[Row]:
+        """Rows in the order of their ids, behind the one with the id `after`; with all of the tags, of any of the bundles."""
+        off = self._off(include_disabled=include_disabled)
+        found = self._both(
+            lambda connection, _: queries.page_of(
+                connection, after=after, limit=limit, bundles=bundles, tags=tags, off=off
+            )
+        )
+        return list(islice(merge(*found, key=lambda row: row.id), limit))
+
+    def search(self, text: str, *, after: Hit | None = None, limit: int, include_disabled: bool = False) -> list[Hit]:
+        """What fits what was typed: prefix before word before fuzzy, then the newest, then by id; behind the hit `after`."""
+        query = read_query(text)
+        if query is None:
+            return []
+        off = self._off(include_disabled=include_disabled)
+        search = queries.search_rows if self._full_text else queries.scan_words
+        found = self._both(
+            lambda connection, database: search(
+                connection, query, database.learn_words(connection), after=after, limit=limit, off=off
+            )
+        )
+        return list(islice(merge(*found, key=order), limit))
+
+    def ask(self, question: str, *, limit: int, include_disabled: bool = False) -> list[Hit]:
+        """What answers a question in plain words, the most relevant first."""
+        off = self._off(include_disabled=include_disabled)
+        ideas = read_question(question)
+        frequencies = self._frequencies(ideas)
+        if any(_is_unknown(idea, frequencies) for idea in ideas):
+            ideas = [self._correct(idea) if _is_unknown(idea, frequencies) else idea for idea in ideas]
+            frequencies = self._frequencies(ideas)
+        relevance = Relevance(ideas, frequencies, frequencies[tables.ANY])
+        if self._full_text:
+            found = self._both(
+                lambda connection, _: queries.ask_rows(connection, relevance, frequencies, limit=limit, off=off)
+            )
+        else:
+            found = self._both(lambda connection, _: queries.scan_texts(connection, relevance, limit=limit, off=off))
+        return sorted(chain.from_iterable(found), key=by_relevance)[:limit]
+
+    def count(self) -> int:
+        """How many rows have a key."""
+        return self._shared.read(lambda connection, _: queries.count_of(connection))
+
+    def incarnation(self) -> int:
+        """Another number whenever the file was made or opened anew."""
+        return self._shared.incarnation()
+
+    def facts(self) -> Mapping[str, str]:
+        """What whoever keeps the index noted about it; empty for one that was just made."""
+        return self._shared.read(lambda connection, _: queries.facts_of(connection))
+
+    def note(self, facts: Mapping[str, str], *, incarnation: int | None = None) -> None:
+        """Note something about the index, beside what was noted before; nothing if it is another one than the caller knows."""
+
+        def note_facts(connection: sqlite3.Connection, _: OpenDatabase) -> None:
+            # Asked here, where a database is at hand: one that comes later is not written to.
+            if incarnation in (None, self._shared.opened):
+                queries.note_facts(connection, facts)
+
+        self._shared.write(note_facts)
+
+    def close(self) -> None:
+        """Let go of what is open, and of the process's own rows."""
+        self._shared.close()
+        with self._owning:
+            self._own.close()
+            self._own_rows = {}
+
+    def _keep_own(self, condition: Callable[[Row], bool]) -> None:
+        with self._owning:
+            self.set_own([row for row in self._own_rows.values() if condition(row)])
+
+    def _off(self, *, include_disabled: bool) -> list[str] | None:
+        """The bundles that are switched off; None if that does not matter."""
+        return None if include_disabled else self._shared.read(lambda connection, _: queries.bundles_off(connection))
+
+    def _both(self, work: Callable[[sqlite3.Connection, OpenDatabase], T]) -> list[T]:
+        """Do it with the rows that processes share, and with those of this one."""
+        return [database.read(work) for database in ((self._shared, self._own) if self._own_rows else (self._shared,))]
+
+    def _frequencies(self, ideas: Iterable[Idea]) -> Counter[str]:
+        stems = {each for idea in ideas for each in idea.stems}
+        return sum(self._both(lambda connection, _: queries.count_stems(connection, stems)), Counter())
+
+    def _correct(self, idea: Idea) -> Idea:
+        near = self._both(lambda connection, database: database.learn_words(connection).near(idea.word))
+        return corrected(idea, chain.from_iterable(words[:MAX_CORRECTIONS] for words in near))
 
 
-def _has_full_text_search() -> bool:
-    try:
-        import sqlite3
-    except ImportError:
-        return False
-    connection = sqlite3.connect(":memory:")
-    try:
-        connection.execute("CREATE VIRTUAL TABLE probe USING fts5 (words)")
-    except sqlite3.Error:
-        return False
-    finally:
-        connection.close()
-    return True
+def _with_key(rows: Iterable[Row], others: dict[str, Row]) -> Iterator[Row]:
+    """The rows that have a key; the others are put aside."""
+    for row in rows:
+        if row.key:
+            yield row
+        else:
+            others[row.id] = row
+
+
+def _is_unknown(idea: Idea, frequencies: Mapping[str, int]) -> bool:
+    """Whether no tool has the word of an idea in any form."""
+    return bool(idea.word) and stem(idea.word) not in frequencies

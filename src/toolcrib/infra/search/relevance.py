@@ -1,4 +1,9 @@
-"""Words of everyday questions: those that say nothing about a tool, and those that mean nearly the same."""
+"""Score how well a tool answers a question in plain words.
+
+Rare words count for more than common ones, and those in a tool's name for more than others. A question is a list of ideas: a word
+of the question and what else may stand for it. Other forms of the word have the same stem; synonyms and corrections of slips weigh
+less. A tool is a list of stems for each of its fields.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +20,17 @@ if TYPE_CHECKING:
 
     from toolcrib.infra.search.types import Row
 
+MAX_LETTERS = 1_000
+MAX_IDEAS = 12
 
-# MERGED toolcrib.search.stems
-
-# Forms of English words brought to one: `translations`, `translated` and `translator` have the stem of `translate`.
+# Tuned on half of the questions in benchmarks/questions.py.
+SYNONYM, CORRECTION = 0.4, 0.6
+NAME, DESCRIPTION, TAG, PARAMETER = 2.0, 1.0, 1.0, 0.5
+# How much a field counts for less the longer it is, and where that begins.
+LENGTH_OF_NAME, LENGTH_OF_DESCRIPTION, LENGTH_OF_PARAMETERS = 0.3, 0.75, 0.5
+USUAL_NAME, USUAL_DESCRIPTION, USUAL_PARAMETERS = 2, 12, 4
+# How soon more of the same word adds nothing.
+SATURATION = 1.2
 
 # An ending, what stands in its place, and how long the rest must be for it to be one.
 _PLURALS = (("sses", "ss", 2), ("ies", "y", 2), ("ches", "ch", 2), ("shes", "sh", 2), ("xes", "x", 2), ("s", "", 3))
@@ -53,30 +65,6 @@ _ENDINGS = (
 _NO_PLURAL = re.compile(r".*(ss|us|is)")
 _DOUBLED = re.compile(r".*([bdgmnprt])\1")
 _VOWEL = re.compile(r".*[aeiouy]")
-
-
-@lru_cache(maxsize=65_536)
-def stem(word: str) -> str:
-    """The stem of a word; what is short or written in other letters is its own."""
-    if len(word) < 4 or not word.isascii() or not word.isalpha():  # noqa: PLR2004 - the rules know no shorter words
-        return word
-    if not _NO_PLURAL.fullmatch(word):
-        word = _without(word, _PLURALS)
-    shorter = _without(word, _TENSES)
-    if shorter != word and _VOWEL.match(shorter):
-        word = shorter[:-1] if _DOUBLED.fullmatch(shorter) else shorter
-    word = _without(word, _ENDINGS)
-    if len(word) > 3 and word.endswith("e"):  # noqa: PLR2004 - see above
-        word = word[:-1]
-    return f"{word[:-1]}i" if word.endswith("y") and len(word) > 2 else word  # noqa: PLR2004 - see above
-
-
-def _without(word: str, endings: tuple[tuple[str, str, int], ...]) -> str:
-    for ending, instead, rest in endings:
-        if word.endswith(ending) and len(word) - len(ending) >= rest:
-            return word[: -len(ending)] + instead
-    return word
-
 
 STOP_WORDS = """
 a about above after again all also am an and any are as at be been before being below between both but by can cannot
@@ -197,50 +185,6 @@ customer client, employee staff worker, company business firm, news article, boo
 """
 
 
-@lru_cache(maxsize=1)
-def stop_words() -> frozenset[str]:
-    """Words that say nothing about a tool."""
-    return frozenset(STOP_WORDS.split())
-
-
-@lru_cache(maxsize=1)
-def synonyms() -> dict[str, frozenset[str]]:
-    """For each stem those that mean nearly the same."""
-    found: dict[str, set[str]] = {}
-    for words in SYNONYMS.split(","):
-        stems = {stem(word) for word in words.split()}
-        for each in stems:
-            found.setdefault(each, set()).update(stems - {each})
-    return {each: frozenset(others) for each, others in found.items()}
-
-
-@lru_cache(maxsize=1)
-def phrases() -> dict[tuple[str, ...], tuple[str, ...]]:
-    """For several words, one after the other, the stems of what they mean."""
-    lines = (line.partition(" = ") for line in PHRASES.strip().splitlines())
-    return {tuple(words.split()): tuple(stem(word) for word in meaning.split()) for words, _, meaning in lines}
-
-
-# MERGED toolcrib.search.relevance
-
-# How well a tool answers a question: rare words count for more than common ones, those in its name for more than others.
-#
-# A question is a list of ideas. An idea is a word of the question and what else may stand for it: other forms have the same stem,
-# synonyms and corrections of slips weigh less. A tool is a list of stems for each of its fields.
-
-MAX_LETTERS = 1_000
-MAX_IDEAS = 12
-
-# Tuned on half of the questions in benchmarks/questions.py.
-SYNONYM, CORRECTION = 0.4, 0.6
-NAME, DESCRIPTION, TAG, PARAMETER = 2.0, 1.0, 1.0, 0.5
-# How much a field counts for less the longer it is, and where that begins.
-LENGTH_OF_NAME, LENGTH_OF_DESCRIPTION, LENGTH_OF_PARAMETERS = 0.3, 0.75, 0.5
-USUAL_NAME, USUAL_DESCRIPTION, USUAL_PARAMETERS = 2, 12, 4
-# How soon more of the same word adds nothing.
-SATURATION = 1.2
-
-
 class Idea(NamedTuple):
     """A word of a question, and for each stem that may stand for it what it weighs."""
 
@@ -353,3 +297,53 @@ def _strengths(document: Document, wanted: set[str]) -> dict[str, float]:
         for each in wanted.intersection(stems):
             amounts[each] += weight * stems.count(each) / (1 - length + length * len(stems) / usual)
     return {each: amount * (SATURATION + 1) / (SATURATION + amount) for each, amount in amounts.items()}
+
+
+@lru_cache(maxsize=65_536)
+def stem(word: str) -> str:
+    """The stem of a word: `translations`, `translated` and `translator` have that of `translate`.
+
+    What is short or written in other letters is its own stem.
+    """
+    if len(word) < 4 or not word.isascii() or not word.isalpha():  # noqa: PLR2004 - the rules know no shorter words
+        return word
+    if not _NO_PLURAL.fullmatch(word):
+        word = _without(word, _PLURALS)
+    shorter = _without(word, _TENSES)
+    if shorter != word and _VOWEL.match(shorter):
+        word = shorter[:-1] if _DOUBLED.fullmatch(shorter) else shorter
+    word = _without(word, _ENDINGS)
+    if len(word) > 3 and word.endswith("e"):  # noqa: PLR2004 - see above
+        word = word[:-1]
+    return f"{word[:-1]}i" if word.endswith("y") and len(word) > 2 else word  # noqa: PLR2004 - see above
+
+
+def _without(word: str, endings: tuple[tuple[str, str, int], ...]) -> str:
+    for ending, instead, rest in endings:
+        if word.endswith(ending) and len(word) - len(ending) >= rest:
+            return word[: -len(ending)] + instead
+    return word
+
+
+@lru_cache(maxsize=1)
+def stop_words() -> frozenset[str]:
+    """Words that say nothing about a tool."""
+    return frozenset(STOP_WORDS.split())
+
+
+@lru_cache(maxsize=1)
+def synonyms() -> dict[str, frozenset[str]]:
+    """For each stem those that mean nearly the same."""
+    found: dict[str, set[str]] = {}
+    for words in SYNONYMS.split(","):
+        stems = {stem(word) for word in words.split()}
+        for each in stems:
+            found.setdefault(each, set()).update(stems - {each})
+    return {each: frozenset(others) for each, others in found.items()}
+
+
+@lru_cache(maxsize=1)
+def phrases() -> dict[tuple[str, ...], tuple[str, ...]]:
+    """For several words, one after the other, the stems of what they mean."""
+    lines = (line.partition(" = ") for line in PHRASES.strip().splitlines())
+    return {tuple(words.split()): tuple(stem(word) for word in meaning.split()) for words, _, meaning in lines}

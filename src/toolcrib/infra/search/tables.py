@@ -1,19 +1,25 @@
-"""The tables of an index in one SQLite database: how rows get into them and out again."""
+"""Put rows into the tables of an index in a SQLite database, and take them out again.
+
+SQLite goes through rows in the order of their numbers, and a search stops as soon as its page is full. So the number of a row is
+its place in the order of searches, the newest first and then by id: the time that is left until END_OF_TIME, and a slot among the
+rows of the same millisecond.
+"""
 
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections import Counter
+from contextlib import closing
 from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.search.relevance import document_of
-from toolcrib.infra.search.tokens import all_words_of, free_places, moment, names_of, spread_places, texts_of
+from toolcrib.infra.search.tokens import END_OF_TIME, all_words_of, moment, names_of, texts_of
 from toolcrib.infra.search.types import Row
 
 if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Container, Iterable
+    from collections.abc import Container, Iterable, Iterator
 
 LAYOUT = 1
 # How many rows are gathered at a time: full-text indexes grow quickest when their rows come in order.
@@ -22,6 +28,9 @@ CHUNK = 10_000
 BEGINNING = "§"
 # No stem: stands for all rows among the numbers of rows that have a stem.
 ANY = ""
+SLOTS = 2**20
+# How far apart rows stand that come one behind the other, so that others find room between them.
+STRIDE = 16
 
 SCHEMA = """
 CREATE TABLE rows (
@@ -36,20 +45,39 @@ CREATE TABLE tags (tag TEXT NOT NULL, id TEXT NOT NULL, bundle TEXT NOT NULL, PR
 CREATE TABLE bundles_off (bundle TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE vocabulary (number INTEGER PRIMARY KEY, word TEXT NOT NULL UNIQUE);
-CREATE TABLE stems (stem TEXT PRIMARY KEY, rows INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE stems (stem TEXT PRIMARY KEY, rows INTEGER NOT NULL) WITHOUT ROWID
+"""
+FULL_TEXT = """
 CREATE VIRTUAL TABLE words USING fts5 (listed, tokenize = 'ascii', prefix = '1 2 3 4', detail = none, columnsize = 0);
 CREATE VIRTUAL TABLE texts USING fts5 (name, description, tags, parameters, tokenize = 'ascii')
 """
+# Without full-text search the same tables are scanned.
+PLAIN_TEXT = """
+CREATE TABLE words (listed TEXT NOT NULL);
+CREATE TABLE texts (name TEXT NOT NULL, description TEXT NOT NULL, tags TEXT NOT NULL, parameters TEXT NOT NULL)
+"""
 
 
-def make_tables(connection: sqlite3.Connection) -> None:
+def make_tables(connection: sqlite3.Connection, *, full_text: bool) -> None:
     """Make the tables in an empty database."""
-    for statement in SCHEMA.split(";\n"):
+    for statement in (*SCHEMA.split(";\n"), *(FULL_TEXT if full_text else PLAIN_TEXT).split(";\n")):
         connection.execute(statement)
     connection.execute(f"PRAGMA user_version = {LAYOUT}")
 
 
-def put_rows(connection: sqlite3.Connection, rows: Iterable[Row], known_words: Container[str] = ()) -> None:
+def has_full_text_search() -> bool:
+    """Whether this SQLite was built with full-text search."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        try:
+            connection.execute("CREATE VIRTUAL TABLE probe USING fts5 (words)")
+        except sqlite3.Error:
+            return False
+    return True
+
+
+def put_rows(
+    connection: sqlite3.Connection, rows: Iterable[Row], known_words: Container[str] = (), *, full_text: bool = True
+) -> None:
     """Have these rows in place of those with the same ids; words that are known to be there are not noted again."""
     remaining = iter(rows)
     many = False
@@ -59,7 +87,7 @@ def put_rows(connection: sqlite3.Connection, rows: Iterable[Row], known_words: C
         changed = {id_: row for id_, row in chunk.items() if id_ not in standing or not _update(connection, row)}
         remove_rows(connection, changed.keys() & standing)
         _put_in(connection, changed.values(), known_words)
-    if many:
+    if many and full_text:
         _tidy(connection)
 
 
@@ -206,3 +234,63 @@ def _count_stems(connection: sqlite3.Connection, stems: Counter[str]) -> None:
     connection.executemany(
         "INSERT INTO stems VALUES (?, ?) ON CONFLICT (stem) DO UPDATE SET rows = rows + excluded.rows", stems.items()
     )
+
+
+def first_place(moment: int) -> int:
+    """The place before that of every row of this millisecond."""
+    return (END_OF_TIME - min(moment, END_OF_TIME)) * SLOTS
+
+
+def place_behind(connection: sqlite3.Connection, moment: int, id_: str) -> int:
+    """From which place on the rows lie that come behind the one of this time and id, whether it exists or not."""
+    behind = _behind(connection, moment, id_)
+    return behind[1] if behind else first_place(moment) + SLOTS
+
+
+def free_places(connection: sqlite3.Connection, moment: int, ids: list[str]) -> dict[str, int] | None:
+    """Places for new rows of one millisecond between those that stand there; None if some lie too close for that.
+
+    `ids` are sorted.
+    """
+    places: dict[str, int] = {}
+    for between, low, high in _gaps(connection, moment, ids):
+        step = (high - low) // (len(between) + 1)
+        if step == 0:
+            return None
+        if high == first_place(moment) + SLOTS:
+            step = min(step, STRIDE)
+        places.update((id_, low + step * number) for number, id_ in enumerate(between, 1))
+    return places
+
+
+def spread_places(ids: list[str], moment: int) -> dict[str, int]:
+    """Places for all the rows of one millisecond, as far apart as half of its slots allow."""
+    step = max(1, SLOTS // 2 // (len(ids) + 1))
+    return {id_: first_place(moment) + step * number for number, id_ in enumerate(ids, 1)}
+
+
+def _gaps(connection: sqlite3.Connection, moment: int, ids: list[str]) -> Iterator[tuple[list[str], int, int]]:
+    """The new ids that lie between the same two neighbours, and the places of these."""
+    start = 0
+    while start < len(ids):
+        behind = _behind(connection, moment, ids[start])
+        end = start + 1
+        while end < len(ids) and (behind is None or ids[end] < behind[0]):
+            end += 1
+        high = behind[1] if behind else first_place(moment) + SLOTS
+        yield ids[start:end], _before(connection, moment, ids[start]), high
+        start = end
+
+
+def _behind(connection: sqlite3.Connection, moment: int, id_: str) -> tuple[str, int] | None:
+    found: tuple[str, int] | None = connection.execute(
+        "SELECT id, place FROM rows WHERE moment = ? AND id > ? ORDER BY id LIMIT 1", (moment, id_)
+    ).fetchone()
+    return found
+
+
+def _before(connection: sqlite3.Connection, moment: int, id_: str) -> int:
+    found = connection.execute(
+        "SELECT place FROM rows WHERE moment = ? AND id < ? ORDER BY id DESC LIMIT 1", (moment, id_)
+    ).fetchone()
+    return int(found[0]) if found else first_place(moment)

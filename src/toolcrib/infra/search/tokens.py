@@ -1,6 +1,6 @@
-"""Text taken apart into words, the same way for what is kept and for what is typed.
+"""Split text into words, the same way for what is kept and for what is typed, and find words that are nearly the same.
 
-Words are told apart by what stands between them, by dashes and underscores, and by capitals inside: `readFile`, `read_file` and
+Words are separated by what stands between them, by dashes and underscores, and by capitals inside: `readFile`, `read_file` and
 `read-file` are the words `read` and `file`, and unsplit the word `readfile`. Case and accents do not count. Scripts that
 write no spaces have a word per sign.
 """
@@ -20,88 +20,27 @@ from typing import TYPE_CHECKING
 from toolcrib.infra.search.types import Hit, Tier
 
 if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from toolcrib.infra.search.types import Row
-
-
-# MERGED toolcrib.search.places
-
-# Numbers for rows in the order in which searches give them: the newest first, then by id.
-#
-# A full-text index of SQLite goes through rows in the order of their numbers, and stops as soon as a page is full. So the number
-# of a row is its place: the time that is left until the end of time, and a slot among the rows of the same millisecond.
-
-END_OF_TIME = 2**42 - 1
-SLOTS = 2**20
-# How far apart rows stand that come one behind the other, so that others find room between them.
-STRIDE = 16
-
-
-def first_place(moment: int) -> int:
-    """The place before that of every row of this millisecond."""
-    return (END_OF_TIME - min(moment, END_OF_TIME)) * SLOTS
-
-
-def place_behind(connection: sqlite3.Connection, moment: int, id_: str) -> int:
-    """From which place on the rows lie that come behind the one of this time and id, whether it exists or not."""
-    behind = _behind(connection, moment, id_)
-    return behind[1] if behind else first_place(moment) + SLOTS
-
-
-def free_places(connection: sqlite3.Connection, moment: int, ids: list[str]) -> dict[str, int] | None:
-    """Places for new rows of one millisecond between those that stand there; None if some lie too close for that.
-
-    `ids` are sorted.
-    """
-    places: dict[str, int] = {}
-    for between, low, high in _gaps(connection, moment, ids):
-        step = (high - low) // (len(between) + 1)
-        if step == 0:
-            return None
-        if high == first_place(moment) + SLOTS:
-            step = min(step, STRIDE)
-        places.update((id_, low + step * number) for number, id_ in enumerate(between, 1))
-    return places
-
-
-def spread_places(ids: list[str], moment: int) -> dict[str, int]:
-    """Places for all the rows of one millisecond, as far apart as half of its slots allow."""
-    step = max(1, SLOTS // 2 // (len(ids) + 1))
-    return {id_: first_place(moment) + step * number for number, id_ in enumerate(ids, 1)}
-
-
-def _gaps(connection: sqlite3.Connection, moment: int, ids: list[str]) -> Iterator[tuple[list[str], int, int]]:
-    """The new ids that lie between the same two neighbours, and the places of these."""
-    start = 0
-    while start < len(ids):
-        behind = _behind(connection, moment, ids[start])
-        end = start + 1
-        while end < len(ids) and (behind is None or ids[end] < behind[0]):
-            end += 1
-        high = behind[1] if behind else first_place(moment) + SLOTS
-        yield ids[start:end], _before(connection, moment, ids[start]), high
-        start = end
-
-
-def _behind(connection: sqlite3.Connection, moment: int, id_: str) -> tuple[str, int] | None:
-    found: tuple[str, int] | None = connection.execute(
-        "SELECT id, place FROM rows WHERE moment = ? AND id > ? ORDER BY id LIMIT 1", (moment, id_)
-    ).fetchone()
-    return found
-
-
-def _before(connection: sqlite3.Connection, moment: int, id_: str) -> int:
-    found = connection.execute(
-        "SELECT place FROM rows WHERE moment = ? AND id < ? ORDER BY id DESC LIMIT 1", (moment, id_)
-    ).fetchone()
-    return int(found[0]) if found else first_place(moment)
 
 
 MAX_WORD = 64
 # What one field of a tool adds to the index; what stands further back is not searched.
 MAX_FIELD = 20_000
+MAX_LETTERS = 200
+MAX_WORDS = 16
+# The last millisecond that the order of rows knows.
+END_OF_TIME = 2**42 - 1
+
+# From how many letters on a word may have one slip, and from how many two; a swap of neighbours counts as one.
+ONE_SLIP, TWO_SLIPS = 4, 8
+# A word that is nearly more words than this is nearly the first of them only.
+MAX_NEAR = 200
+# From how many new words on it is quicker to sort all of them than to put each in its place.
+MANY_NEW = 100
+
+TIERS = (Tier.PREFIX, Tier.WORD, Tier.FUZZY)
 
 _RUN = re.compile(r"[^\W_]+(?:[-_][^\W_]+)*")
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[-_]")
@@ -177,22 +116,13 @@ def _plain(text: str) -> str:
     return unicodedata.normalize("NFC", _ACCENT.sub("", unicodedata.normalize("NFKD", text)))
 
 
-# MERGED toolcrib.search.queries
-
-# What was typed, and how well a tool fits it.
-#
-# A tool fits as PREFIX if its slug, name or display name begins with what was typed; as WORD if every word that was typed is
-# one of its words, in whichever text; as FUZZY if every word that was typed is, begins or nearly is one of its words.
-
-MAX_LETTERS = 200
-MAX_WORDS = 16
-
-TIERS = (Tier.PREFIX, Tier.WORD, Tier.FUZZY)
-
-
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What was typed: its words, and all of it squeezed into one."""
+    """What was typed: its words, and all of it squeezed into one.
+
+    A tool fits as PREFIX if its slug, name or display name begins with what was typed; as WORD if every word that was typed is
+    one of its words, in whichever text; as FUZZY if every word that was typed is, begins or nearly is one of its words.
+    """
 
     words: tuple[str, ...]
     squeezed: str
@@ -212,18 +142,6 @@ def order(hit: Hit) -> tuple[int, int, str]:
 def by_relevance(hit: Hit) -> tuple[float, int, str]:
     """By what the answers to a question are sorted: the more relevant, then the newer, then the smaller id."""
     return -hit.score, -moment(hit.modified_at), hit.id
-
-
-# MERGED toolcrib.search.vocabulary
-
-# Every word that some tool has, and which of them a word nearly is.
-
-# From how many letters on a word may have one slip, and from how many two; a swap of neighbours counts as one.
-ONE_SLIP, TWO_SLIPS = 4, 8
-# A word that is nearly more words than this is nearly the first of them only.
-MAX_NEAR = 200
-# From how many new words on it is quicker to sort all of them than to put each in its place.
-MANY_NEW = 100
 
 
 class Vocabulary:

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
 
 
 class Tier(StrEnum):
@@ -53,67 +49,3 @@ class Hit:
     tier: Tier
     modified_at: str = ""
     score: float = 0.0
-
-
-class Index(Protocol):
-    """Everything that lists and searches ask, derived from documents and ready to be made anew at any time.
-
-    Threads may share it. What is on disk is shared by processes; rows without a key are this process's own and are seen by no
-    other. A row counts as switched on if it and its bundle are; a bundle that nobody named counts as switched on.
-    """
-
-    def put(self, rows: Iterable[Row]) -> None:
-        """Have these rows in place of those with the same ids, all at once."""
-
-    def set_own(self, rows: Iterable[Row]) -> None:
-        """Have exactly these rows as the process's own."""
-
-    def remove(self, ids: Iterable[str]) -> None:
-        """Forget rows."""
-
-    def put_bundle(self, bundle: str, *, enabled: bool) -> None:
-        """Know whether a bundle is switched on."""
-
-    def remove_bundle(self, bundle: str) -> None:
-        """Forget a bundle and all its rows."""
-
-    def get(self, id_: str) -> Row | None:
-        """The row of that id."""
-
-    def stamps(self, bundle: str) -> dict[str, tuple[str, str]]:
-        """For each document of a bundle, by its key, the id of its row and its stamp."""
-
-    def named(self, slug: str) -> list[Row]:
-        """All rows of that slug, of whichever bundle and version, the newest created first."""
-
-    def page(
-        self,
-        *,
-        after: str = "",
-        limit: int,
-        bundles: Collection[str] | None = None,
-        tags: Collection[str] = (),
-        include_disabled: bool = False,
-    ) -> list[Row]:
-        """Rows in the order of their ids, behind the one with the id `after`; with all of the tags, of any of the bundles."""
-
-    def search(self, text: str, *, after: Hit | None = None, limit: int, include_disabled: bool = False) -> list[Hit]:
-        """What fits what was typed: prefix before word before fuzzy, then the newest, then by id; behind the hit `after`."""
-
-    def ask(self, question: str, *, limit: int, include_disabled: bool = False) -> list[Hit]:
-        """What answers a question in plain words, the most relevant first."""
-
-    def count(self) -> int:
-        """How many rows have a key."""
-
-    def incarnation(self) -> int:
-        """Another number whenever the index was lost and made anew, or opened anew, and may hold other rows than before."""
-
-    def facts(self) -> Mapping[str, str]:
-        """What whoever keeps the index noted about it; empty for one that was just made."""
-
-    def note(self, facts: Mapping[str, str], *, incarnation: int | None = None) -> None:
-        """Note something about the index, beside what was noted before; nothing if it is another one than the caller knows."""
-
-    def close(self) -> None:
-        """Let go of what is open."""

@@ -79,7 +79,7 @@ class Settings:
     secrets_environment: variables of the host that are secrets of HTTP tools
     secrets_file: a file of further secrets, one NAME=value in each line, readable by its owner alone
     secrets_keyring: the name under which the keyring of the system holds further secrets
-    search_index: whether an index on disk makes searching quick; without it every tool is looked at
+    search_index: whether the search index is kept on disk; if not, each process makes its own in memory
     http_host: the address that the server listens on
     http_port: the port that the server listens on
     http_hosts: further names by which the server may be called, beside that of its address
