@@ -1,4 +1,4 @@
-"""What both queues write alike: points in time, steps of a history, texts that are not too long, allowances."""
+"""What both queues write alike: times, steps of a history, texts within bounds, allowances, and why they refuse."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Allowance, RecordedAnswer
 
 if TYPE_CHECKING:
-    from toolcrib.model.toolrequest import Status
+    from toolcrib.model.toolrequest import Status, ToolRequest
 
 HISTORY_EVENTS = 200
 TEXT_BYTES = 4_096
@@ -62,6 +62,13 @@ def is_text(text: str) -> bool:
     return True
 
 
+def check_text(request: ToolRequest) -> None:
+    """Refuse a request with half a character in it, which no queue can store."""
+    for what in ("id", "name", "text", "wish", "experiment"):
+        if not is_text(getattr(request, what)):
+            raise ToolError(Kind.VALIDATION, f"the {what} of the request is not Unicode; write it in whole characters")
+
+
 def write_allowance(allowance: Allowance) -> str:
     """As JSON, the same for the same allowance."""
     document = {
@@ -99,11 +106,6 @@ def _write_answer(answer: RecordedAnswer) -> dict[str, object]:
     }
 
 
-# MERGED toolcrib.queues.refusals
-
-# Why a queue refuses, in the same words whichever queue it is.
-
-
 def unknown(request_id: str) -> ToolError:
     """No request has this id."""
     message = f"there is no request {request_id!r:.200}; list them with: crib request list"
@@ -130,8 +132,3 @@ def cannot_be_retried(request_id: str, status: Status) -> ToolError:
     cure = "file a request of its own for another tool" if status == "ready" else "wait for it, or cancel it first"
     message = f"{request_id} is {status}; only one that failed or was cancelled can be built again: {cure}"
     return ToolError(Kind.CONFLICT, message, details={"id": request_id, "status": str(status)})
-
-
-def not_text(what: str) -> ToolError:
-    """It holds half a character."""
-    return ToolError(Kind.VALIDATION, f"{what} is not Unicode; write it in whole characters")
