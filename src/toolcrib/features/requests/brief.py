@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import ast
 import json
-import keyword
 import sys
 from typing import TYPE_CHECKING
 
 from toolcrib.features.requests.candidate import allowed_hosts
+from toolcrib.features.requests.document.parameters import is_argument_name
 from toolcrib.features.requests.makers.foreign_text import fence, on_one_line, quote, show_hidden, to_json
 from toolcrib.model.toolrequest import MISSING, Allowance
 
@@ -62,11 +62,6 @@ def write_complaints(complaints: Iterable[str]) -> str:
     return f"## Why the last attempt was not accepted\n\n{quotes}"
 
 
-def entry_file(request: ToolRequest) -> str:
-    """The name of the file that holds the tool's function."""
-    return f"{request.name}.py"
-
-
 def write_starter(request: ToolRequest) -> str:
     """The file with the function still to be written.
 
@@ -103,7 +98,7 @@ def _wish(request: ToolRequest) -> str:
 def _interface(request: ToolRequest) -> str:
     arguments = "".join(map(_describe_input, request.inputs)) or "It takes no arguments.\n"
     return (
-        f"## Interface\n\nWrite this function in package/{entry_file(request)}:\n\n"
+        f"## Interface\n\nWrite this function in package/{request.entry_file}:\n\n"
         f"{fence('python', f'{_signature(request)} ...')}\n"
         "It is called with keyword arguments that fit schemas/arguments.json; others are refused before they reach it, and\n"
         "defaults are filled in. It may be `async def`. Nothing else of the file is called, and importing it does nothing.\n\n"
@@ -188,7 +183,7 @@ def _delivery(request: ToolRequest) -> str:
         "## How it is judged and handed over\n\n"
         "The tests in contract/ say what is checked. Run them in this folder with: python -m pytest contract\n"
         "They are a copy: what counts is run elsewhere, and changing them changes nothing.\n\n"
-        f"Leave the tool in the folder package: {entry_file(request)}, and beside it further modules, which it imports by their\n"
+        f"Leave the tool in the folder package: {request.entry_file}, and beside it further modules, which it imports by their\n"
         "names, and files it reads. Write no __init__.py and no tool.json; these are made when it is accepted.\n"
         f"A program ends with exit code 0 when it is done. A person runs: crib request deliver {request.id}\n"
     )
@@ -201,19 +196,14 @@ def _describe_type(schema: dict[str, object]) -> str:
     return " | ".join(TYPES.get(str(name), ANYTHING) for name in names)
 
 
-def _is_name(text: str) -> bool:
-    """Whether Python takes it for the name of a parameter."""
-    return text.isascii() and text.isidentifier() and not keyword.iskeyword(text)
-
-
 def _function(request: ToolRequest) -> str:
-    return request.function if _is_name(request.function) else request.name
+    return request.function if is_argument_name(request.function) else request.name
 
 
 def _parameters(inputs: tuple[Input, ...]) -> str:
     if not inputs:
         return ""
-    if not all(_is_name(each.name) for each in inputs):
+    if not all(is_argument_name(each.name) for each in inputs):
         return f"**arguments: {ANYTHING}"
     return ", ".join(["*", *map(_parameter, inputs)])
 

@@ -64,7 +64,7 @@ class Candidate:
 
 def read_candidate(path: Path, request: ToolRequest) -> Candidate:
     """Read what was made: a folder with `<name>.py` in it, or that one file. Raises ToolError with what is wrong, and the cure."""
-    entry = f"{request.name}.py"
+    entry = request.entry_file
     files = {entry: read_file(path)} if _is_one_file(path) else read_folder(path)
     _refuse_taken_names(files, path)
     if entry not in files:
@@ -161,7 +161,7 @@ def _refuse_taken_names(files: Mapping[str, bytes], path: Path) -> None:
 
 def _without_entry(files: Mapping[str, bytes], path: Path, request: ToolRequest) -> ToolError:
     found = ", ".join(sorted(files)[:SHOWN_FILES]) or "nothing"
-    message = f"{path.name}: there is no {request.name}.py; write def {request.function}(…) there (found: {found})"
+    message = f"{path.name}: there is no {request.entry_file}; write def {request.function}(…) there (found: {found})"
     return ToolError(Kind.NOT_FOUND, message)
 
 

@@ -15,7 +15,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.features.requests.brief import entry_file, write_brief, write_complaints, write_starter
+from toolcrib.features.requests.brief import write_brief, write_complaints, write_starter
 from toolcrib.features.requests.makers.foreign_text import to_json
 from toolcrib.infra.files.disk import PRIVATE_FOLDER, enter, way_to
 from toolcrib.infra.files.durable import PRIVATE_FILE, discard_in, explained, replace_in
@@ -108,9 +108,9 @@ def _start_package(top: int, request: ToolRequest) -> None:
     """Give the maker a file to begin with, unless it has begun."""
     with ExitStack() as opened:
         package = _enter(top, PACKAGE, opened)
-        _discard_unless(package, entry_file(request), stat.S_ISREG)
-        if _mode_of(package, entry_file(request)) is None:
-            replace_in(package, entry_file(request), write_starter(request).encode(), mode=PRIVATE_FILE)
+        _discard_unless(package, request.entry_file, stat.S_ISREG)
+        if _mode_of(package, request.entry_file) is None:
+            replace_in(package, request.entry_file, write_starter(request).encode(), mode=PRIVATE_FILE)
 
 
 def _enter(parent: int, name: str, opened: ExitStack) -> int:

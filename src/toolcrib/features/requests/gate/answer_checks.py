@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from toolcrib.features.requests.built_package import ENVELOPE
 from toolcrib.features.requests.gate.calls import MOST, TOO_MUCH, Reason, tell_once
 from toolcrib.features.requests.gate.types import Check, complain, show_call, show_value, spell_value
 from toolcrib.lib.comparison import differences
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 SHOWN_DIFFERENCES = 3
 TOLD_BY_SHAPE = TOO_MUCH | {Kind.OUTPUT_INVALID}
-ENVELOPE = {"result", "success", "error"}
 EMPTY: tuple[object, ...] = (None, "", [], {})
 SHAPE = "return every declared output, of its declared type, and no others"
 REFUSAL = "toolcrib.ToolError(toolcrib.Kind.VALIDATION, why)"

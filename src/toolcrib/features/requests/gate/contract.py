@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from toolcrib.features.requests.gate.types import Check, Contract, Sample, complain, show_value, spell_value
 from toolcrib.lib.schema import schema_problems
@@ -16,12 +16,14 @@ from toolcrib.lib.schema.structure import write_pointer
 from toolcrib.model.toolrequest import MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from toolcrib.features.requests.gate.types import Complaint
     from toolcrib.model.toolrequest import Input, ToolRequest
 
     Schema = Mapping[str, object]
+
+Item = TypeVar("Item")
 
 MAX_DEPTH = 6
 WORDS, REPEATED = "Long text, word after word. ", 150
@@ -51,11 +53,13 @@ def derive_contract(request: ToolRequest) -> Contract:
     defaults = {given.name: given.default for given in left_out}
     filled = Sample(about="every default given", arguments={**least.arguments, **defaults})
     return Contract(
-        file=f"{request.name}.py",
+        file=request.entry_file,
         function=request.function,
         least=least,
         filled=filled,
-        accepted=tuple(islice(_distinct_samples(_accepted(request, least, filled)), MAX_ACCEPTED)),
+        accepted=tuple(
+            islice(_distinct(_accepted(request, least, filled), lambda sample: sample.arguments), MAX_ACCEPTED)
+        ),
         refused=tuple(islice(_refused(request), MAX_REFUSED)),
         examples=request.examples,
     )
@@ -135,15 +139,6 @@ def _is_same(value: object, other: object) -> bool:
     return spell_value(value) == spell_value(other)
 
 
-def _distinct_samples(samples: Iterable[Sample]) -> Iterator[Sample]:
-    seen: set[str] = set()
-    for sample in samples:
-        key = spell_value(sample.arguments)
-        if key not in seen:
-            seen.add(key)
-            yield sample
-
-
 def _ordinary_value(given: Input, request: ToolRequest) -> object:
     """What somebody would give: a value that the request shows, or one that is plain."""
     return next(_shown(given, request), None) if _has_shown(given, request) else _make_value(given.schema)
@@ -153,7 +148,7 @@ def _edge_values(given: Input, request: ToolRequest) -> list[object]:
     """Further values that the input allows, those that differ most from an ordinary one first."""
     fits = compile_schema(given.schema).is_valid
     candidates = [*_shown(given, request), *_variants(given.schema)]
-    return list(_distinct_values(value for value in candidates if fits(value)))
+    return list(_distinct(filter(fits, candidates), lambda value: value))
 
 
 def _make_value(schema: Schema, depth: int = 0) -> object:
@@ -218,11 +213,11 @@ def _objects(schema: Schema, depth: int) -> list[object]:
     return [full, least]
 
 
-def _distinct_values(values: Iterable[object]) -> Iterator[object]:
-    """Each value once; true is not 1 here."""
-    seen: list[tuple[type, object]] = []
-    for value in values:
-        key = type(value), value
+def _distinct(items: Iterable[Item], value_of: Callable[[Item], object]) -> Iterator[Item]:
+    """Each item once, by its value."""
+    seen: set[str] = set()
+    for item in items:
+        key = spell_value(value_of(item))
         if key not in seen:
-            seen.append(key)
-            yield value
+            seen.add(key)
+            yield item

@@ -56,7 +56,7 @@ def line_of_function(candidate: Candidate, request: ToolRequest) -> int:
 
 def check_import(probed: Probed, request: ToolRequest, line: int) -> list[Complaint]:
     """What the import of a candidate left, printed or raised; `line` is where its text defines the function."""
-    entry = f"{request.name}.py"
+    entry = request.entry_file
     found = [complain(Check.IMPORT, text) for text in _import_problems(probed, entry)]
     if probed.function is not None:
         problems = _function_problems(probed.function, request, line)
@@ -65,7 +65,7 @@ def check_import(probed: Probed, request: ToolRequest, line: int) -> list[Compla
 
 
 def _problems(candidate: Candidate, request: ToolRequest) -> Iterator[str]:
-    entry = f"{request.name}.py"
+    entry = request.entry_file
     modules: dict[str, ast.Module] = {}
     for path, code in sorted(candidate.files.items()):
         if not path.endswith(".py"):
@@ -300,7 +300,7 @@ def _describe_raised(raised: Raised, entry: str) -> str:
 
 
 def _function_problems(found: Mapping[str, object], request: ToolRequest, line: int) -> Iterator[str]:
-    name, entry = request.function, f"{request.name}.py"
+    name, entry = request.function, request.entry_file
     if found.get("kind") != "function":
         yield f"after the import {name} is a {found.get('kind')} and no function; define it as a plain def"
         return

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from toolcrib.features.requests.document.reader import read_request
-from toolcrib.features.requests.queues.base import CommandQueue
-from toolcrib.features.requests.queues.records import cut, is_text, unknown
+from toolcrib.features.requests.queues.records import CommandQueue, cut, is_text, unknown
 from toolcrib.features.requests.queues.redis.connection import Link, look_after
 from toolcrib.features.requests.queues.redis.lua_commands import (
     Commands,
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from toolcrib.features.requests.queues.base import Refusal
+    from toolcrib.features.requests.queues.records import Refusal
     from toolcrib.features.requests.queues.redis.lua_commands import Answer
     from toolcrib.model.toolrequest import Claim, Event, Experiment, Filed, Made, ToolRequest
 

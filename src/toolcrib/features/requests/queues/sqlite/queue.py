@@ -6,8 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from toolcrib.features.requests.document.reader import request_day
-from toolcrib.features.requests.queues.base import CommandQueue
-from toolcrib.features.requests.queues.records import cut, is_text, spell_time, utc_now
+from toolcrib.features.requests.queues.records import CommandQueue, cut, is_text, spell_time, utc_now
 from toolcrib.features.requests.queues.sqlite import transitions
 from toolcrib.features.requests.queues.sqlite.database import BUSY_SECONDS, Handle
 from toolcrib.features.requests.queues.sqlite.tables import (
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from toolcrib.features.requests.queues.base import Refusal
+    from toolcrib.features.requests.queues.records import Refusal
     from toolcrib.features.requests.queues.sqlite.transitions import Clock
     from toolcrib.model.toolrequest import Claim, Experiment, Filed, Made, ToolRequest
 
