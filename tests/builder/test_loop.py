@@ -554,7 +554,7 @@ async def test_a_builder_that_is_stopped_while_it_lays_a_workspace_out_leaves_no
         shop.queue.wait(0.1)
         return write_workspace(folder, request, **more)
 
-    monkeypatch.setattr("toolcrib.features.requests.workspace.write_workspace", write_slowly)
+    monkeypatch.setattr("toolcrib.features.requests.builder.write_workspace", write_slowly)
     maker = stuck()
     shop.file("word_counter")
     async with asyncio.timeout(10):

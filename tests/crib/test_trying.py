@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib.core.resources import Parts
-from toolcrib.features.requests.gate.probe import write_probe
+from toolcrib.features.requests.gate.calls import write_probe
 from toolcrib.features.requests.gate.types import TrialTerms
 from toolcrib.features.requests.trial_crib import AUTHORITY, trials_of
 from toolcrib.infra.programs.observed_effects import Comparison

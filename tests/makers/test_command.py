@@ -421,21 +421,21 @@ for path in ("request.yaml", "BRIEF.md", "contract/test_contract.py", "schemas/r
 
 
 async def test_the_interpreter_of_toolcrib_may_lie_in_the_project(office, monkeypatch):
-    from toolcrib.features.requests.makers import command as seclusion
+    from toolcrib.features.requests.makers import command
 
     monkeypatch.setattr(sys, "prefix", str(office.project / ".venv"))
-    assert not seclusion.lies_in_project(office.project / ".venv" / "bin" / "agent", (office.project,))
-    assert seclusion.lies_in_project(office.project / "agent", (office.project,))
+    assert not command.lies_in_project(office.project / ".venv" / "bin" / "agent", (office.project,))
+    assert command.lies_in_project(office.project / "agent", (office.project,))
 
 
 def test_where_the_project_lies_in_a_place_of_the_system_only_what_is_around_it_is_opened(tmp_path):
-    from toolcrib.features.requests.makers import command as seclusion
+    from toolcrib.features.requests.makers import command
 
     for path in ("src/app/key", "src/other/lib", "bin/tool", "src/app2/lib"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).touch()
     (tmp_path / "src" / "link").symlink_to("app")
-    opened = list(seclusion._around(tmp_path, [tmp_path / "src" / "app"]))
+    opened = list(command._around(tmp_path, [tmp_path / "src" / "app"]))
     assert opened == [tmp_path / "bin", tmp_path / "src" / "app2", tmp_path / "src" / "other"]
     assert (tmp_path / "src" / "link" / "key").exists()
 

@@ -145,6 +145,11 @@ class ToolRequest:
     warnings: tuple[str, ...] = ()
 
     @property
+    def entry_file(self) -> str:
+        """The name of the file that has to hold the function."""
+        return f"{self.name}.py"
+
+    @property
     def asks_for_partial_results(self) -> bool:
         """Whether what was achieved has to survive a failure."""
         return any("partial result" in line.lower() for line in self.requirements)

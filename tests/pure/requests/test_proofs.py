@@ -2,8 +2,8 @@
 
 import pytest
 
+from toolcrib.features.requests.document.extensions import read_answers
 from toolcrib.features.requests.document.reader import read_request
-from toolcrib.features.requests.document.recorded_answers import read_answers
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Example, RecordedAnswer
 

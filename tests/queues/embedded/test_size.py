@@ -15,10 +15,10 @@ MADE = Made(name="t", version="1.0.0", address="tools/t@1.0.0", path="tools/t", 
 def fill(queue, a_request, many):
     """File many at once: one change, because each would wait for the disk."""
     with queue._file.writing() as connection:
-        change = Change(connection=connection, at="2024-01-15T12:00:00.000Z")
+        change = Change(connection=connection, at="2024-01-15T12:00:00.000Z", day="20240115")
         for number in range(many):
             request_id, experiment = f"req_20240115_{number:05}", f"exp_{number % 100}"
-            file_request(change, a_request(f"tool_{number}", id=request_id, experiment=experiment), "20240115")
+            file_request(change, a_request(f"tool_{number}", id=request_id, experiment=experiment))
 
 
 @contextmanager

@@ -362,7 +362,7 @@ class TestRemarks:
 
 HOLDER = """
 import sys
-from toolcrib.features.requests.queues.redis import RedisQueue
+from toolcrib.features.requests.queues.redis.queue import RedisQueue
 from toolcrib.model.toolrequest import Made
 
 queue = RedisQueue(sys.argv[1])

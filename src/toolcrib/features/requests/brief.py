@@ -1,4 +1,4 @@
-"""The order for a tool in plain language, for a person, a program or a model to work from.
+"""The brief for a tool in plain language, for a person, a program or a model to work from, and the file they start from.
 
 Whoever asks for a tool is not whoever runs the maker. Their words are quoted, line by line, and what nobody would see in them
 is made visible, so that no text of a request can pass for a word of ours.
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import ast
 import json
-import keyword
 import sys
 from typing import TYPE_CHECKING
 
 from toolcrib.features.requests.candidate import allowed_hosts
+from toolcrib.features.requests.document.parameters import is_argument_name
 from toolcrib.features.requests.makers.foreign_text import fence, on_one_line, quote, show_hidden, to_json
 from toolcrib.model.toolrequest import MISSING, Allowance
 
@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from toolcrib.model.toolrequest import Input, ToolRequest
-
-
-# MERGED toolcrib.builder.starter
-
-# The file that a maker starts from: the typed interface of a requested tool, and nothing that could pass for the tool.
 
 TYPES = {
     "string": "str",
@@ -37,75 +32,6 @@ TYPES = {
 }
 ANYTHING = "object"
 NONE = "None"
-
-
-def entry_file(request: ToolRequest) -> str:
-    """The name of the file that holds the tool's function."""
-    return f"{request.name}.py"
-
-
-def write_starter(request: ToolRequest) -> str:
-    """The file with the function still to be written.
-
-    Nothing in it is text of whoever asks: names that are no names of Python and values that it cannot write are left out.
-    """
-    return (
-        f'"""The tool {request.name}: BRIEF.md says what it does."""\n\n'
-        "from __future__ import annotations\n\n\n"
-        f"{write_signature(request)}\n"
-        '    raise RuntimeError("this tool is still to be written")\n'
-    )
-
-
-def write_signature(request: ToolRequest) -> str:
-    """The first line of the function, as it is called: by keywords alone."""
-    returned = ANYTHING if request.outputs is None else TYPES["object"]
-    return f"def {_function(request)}({_parameters(request.inputs)}) -> {returned}:"
-
-
-def describe_type(schema: dict[str, object]) -> str:
-    """What a JSON Schema lets through, as Python says it."""
-    named = schema.get("type")
-    names = named if isinstance(named, list) else [named]
-    return " | ".join(TYPES.get(str(name), ANYTHING) for name in names)
-
-
-def is_name(text: str) -> bool:
-    """Whether Python takes it for the name of a parameter."""
-    return text.isascii() and text.isidentifier() and not keyword.iskeyword(text)
-
-
-def _function(request: ToolRequest) -> str:
-    return request.function if is_name(request.function) else request.name
-
-
-def _parameters(inputs: tuple[Input, ...]) -> str:
-    if not inputs:
-        return ""
-    if not all(is_name(each.name) for each in inputs):
-        return f"**arguments: {ANYTHING}"
-    return ", ".join(["*", *map(_parameter, inputs)])
-
-
-def _parameter(given: Input) -> str:
-    hint = describe_type(given.schema)
-    if given.required:
-        return f"{given.name}: {hint}"
-    default = NONE if given.default is MISSING else _literal(given.default)
-    optional = hint if default != NONE or hint.endswith((ANYTHING, NONE)) else f"{hint} | {NONE}"
-    return f"{given.name}: {optional} = {default}"
-
-
-def _literal(value: object) -> str:
-    """The value as Python writes it; None for what would be shared between calls or cannot be written."""
-    if isinstance(value, list | dict):
-        return NONE
-    written = ascii(value)
-    try:
-        ast.literal_eval(written)
-    except (ValueError, SyntaxError):
-        return NONE
-    return written
 
 
 def write_brief(
@@ -136,6 +62,25 @@ def write_complaints(complaints: Iterable[str]) -> str:
     return f"## Why the last attempt was not accepted\n\n{quotes}"
 
 
+def write_starter(request: ToolRequest) -> str:
+    """The file with the function still to be written.
+
+    Nothing in it is text of whoever asks: names that are no names of Python and values that it cannot write are left out.
+    """
+    return (
+        f'"""The tool {request.name}: BRIEF.md says what it does."""\n\n'
+        "from __future__ import annotations\n\n\n"
+        f"{_signature(request)}\n"
+        '    raise RuntimeError("this tool is still to be written")\n'
+    )
+
+
+def _signature(request: ToolRequest) -> str:
+    """The first line of the function, as it is called: by keywords alone."""
+    returned = ANYTHING if request.outputs is None else TYPES["object"]
+    return f"def {_function(request)}({_parameters(request.inputs)}) -> {returned}:"
+
+
 def _opening(request: ToolRequest, attempt: int) -> str:
     number = f" This is attempt {attempt}." if attempt > 1 else ""
     return (
@@ -153,8 +98,8 @@ def _wish(request: ToolRequest) -> str:
 def _interface(request: ToolRequest) -> str:
     arguments = "".join(map(_describe_input, request.inputs)) or "It takes no arguments.\n"
     return (
-        f"## Interface\n\nWrite this function in package/{entry_file(request)}:\n\n"
-        f"{fence('python', f'{write_signature(request)} ...')}\n"
+        f"## Interface\n\nWrite this function in package/{request.entry_file}:\n\n"
+        f"{fence('python', f'{_signature(request)} ...')}\n"
         "It is called with keyword arguments that fit schemas/arguments.json; others are refused before they reach it, and\n"
         "defaults are filled in. It may be `async def`. Nothing else of the file is called, and importing it does nothing.\n\n"
         f"{arguments}\n{_describe_result(request)}"
@@ -167,7 +112,7 @@ def _describe_input(given: Input) -> str:
     else:
         need = "may be left out" if given.default is MISSING else f"if left out: {json.dumps(given.default)}"
     description = quote(given.description) if given.description.strip() else ""
-    return f"- `{on_one_line(given.name)}` ({describe_type(given.schema)}, {need})\n{description}"
+    return f"- `{on_one_line(given.name)}` ({_describe_type(given.schema)}, {need})\n{description}"
 
 
 def _describe_result(request: ToolRequest) -> str:
@@ -238,7 +183,47 @@ def _delivery(request: ToolRequest) -> str:
         "## How it is judged and handed over\n\n"
         "The tests in contract/ say what is checked. Run them in this folder with: python -m pytest contract\n"
         "They are a copy: what counts is run elsewhere, and changing them changes nothing.\n\n"
-        f"Leave the tool in the folder package: {entry_file(request)}, and beside it further modules, which it imports by their\n"
+        f"Leave the tool in the folder package: {request.entry_file}, and beside it further modules, which it imports by their\n"
         "names, and files it reads. Write no __init__.py and no tool.json; these are made when it is accepted.\n"
         f"A program ends with exit code 0 when it is done. A person runs: crib request deliver {request.id}\n"
     )
+
+
+def _describe_type(schema: dict[str, object]) -> str:
+    """What a JSON Schema lets through, as Python says it."""
+    named = schema.get("type")
+    names = named if isinstance(named, list) else [named]
+    return " | ".join(TYPES.get(str(name), ANYTHING) for name in names)
+
+
+def _function(request: ToolRequest) -> str:
+    return request.function if is_argument_name(request.function) else request.name
+
+
+def _parameters(inputs: tuple[Input, ...]) -> str:
+    if not inputs:
+        return ""
+    if not all(is_argument_name(each.name) for each in inputs):
+        return f"**arguments: {ANYTHING}"
+    return ", ".join(["*", *map(_parameter, inputs)])
+
+
+def _parameter(given: Input) -> str:
+    hint = _describe_type(given.schema)
+    if given.required:
+        return f"{given.name}: {hint}"
+    default = NONE if given.default is MISSING else _literal(given.default)
+    optional = hint if default != NONE or hint.endswith((ANYTHING, NONE)) else f"{hint} | {NONE}"
+    return f"{given.name}: {optional} = {default}"
+
+
+def _literal(value: object) -> str:
+    """The value as Python writes it; None for what would be shared between calls or cannot be written."""
+    if isinstance(value, list | dict):
+        return NONE
+    written = ascii(value)
+    try:
+        ast.literal_eval(written)
+    except (ValueError, SyntaxError):
+        return NONE
+    return written

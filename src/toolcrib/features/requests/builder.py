@@ -10,8 +10,9 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from toolcrib.features.requests.claim import Lease, Proof, announce, drop, publish, take_order
+from toolcrib.features.requests.gate.contract_tests import write_contract_tests
 from toolcrib.features.requests.queues.records import Step
-from toolcrib.features.requests.workspace import remove_workspace, sweep, workspace_of
+from toolcrib.features.requests.workspace import remove_workspace, sweep, workspace_of, write_workspace
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.protocols import Commission
 
@@ -218,9 +219,6 @@ class Builder:
         self, lease: Lease, order: Order, folder: Path, attempt: int, complaints: tuple[str, ...], deadline: float
     ) -> Commission:
         """Lay out what the maker needs."""
-        from toolcrib.features.requests.gate.contract_tests import write_contract_tests
-        from toolcrib.features.requests.workspace import write_workspace
-
         brief = write_workspace(
             folder,
             order.request,

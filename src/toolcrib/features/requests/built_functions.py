@@ -18,9 +18,22 @@ if TYPE_CHECKING:
     from toolcrib.model.result import Result
 
 
-# MERGED toolcrib.built.answers
+HINTS = {"string": str, "integer": int, "number": float, "boolean": bool, "array": list, "object": dict}
 
-# What a built function returns: plain values that can also be read by attributes.
+
+def open_package(file: str) -> Callable[..., Any]:
+    """The function of the package whose `__init__.py` this is. It takes keywords; `function.call_async` does the same async.
+
+    Raises ImportError if the package is not what was proved, or if the settings around it are not to be trusted; a call that
+    fails raises ToolError, with what was achieved in its `value`.
+    """
+    folder = Path(file).absolute().parent
+    try:
+        package = load_package(folder, read_file(folder / DESCRIPTION_FILE))
+        project = project_of(folder.parent)
+    except ToolError as problem:
+        raise ImportError(problem.message, name=folder.name, path=file) from None
+    return _function(package, folder.parent, project)
 
 
 class Record(dict[str, Any]):
@@ -64,45 +77,9 @@ def to_answer(value: object, output_schema: Mapping[str, object] | None) -> Any:
     return Answer({key: _with_attributes(item) for key, item in value.items()}, _only_list(output_schema or {}))
 
 
-def _with_attributes(value: object) -> object:
-    if isinstance(value, dict):
-        return Record((key, _with_attributes(item)) for key, item in value.items())
-    return [_with_attributes(item) for item in value] if isinstance(value, list) else value
-
-
-def _only_list(schema: Mapping[str, object]) -> str:
-    """The one output that is declared to be a list; empty if none is, or several are."""
-    properties = schema.get("properties")
-    named = properties.items() if isinstance(properties, dict) else ()
-    lists = [name for name, output in named if isinstance(output, dict) and _is_list(output.get("type"))]
-    return lists[0] if len(lists) == 1 else ""
-
-
-def _is_list(declared: object) -> bool:
-    return "array" in declared if isinstance(declared, list) else declared == "array"
-
-
-HINTS = {"string": str, "integer": int, "number": float, "boolean": bool, "array": list, "object": dict}
-
-
-def open_package(file: str) -> Callable[..., Any]:
-    """The function of the package whose `__init__.py` this is. It takes keywords; `function.call_async` does the same async.
-
-    Raises ImportError if the package is not what was proved, or if the settings around it are not to be trusted; a call that
-    fails raises ToolError, with what was achieved in its `value`.
-    """
-    folder = Path(file).absolute().parent
-    try:
-        package = load_package(folder, read_file(folder / DESCRIPTION_FILE))
-        project = project_of(folder.parent)
-    except ToolError as problem:
-        raise ImportError(problem.message, name=folder.name, path=file) from None
-    return _function(package, folder.parent, project)
-
-
 def _function(package: Package, tools: Path, project: Path) -> Callable[..., Any]:
     address = package.address(tools.name)
-    signature = signature_of(package)
+    signature = _signature_of(package)
 
     def refuse_positional(given: tuple[object, ...]) -> None:
         if given:
@@ -126,7 +103,7 @@ def _function(package: Package, tools: Path, project: Path) -> Callable[..., Any
 
     async def call_async(*positional: object, **arguments: object) -> Any:
         """Wait for the call without holding up the loop."""
-        import asyncio
+        import asyncio  # it is loaded with the first such call, not with the import of a tool
 
         refuse_positional(positional)
         future = ROOMS.of(project).call(address, arguments, Wish())
@@ -137,7 +114,7 @@ def _function(package: Package, tools: Path, project: Path) -> Callable[..., Any
     return function
 
 
-def signature_of(package: Package) -> inspect.Signature:
+def _signature_of(package: Package) -> inspect.Signature:
     """The keywords that the function takes; `...` stands for one that may be left out and has no default."""
     properties = package.parameters.get("properties")
     required = package.parameters.get("required")
@@ -178,3 +155,21 @@ def _raise(error: ToolError, value: object) -> NoReturn:
         details=error.details,
         value=value,
     )
+
+
+def _with_attributes(value: object) -> object:
+    if isinstance(value, dict):
+        return Record((key, _with_attributes(item)) for key, item in value.items())
+    return [_with_attributes(item) for item in value] if isinstance(value, list) else value
+
+
+def _only_list(schema: Mapping[str, object]) -> str:
+    """The one output that is declared to be a list; empty if none is, or several are."""
+    properties = schema.get("properties")
+    named = properties.items() if isinstance(properties, dict) else ()
+    lists = [name for name, output in named if isinstance(output, dict) and _is_list(output.get("type"))]
+    return lists[0] if len(lists) == 1 else ""
+
+
+def _is_list(declared: object) -> bool:
+    return "array" in declared if isinstance(declared, list) else declared == "array"

@@ -1,4 +1,4 @@
-"""A built package: what it promises, what it is made of, and the two files that Toolcrib writes beside the maker's."""
+"""A built package: what it promises, the two files that Toolcrib writes beside the maker's, and the `Tool` it becomes."""
 
 from __future__ import annotations
 
@@ -23,6 +23,11 @@ IMPORT_FILE = "__init__.py"
 GENERATED = (DESCRIPTION_FILE, IMPORT_FILE)
 VERSION = "1.0.0"
 ALIAS = "run"
+SOURCE = "built"
+RUNTIME = "python_runtime"
+REQUIREMENTS, REQUEST = "requirements", "requestID"
+# How the makers of old answer: what came of it, whether that is all that was asked for, and if not, why.
+ENVELOPE = frozenset({"result", "success", "error"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -136,21 +141,6 @@ def offered_names(name: str, function: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((function, name, ALIAS)))
 
 
-def _framed(part: bytes) -> bytes:
-    return len(part).to_bytes(8, "big") + part
-
-
-# MERGED toolcrib.dialects.built.making
-
-# From a package to its Tool.
-
-SOURCE = "built"
-RUNTIME = "python_runtime"
-REQUIREMENTS, REQUEST = "requirements", "requestID"
-# How the makers of old answer: what came of it, whether that is all that was asked for, and if not, why.
-ENVELOPE = frozenset({"result", "success", "error"})
-
-
 def make_tool(package: Package, folder: Path) -> Tool:
     """The tool whose files lie, or are to lie, in the folder; raises ToolError if its code or its schemas cannot be used."""
     check_parameters(package.parameters, f"{package.name}: arguments")
@@ -209,6 +199,10 @@ def write_generated(tool: Tool, bundle: str) -> dict[str, bytes]:
         IMPORT_FILE: package.contents[IMPORT_FILE],
         DESCRIPTION_FILE: write_description(package, bundle),
     }
+
+
+def _framed(part: bytes) -> bytes:
+    return len(part).to_bytes(8, "big") + part
 
 
 def _declares_envelope(package: Package) -> bool:

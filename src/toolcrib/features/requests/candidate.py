@@ -1,4 +1,4 @@
-"""From a candidate that was proved to a tool that everybody finds: written aside, then put in its place in one step."""
+"""What a maker made, read without being run, and once it is proved, published: written aside, then renamed into place."""
 
 from __future__ import annotations
 
@@ -38,13 +38,15 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Tool
     from toolcrib.model.toolrequest import ToolRequest
 
-
-# MERGED toolcrib.builder.candidate
-
-# What a maker made: read as it lies there, within bounds, and not run.
-
 NOTHING_MORE = Allowance()
 SHOWN_FILES = 5
+FOLDER_MODE = 0o755
+FILE_MODE = 0o644
+# What a folder cannot be renamed onto: one that holds something, and what is no folder.
+TAKEN = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR})
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_ASIDE = re.compile(r"\.crib-[0-9a-f]{16}\.built")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,12 +64,12 @@ class Candidate:
 
 def read_candidate(path: Path, request: ToolRequest) -> Candidate:
     """Read what was made: a folder with `<name>.py` in it, or that one file. Raises ToolError with what is wrong, and the cure."""
-    entry = f"{request.name}.py"
+    entry = request.entry_file
     files = {entry: read_file(path)} if _is_one_file(path) else read_folder(path)
     _refuse_taken_names(files, path)
     if entry not in files:
         raise _without_entry(files, path, request)
-    package = package_of(files, request, NOTHING_MORE)
+    package = _package_of(files, request, NOTHING_MORE)
     return Candidate(name=request.name, entry=entry, files=files, digest=package.digest)
 
 
@@ -75,10 +77,10 @@ def tool_of_candidate(
     candidate: Candidate, request: ToolRequest, *, folder: Path, allowance: Allowance = NOTHING_MORE
 ) -> Tool:
     """The tool that the candidate would be, with its files in the folder; raises ToolError if its code cannot be read."""
-    return make_tool(package_of(candidate.files, request, allowance), folder)
+    return make_tool(_package_of(candidate.files, request, allowance), folder)
 
 
-def package_of(files: Mapping[str, bytes], request: ToolRequest, allowance: Allowance) -> Package:
+def _package_of(files: Mapping[str, bytes], request: ToolRequest, allowance: Allowance) -> Package:
     """What these files come to for whoever asked, with what the operator adds."""
     return Package(
         name=request.name,
@@ -101,36 +103,6 @@ def allowed_hosts(request: ToolRequest, allowance: Allowance) -> tuple[str, ...]
     return tuple(dict.fromkeys((*(request.hosts or ()), *allowance.hosts)))
 
 
-def _is_one_file(path: Path) -> bool:
-    try:
-        return path.suffix == ".py" and not stat.S_ISDIR(os.lstat(path).st_mode)
-    except OSError:
-        return False
-
-
-def _refuse_taken_names(files: Mapping[str, bytes], path: Path) -> None:
-    """Refuse files by whose names the folder would be taken for something else than this package."""
-    for name in sorted(files.keys() & {*GENERATED, *MARKS}):
-        is_ours = name in GENERATED
-        cure = "is written when the tool is published; remove it" if is_ours else "marks other tool folders; rename it"
-        raise ToolError(Kind.VALIDATION, f"{path.name}/{name}: {cure}")
-
-
-def _without_entry(files: Mapping[str, bytes], path: Path, request: ToolRequest) -> ToolError:
-    found = ", ".join(sorted(files)[:SHOWN_FILES]) or "nothing"
-    message = f"{path.name}: there is no {request.name}.py; write def {request.function}(…) there (found: {found})"
-    return ToolError(Kind.NOT_FOUND, message)
-
-
-FOLDER_MODE = 0o755
-FILE_MODE = 0o644
-# What a folder cannot be renamed onto: one that holds something, and what is no folder.
-TAKEN = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR})
-
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_ASIDE = re.compile(r"\.crib-[0-9a-f]{16}\.built")
-
-
 def publish(
     candidate: Candidate,
     request: ToolRequest,
@@ -146,7 +118,7 @@ def publish(
     """
     moment = now().astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     times = {"createdAt": moment, "modifiedAt": moment}
-    package = replace(package_of(candidate.files, request, allowance), times=times)
+    package = replace(_package_of(candidate.files, request, allowance), times=times)
     contents = {**package.contents, DESCRIPTION_FILE: _describe(package, project_tools)}
     with explained(str(project_tools)):
         project_tools.mkdir(parents=True, exist_ok=True)
@@ -167,9 +139,30 @@ def find_published(request: ToolRequest, *, project_tools: Path, allowance: Allo
         package = _load(project_tools / request.name)
     except ToolError:
         return None
-    asked_for = replace(package_of(package.files, request, allowance), importing=package.importing)
+    asked_for = replace(_package_of(package.files, request, allowance), importing=package.importing)
     is_it = package.request == request.id and package.digest == asked_for.digest
     return _made(package, project_tools) if is_it else None
+
+
+def _is_one_file(path: Path) -> bool:
+    try:
+        return path.suffix == ".py" and not stat.S_ISDIR(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+def _refuse_taken_names(files: Mapping[str, bytes], path: Path) -> None:
+    """Refuse files by whose names the folder would be taken for something else than this package."""
+    for name in sorted(files.keys() & {*GENERATED, *MARKS}):
+        is_ours = name in GENERATED
+        cure = "is written when the tool is published; remove it" if is_ours else "marks other tool folders; rename it"
+        raise ToolError(Kind.VALIDATION, f"{path.name}/{name}: {cure}")
+
+
+def _without_entry(files: Mapping[str, bytes], path: Path, request: ToolRequest) -> ToolError:
+    found = ", ".join(sorted(files)[:SHOWN_FILES]) or "nothing"
+    message = f"{path.name}: there is no {request.entry_file}; write def {request.function}(…) there (found: {found})"
+    return ToolError(Kind.NOT_FOUND, message)
 
 
 def _describe(package: Package, project_tools: Path) -> bytes:

@@ -1,4 +1,4 @@
-"""What a Builder and a person who delivers have in common: a request is read, a candidate proved and published under a claim."""
+"""Hold a claim while a request is read and its candidate proved and published; for a Builder, and for a person who delivers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
+from toolcrib.features.requests import candidate as candidates
+from toolcrib.features.requests.document.reader import read_request
 from toolcrib.features.requests.gate.judge import find_unprovable, judge, refuse_beyond
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Status
@@ -28,8 +30,19 @@ if TYPE_CHECKING:
 
     Say = Callable[[str], None]
 
+logger = logging.getLogger("toolcrib.builder")
+
 # A reason that fills a screen is read; a longer one is in the history.
 MAX_REASON = 4_000
+# How soon a cancelled request is noticed.
+LOOK_SECONDS = 0.5
+RENEWALS = 3
+# Only the latest events are kept: a talkative maker must not push out what became of its work.
+MAX_SAYINGS = 100
+MAX_SAYING = 500
+MAX_NOTE = 8_000
+AGAIN_SECONDS = 0.2
+LONGEST_AGAIN_SECONDS = 5.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,115 +101,6 @@ class Order:
     request: ToolRequest
     allowance: Allowance
     made: Made | None = None
-
-
-def take_order(claim: Claim, bench: Bench) -> Order:
-    """Understand what is claimed; raises ToolError for what cannot be built, with the reason."""
-    request = bench.read(claim.text)
-    # What lies there was proved, and no maker would write the same bytes again.
-    if made := bench.published(request, claim.allowance):
-        return Order(request=request, allowance=claim.allowance, made=made)
-    if address := bench.exists(request.name):
-        message = f"{address} is registered already: call it, or ask for a tool of another name"
-        raise ToolError(Kind.CONFLICT, message, details={"tool": address})
-    allowance = replace(claim.allowance, unproved=claim.allowance.unproved or bench.unproved)
-    refuse_beyond(request, allowance, bench.capabilities)
-    # Nobody need write what nothing could prove.
-    if unprovable := find_unprovable(request, allowance):
-        raise ToolError(Kind.PERMANENT, unprovable.text)
-    return Order(request=request, allowance=allowance)
-
-
-async def publish(lease: Lease, bench: Bench, order: Order, proof: Proof) -> Made | None:
-    """Publish what was proved and say that it is ready; None if the claim was lost before anybody could be told."""
-    if proof.candidate is None or not proof.passed or not await lease.is_ours():
-        return None
-    made = await asyncio.to_thread(bench.publish, proof.candidate, order.request, order.allowance)
-    lease.note("published", made.path)
-    return await announce(lease, made)
-
-
-async def announce(lease: Lease, made: Made) -> Made | None:
-    """Say that the tool is there; None if the claim is not ours any more.
-
-    The package stays then, and that is right: it is whole and proved, and it names its request. Whoever holds the claim now
-    finds it and announces it, or fails with CONFLICT where it belongs to another request; a cancelled one is not
-    announced by anybody. To remove it here could take away what the next holder is announcing.
-    """
-    return made if await lease.end(partial(lease.queue.finish, lease.claim, made)) else None
-
-
-def real_bench(
-    *,
-    trial: OpenTrial,
-    tools: Path,
-    exists: Callable[[str], str],
-    seconds_per_call: float,
-    capabilities: frozenset[str] = frozenset(),
-    unproved: bool = False,
-) -> Bench:
-    """The bench of a project whose built tools lie in the folder `tools`."""
-    from toolcrib.features.requests.candidate import find_published
-    from toolcrib.features.requests.candidate import publish as publish_candidate
-    from toolcrib.features.requests.document.reader import read_request
-
-    return Bench(
-        read=read_request,
-        prove=partial(prove_candidate, trial, seconds_per_call),
-        publish=lambda candidate, request, allowance: publish_candidate(
-            candidate, request, project_tools=tools, allowance=allowance
-        ),
-        published=lambda request, allowance: find_published(request, project_tools=tools, allowance=allowance),
-        exists=exists,
-        capabilities=capabilities,
-        unproved=unproved,
-    )
-
-
-async def prove_candidate(
-    trial: OpenTrial,
-    seconds_per_call: float,
-    path: Path,
-    request: ToolRequest,
-    allowance: Allowance,
-    deadline: float,
-    say: Say,
-) -> Proof:
-    """Read a candidate and have the gate judge it; what cannot be read is refused like what does not pass."""
-    from toolcrib.features.requests.candidate import read_candidate
-
-    try:
-        candidate = await asyncio.to_thread(read_candidate, path, request)
-    except ToolError as problem:
-        return Proof(complaints=(problem.message,))
-    judgement = await judge(
-        candidate,
-        request,
-        trial,
-        allowance=allowance,
-        seconds_per_call=seconds_per_call,
-        deadline=deadline,
-        say=say,
-    )
-    complaints = tuple(map(str, judgement.complaints))
-    return Proof(candidate=candidate, passed=judgement.passed, complaints=complaints, unprovable=judgement.unprovable)
-
-
-# MERGED toolcrib.builder.heartbeat
-
-# Holding on to a claim while its tool is built: it is renewed, and what happens is written into its history.
-
-logger = logging.getLogger("toolcrib.builder")
-
-# How soon a cancelled request is noticed.
-LOOK_SECONDS = 0.5
-RENEWALS = 3
-# Only the latest events are kept: a talkative maker must not push out what became of its work.
-MAX_SAYINGS = 100
-MAX_SAYING = 500
-MAX_NOTE = 8_000
-AGAIN_SECONDS = 0.2
-LONGEST_AGAIN_SECONDS = 5.0
 
 
 class Lease:
@@ -323,6 +227,94 @@ class Lease:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._wake.wait()
+
+
+def take_order(claim: Claim, bench: Bench) -> Order:
+    """Understand what is claimed; raises ToolError for what cannot be built, with the reason."""
+    request = bench.read(claim.text)
+    # What lies there was proved, and no maker would write the same bytes again.
+    if made := bench.published(request, claim.allowance):
+        return Order(request=request, allowance=claim.allowance, made=made)
+    if address := bench.exists(request.name):
+        message = f"{address} is registered already: call it, or ask for a tool of another name"
+        raise ToolError(Kind.CONFLICT, message, details={"tool": address})
+    allowance = replace(claim.allowance, unproved=claim.allowance.unproved or bench.unproved)
+    refuse_beyond(request, allowance, bench.capabilities)
+    # Nobody need write what nothing could prove.
+    if unprovable := find_unprovable(request, allowance):
+        raise ToolError(Kind.PERMANENT, unprovable.text)
+    return Order(request=request, allowance=allowance)
+
+
+async def publish(lease: Lease, bench: Bench, order: Order, proof: Proof) -> Made | None:
+    """Publish what was proved and say that it is ready; None if the claim was lost before anybody could be told."""
+    if proof.candidate is None or not proof.passed or not await lease.is_ours():
+        return None
+    made = await asyncio.to_thread(bench.publish, proof.candidate, order.request, order.allowance)
+    lease.note("published", made.path)
+    return await announce(lease, made)
+
+
+async def announce(lease: Lease, made: Made) -> Made | None:
+    """Say that the tool is there; None if the claim is not ours any more.
+
+    The package stays then, and that is right: it is whole and proved, and it names its request. Whoever holds the claim now
+    finds it and announces it, or fails with CONFLICT where it belongs to another request; a cancelled one is not
+    announced by anybody. To remove it here could take away what the next holder is announcing.
+    """
+    return made if await lease.end(partial(lease.queue.finish, lease.claim, made)) else None
+
+
+def real_bench(
+    *,
+    trial: OpenTrial,
+    tools: Path,
+    exists: Callable[[str], str],
+    seconds_per_call: float,
+    capabilities: frozenset[str] = frozenset(),
+    unproved: bool = False,
+) -> Bench:
+    """The bench of a project whose built tools lie in the folder `tools`."""
+    return Bench(
+        read=read_request,
+        prove=partial(_prove_candidate, trial, seconds_per_call),
+        publish=lambda candidate, request, allowance: candidates.publish(
+            candidate, request, project_tools=tools, allowance=allowance
+        ),
+        published=lambda request, allowance: candidates.find_published(
+            request, project_tools=tools, allowance=allowance
+        ),
+        exists=exists,
+        capabilities=capabilities,
+        unproved=unproved,
+    )
+
+
+async def _prove_candidate(
+    trial: OpenTrial,
+    seconds_per_call: float,
+    path: Path,
+    request: ToolRequest,
+    allowance: Allowance,
+    deadline: float,
+    say: Say,
+) -> Proof:
+    """Read a candidate and have the gate judge it; what cannot be read is refused like what does not pass."""
+    try:
+        candidate = await asyncio.to_thread(candidates.read_candidate, path, request)
+    except ToolError as problem:
+        return Proof(complaints=(problem.message,))
+    judgement = await judge(
+        candidate,
+        request,
+        trial,
+        allowance=allowance,
+        seconds_per_call=seconds_per_call,
+        deadline=deadline,
+        say=say,
+    )
+    complaints = tuple(map(str, judgement.complaints))
+    return Proof(candidate=candidate, passed=judgement.passed, complaints=complaints, unprovable=judgement.unprovable)
 
 
 async def drop(*tasks: asyncio.Task[Any]) -> None:

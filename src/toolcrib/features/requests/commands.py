@@ -73,7 +73,7 @@ def allow_request(
 def _answers(file: str | None) -> tuple[RecordedAnswer, ...]:
     if file is None:
         return ()
-    from toolcrib.features.requests.document.recorded_answers import read_answers
+    from toolcrib.features.requests.document.extensions import read_answers
 
     return read_answers(read_file(file), place=file)
 

@@ -15,7 +15,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.features.requests.brief import entry_file, write_brief, write_complaints, write_starter
+from toolcrib.features.requests.brief import write_brief, write_complaints, write_starter
 from toolcrib.features.requests.makers.foreign_text import to_json
 from toolcrib.infra.files.disk import PRIVATE_FOLDER, enter, way_to
 from toolcrib.infra.files.durable import PRIVATE_FILE, discard_in, explained, replace_in
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from toolcrib.model.protocols import Queue
     from toolcrib.model.toolrequest import Claim, ToolRequest
+
+logger = logging.getLogger("toolcrib.builder")
 
 PACKAGE = "package"
 BRIEF = "BRIEF.md"
@@ -62,6 +64,35 @@ def write_workspace(
     return brief
 
 
+def workspace_of(folder: Path, claim: Claim) -> Path:
+    """Where the maker works for a claim: whoever had the request before may still be at it elsewhere."""
+    return folder / claim.id / str(claim.fence)
+
+
+def find_package(folder: Path, request_id: str) -> Path | None:
+    """The package that was laid out last for a request."""
+    if request_id in {"", ".", ".."} or "/" in request_id:
+        return None
+    laid_out = [path for path in (folder / request_id).glob("*") if path.name.isdecimal() and (path / PACKAGE).is_dir()]
+    return max(laid_out, key=lambda path: int(path.name)) / PACKAGE if laid_out else None
+
+
+def sweep(folder: Path, queue: Queue) -> None:
+    """Remove the workspaces of requests that are ready, which a killed Builder or a person left behind."""
+    workspaces = list(folder.iterdir()) if folder.is_dir() else []
+    for workspace in workspaces:
+        filed = queue.get(workspace.name)
+        if filed is not None and filed.status is Status.READY:
+            _remove(workspace)
+
+
+def remove_workspace(workspace: Path) -> None:
+    """Remove a workspace, whatever a maker left in it; none of its processes is there any more."""
+    _remove(workspace)
+    with suppress(OSError):  # another workspace for the same request may lie beside it
+        workspace.parent.rmdir()
+
+
 def _write(top: int, path: str, text: str) -> None:
     """Put a file of ours in place of whatever has its name."""
     *folders, name = path.split("/")
@@ -77,9 +108,9 @@ def _start_package(top: int, request: ToolRequest) -> None:
     """Give the maker a file to begin with, unless it has begun."""
     with ExitStack() as opened:
         package = _enter(top, PACKAGE, opened)
-        _discard_unless(package, entry_file(request), stat.S_ISREG)
-        if _mode_of(package, entry_file(request)) is None:
-            replace_in(package, entry_file(request), write_starter(request).encode(), mode=PRIVATE_FILE)
+        _discard_unless(package, request.entry_file, stat.S_ISREG)
+        if _mode_of(package, request.entry_file) is None:
+            replace_in(package, request.entry_file, write_starter(request).encode(), mode=PRIVATE_FILE)
 
 
 def _enter(parent: int, name: str, opened: ExitStack) -> int:
@@ -116,42 +147,6 @@ def _mode_of(folder: int, name: str) -> int | None:
         return os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
     except FileNotFoundError:
         return None
-
-
-# MERGED toolcrib.builder.leftovers
-
-# The workspaces of makers: where each lies, and taking them away.
-
-logger = logging.getLogger("toolcrib.builder")
-
-
-def workspace_of(folder: Path, claim: Claim) -> Path:
-    """Where the maker works for a claim: whoever had the request before may still be at it elsewhere."""
-    return folder / claim.id / str(claim.fence)
-
-
-def find_package(folder: Path, request_id: str) -> Path | None:
-    """The package that was laid out last for a request."""
-    if request_id in {"", ".", ".."} or "/" in request_id:
-        return None
-    laid_out = [path for path in (folder / request_id).glob("*") if path.name.isdecimal() and (path / PACKAGE).is_dir()]
-    return max(laid_out, key=lambda path: int(path.name)) / PACKAGE if laid_out else None
-
-
-def sweep(folder: Path, queue: Queue) -> None:
-    """Remove the workspaces of requests that are ready, which a killed Builder or a person left behind."""
-    workspaces = list(folder.iterdir()) if folder.is_dir() else []
-    for workspace in workspaces:
-        filed = queue.get(workspace.name)
-        if filed is not None and filed.status is Status.READY:
-            _remove(workspace)
-
-
-def remove_workspace(workspace: Path) -> None:
-    """Remove a workspace, whatever a maker left in it; none of its processes is there any more."""
-    _remove(workspace)
-    with suppress(OSError):  # another workspace for the same request may lie beside it
-        workspace.parent.rmdir()
 
 
 def _remove(folder: Path) -> None:

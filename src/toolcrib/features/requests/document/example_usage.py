@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from toolcrib.features.requests.document.fields import MAX_NAME, show
+from toolcrib.features.requests.document.fields import CODE_FIELD, MAX_NAME, show
 from toolcrib.lib.schema.check import accepts
 from toolcrib.lib.schema.structure import is_json
 from toolcrib.model.toolrequest import MISSING
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 MAX_CODE = 20_000
 PACKAGE = "tools"
-FIELD = "example_usage"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,11 +42,11 @@ class Example:
 
     def refuse(self, line: int, text: str) -> None:
         """Note what is wrong with a line of the code."""
-        self._root.report.refuse((*self._root.at, FIELD), text, self._line_of(line))
+        self._root.report.refuse((*self._root.at, CODE_FIELD), text, self._line_of(line))
 
     def warn(self, line: int, text: str) -> None:
         """Note what its author should know about a line of the code."""
-        self._root.report.warn((*self._root.at, FIELD), text, self._line_of(line))
+        self._root.report.warn((*self._root.at, CODE_FIELD), text, self._line_of(line))
 
 
 def read_usage(example: Example, code: str, inputs: Iterable[Input] | None) -> Usage:

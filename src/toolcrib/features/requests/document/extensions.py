@@ -1,21 +1,25 @@
-"""What a request may say besides the format: capabilities, hosts, and examples with their answers."""
+"""What a request may say besides the format: capabilities, hosts, examples, recorded answers; and what an operator adds to it.
+
+Recorded answers are those of web servers: the network is not used while a tool is proved.
+"""
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
-from toolcrib.features.requests.document.fields import Fields, Report, show
-from toolcrib.features.requests.document.recorded_answers import read_answer_list
-from toolcrib.features.requests.document.yaml_text import ROOT
-from toolcrib.lib.http_syntax import ends_in_number, parse_authority
+from toolcrib.features.requests.document.fields import ROOT, Fields, Report, Source, show
+from toolcrib.lib.http_syntax import check_header, check_method, ends_in_number, parse_authority, parse_url
 from toolcrib.lib.names import is_capability
 from toolcrib.lib.schema import explain_problems
 from toolcrib.lib.schema.check import compile_schema
 from toolcrib.model.errors import ToolError
-from toolcrib.model.toolrequest import Allowance, Example
+from toolcrib.model.toolrequest import Allowance, Example, RecordedAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from toolcrib.features.requests.document.fields import Steps
 
     Schema = dict[str, object]
 
@@ -23,6 +27,13 @@ MAX_ITEMS = 64
 MAX_TEXT = 200
 HOST_CURE = 'write api.example.com, or "*.example.com" for what lies below it, either with a port such as :8443'
 EXAMPLE_KEYS = ("input", "arguments", "output", "expected")
+ANSWERS = "answers"
+MAX_URL = 8_000
+MAX_BODY = 100_000
+STATUSES = range(200, 600)
+ANSWER_KEYS = ("url", "method", "status", "headers", "body")
+ALLOWANCE_KEYS = ("capabilities", "hosts", "answers", "unproved")
+KNOWN = f"known are {', '.join(ALLOWANCE_KEYS)}"
 
 
 def read_capabilities(root: Fields) -> frozenset[str]:
@@ -51,14 +62,48 @@ def read_examples(root: Fields, parameters: Schema | None, output: Schema | None
     return tuple(given for entry in entries if (given := _read_example(entry, parameters, output)) is not None)
 
 
-def _texts(root: Fields, name: str, sample: str) -> dict[int, str]:
-    found: dict[int, str] = {}
-    for index, (at, item) in enumerate(root.items(name, MAX_ITEMS)):
-        if isinstance(item, str) and 0 < len(item) <= MAX_TEXT:
-            found[index] = item
-        else:
-            root.report.refuse(at, f"must be a text such as {sample}, not {show(item)}")
-    return found
+def read_answers(text: str | bytes, *, place: str = ANSWERS) -> tuple[RecordedAnswer, ...]:
+    """The answers of a document of their own: a list of them, or the key `answers` with that list."""
+    source = Source(text, place)
+    listed = isinstance(source.document.value, list)
+
+    def line_of(at: Steps) -> int:
+        return source.document.line(at[2:] if listed else at[1:])
+
+    values = {ANSWERS: source.document.value} if listed else source.fields()
+    root = Fields(Report(place, line_of), values, (ROOT,))
+    if ANSWERS not in root:
+        root.refuse(ANSWERS, "is missing; write answers: and a list, each item with its url")
+    answers = read_answer_list(root)
+    root.report.finish(strict=False)
+    return answers
+
+
+def read_answer_list(root: Fields) -> tuple[RecordedAnswer, ...]:
+    """The answers that a mapping holds."""
+    return tuple(_read_answer(entry) for entry in root.entries(ANSWERS, MAX_ITEMS, "url: …"))
+
+
+def read_allowance(document: Mapping[str, object], place: str = "allowance") -> Allowance:
+    """What the document allows; everything that is wrong with it is told in one VALIDATION.
+
+    The lists are written as in a request. What an operator wrote in vain is refused, as nobody would read a warning.
+    """
+    given = {name: value for name, value in document.items() if value is not None}
+    # The values come without their text, so that no line of it is known but the first.
+    root = Fields(Report(place, lambda _: 1), given, (ROOT,))
+    for name in document.keys() - given.keys():
+        root.refuse(name, "is empty; write a value, or leave it out")
+    for name, question in root.strangers(ALLOWANCE_KEYS):
+        root.refuse(name, f"can be allowed to nobody; {question or KNOWN}")
+    allowance = Allowance(
+        capabilities=read_capabilities(root),
+        hosts=read_hosts(root) or (),
+        answers=read_answer_list(root),
+        unproved=root.switch("unproved") or False,
+    )
+    root.report.finish(strict=True)
+    return allowance
 
 
 def is_host_pattern(text: str) -> bool:
@@ -68,6 +113,16 @@ def is_host_pattern(text: str) -> bool:
     except ToolError:
         return False
     return not (text.startswith("*.") and (":" in host or ends_in_number(host)))
+
+
+def _texts(root: Fields, name: str, sample: str) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for index, (at, item) in enumerate(root.items(name, MAX_ITEMS)):
+        if isinstance(item, str) and 0 < len(item) <= MAX_TEXT:
+            found[index] = item
+        else:
+            root.report.refuse(at, f"must be a text such as {sample}, not {show(item)}")
+    return found
 
 
 def _read_example(entry: Fields, parameters: Schema | None, output: Schema | None) -> Example | None:
@@ -106,31 +161,64 @@ def _check_fits(entry: Fields, name: str, schema: Schema | None) -> None:
             entry.refuse(name, f"contradicts the request: {problem}")
 
 
-# MERGED toolcrib.pure.requests.allowances
-
-# What the operator adds to a request, written down: as plain values, of which nothing goes unread.
-
-KEYS = ("capabilities", "hosts", "answers", "unproved")
-KNOWN = f"known are {', '.join(KEYS)}"
-
-
-def read_allowance(document: Mapping[str, object], place: str = "allowance") -> Allowance:
-    """What the document allows; everything that is wrong with it is told in one VALIDATION.
-
-    The lists are written as in a request. What an operator wrote in vain is refused, as nobody would read a warning.
-    """
-    given = {name: value for name, value in document.items() if value is not None}
-    # The values come without their text, so that no line of it is known but the first.
-    root = Fields(Report(place, lambda _: 1), given, (ROOT,))
-    for name in document.keys() - given.keys():
-        root.refuse(name, "is empty; write a value, or leave it out")
-    for name, question in root.strangers(KEYS):
-        root.refuse(name, f"can be allowed to nobody; {question or KNOWN}")
-    allowance = Allowance(
-        capabilities=read_capabilities(root),
-        hosts=read_hosts(root) or (),
-        answers=read_answer_list(root),
-        unproved=root.switch("unproved") or False,
+def _read_answer(entry: Fields) -> RecordedAnswer:
+    entry.warn_of_strangers(ANSWER_KEYS)
+    body, kind = _read_body(entry)
+    headers = _read_headers(entry)
+    if kind and "content-type" not in map(str.lower, headers):
+        headers["Content-Type"] = kind
+    return RecordedAnswer(
+        url=_read_url(entry), method=_read_method(entry), status=_read_status(entry), headers=headers, body=body
     )
-    root.report.finish(strict=True)
-    return allowance
+
+
+def _read_url(entry: Fields) -> str:
+    url = entry.required_text("url", "https://api.example.com/users", longest=MAX_URL)
+    try:
+        return str(parse_url(url)) if url.strip() else ""
+    except ToolError as error:
+        entry.refuse("url", error.message)
+        return ""
+
+
+def _read_method(entry: Fields) -> str:
+    method = (entry.text("method", MAX_TEXT) or "GET").upper()
+    try:
+        check_method(method)
+    except ToolError as error:
+        entry.refuse("method", error.message)
+    return method
+
+
+def _read_status(entry: Fields) -> int:
+    status = entry.values.get("status", 200)
+    if type(status) is int and status in STATUSES:
+        return status
+    entry.refuse("status", f"must be a number from {STATUSES[0]} to {STATUSES[-1]}, not {show(status)}; write 200")
+    return 200
+
+
+def _read_headers(entry: Fields) -> dict[str, str]:
+    written = entry.values.get("headers", {})
+    if not isinstance(written, dict) or len(written) > MAX_ITEMS:
+        entry.refuse("headers", f"must be a mapping of at most {MAX_ITEMS} headers; write Content-Type: text/plain")
+        return {}
+    found: dict[str, str] = {}
+    for name, value in written.items():
+        text = value if isinstance(value, str) else json.dumps(value)
+        try:
+            check_header(name, text)
+        except ToolError as error:
+            entry.refuse("headers", error.message)
+        found[name] = text
+    return found
+
+
+def _read_body(entry: Fields) -> tuple[str, str]:
+    """The body as text, and its kind where it was written as a value and becomes JSON."""
+    body = entry.values.get("body", "")
+    text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
+    if len(text) > MAX_BODY:
+        entry.refuse("body", f"has {len(text)} letters, the limit is {MAX_BODY}; shorten it")
+        return "", ""
+    return text, "" if isinstance(body, str) else "application/json"

@@ -1,96 +1,35 @@
-"""The values of a mapping, taken out one by one: what is wrong with one of them is noted, and reading goes on."""
+"""Read the YAML of a request field by field: what is wrong with one is noted with its line, and reading goes on.
+
+Values are taken out of `Fields`, problems and warnings collect in a `Report`, and a `Source` knows where each part stands.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
+import yaml
+
+from toolcrib.lib.documents import decode
 from toolcrib.lib.names import did_you_mean
+from toolcrib.lib.yaml import events, read_yaml
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     Steps = tuple[str | int, ...]
     Remark = tuple[int, str]
 
-
-# MERGED toolcrib.pure.requests.report
-
-# Everything that is to be said about one request, told at once and each with its line.
-
+ROOT = "tool_request"
+# The field that holds code, whose lines are told one by one.
+CODE_FIELD = "example_usage"
+SAMPLE = f"{ROOT}: and its fields below, indented by two spaces"
 SHOWN = 80
 MAX_TOLD = 100
-
-
-class Report:
-    """Collects what is to be said about a document; `line_of` knows where each part of it stands."""
-
-    def __init__(self, place: str, line_of: Callable[[Steps], int]) -> None:
-        self.place = place
-        self._line_of = line_of
-        self._problems: list[Remark] = []
-        self._warnings: list[Remark] = []
-
-    def refuse(self, at: Steps, text: str, line: int = 0) -> None:
-        """Note what keeps the request from being taken; `line` is where that stands, if not where the field begins."""
-        self._problems.append((line or self._line_of(at), self._say(at, text, line)))
-
-    def warn(self, at: Steps, text: str, line: int = 0) -> None:
-        """Note what its author should know."""
-        self._warnings.append((line or self._line_of(at), self._say(at, text, line)))
-
-    @property
-    def refused(self) -> int:
-        """How much was refused so far."""
-        return len(self._problems)
-
-    def finish(self, *, strict: bool) -> tuple[str, ...]:
-        """The warnings; raises one ToolError that tells every problem, in strict reading the warnings among them."""
-        problems = [*self._problems, *(self._warnings if strict else ())]
-        if problems:
-            raise refusal(_told(problems), min(line for line, _ in problems))
-        return tuple(_told(self._warnings))
-
-    def _say(self, at: Steps, text: str, line: int) -> str:
-        # The root is in every field's way.
-        place = f"{self.place}:{line or self._line_of(at)}"
-        return _printable(f"{place}: {_spell(at[1:])}: {text}" if at[1:] else f"{place}: {text}")
-
-
-def refusal(problems: list[str], line: int, column: int = 1) -> ToolError:
-    """The one error for everything that is wrong with a request."""
-    details = {"problems": problems, "line": line, "column": column}
-    return ToolError(Kind.VALIDATION, "\n".join(problems), details=details)
-
-
-def show(value: object) -> str:
-    """A value as a message can quote it, in ASCII so that nothing hides in it."""
-    text = json.dumps(value)
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
-
-
-def _spell(at: Steps) -> str:
-    """The way to a field as people write it: `inputs[1].type`."""
-    steps = (f"[{step}]" if isinstance(step, int) else f".{step[:SHOWN]}" for step in at)
-    return "".join(steps).removeprefix(".")
-
-
-def _printable(text: str) -> str:
-    """The text on one line, without letters that hide or turn what is shown."""
-    if text.isprintable():
-        return text
-    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
-
-
-def _told(remarks: list[Remark]) -> list[str]:
-    told = [text for _, text in sorted(remarks, key=lambda remark: remark[0])]
-    more = len(told) - MAX_TOLD
-    return [*told[:MAX_TOLD], f"and {more} more of this kind"] if more > 0 else told
-
-
 MAX_GUESSES = 20
 MAX_NAME = 64
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]")
@@ -99,6 +38,67 @@ HIDDEN = re.compile(
     "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ue000-\uf8ff"
     "\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"
 )
+
+_ESCAPE = re.compile(r"\\(?:u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|.)", re.IGNORECASE | re.DOTALL)
+
+
+class Source:
+    """A document of YAML: its text, what was read of it, its value, and where things stand in it.
+
+    `read` is the text itself but for letters that JSON wrote as two halves, which YAML does not know.
+    """
+
+    def __init__(self, text: str | bytes, place: str) -> None:
+        self.place = place
+        try:
+            self.text = self.read = decode(text, place)
+            try:
+                self.document = read_yaml(self.read, place)
+            except ToolError:
+                self.read = _with_whole_letters(self.text)
+                self.document = read_yaml(self.read, place)
+        except ToolError as error:
+            line, column = error.details.get("line"), error.details.get("column")
+            at = (line if isinstance(line, int) else 1, column if isinstance(column, int) else 1)
+            raise refusal([error.message], *at) from None
+
+    def fields(self) -> dict[str, object]:
+        """The whole document, which is a mapping."""
+        value = self.document.value
+        if value is None:
+            raise self._refuse(f"is empty; write {SAMPLE}")
+        if not isinstance(value, dict):
+            raise self._refuse(f"must be a mapping, not {name_type(value)}; write {SAMPLE}")
+        return value
+
+    def root(self) -> Fields:
+        """The fields of the request."""
+        value = self.fields()
+        if ROOT not in value:
+            raise self._refuse(f"has no {ROOT}; write {SAMPLE}")
+        inner = value[ROOT]
+        if not isinstance(inner, dict):
+            raise self._refuse(f"{ROOT} must be a mapping, not {name_type(inner)}; write {SAMPLE}", (ROOT,))
+        report = Report(self.place, self.document.line)
+        for name in value:
+            if name != ROOT:
+                report.warn((ROOT, name), f"is not read; {ROOT} is the only key", self.document.line((name,)))
+        return Fields(report, inner, (ROOT,))
+
+    def code_line(self, line: int) -> int:
+        """The line of the document on which a line of the example stands, as far as that can be told."""
+        return self._code_start + line if self._code_start else self.document.line((ROOT, CODE_FIELD))
+
+    @cached_property
+    def _code_start(self) -> int:
+        """The line above the code; 0 where lines of the code are not lines of the document."""
+        layout = lay_out(self.read)
+        span = None if layout is None else layout.fields.get(CODE_FIELD)
+        return span.line if span is not None and span.style == "|" else 0
+
+    def _refuse(self, text: str, at: tuple[str, ...] = ()) -> ToolError:
+        line = self.document.line(at)
+        return refusal([f"{self.place}:{line}: {text}"], line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,3 +206,145 @@ def name_type(value: object) -> str:
     """What a value is, in words."""
     names = {dict: "a mapping", list: "a list", str: "text", bool: "a boolean", type(None): "null"}
     return names.get(type(value), "a number")
+
+
+class Report:
+    """Collects what is to be said about a document; `line_of` knows where each part of it stands."""
+
+    def __init__(self, place: str, line_of: Callable[[Steps], int]) -> None:
+        self.place = place
+        self._line_of = line_of
+        self._problems: list[Remark] = []
+        self._warnings: list[Remark] = []
+
+    def refuse(self, at: Steps, text: str, line: int = 0) -> None:
+        """Note what keeps the request from being taken; `line` is where that stands, if not where the field begins."""
+        self._problems.append((line or self._line_of(at), self._say(at, text, line)))
+
+    def warn(self, at: Steps, text: str, line: int = 0) -> None:
+        """Note what its author should know."""
+        self._warnings.append((line or self._line_of(at), self._say(at, text, line)))
+
+    @property
+    def refused(self) -> int:
+        """How much was refused so far."""
+        return len(self._problems)
+
+    def finish(self, *, strict: bool) -> tuple[str, ...]:
+        """The warnings; raises one ToolError that tells every problem, in strict reading the warnings among them."""
+        problems = [*self._problems, *(self._warnings if strict else ())]
+        if problems:
+            raise refusal(_told(problems), min(line for line, _ in problems))
+        return tuple(_told(self._warnings))
+
+    def _say(self, at: Steps, text: str, line: int) -> str:
+        # The root is in every field's way.
+        place = f"{self.place}:{line or self._line_of(at)}"
+        return _printable(f"{place}: {_spell(at[1:])}: {text}" if at[1:] else f"{place}: {text}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Span:
+    """The value of a field: from which letter to which, on which line it begins, and how it is written.
+
+    `style` is empty for a plain word, else the mark that a scalar begins with; None for a list or a mapping.
+    """
+
+    start: int
+    end: int
+    line: int
+    style: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Layout:
+    """The mapping below `tool_request`: where it begins, how far it is indented, and the values in it.
+
+    `flow` says that it is written between { and }. `header` is where the word `tool_request` ends.
+    """
+
+    header: int
+    start: int
+    column: int
+    flow: bool
+    fields: Mapping[str, Span]
+
+
+def lay_out(text: str) -> Layout | None:
+    """Where things stand in a text that was read as YAML before; None if it holds no request."""
+    stream = events(text)
+    for event in stream:
+        if isinstance(event, yaml.MappingStartEvent):
+            break
+        if isinstance(event, yaml.NodeEvent):
+            return None
+    for key, value in _members(stream):
+        if key.value == ROOT:
+            return _layout(key, value, stream) if isinstance(value, yaml.MappingStartEvent) else None
+    return None
+
+
+def refusal(problems: list[str], line: int, column: int = 1) -> ToolError:
+    """The one error for everything that is wrong with a request."""
+    details = {"problems": problems, "line": line, "column": column}
+    return ToolError(Kind.VALIDATION, "\n".join(problems), details=details)
+
+
+def show(value: object) -> str:
+    """A value as a message can quote it, in ASCII so that nothing hides in it."""
+    text = json.dumps(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+
+
+def _layout(key: Any, value: Any, stream: Iterator[Any]) -> Layout:
+    return Layout(
+        header=key.end_mark.index,
+        start=value.end_mark.index,
+        column=value.end_mark.column,
+        flow=value.flow_style,
+        fields={name.value: _span(entry) for name, entry in _members(stream)},
+    )
+
+
+def _members(stream: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
+    """The keys of the mapping that the parser is in, each with what its value begins with; the rest of the value is skipped."""
+    while not isinstance(key := next(stream), yaml.MappingEndEvent):
+        value = next(stream)
+        yield key, value
+        depth = int(isinstance(value, yaml.CollectionStartEvent))
+        while depth:
+            event = next(stream)
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+
+
+def _span(event: Any) -> Span:
+    style = None if isinstance(event, yaml.CollectionStartEvent) else getattr(event, "style", None) or ""
+    return Span(start=event.start_mark.index, end=event.end_mark.index, line=event.start_mark.line + 1, style=style)
+
+
+def _with_whole_letters(text: str) -> str:
+    """The text of JSON with every letter beyond 16 bits as itself."""
+    return _ESCAPE.sub(lambda found: _join(found[1], found[2]) if found[1] else found[0], text)
+
+
+def _join(high: str, low: str) -> str:
+    return chr(0x10000 + (int(high, 16) - 0xD800) * 0x400 + int(low, 16) - 0xDC00)
+
+
+def _spell(at: Steps) -> str:
+    """The way to a field as people write it: `inputs[1].type`."""
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step[:SHOWN]}" for step in at)
+    return "".join(steps).removeprefix(".")
+
+
+def _printable(text: str) -> str:
+    """The text on one line, without letters that hide or turn what is shown."""
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
+
+
+def _told(remarks: list[Remark]) -> list[str]:
+    told = [text for _, text in sorted(remarks, key=lambda remark: remark[0])]
+    more = len(told) - MAX_TOLD
+    return [*told[:MAX_TOLD], f"and {more} more of this kind"] if more > 0 else told

@@ -10,12 +10,15 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from toolcrib.features.requests.document.example_usage import FIELD, MAX_CODE, Example, Usage, read_usage
-from toolcrib.features.requests.document.extensions import read_capabilities, read_examples, read_hosts
-from toolcrib.features.requests.document.fields import checked_text, show
+from toolcrib.features.requests.document.example_usage import MAX_CODE, Example, Usage, read_usage
+from toolcrib.features.requests.document.extensions import (
+    read_answer_list,
+    read_capabilities,
+    read_examples,
+    read_hosts,
+)
+from toolcrib.features.requests.document.fields import CODE_FIELD, Source, checked_text, show
 from toolcrib.features.requests.document.parameters import output_schema_of, parameters_of, read_inputs, read_outputs
-from toolcrib.features.requests.document.recorded_answers import read_answer_list
-from toolcrib.features.requests.document.yaml_text import Source
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import MAX_NAME
 from toolcrib.model.toolrequest import Priority, ToolRequest
@@ -27,16 +30,72 @@ if TYPE_CHECKING:
     from toolcrib.model.toolrequest import Input
 
 
-# MERGED toolcrib.pure.requests.ids
-
-# Ids of requests: `req_YYYYMMDD_NNN`, the day it was made and its number on that day.
-
+KEYS = (
+    *("id", "name", "description", "priority", "requested_by", "experiment_blocked", "inputs", "outputs"),
+    *("requirements", "example_usage", "capabilities", "hosts", "examples", "answers"),
+)
+# What some people write in place of `experiment_blocked`.
+EXPERIMENT_ALIAS = "experiment_id"
+REQUESTER = "fullsend"
+NAME = "github_stargazer_scraper"
+MAX_DESCRIPTION = 4_000
+MAX_REQUIREMENT = 2_000
+MAX_REQUIREMENTS = 100
+MAX_WORD = 200
+SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
+# Of ids: the day it was made and its number on that day.
 FORMAT = "req_YYYYMMDD_NNN"
 LAST_NUMBER = 999
 
 _ID = re.compile(r"req_([0-9]{8})_[0-9]{3}")
 # Others use ids of their own, which become parts of keys and names of files.
 _SAFE = re.compile(r"req_[A-Za-z0-9_.-]{1,60}")
+
+
+def read_request(
+    text: str | bytes, *, place: str = "request", strict: bool = False, numbered: bool = True
+) -> ToolRequest:
+    """What the document asks for; `strict` refuses what is only readable with warnings, and without `numbered` the id may be absent.
+
+    Everything that is wrong with it is told in one VALIDATION, whose details list the problems and the line of the first.
+    """
+    source = Source(text, place)
+    root = source.root()
+    request = _Reader(root, source).read(numbered=numbered)
+    warnings = root.report.finish(strict=strict)
+    return replace(request, warnings=warnings, wish=wish_digest(request))
+
+
+def name_problem(name: str) -> str:
+    """Why it cannot be the name of a tool; empty if it can."""
+    if SNAKE_CASE.fullmatch(name) and len(name) <= MAX_NAME and not keyword.iskeyword(name):
+        return ""
+    rule = f"use snake_case of at most {MAX_NAME} letters, no keyword of Python, such as {NAME}"
+    return f"{show(name)} cannot be imported as tools.NAME; {rule}"
+
+
+def same_text(one: str, other: str) -> bool:
+    """Whether two documents are the same but for line breaks at their end, which a shell strips."""
+    return one.rstrip("\r\n") == other.rstrip("\r\n")
+
+
+def wish_digest(request: ToolRequest) -> str:
+    """The same for two requests that ask for the same thing, whoever asks for it and however urgently."""
+    wish = {
+        "name": request.name,
+        "description": request.description.strip(),
+        "inputs": {given.name: (given.schema, given.required, given.samples) for given in request.inputs},
+        "outputs": None if request.outputs is None else {given.name: given.schema for given in request.outputs},
+        "requirements": request.requirements,
+        "example": request.example_usage.strip(),
+        "capabilities": sorted(request.capabilities),
+        "hosts": request.hosts,
+        "examples": [asdict(example) for example in request.examples],
+        "answers": [asdict(answer) for answer in request.answers],
+        "extra": dict(request.extra),
+    }
+    text = json.dumps(wish, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def is_request_id(text: str) -> bool:
@@ -74,80 +133,6 @@ def spell_id(day: str, number: int) -> str:
     return text
 
 
-def _is_day(digits: str) -> bool:
-    try:
-        datetime.strptime(digits, "%Y%m%d").replace(tzinfo=UTC)
-    except ValueError:
-        return False
-    return True
-
-
-# MERGED toolcrib.pure.requests.wishes
-
-# When two documents are the same, and when they ask for the same.
-
-
-def same_text(one: str, other: str) -> bool:
-    """Whether two documents are the same but for line breaks at their end, which a shell strips."""
-    return one.rstrip("\r\n") == other.rstrip("\r\n")
-
-
-def wish_digest(request: ToolRequest) -> str:
-    """The same for two requests that ask for the same thing, whoever asks for it and however urgently."""
-    wish = {
-        "name": request.name,
-        "description": request.description.strip(),
-        "inputs": {given.name: (given.schema, given.required, given.samples) for given in request.inputs},
-        "outputs": None if request.outputs is None else {given.name: given.schema for given in request.outputs},
-        "requirements": request.requirements,
-        "example": request.example_usage.strip(),
-        "capabilities": sorted(request.capabilities),
-        "hosts": request.hosts,
-        "examples": [asdict(example) for example in request.examples],
-        "answers": [asdict(answer) for answer in request.answers],
-        "extra": dict(request.extra),
-    }
-    text = json.dumps(wish, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-KEYS = (
-    *("id", "name", "description", "priority", "requested_by", "experiment_blocked", "inputs", "outputs"),
-    *("requirements", "example_usage", "capabilities", "hosts", "examples", "answers"),
-)
-# What some people write in place of `experiment_blocked`.
-EXPERIMENT_ALIAS = "experiment_id"
-REQUESTER = "fullsend"
-NAME = "github_stargazer_scraper"
-MAX_DESCRIPTION = 4_000
-MAX_REQUIREMENT = 2_000
-MAX_REQUIREMENTS = 100
-MAX_WORD = 200
-SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
-
-
-def read_request(
-    text: str | bytes, *, place: str = "request", strict: bool = False, numbered: bool = True
-) -> ToolRequest:
-    """What the document asks for; `strict` refuses what is only readable with warnings, and without `numbered` the id may be absent.
-
-    Everything that is wrong with it is told in one VALIDATION, whose details list the problems and the line of the first.
-    """
-    source = Source(text, place)
-    root = source.root()
-    request = _Reader(root, source).read(numbered=numbered)
-    warnings = root.report.finish(strict=strict)
-    return replace(request, warnings=warnings, wish=wish_digest(request))
-
-
-def name_problem(name: str) -> str:
-    """Why it cannot be the name of a tool; empty if it can."""
-    if SNAKE_CASE.fullmatch(name) and len(name) <= MAX_NAME and not keyword.iskeyword(name):
-        return ""
-    rule = f"use snake_case of at most {MAX_NAME} letters, no keyword of Python, such as {NAME}"
-    return f"{show(name)} cannot be imported as tools.NAME; {rule}"
-
-
 class _Reader:
     """Takes the fields of one request, in the order of the format."""
 
@@ -165,7 +150,7 @@ class _Reader:
         parameters, output_schema = parameters_of(root, inputs), output_schema_of(root, outputs)
         # Against schemas that were refused in part, nothing else could be judged rightly.
         sound = root.report.refused == before
-        code = root.text(FIELD, MAX_CODE)
+        code = root.text(CODE_FIELD, MAX_CODE)
         usage = self._usage(code, name, inputs if sound else None)
         return ToolRequest(
             id=self._id(numbered=numbered),
@@ -275,3 +260,11 @@ class _Reader:
         known = {*KEYS} if "experiment_blocked" in self.root else {*KEYS, EXPERIMENT_ALIAS}
         self.root.warn_of_strangers(known)
         return {name: value for name, value in self.root.values.items() if name not in known}
+
+
+def _is_day(digits: str) -> bool:
+    try:
+        datetime.strptime(digits, "%Y%m%d").replace(tzinfo=UTC)
+    except ValueError:
+        return False
+    return True

@@ -1,15 +1,18 @@
-"""One field of a request changed or added, and every other byte of its text kept."""
+"""Write requests: a new document, one field of a text with every other byte kept, and the text that a message stands for.
+
+What is written is read back as the same by every reader of YAML, also of version 1.1.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolcrib.features.requests.document.fields import refusal
+from toolcrib.features.requests.document.fields import ROOT, Source, lay_out, refusal
 from toolcrib.features.requests.document.parameters import INPUT_KEYS, OUTPUT_KEYS
 from toolcrib.features.requests.document.reader import KEYS, REQUESTER, is_safe_id, read_request
-from toolcrib.features.requests.document.yaml_text import ROOT, Source, lay_out, quote, spell_block, spell_text
 from toolcrib.lib.documents import MAX_DEFINITION_BYTES, check_plain
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Priority
@@ -17,14 +20,35 @@ from toolcrib.model.toolrequest import Priority
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from toolcrib.features.requests.document.yaml_text import Layout, Span
-
-
-# MERGED toolcrib.pure.requests.writing
-
-# A new request, written in the order of the format.
+    from toolcrib.features.requests.document.fields import Layout, Span
 
 MAX_DEPTH = 24
+# The fields that hold one text, in the order of the format.
+SCALARS = KEYS[: KEYS.index("inputs")]
+MARK = "\ufeff"
+INDENT = "  "
+MAX_FIELD_NAME = 500
+# YAML 1.1 takes these for booleans, and some readers still do.
+WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
+PLACE = "message"
+NOTE = "tool_requested"
+MAX_KEY = 256
+MAX_WRAPPERS = 3
+WRAPPED = ("request_id", "requested_by", "priority")
+ALIASES = {"request_id": "id", "tool_name": "name"}
+
+_BREAK = re.compile(r"\r\n|\n|\r")
+_PLAIN = re.compile(r"[A-Za-z_](?:[A-Za-z0-9_./()-]| (?=[A-Za-z0-9_(])|,(?= ))*")
+# What JSON leaves as it is and YAML forbids, folds or takes for the end of a line.
+_ESCAPED = re.compile("[\x7f-\xa0\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
+_LITERAL = re.compile(
+    r"[^\s\x00-\x1f\x7f-\xa0\u2028\u2029\ufeff](?:[^\x00-\x08\x0b-\x1f\x7f-\xa0\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff])*"
+)
+_ID_LINE = re.compile(
+    r"""^[ \t{,-]*["']?(?:id|request_id)["']?[ \t]*:[ \t]*["']?(req_[A-Za-z0-9_.-]{1,60})["']?[ \t\r]*(?:$|[,}#])""",
+    re.MULTILINE,
+)
+_ID_MEMBER = re.compile(r'"(?:id|request_id)"\s{0,8}:\s{0,8}"(req_[A-Za-z0-9_.-]{1,60})"')
 
 
 def write_request(fields: Mapping[str, object]) -> str:
@@ -47,18 +71,7 @@ def spell_request(fields: Mapping[str, object]) -> str:
         entries = ordered.get(name)
         if isinstance(entries, list):
             ordered[name] = [_in_order(entry, keys) if isinstance(entry, dict) else entry for entry in entries]
-    return f"{ROOT}:{spell_block(ordered, 1)}"
-
-
-def _in_order(values: Mapping[str, object], keys: tuple[str, ...]) -> dict[str, object]:
-    return {name: values[name] for name in keys if name in values} | dict(values)
-
-
-# The fields that hold one text, in the order of the format.
-SCALARS = KEYS[: KEYS.index("inputs")]
-MARK = "\ufeff"
-
-_BREAK = re.compile(r"\r\n|\n|\r")
+    return f"{ROOT}:{_spell_block(ordered, 1)}"
 
 
 def set_field(text: str, name: str, value: str) -> str:
@@ -80,73 +93,6 @@ def set_field(text: str, name: str, value: str) -> str:
 def with_id(text: str, request_id: str) -> str:
     """The text with that id."""
     return set_field(text, "id", request_id)
-
-
-def _value_of(text: str) -> object:
-    try:
-        return Source(text, "request").document.value
-    except ToolError:
-        return None
-
-
-def _ways(text: str, name: str, value: str) -> Iterator[str]:
-    """How the text could be changed, the best way first; an odd way of writing YAML may spoil any of them."""
-    layout = lay_out(text)
-    if layout is None:
-        return
-    span = layout.fields.get(name)
-    if span is not None:
-        yield _change(text, layout, span, value)
-    elif layout.flow:
-        comma = ", " if layout.fields else ""
-        yield f"{text[: layout.start]}{quote(name)}: {quote(value)}{comma}{text[layout.start :]}"
-    else:
-        yield from _ways_to_add(text, layout, name, f"{name}: {spell_text(value)}")
-
-
-def _change(text: str, layout: Layout, span: Span, value: str) -> str:
-    if span.style is None:
-        return text
-    # The blank lines behind a block of text count as part of it.
-    end = span.start + len(text[span.start : span.end].rstrip("\r\n"))
-    spelled = quote(value) if layout.flow or span.style else spell_text(value)
-    space = "" if end > span.start or text[span.start - 1].isspace() else " "
-    return f"{text[: span.start]}{space}{spelled}{text[end:]}"
-
-
-def _ways_to_add(text: str, layout: Layout, name: str, line: str) -> Iterator[str]:
-    """Behind the fields that come before it, behind the line of the root, or right before the first field."""
-    found = _BREAK.search(text)
-    newline, indent = found[0] if found else "\n", " " * layout.column
-    earlier = [layout.fields[word] for word in SCALARS[: SCALARS.index(name)] if word in layout.fields]
-    ends = [span.end for span in earlier if span.style is not None]
-    for end in (max(ends, default=layout.header), layout.header):
-        behind = _BREAK.search(text, end)
-        if text[end - 1] in "\r\n":
-            yield f"{text[:end]}{indent}{line}{newline}{text[end:]}"
-        elif behind is None:
-            yield f"{text}{newline}{indent}{line}"
-        else:
-            yield f"{text[: behind.end()]}{indent}{line}{newline}{text[behind.end() :]}"
-    yield f"{text[: layout.start]}{line}{newline}{indent}{text[layout.start :]}"
-
-
-# MERGED toolcrib.pure.requests.messages
-
-# What comes over a channel: the document itself, a note that says where it lies, or the order of the original Builder.
-
-PLACE = "message"
-NOTE = "tool_requested"
-MAX_KEY = 256
-MAX_WRAPPERS = 3
-WRAPPED = ("request_id", "requested_by", "priority")
-ALIASES = {"request_id": "id", "tool_name": "name"}
-
-_ID_LINE = re.compile(
-    r"""^[ \t{,-]*["']?(?:id|request_id)["']?[ \t]*:[ \t]*["']?(req_[A-Za-z0-9_.-]{1,60})["']?[ \t\r]*(?:$|[,}#])""",
-    re.MULTILINE,
-)
-_ID_MEMBER = re.compile(r'"(?:id|request_id)"\s{0,8}:\s{0,8}"(req_[A-Za-z0-9_.-]{1,60})"')
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -178,6 +124,107 @@ def readable_id(text: str) -> str:
         text = text[:MAX_DEFINITION_BYTES]
         found = _ID_LINE.search(text) or _ID_MEMBER.search(text)
         return found[1] if found else ""
+
+
+def _in_order(values: Mapping[str, object], keys: tuple[str, ...]) -> dict[str, object]:
+    return {name: values[name] for name in keys if name in values} | dict(values)
+
+
+def _value_of(text: str) -> object:
+    try:
+        return Source(text, "request").document.value
+    except ToolError:
+        return None
+
+
+def _ways(text: str, name: str, value: str) -> Iterator[str]:
+    """How the text could be changed, the best way first; an odd way of writing YAML may spoil any of them."""
+    layout = lay_out(text)
+    if layout is None:
+        return
+    span = layout.fields.get(name)
+    if span is not None:
+        yield _change(text, layout, span, value)
+    elif layout.flow:
+        comma = ", " if layout.fields else ""
+        yield f"{text[: layout.start]}{_quote(name)}: {_quote(value)}{comma}{text[layout.start :]}"
+    else:
+        yield from _ways_to_add(text, layout, name, f"{name}: {_spell_text(value)}")
+
+
+def _change(text: str, layout: Layout, span: Span, value: str) -> str:
+    if span.style is None:
+        return text
+    # The blank lines behind a block of text count as part of it.
+    end = span.start + len(text[span.start : span.end].rstrip("\r\n"))
+    spelled = _quote(value) if layout.flow or span.style else _spell_text(value)
+    space = "" if end > span.start or text[span.start - 1].isspace() else " "
+    return f"{text[: span.start]}{space}{spelled}{text[end:]}"
+
+
+def _ways_to_add(text: str, layout: Layout, name: str, line: str) -> Iterator[str]:
+    """Behind the fields that come before it, behind the line of the root, or right before the first field."""
+    found = _BREAK.search(text)
+    newline, indent = found[0] if found else "\n", " " * layout.column
+    earlier = [layout.fields[word] for word in SCALARS[: SCALARS.index(name)] if word in layout.fields]
+    ends = [span.end for span in earlier if span.style is not None]
+    for end in (max(ends, default=layout.header), layout.header):
+        behind = _BREAK.search(text, end)
+        if text[end - 1] in "\r\n":
+            yield f"{text[:end]}{indent}{line}{newline}{text[end:]}"
+        elif behind is None:
+            yield f"{text}{newline}{indent}{line}"
+        else:
+            yield f"{text[: behind.end()]}{indent}{line}{newline}{text[behind.end() :]}"
+    yield f"{text[: layout.start]}{line}{newline}{indent}{text[layout.start :]}"
+
+
+def _spell_text(text: str) -> str:
+    """A text on one line: bare where nobody could take it for anything else, else in double quotes."""
+    return text if _PLAIN.fullmatch(text) and text.lower() not in WORDS else _quote(text)
+
+
+def _quote(text: str) -> str:
+    """A text in double quotes, which is JSON as well."""
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise ToolError(Kind.VALIDATION, f"{text[:40]!r} holds half of a character; write the whole one")
+    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
+
+
+def _spell_block(value: object, depth: int) -> str:
+    """What stands behind a key or a dash at that depth, with the space or line break before it and that behind it."""
+    inner = INDENT * depth
+    if isinstance(value, dict) and value:
+        return "\n" + "".join(
+            f"{inner}{_spell_key(key)}:{_spell_block(item, depth + 1)}" for key, item in value.items()
+        )
+    if isinstance(value, list | tuple) and value:
+        return "\n" + "".join(f"{inner}-{_spell_item(item, depth + 1)}" for item in value)
+    return f" {_spell_scalar(value, inner)}\n"
+
+
+def _spell_item(value: object, depth: int) -> str:
+    """An item of a list; a mapping begins on the line of its dash."""
+    text = _spell_block(value, depth)
+    return f" {text[1:].lstrip(' ')}" if isinstance(value, dict) and value else text
+
+
+def _spell_scalar(value: object, inner: str) -> str:
+    if not isinstance(value, str):
+        return json.dumps(value)
+    body = value.removesuffix("\n")
+    if "\n" not in body or not _LITERAL.fullmatch(body) or body[-1].isspace():
+        return _spell_text(value)
+    lines = "\n".join(f"{inner}{line}" if line else "" for line in body.split("\n"))
+    return f"|{'' if value.endswith(chr(10)) else '-'}\n{lines}"
+
+
+def _spell_key(key: str) -> str:
+    if len(key) > MAX_FIELD_NAME:
+        raise ToolError(
+            Kind.VALIDATION, f"the key {key[:40]!r}… has {len(key)} letters, the limit is {MAX_FIELD_NAME}; shorten it"
+        )
+    return _spell_text(key)
 
 
 def _note(value: Mapping[str, object]) -> Message:

@@ -1,4 +1,4 @@
-"""Whether calls came to what the request asks for: answered, refused, and in the declared shape."""
+"""Whether calls came to what the request asks for: answered or refused, in the declared shape, and depending on the inputs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from toolcrib.features.requests.built_package import ENVELOPE
 from toolcrib.features.requests.gate.calls import MOST, TOO_MUCH, Reason, tell_once
 from toolcrib.features.requests.gate.types import Check, complain, show_call, show_value, spell_value
 from toolcrib.lib.comparison import differences
@@ -24,11 +25,14 @@ if TYPE_CHECKING:
 
 SHOWN_DIFFERENCES = 3
 TOLD_BY_SHAPE = TOO_MUCH | {Kind.OUTPUT_INVALID}
-ENVELOPE = {"result", "success", "error"}
 EMPTY: tuple[object, ...] = (None, "", [], {})
 SHAPE = "return every declared output, of its declared type, and no others"
 REFUSAL = "toolcrib.ToolError(toolcrib.Kind.VALIDATION, why)"
 ADD_EXAMPLES = "if that input cannot be answered, have examples added to the request, which then decide"
+# Who tosses a coin for each answer would have to win so often.
+REPEATED = 8
+CHANCE = "add examples of inputs that leave nothing to chance"
+ONE_ANSWER = "the examples all have one answer, so a constant would pass; add one that differs"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -154,35 +158,6 @@ def is_refusal(tried: Tried) -> bool:
     return tried.kind is Kind.VALIDATION and not tried.result.refused
 
 
-def _unwrapped(value: object) -> object:
-    return value["result"] if isinstance(value, dict) and value.keys() == ENVELOPE else value
-
-
-def _differ(one: object, other: object) -> bool:
-    return spell_value(one) != spell_value(other)
-
-
-def _misnamed(expected: object, value: object) -> str:
-    """Which outputs have other names than they should, if that is what is wrong."""
-    if not isinstance(expected, dict) or not isinstance(value, dict) or expected.keys() == value.keys():
-        return ""
-    return f"without {sorted(map(str, expected.keys() - value.keys()))}, with {sorted(map(str, value.keys() - expected.keys()))}"
-
-
-def _call(request: ToolRequest, sample: Sample) -> str:
-    return show_call(request.function, sample.arguments)
-
-
-# MERGED toolcrib.builder.gate.varying
-
-# Whether an answer has to do with the question: it differs with the inputs, and not by chance alone.
-
-# Who tosses a coin for each answer would have to win so often.
-REPEATED = 8
-CHANCE = "add examples of inputs that leave nothing to chance"
-ONE_ANSWER = "the examples all have one answer, so a constant would pass; add one that differs"
-
-
 def has_to_vary(request: ToolRequest, leniency: Leniency) -> bool:
     """Whether nothing but the variety of its answers shows that a candidate does something."""
     return bool(request.inputs) and not leniency.decided and not leniency.unproved
@@ -218,11 +193,30 @@ def check_variety(tried: Sequence[Tried], again: Iterable[Tried], request: ToolR
     asked = {spell_value(_in_full(each, request)) for each in tried}
     answered = {spell_value(_in_full(each, request)): each for each in tried if each.result.ok}
     outputs = [_outputs(each.result.value) for each in answered.values()]
-    if len(asked) == 1 or not answered or _differ_varying(outputs, _pairs(tried, again)):
+    if len(asked) == 1 or not answered or _vary(outputs, _pairs(tried, again)):
         return []
     if len(answered) == 1 and not all(each.result.ok or is_refusal(each) for each in tried):
         return []
     return [complain(Check.VARIES, _describe(list(answered.values()), request))]
+
+
+def _unwrapped(value: object) -> object:
+    return value["result"] if isinstance(value, dict) and value.keys() == ENVELOPE else value
+
+
+def _differ(one: object, other: object) -> bool:
+    return spell_value(one) != spell_value(other)
+
+
+def _misnamed(expected: object, value: object) -> str:
+    """Which outputs have other names than they should, if that is what is wrong."""
+    if not isinstance(expected, dict) or not isinstance(value, dict) or expected.keys() == value.keys():
+        return ""
+    return f"without {sorted(map(str, expected.keys() - value.keys()))}, with {sorted(map(str, value.keys() - expected.keys()))}"
+
+
+def _call(request: ToolRequest, sample: Sample) -> str:
+    return show_call(request.function, sample.arguments)
 
 
 def _describe(answered: Sequence[Tried], request: ToolRequest) -> str:
@@ -237,7 +231,7 @@ def _describe(answered: Sequence[Tried], request: ToolRequest) -> str:
     )
 
 
-def _differ_varying(outputs: Sequence[Mapping[str, object]], pairs: Sequence[Pair]) -> bool:
+def _vary(outputs: Sequence[Mapping[str, object]], pairs: Sequence[Pair]) -> bool:
     """Whether the answers differ in something that stays the same when the same call is made again."""
     names = {name for known in outputs for name in known}
     sights = {name: _sight(name, pairs) for name in names}

@@ -1,10 +1,13 @@
-"""Values that a schema allows: an ordinary one, and those at the edges of what it allows."""
+"""Derive the contract of a request: calls that have to be answered, and calls that have to be refused.
+
+It follows from the request alone, and is the same every time.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from toolcrib.features.requests.gate.types import Check, Contract, Sample, complain, show_value, spell_value
 from toolcrib.lib.schema import schema_problems
@@ -13,12 +16,14 @@ from toolcrib.lib.schema.structure import write_pointer
 from toolcrib.model.toolrequest import MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from toolcrib.features.requests.gate.types import Complaint
     from toolcrib.model.toolrequest import Input, ToolRequest
 
     Schema = Mapping[str, object]
+
+Item = TypeVar("Item")
 
 MAX_DEPTH = 6
 WORDS, REPEATED = "Long text, word after word. ", 150
@@ -33,21 +38,120 @@ BY_TYPE: Mapping[str, tuple[object, ...]] = {
     "boolean": (True, False),
     "null": (None,),
 }
+# Each of these runs in a process of its own; those that are refused cost nothing.
+MAX_ACCEPTED = 16
+MAX_REFUSED = 200
+# What is of another type than each of these, in the words of the request's own types.
+WRONG: tuple[object, ...] = (3.5, True, "true", 7, "text", ["text"], {"key": "value"}, None)
+UNKNOWN = "no_such_input"
 
 
-def ordinary_value(given: Input, request: ToolRequest) -> object:
+def derive_contract(request: ToolRequest) -> Contract:
+    """The contract of a request."""
+    least = Sample(about="only what is required", arguments=_ordinary(request, required=True))
+    left_out = [given for given in request.inputs if given.default is not MISSING and not given.required]
+    defaults = {given.name: given.default for given in left_out}
+    filled = Sample(about="every default given", arguments={**least.arguments, **defaults})
+    return Contract(
+        file=request.entry_file,
+        function=request.function,
+        least=least,
+        filled=filled,
+        accepted=tuple(
+            islice(_distinct(_accepted(request, least, filled), lambda sample: sample.arguments), MAX_ACCEPTED)
+        ),
+        refused=tuple(islice(_refused(request), MAX_REFUSED)),
+        examples=request.examples,
+    )
+
+
+def check_schemas(request: ToolRequest) -> list[Complaint]:
+    """What is wrong with the request itself; whoever makes the tool cannot cure that."""
+    return [complain(Check.SCHEMA, f"the request {text}") for text in _schema_problems(request)]
+
+
+def _schema_problems(request: ToolRequest) -> Iterator[str]:
+    if not request.description.strip():
+        yield "has no description; write what the tool does"
+    for given in request.inputs:
+        if not given.description.strip():
+            yield f"has no description for the input {given.name}; write what it means"
+    if request.parameters.get("type") != "object" or request.parameters.get("additionalProperties") is not False:
+        yield 'leaves its inputs open; their schema says "type": "object" and "additionalProperties": false'
+    for what, schema in (("inputs", request.parameters), ("outputs", request.output_schema)):
+        for place, problem in () if schema is None else schema_problems(schema):
+            yield f"has {what} that cannot be checked: {write_pointer(place)}: {problem}; make them simpler"
+
+
+def _ordinary(request: ToolRequest, *, required: bool = False) -> dict[str, object]:
+    inputs = [given for given in request.inputs if given.required or not required]
+    return {given.name: _ordinary_value(given, request) for given in inputs}
+
+
+def _accepted(request: ToolRequest, least: Sample, filled: Sample) -> Iterator[Sample]:
+    """Ordinary calls first, then each input at its edges, all inputs in turn."""
+    fits = compile_schema(request.parameters).is_valid
+    samples = [least, Sample(about="every input given", arguments=_ordinary(request)), filled]
+    if request.shown:
+        samples.append(Sample(about="the call of example_usage", arguments={**least.arguments, **request.shown}))
+    yield from (sample for sample in (*samples, *_edges(request)) if fits(sample.arguments))
+
+
+def _edges(request: ToolRequest) -> Iterator[Sample]:
+    base = _ordinary(request)
+    waiting = [(given, iter(_edge_values(given, request))) for given in request.inputs]
+    while waiting:
+        for given, values in list(waiting):
+            value = next(values, MISSING)
+            if value is MISSING:
+                waiting.remove((given, values))
+            elif not _is_same(value, base[given.name]):
+                about = f"{given.name} = {show_value(value)}"
+                yield Sample(about=about, arguments={**base, given.name: value}, plain=False)
+
+
+def _refused(request: ToolRequest) -> Iterator[Sample]:
+    base = _ordinary(request)
+    for given in request.inputs:
+        if given.required and given.default is MISSING:
+            rest = {name: value for name, value in base.items() if name != given.name}
+            yield Sample(about=f"without {given.name}", arguments=rest)
+        yield from _wrong_types(given, base)
+    yield Sample(about="an input that nobody declared", arguments={**base, _unknown_name(request): "value"})
+
+
+def _wrong_types(given: Input, base: dict[str, object]) -> Iterator[Sample]:
+    fits = compile_schema({name: rule for name, rule in given.schema.items() if name != "default"}).is_valid
+    for value in WRONG:
+        if not fits(value):
+            yield Sample(about=f"{given.name} = {show_value(value)}", arguments={**base, given.name: value})
+
+
+def _unknown_name(request: ToolRequest) -> str:
+    taken = {given.name for given in request.inputs}
+    name = UNKNOWN
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _is_same(value: object, other: object) -> bool:
+    return spell_value(value) == spell_value(other)
+
+
+def _ordinary_value(given: Input, request: ToolRequest) -> object:
     """What somebody would give: a value that the request shows, or one that is plain."""
-    return next(_shown(given, request), None) if _has_shown(given, request) else make_value(given.schema)
+    return next(_shown(given, request), None) if _has_shown(given, request) else _make_value(given.schema)
 
 
-def edge_values(given: Input, request: ToolRequest) -> list[object]:
+def _edge_values(given: Input, request: ToolRequest) -> list[object]:
     """Further values that the input allows, those that differ most from an ordinary one first."""
     fits = compile_schema(given.schema).is_valid
     candidates = [*_shown(given, request), *_variants(given.schema)]
-    return list(_once(value for value in candidates if fits(value)))
+    return list(_distinct(filter(fits, candidates), lambda value: value))
 
 
-def make_value(schema: Schema, depth: int = 0) -> object:
+def _make_value(schema: Schema, depth: int = 0) -> object:
     """One value that the schema allows, as far as a plain one does."""
     return next(iter(_variants(schema, depth)), None)
 
@@ -103,136 +207,17 @@ def _objects(schema: Schema, depth: int) -> list[object]:
     properties = schema.get("properties")
     if not isinstance(properties, Mapping) or depth >= MAX_DEPTH:
         return [{"key": "value"}, {}, {"name": "Ada", "number": 7, "list": [1, 2], "inner": {"deep": None}}]
-    full = {name: make_value(inner, depth + 1) for name, inner in properties.items() if isinstance(inner, Mapping)}
+    full = {name: _make_value(inner, depth + 1) for name, inner in properties.items() if isinstance(inner, Mapping)}
     required = schema.get("required")
     least = {name: value for name, value in full.items() if isinstance(required, list) and name in required}
     return [full, least]
 
 
-def _once(values: Iterable[object]) -> Iterator[object]:
-    """Each value once; true is not 1 here."""
-    seen: list[tuple[type, object]] = []
-    for value in values:
-        key = type(value), value
-        if key not in seen:
-            seen.append(key)
-            yield value
-
-
-# MERGED toolcrib.builder.gate.schemas
-
-# Whether what a request comes to can be checked at all: its schemas, and the words that a model reads.
-
-
-def check_schemas(request: ToolRequest) -> list[Complaint]:
-    """What is wrong with the request itself; whoever makes the tool cannot cure that."""
-    return [complain(Check.SCHEMA, f"the request {text}") for text in _problems(request)]
-
-
-def _problems(request: ToolRequest) -> Iterator[str]:
-    if not request.description.strip():
-        yield "has no description; write what the tool does"
-    for given in request.inputs:
-        if not given.description.strip():
-            yield f"has no description for the input {given.name}; write what it means"
-    if request.parameters.get("type") != "object" or request.parameters.get("additionalProperties") is not False:
-        yield 'leaves its inputs open; their schema says "type": "object" and "additionalProperties": false'
-    for what, schema in (("inputs", request.parameters), ("outputs", request.output_schema)):
-        for place, problem in () if schema is None else schema_problems(schema):
-            yield f"has {what} that cannot be checked: {write_pointer(place)}: {problem}; make them simpler"
-
-
-# MERGED toolcrib.builder.gate.contract
-
-# What a request asks for, as a contract: calls that have to be answered and calls that have to be refused.
-#
-# It follows from the request alone, and is the same every time.
-
-# Each of these runs in a process of its own; those that are refused cost nothing.
-MAX_ACCEPTED = 16
-MAX_REFUSED = 200
-# What is of another type than each of these, in the words of the request's own types.
-WRONG: tuple[object, ...] = (3.5, True, "true", 7, "text", ["text"], {"key": "value"}, None)
-UNKNOWN = "no_such_input"
-
-
-def derive_contract(request: ToolRequest) -> Contract:
-    """The contract of a request."""
-    least = Sample(about="only what is required", arguments=_ordinary(request, required=True))
-    left_out = [given for given in request.inputs if given.default is not MISSING and not given.required]
-    defaults = {given.name: given.default for given in left_out}
-    filled = Sample(about="every default given", arguments={**least.arguments, **defaults})
-    return Contract(
-        file=f"{request.name}.py",
-        function=request.function,
-        least=least,
-        filled=filled,
-        accepted=tuple(islice(_once_contract(_accepted(request, least, filled)), MAX_ACCEPTED)),
-        refused=tuple(islice(_refused(request), MAX_REFUSED)),
-        examples=request.examples,
-    )
-
-
-def _ordinary(request: ToolRequest, *, required: bool = False) -> dict[str, object]:
-    inputs = [given for given in request.inputs if given.required or not required]
-    return {given.name: ordinary_value(given, request) for given in inputs}
-
-
-def _accepted(request: ToolRequest, least: Sample, filled: Sample) -> Iterator[Sample]:
-    """Ordinary calls first, then each input at its edges, all inputs in turn."""
-    fits = compile_schema(request.parameters).is_valid
-    samples = [least, Sample(about="every input given", arguments=_ordinary(request)), filled]
-    if request.shown:
-        samples.append(Sample(about="the call of example_usage", arguments={**least.arguments, **request.shown}))
-    yield from (sample for sample in (*samples, *_edges(request)) if fits(sample.arguments))
-
-
-def _edges(request: ToolRequest) -> Iterator[Sample]:
-    base = _ordinary(request)
-    waiting = [(given, iter(edge_values(given, request))) for given in request.inputs]
-    while waiting:
-        for given, values in list(waiting):
-            value = next(values, MISSING)
-            if value is MISSING:
-                waiting.remove((given, values))
-            elif not _is_same(value, base[given.name]):
-                about = f"{given.name} = {show_value(value)}"
-                yield Sample(about=about, arguments={**base, given.name: value}, plain=False)
-
-
-def _refused(request: ToolRequest) -> Iterator[Sample]:
-    base = _ordinary(request)
-    for given in request.inputs:
-        if given.required and given.default is MISSING:
-            rest = {name: value for name, value in base.items() if name != given.name}
-            yield Sample(about=f"without {given.name}", arguments=rest)
-        yield from _wrong_types(given, base)
-    yield Sample(about="an input that nobody declared", arguments={**base, _unknown_name(request): "value"})
-
-
-def _wrong_types(given: Input, base: dict[str, object]) -> Iterator[Sample]:
-    fits = compile_schema({name: rule for name, rule in given.schema.items() if name != "default"}).is_valid
-    for value in WRONG:
-        if not fits(value):
-            yield Sample(about=f"{given.name} = {show_value(value)}", arguments={**base, given.name: value})
-
-
-def _unknown_name(request: ToolRequest) -> str:
-    taken = {given.name for given in request.inputs}
-    name = UNKNOWN
-    while name in taken:
-        name += "_"
-    return name
-
-
-def _is_same(value: object, other: object) -> bool:
-    return spell_value(value) == spell_value(other)
-
-
-def _once_contract(samples: Iterable[Sample]) -> Iterator[Sample]:
+def _distinct(items: Iterable[Item], value_of: Callable[[Item], object]) -> Iterator[Item]:
+    """Each item once, by its value."""
     seen: set[str] = set()
-    for sample in samples:
-        key = spell_value(sample.arguments)
+    for item in items:
+        key = spell_value(value_of(item))
         if key not in seen:
             seen.add(key)
-            yield sample
+            yield item

@@ -1,6 +1,6 @@
-"""Whether what a call had achieved survives a network that fails in the midst of it.
+"""What a candidate did, held against what its request and the operator allow; and what is left when the network fails.
 
-What it had achieved follows from an undisturbed run: a piece of that answer whose words all stand in one recorded answer was
+A deed that the sandbox prevented counts as done. What a call had achieved before a failure follows from an undisturbed run: a piece of that answer whose words all stand in one recorded answer was
 there as soon as that one was given. Whether it was given before the failure shows when it is a redirect instead.
 """
 
@@ -30,13 +30,15 @@ if TYPE_CHECKING:
     Piece = frozenset[str]
 
 
-# MERGED toolcrib.builder.gate.effects
-
-# What a candidate did, held against what its request and the operator allow; what it was kept from counts as done.
-
 CONNECT = "connect"
 ACTS = {"read": "reads", "write": "writes to", CONNECT: "connects to", "start": "starts", "call": "calls the tool"}
 MOST = 10
+# A reserved name, so that nothing but the redirect leads there.
+LANDMARK = "landmark.invalid"
+FOUND = 302
+# What is shorter stands in many an answer by chance.
+TELLING_LETTERS = 3
+CURE = 'catch the failure and return {"result": what there is, "success": False, "error": why}'
 
 
 def check_effects(tool: Tool, terms: TrialTerms, seen: Iterable[tuple[str, Iterable[Deed]]]) -> list[Complaint]:
@@ -61,43 +63,6 @@ def find_undeclared(tool: Tool, terms: TrialTerms, deeds: Iterable[Deed]) -> Ite
 def uses_network(deeds: Iterable[Deed]) -> bool:
     """Whether a connection was made, or tried."""
     return any(deed.act == CONNECT for deed in deeds)
-
-
-def _leads_astray(deed: Deed, terms: TrialTerms) -> bool:
-    """Whether a connection was refused for where it leads: past the hosts, or past what was recorded."""
-    if not deed.denied or (not terms.answers and terms.hosts is None):
-        return False
-    try:
-        url = parse_url(f"http://{deed.what}/")
-        if terms.answers:
-            return url.host not in {parse_url(answer.url).host for answer in terms.answers}
-        parse_hosts(terms.hosts or ()).check(url)
-    except ToolError:
-        return True
-    return False
-
-
-def _describe(about: str, deed: Deed, terms: TrialTerms) -> str:
-    if deed.act == MORE:
-        return f"{about}: it did more than can be written down; do less"
-    kept = " (it was kept from that)" if deed.denied else ""
-    return f"{about}: it {ACTS.get(deed.act, deed.act)} {deed.what}{kept}; {_cure(deed, terms)}"
-
-
-def _cure(deed: Deed, terms: TrialTerms) -> str:
-    if deed.act == CONNECT and deed.capability and any(name.startswith("net.") for name in terms.requires):
-        return "remove it, or have that host among the hosts and recorded answers of the request"
-    if deed.capability:
-        return f"remove it, or have {deed.capability} among the capabilities of the request"
-    return "remove it: no capability opens that"
-
-
-# A reserved name, so that nothing but the redirect leads there.
-LANDMARK = "landmark.invalid"
-FOUND = 302
-# What is shorter stands in many an answer by chance.
-TELLING_LETTERS = 3
-CURE = 'catch the failure and return {"result": what there is, "success": False, "error": why}'
 
 
 class Achievement:
@@ -149,6 +114,35 @@ def complain_of_loss(lost: Tried, why: str, request: ToolRequest) -> Complaint:
     left = "" if lost.result.value is None else f": it answers {show_value(lost.result.value)}"
     had = ", and answers that hold more had come before" if lost.result.value else ""
     return complain(Check.PARTIAL, f"{call} loses what it had when the network fails{said}{left}{had}; {CURE}")
+
+
+def _leads_astray(deed: Deed, terms: TrialTerms) -> bool:
+    """Whether a connection was refused for where it leads: past the hosts, or past what was recorded."""
+    if not deed.denied or (not terms.answers and terms.hosts is None):
+        return False
+    try:
+        url = parse_url(f"http://{deed.what}/")
+        if terms.answers:
+            return url.host not in {parse_url(answer.url).host for answer in terms.answers}
+        parse_hosts(terms.hosts or ()).check(url)
+    except ToolError:
+        return True
+    return False
+
+
+def _describe(about: str, deed: Deed, terms: TrialTerms) -> str:
+    if deed.act == MORE:
+        return f"{about}: it did more than can be written down; do less"
+    kept = " (it was kept from that)" if deed.denied else ""
+    return f"{about}: it {ACTS.get(deed.act, deed.act)} {deed.what}{kept}; {_cure(deed, terms)}"
+
+
+def _cure(deed: Deed, terms: TrialTerms) -> str:
+    if deed.act == CONNECT and deed.capability and any(name.startswith("net.") for name in terms.requires):
+        return "remove it, or have that host among the hosts and recorded answers of the request"
+    if deed.capability:
+        return f"remove it, or have {deed.capability} among the capabilities of the request"
+    return "remove it: no capability opens that"
 
 
 class _Body:

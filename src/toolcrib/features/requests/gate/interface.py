@@ -1,4 +1,4 @@
-"""Whether a candidate defines what the example imports, with exactly the inputs: read from its syntax tree, nothing runs."""
+"""Whether a candidate defines what the example imports, with exactly the inputs: in its syntax tree, and after its import."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toolcrib.features.requests.candidate import Candidate
-    from toolcrib.features.requests.gate.probe import Probed, Raised
+    from toolcrib.features.requests.gate.calls import Probed, Raised
     from toolcrib.features.requests.gate.types import Complaint
     from toolcrib.lib.python_signature import AnyFunction
     from toolcrib.model.toolrequest import Input, ToolRequest
@@ -26,105 +26,20 @@ if TYPE_CHECKING:
     Schema = Mapping[str, object]
 
 
-# MERGED toolcrib.builder.gate.bindings
-
-# Where a module gives a name its meaning: every place, however well it is hidden in plain syntax.
-
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 Node = ast.stmt | ast.expr | ast.excepthandler | ast.pattern
-
-
-def find_bindings(module: ast.Module, name: str) -> list[Node]:
-    """The statements and expressions that bind the name in the module itself, in their order."""
-    found = list(_bindings(module, name))
-    return sorted(found, key=lambda node: (node.lineno, node.col_offset))
-
-
-def _bindings(module: ast.Module, name: str) -> Iterator[Node]:
-    waiting: list[ast.AST] = list(module.body)
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, SCOPES):
-            if node.name == name:
-                yield node
-            yield from _global_bindings(node, name)
-            continue
-        if isinstance(node, Node) and _binds(node, name):
-            yield node
-        waiting.extend(ast.iter_child_nodes(node))
-
-
-def _global_bindings(scope: ast.AST, name: str) -> Iterator[Node]:
-    """What a function does to the module's name, if it says that it means that one."""
-    for node in ast.walk(scope):
-        if isinstance(node, ast.Global) and name in node.names:
-            yield node
-
-
-def _binds(node: ast.AST, name: str) -> bool:
-    if isinstance(node, ast.Name):
-        return node.id == name and not isinstance(node.ctx, ast.Load)
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        return any((alias.asname or alias.name.partition(".")[0]) == name for alias in node.names)
-    if isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
-        return node.name == name
-    return isinstance(node, ast.MatchMapping) and node.rest == name
-
-
-# MERGED toolcrib.builder.gate.hinting
-
-# Whether a hint in the code and a type of the request can both be right.
 
 NAMES = {"array": "list", "null": "null"}
 EVERY = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 OF_VALUES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 MAX_DEPTH = 8
-
-
-def contradicts(hint: Schema, declared: Schema, depth: int = 0) -> bool:
-    """Whether the hint leaves out a type that the request declares, or does so for the items of a list.
-
-    A hint that is narrower within a type says more and nothing else; the calls will show whether it holds.
-    """
-    allowed = _types(hint)
-    wanted = _types(declared)
-    if wanted == EVERY:
-        return False
-    if "number" in allowed:
-        allowed |= {"integer"}
-    if not wanted <= allowed:
-        return True
-    inner = hint.get("items"), declared.get("items")
-    if depth >= MAX_DEPTH or not all(isinstance(part, Mapping) and part for part in inner):
-        return False
-    return contradicts(inner[0], inner[1], depth + 1)  # type: ignore[arg-type]  # both are mappings, as was just seen
-
-
-def describe_type(schema: Schema) -> str:
-    """The type in the words of a request."""
-    types = _types(schema)
-    if types == EVERY:
-        return "anything"
-    return " | ".join(NAMES.get(name, name) for name in sorted(types, key=lambda name: (name == "null", name)))
-
-
-def _types(schema: Schema) -> frozenset[str]:
-    kinds = schema.get("type")
-    if isinstance(kinds, str):
-        return frozenset({kinds})
-    if isinstance(kinds, list):
-        return frozenset(map(str, kinds))
-    branches = schema.get("anyOf")
-    if isinstance(branches, list):
-        return frozenset().union(*(_types(branch) for branch in branches if isinstance(branch, Mapping)))
-    choices = schema.get("enum")
-    if isinstance(choices, list):
-        return frozenset(OF_VALUES.get(type(choice), "null") for choice in choices)
-    return EVERY
-
-
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+SHOWN_LETTERS = 200
+BY_NAME = frozenset({"POSITIONAL_OR_KEYWORD", "KEYWORD_ONLY"})
+# How Python itself puts it.
+RELATIVE = "attempted relative import"
+MAY_IMPORT = "import what Python brings with it, or modules that lie beside it in the package"
 
 
 def check_interface(candidate: Candidate, request: ToolRequest) -> list[Complaint]:
@@ -139,8 +54,18 @@ def line_of_function(candidate: Candidate, request: ToolRequest) -> int:
     return min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
 
 
+def check_import(probed: Probed, request: ToolRequest, line: int) -> list[Complaint]:
+    """What the import of a candidate left, printed or raised; `line` is where its text defines the function."""
+    entry = request.entry_file
+    found = [complain(Check.IMPORT, text) for text in _import_problems(probed, entry)]
+    if probed.function is not None:
+        problems = _function_problems(probed.function, request, line)
+        found += [complain(Check.INTERFACE, f"{entry}: {text}") for text in problems]
+    return found
+
+
 def _problems(candidate: Candidate, request: ToolRequest) -> Iterator[str]:
-    entry = f"{request.name}.py"
+    entry = request.entry_file
     modules: dict[str, ast.Module] = {}
     for path, code in sorted(candidate.files.items()):
         if not path.endswith(".py"):
@@ -163,7 +88,7 @@ def _entry_problems(module: ast.Module, entry: str, request: ToolRequest) -> Ite
         yield _why_missing(module, entry, request)
         return
     function = found[-1]
-    for binding in find_bindings(module, name):
+    for binding in _find_bindings(module, name):
         if binding is not function:
             yield f"{entry}:{binding.lineno}: {name} is bound a second time; define it once, as a plain def"
     try:
@@ -177,7 +102,7 @@ def _entry_problems(module: ast.Module, entry: str, request: ToolRequest) -> Ite
 def _why_missing(module: ast.Module, entry: str, request: ToolRequest) -> str:
     name = request.function
     signature = f"def {name}({', '.join(given.name for given in request.inputs)})"
-    bound = next(iter(find_bindings(module, name)), None)
+    bound = next(iter(_find_bindings(module, name)), None)
     if bound is not None:
         return f"{entry}:{bound.lineno}: {name} is not a plain function of the module; write {signature}: at the left margin, once"
     inner = next((node for node in ast.walk(module) if isinstance(node, FUNCTIONS) and node.name == name), None)
@@ -227,7 +152,7 @@ def _input_problems(
     elif not given.required and default is None:
         wanted = "None" if given.default is MISSING else show_value(given.default)
         yield f"{place}: {given.name} is optional and has no default; write {given.name}={wanted}"
-    elif default is not None and (problem := default_problem(given, literal(default))):
+    elif default is not None and (problem := _default_problem(given, literal(default))):
         yield f"{place}: {problem}"
     if argument.annotation is None:
         return
@@ -236,12 +161,12 @@ def _input_problems(
     except HintError as problem:
         yield f"{place}: {given.name}: {problem}"
         return
-    if contradicts(hint, given.schema):
-        written, wanted = ast.unparse(argument.annotation), describe_type(given.schema)
+    if _contradicts(hint, given.schema):
+        written, wanted = ast.unparse(argument.annotation), _describe_type(given.schema)
         yield f"{place}: {given.name} is annotated {written}, and the request says {wanted}; correct the annotation"
 
 
-def default_problem(given: Input, written: object) -> str:
+def _default_problem(given: Input, written: object) -> str:
     """What is wrong with a default that is written as a literal, or was found at run time; empty if nothing is.
 
     None in place of a list or an object is how Python writes a default that nobody must change.
@@ -258,7 +183,7 @@ def default_problem(given: Input, written: object) -> str:
 
 def _answer_problems(function: AnyFunction, entry: str, request: ToolRequest, hints: SyntaxHints) -> Iterator[str]:
     schema = None if request.output_schema is None else read_answer(function, hints)
-    if schema is None or function.returns is None or not contradicts({"type": "object"}, schema):
+    if schema is None or function.returns is None or not _contradicts({"type": "object"}, schema):
         return
     outputs = ", ".join(f'"{output.name}": …' for output in request.outputs or ())
     written = ast.unparse(function.returns)
@@ -268,25 +193,83 @@ def _answer_problems(function: AnyFunction, entry: str, request: ToolRequest, hi
     )
 
 
-# MERGED toolcrib.builder.gate.loading
-
-# Whether importing a candidate does nothing but define, and whether what it defines is what was read in its text.
-
-SHOWN_LETTERS = 200
-BY_NAME = frozenset({"POSITIONAL_OR_KEYWORD", "KEYWORD_ONLY"})
-# How Python itself puts it.
-RELATIVE = "attempted relative import"
-MAY_IMPORT = "import what Python brings with it, or modules that lie beside it in the package"
+def _find_bindings(module: ast.Module, name: str) -> list[Node]:
+    """The statements and expressions that bind the name in the module itself, in their order."""
+    found = list(_bindings(module, name))
+    return sorted(found, key=lambda node: (node.lineno, node.col_offset))
 
 
-def check_import(probed: Probed, request: ToolRequest, line: int) -> list[Complaint]:
-    """What the import of a candidate left, printed or raised; `line` is where its text defines the function."""
-    entry = f"{request.name}.py"
-    found = [complain(Check.IMPORT, text) for text in _import_problems(probed, entry)]
-    if probed.function is not None:
-        problems = _function_problems(probed.function, request, line)
-        found += [complain(Check.INTERFACE, f"{entry}: {text}") for text in problems]
-    return found
+def _bindings(module: ast.Module, name: str) -> Iterator[Node]:
+    waiting: list[ast.AST] = list(module.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, SCOPES):
+            if node.name == name:
+                yield node
+            yield from _global_bindings(node, name)
+            continue
+        if isinstance(node, Node) and _binds(node, name):
+            yield node
+        waiting.extend(ast.iter_child_nodes(node))
+
+
+def _global_bindings(scope: ast.AST, name: str) -> Iterator[Node]:
+    """What a function does to the module's name, if it says that it means that one."""
+    for node in ast.walk(scope):
+        if isinstance(node, ast.Global) and name in node.names:
+            yield node
+
+
+def _binds(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.Name):
+        return node.id == name and not isinstance(node.ctx, ast.Load)
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return any((alias.asname or alias.name.partition(".")[0]) == name for alias in node.names)
+    if isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
+        return node.name == name
+    return isinstance(node, ast.MatchMapping) and node.rest == name
+
+
+def _contradicts(hint: Schema, declared: Schema, depth: int = 0) -> bool:
+    """Whether the hint leaves out a type that the request declares, or does so for the items of a list.
+
+    A hint that is narrower within a type says more and nothing else; the calls will show whether it holds.
+    """
+    allowed = _types(hint)
+    wanted = _types(declared)
+    if wanted == EVERY:
+        return False
+    if "number" in allowed:
+        allowed |= {"integer"}
+    if not wanted <= allowed:
+        return True
+    inner = hint.get("items"), declared.get("items")
+    if depth >= MAX_DEPTH or not all(isinstance(part, Mapping) and part for part in inner):
+        return False
+    return _contradicts(inner[0], inner[1], depth + 1)  # type: ignore[arg-type]  # both are mappings, as was just seen
+
+
+def _describe_type(schema: Schema) -> str:
+    """The type in the words of a request."""
+    types = _types(schema)
+    if types == EVERY:
+        return "anything"
+    return " | ".join(NAMES.get(name, name) for name in sorted(types, key=lambda name: (name == "null", name)))
+
+
+def _types(schema: Schema) -> frozenset[str]:
+    kinds = schema.get("type")
+    if isinstance(kinds, str):
+        return frozenset({kinds})
+    if isinstance(kinds, list):
+        return frozenset(map(str, kinds))
+    branches = schema.get("anyOf")
+    if isinstance(branches, list):
+        return frozenset().union(*(_types(branch) for branch in branches if isinstance(branch, Mapping)))
+    choices = schema.get("enum")
+    if isinstance(choices, list):
+        return frozenset(OF_VALUES.get(type(choice), "null") for choice in choices)
+    return EVERY
 
 
 def _import_problems(probed: Probed, entry: str) -> Iterator[str]:
@@ -317,7 +300,7 @@ def _describe_raised(raised: Raised, entry: str) -> str:
 
 
 def _function_problems(found: Mapping[str, object], request: ToolRequest, line: int) -> Iterator[str]:
-    name, entry = request.function, f"{request.name}.py"
+    name, entry = request.function, request.entry_file
     if found.get("kind") != "function":
         yield f"after the import {name} is a {found.get('kind')} and no function; define it as a plain def"
         return
@@ -328,10 +311,10 @@ def _function_problems(found: Mapping[str, object], request: ToolRequest, line: 
     if not isinstance(parameters, list) or not all(isinstance(known, Mapping) for known in parameters):
         yield f"the signature of {name} cannot be read; remove the decorator that hides it"
         return
-    yield from _parameter_problems_loading({str(known.get("name")): known for known in parameters}, request)
+    yield from _loaded_parameter_problems({str(known.get("name")): known for known in parameters}, request)
 
 
-def _parameter_problems_loading(parameters: Mapping[str, Mapping[str, object]], request: ToolRequest) -> Iterator[str]:
+def _loaded_parameter_problems(parameters: Mapping[str, Mapping[str, object]], request: ToolRequest) -> Iterator[str]:
     """What only shows at run time: a decorator that changes the signature, a default that is computed."""
     name = request.function
     inputs = {given.name: given for given in request.inputs}
@@ -345,5 +328,5 @@ def _parameter_problems_loading(parameters: Mapping[str, Mapping[str, object]], 
         elif bool(known.get("optional")) is given.required:
             wrong = "has a default and is required" if given.required else "has no default and is optional"
             yield f"{name}: {given.name} {wrong}; write it as the request says"
-        elif "default" in known and (problem := default_problem(given, known["default"])):
+        elif "default" in known and (problem := _default_problem(given, known["default"])):
             yield f"{name}: {problem}"

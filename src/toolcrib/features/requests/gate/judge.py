@@ -1,4 +1,4 @@
-"""The part of the gate that runs a candidate: import, refusals, calls, defaults, and a forced fault."""
+"""The gate: a candidate is read, imported, called and watched, and passes if it is what was asked for and nothing else."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from toolcrib.features.requests.gate.answer_checks import (
     has_one_answer,
     has_to_vary,
 )
-from toolcrib.features.requests.gate.calls import MOST, TOO_MUCH, Calls, Reason, message_of
+from toolcrib.features.requests.gate.calls import MOST, TOO_MUCH, Calls, Probed, Reason, message_of, write_probe
 from toolcrib.features.requests.gate.contract import check_schemas, derive_contract
 from toolcrib.features.requests.gate.effects import (
     Achievement,
@@ -31,7 +31,6 @@ from toolcrib.features.requests.gate.effects import (
     uses_network,
 )
 from toolcrib.features.requests.gate.interface import check_import, check_interface, line_of_function
-from toolcrib.features.requests.gate.probe import Probed, write_probe
 from toolcrib.features.requests.gate.types import Check, Judgement, Sample, TrialTerms, complain, show_call
 from toolcrib.infra.sandbox.jobs import has_network
 from toolcrib.model.errors import Kind, ToolError
@@ -49,10 +48,70 @@ if TYPE_CHECKING:
 
 # Which request of a call fails: one after something was achieved; where there is no second, the first has to do.
 LATER_FAULTS = range(2, 6)
+SECRETS = ("secret.", "secrets.")
+NOTHING_RAN = ("nothing of it was run",)
+
+
+async def judge(
+    candidate: Candidate,
+    request: ToolRequest,
+    trial: OpenTrial,
+    *,
+    allowance: Allowance,
+    seconds_per_call: float,
+    deadline: float,
+    say: Callable[[str], None],
+) -> Judgement:
+    """Prove a candidate; raises ToolError if that cannot be done here, which says nothing about the candidate.
+
+    `deadline` is a reading of `time.monotonic`; `say` hears what is being looked at.
+    """
+    say("reading the request and the interface")
+    unread = check_schemas(request) or check_interface(candidate, request)
+    if unread:
+        return Judgement(passed=False, complaints=tuple(unread), checks=NOTHING_RAN)
+    unprovable = find_unprovable(request, allowance)
+    if unprovable is not None:
+        return Judgement(passed=False, complaints=(unprovable,), unprovable=True, checks=NOTHING_RAN)
+    # Where it lies is the trial's affair: it runs the bytes that were read.
+    tool = tool_of_candidate(candidate, request, folder=Path(candidate.name), allowance=allowance)
+    passage = _Passage(
+        request=request,
+        contract=derive_contract(request),
+        tool=tool,
+        terms=_terms(tool, request, allowance, seconds_per_call),
+        line=line_of_function(candidate, request),
+        trial=trial,
+        deadline=deadline,
+        say=say,
+    )
+    return await passage.go()
+
+
+def refuse_beyond(request: ToolRequest, allowance: Allowance, cap: frozenset[str]) -> None:
+    """Raise ToolError if the request asks for more than the operator lets any request have; `cap` is written as grants are.
+
+    What the operator added to this very request is allowed already.
+    """
+    beyond = sorted(missing_grants(request.capabilities, cap | allowance.capabilities))
+    if not beyond:
+        return
+    names = ", ".join(beyond)
+    cure = "add it to the setting builder_capabilities, or allow it for this request alone: crib request allow"
+    message = f"{request.name} asks for {names}, which no request may have here; {cure}"
+    raise ToolError(Kind.CAPABILITY_MISSING, message, details={"missing": beyond, "cure": cure})
+
+
+def find_unprovable(request: ToolRequest, allowance: Allowance) -> Complaint | None:
+    """Why nothing that anybody could make would be proved; None if it can be, or need not."""
+    if allowance.unproved:
+        return None
+    text = _why_silent(request) or _why_unreachable(request, allowance)
+    return complain(Check.PROOF, f"not provable: {text}, or allow it to go unproved") if text else None
 
 
 @dataclass(kw_only=True, slots=True)
-class Passage:
+class _Passage:
     """A candidate on its way through the gate, and what was found so far. `line` is where its text defines the function."""
 
     request: ToolRequest
@@ -257,33 +316,14 @@ class Passage:
         self.seen.append((about, deeds))
 
 
-# MERGED toolcrib.builder.gate.allowing
-
-# What a candidate may do while it is proved, and what no request may ask for.
-
-SECRETS = ("secret.", "secrets.")
-
-
-def refuse_beyond(request: ToolRequest, allowance: Allowance, cap: frozenset[str]) -> None:
-    """Raise ToolError if the request asks for more than the operator lets any request have; `cap` is written as grants are.
-
-    What the operator added to this very request is allowed already.
-    """
-    beyond = sorted(missing_grants(request.capabilities, cap | allowance.capabilities))
-    if not beyond:
-        return
-    names = ", ".join(beyond)
-    cure = "add it to the setting builder_capabilities, or allow it for this request alone: crib request allow"
-    message = f"{request.name} asks for {names}, which no request may have here; {cure}"
-    raise ToolError(Kind.CAPABILITY_MISSING, message, details={"missing": beyond, "cure": cure})
-
-
-def find_unprovable(request: ToolRequest, allowance: Allowance) -> Complaint | None:
-    """Why nothing that anybody could make would be proved; None if it can be, or need not."""
-    if allowance.unproved:
-        return None
-    text = _why_silent(request) or _why_unreachable(request, allowance)
-    return complain(Check.PROOF, f"not provable: {text}, or allow it to go unproved") if text else None
+def _terms(tool: Tool, request: ToolRequest, allowance: Allowance, seconds: float) -> TrialTerms:
+    """What the candidate may do in its trial: exactly what the finished tool may."""
+    return TrialTerms(
+        requires=tool.requires,
+        hosts=tool.run.hosts if isinstance(tool.run, Chained) else (),
+        answers=(*request.answers, *allowance.answers),
+        seconds=seconds,
+    )
 
 
 def _why_silent(request: ToolRequest) -> str:
@@ -302,56 +342,3 @@ def _why_unreachable(request: ToolRequest, allowance: Allowance) -> str:
         f"the tool needs {', '.join(names)}, and nobody is asked in earnest while it is proved; "
         "add answers (url, status, body) to the request"
     )
-
-
-def terms_of(tool: Tool, request: ToolRequest, allowance: Allowance, seconds: float) -> TrialTerms:
-    """What the candidate may do in its trial: exactly what the finished tool may."""
-    return TrialTerms(
-        requires=tool.requires,
-        hosts=tool.run.hosts if isinstance(tool.run, Chained) else (),
-        answers=(*request.answers, *allowance.answers),
-        seconds=seconds,
-    )
-
-
-# MERGED toolcrib.builder.gate.judging
-
-# The gate: a candidate is read, imported, called and watched, and passes if it is what was asked for and nothing else.
-
-NOTHING_RAN = ("nothing of it was run",)
-
-
-async def judge(
-    candidate: Candidate,
-    request: ToolRequest,
-    trial: OpenTrial,
-    *,
-    allowance: Allowance,
-    seconds_per_call: float,
-    deadline: float,
-    say: Callable[[str], None],
-) -> Judgement:
-    """Prove a candidate; raises ToolError if that cannot be done here, which says nothing about the candidate.
-
-    `deadline` is a reading of `time.monotonic`; `say` hears what is being looked at.
-    """
-    say("reading the request and the interface")
-    unread = check_schemas(request) or check_interface(candidate, request)
-    if unread:
-        return Judgement(passed=False, complaints=tuple(unread), checks=NOTHING_RAN)
-    unprovable = find_unprovable(request, allowance)
-    if unprovable is not None:
-        return Judgement(passed=False, complaints=(unprovable,), unprovable=True, checks=NOTHING_RAN)
-    # Where it lies is the trial's affair: it runs the bytes that were read.
-    tool = tool_of_candidate(candidate, request, folder=Path(candidate.name), allowance=allowance)
-    passage = Passage(
-        request=request,
-        contract=derive_contract(request),
-        tool=tool,
-        terms=terms_of(tool, request, allowance, seconds_per_call),
-        line=line_of_function(candidate, request),
-        trial=trial,
-        deadline=deadline,
-        say=say,
-    )
-    return await passage.go()

@@ -1,4 +1,4 @@
-"""What the gate speaks in: the contract of a request, the calls in it, complaints, and the judgement."""
+"""The types of the gate: the contract of a request and its calls, complaints, the judgement, and the trial of a candidate."""
 
 from __future__ import annotations
 
@@ -78,12 +78,6 @@ class Complaint:
         return f"{self.check}: {self.text}"
 
 
-def complain(check: Check, text: str) -> Complaint:
-    """A complaint on one line of bounded length: some of its words may be the candidate's own."""
-    line = " ".join(text.split())
-    return Complaint(check=check, text=line if len(line) <= MAX_TEXT else f"{line[:MAX_TEXT]}…")
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Judgement:
     """What the gate found. `unprovable` means that another attempt is of no use: the request has to say more.
@@ -95,35 +89,6 @@ class Judgement:
     complaints: tuple[Complaint, ...] = ()
     unprovable: bool = False
     checks: tuple[str, ...] = ()
-
-
-def show_call(function: str, arguments: Mapping[str, object]) -> str:
-    """A call as Python writes it, short enough for a sentence."""
-    return f"{function}({', '.join(f'{name}={show_value(value)}' for name, value in arguments.items())})"
-
-
-def show_value(value: object) -> str:
-    """A value as Python writes it, short enough for a sentence."""
-    text = repr(value)
-    return text if len(text) <= SHOWN_LETTERS else f"{text[:SHOWN_LETTERS]}…"
-
-
-def spell_value(value: object) -> str:
-    """A value as JSON, so that two are the same if they read the same; 1 and 1.0 are, 1 and true are not."""
-    return json.dumps(_plain(value), sort_keys=True, ensure_ascii=False)
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, dict):
-        return {str(name): _plain(inner) for name, inner in value.items()}
-    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
-
-
-# MERGED toolcrib.builder.trial
-
-# Where a candidate is tried: under the real guard, watched, with nothing but what its request allows.
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -167,3 +132,33 @@ class OpenTrial(Protocol):
 
     def __call__(self, tool: Tool, terms: TrialTerms) -> AbstractAsyncContextManager[Trial]:
         """Open it."""
+
+
+def complain(check: Check, text: str) -> Complaint:
+    """A complaint on one line of bounded length: some of its words may be the candidate's own."""
+    line = " ".join(text.split())
+    return Complaint(check=check, text=line if len(line) <= MAX_TEXT else f"{line[:MAX_TEXT]}…")
+
+
+def show_call(function: str, arguments: Mapping[str, object]) -> str:
+    """A call as Python writes it, short enough for a sentence."""
+    return f"{function}({', '.join(f'{name}={show_value(value)}' for name, value in arguments.items())})"
+
+
+def show_value(value: object) -> str:
+    """A value as Python writes it, short enough for a sentence."""
+    text = repr(value)
+    return text if len(text) <= SHOWN_LETTERS else f"{text[:SHOWN_LETTERS]}…"
+
+
+def spell_value(value: object) -> str:
+    """A value as JSON, so that two are the same if they read the same; 1 and 1.0 are, 1 and true are not."""
+    return json.dumps(_plain(value), sort_keys=True, ensure_ascii=False)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, dict):
+        return {str(name): _plain(inner) for name, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import os
-import stat
 import sys
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, Self
 
-from toolcrib.features.requests.makers.foreign_text import Lines, Pipe, Tail
+from toolcrib.features.requests.makers.foreign_text import drop_hidden
 from toolcrib.infra.sandbox.child.resource_limits import measure
 from toolcrib.infra.sandbox.host import strike_time
 from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, LIBRARIES, PROXY_VARIABLES, SYSTEM, Program, Walls, present
+from toolcrib.infra.sandbox.unlinked_files import measure_unlinked
 from toolcrib.infra.secrets.secret import Masking
 from toolcrib.lib.command_arguments import check_words
+from toolcrib.lib.hosts import parse_hosts
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 
 if TYPE_CHECKING:
@@ -27,115 +28,6 @@ if TYPE_CHECKING:
     from toolcrib.infra.sandbox.host import Sandbox
     from toolcrib.infra.sandbox.jobs import Ended, Premises
     from toolcrib.model.protocols import Commission
-
-
-# MERGED toolcrib.makers.seclusion
-
-# The walls around a maker's program: the system and the program itself are read, the workspace is written, all else is closed.
-
-# A place of the system with more in it than this is not taken apart, but left out.
-MAX_ENTRIES = 10_000
-
-
-def build_maker_walls(
-    folder: Path, runtime: Iterable[Path], premises: Premises, *, hidden: Sequence[Path], network: bool, disk_bytes: int
-) -> Walls:
-    """The walls of a program that writes in the folder; `runtime` is what it reads besides, and `hidden` what it never sees.
-
-    No place is opened and then closed in part: what is hidden is not opened, so that nothing depends on mounts. Of the
-    runtime nothing is opened that holds something hidden, such as the folder of a program that lies in a home.
-    """
-    secluded = [place.resolve() for place in hidden]
-    system = [part for place in present((*LIBRARIES, *SYSTEM)) for part in _around(place, secluded)]
-    own = [place for place in runtime if _is_apart(place, secluded)]
-    return Walls(
-        read=tuple(dict.fromkeys((*system, *own, folder))),
-        write=(folder,),
-        programs=True,
-        network=network,
-        memory_bytes=premises.memory_bytes,
-        processes=premises.processes,
-        disk_bytes=disk_bytes,
-    )
-
-
-def lies_in_project(path: Path, project: Sequence[Path]) -> bool:
-    """Whether it lies where tools write, by its name or where it leads.
-
-    The Python that runs Toolcrib may lie there too, and no tool can write to that.
-    """
-    own = [prefix for prefix in (Path(sys.prefix), Path(sys.base_prefix)) if _is_below(prefix, project)]
-    return _is_below(path, project) and not any(map(path.is_relative_to, own))
-
-
-def _is_below(path: Path, folders: Iterable[Path]) -> bool:
-    spellings = (path, path.resolve())
-    places = [place for folder in folders for place in (folder, folder.resolve())]
-    return any(each.is_relative_to(place) for place in places for each in spellings)
-
-
-def _is_apart(place: Path, hidden: Sequence[Path]) -> bool:
-    """Whether none of the hidden places can be seen from here."""
-    real = place.resolve()
-    return not any(each.is_relative_to(real) for each in hidden)
-
-
-def _around(place: Path, hidden: Sequence[Path]) -> Iterator[Path]:
-    """The place, or where something hidden lies in it, everything around that; no links, which could lead there."""
-    if _is_apart(place, hidden):
-        yield place
-        return
-    if place in hidden or not place.is_dir():
-        return
-    entries = list(islice(place.iterdir(), MAX_ENTRIES + 1))
-    if len(entries) <= MAX_ENTRIES:
-        for entry in sorted(entries):
-            if not entry.is_symlink():
-                yield from _around(entry, hidden)
-
-
-# MERGED toolcrib.makers.unnamed
-
-# Files that a program keeps open after it took away their names: they fill the disk, and no folder shows them.
-
-PROCESSES = "/proc"
-
-
-def measure_unnamed(folder: str) -> int:
-    """The bytes on disk of the files that once lay in the folder and that some process still holds open.
-
-    Processes that may not be looked at count nothing; those of a maker are ours. A file that is only mapped is not found.
-    """
-    found: dict[tuple[int, int], int] = {}
-    for descriptor in _open_files(f"{folder.rstrip('/')}/"):
-        with suppress(OSError):  # closed meanwhile
-            facts = descriptor.stat()
-            if stat.S_ISREG(facts.st_mode) and facts.st_nlink == 0:
-                found[facts.st_dev, facts.st_ino] = facts.st_blocks * 512
-    return sum(found.values())
-
-
-def _open_files(beginning: str) -> Iterator[os.DirEntry[str]]:
-    """The descriptors of all processes for what has, or had, a name that begins so."""
-    for process in _entries(PROCESSES):
-        if process.name.isdecimal():
-            yield from (one for one in _entries(f"{process.path}/fd") if _target(one.path).startswith(beginning))
-
-
-def _target(path: str) -> str:
-    try:
-        return os.readlink(path)  # noqa: PTH115 - there are thousands of them, and a Path for each takes longer
-    except OSError:
-        return ""
-
-
-def _entries(folder: str) -> list[os.DirEntry[str]]:
-    """What lies in a folder; nothing if it is somebody else's or gone."""
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except OSError:
-        return []
 
 
 STDOUT_LETTERS = 2_000
@@ -151,6 +43,18 @@ LIMITS = {
     "pids": "more processes than it may (setting sandbox_processes)",
     "disk": "more disk than it may (setting builder_disk_mb)",
 }
+# A place of the system with more in it than this is not taken apart, but left out.
+MAX_ENTRIES = 10_000
+
+MAX_LINES = 200
+MAX_LINE_LETTERS = 300
+# More than is shown, so that a secret at the cut is whole when it is looked for.
+KEPT_BYTES = 64 * 1024
+_LONGEST_LINE_BYTES = 8 * 1024
+_READ_BYTES = 64 * 1024
+# As much as a pipe can be made to hold.
+_LAST_READS = 16
+_OPEN = os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Found(Protocol):
@@ -215,13 +119,13 @@ class CommandMaker:
     async def make(self, commission: Commission) -> bool:
         """Run the program until it ends; True if it ended well."""
         masking, folder = Masking(), commission.folder.resolve()
-        stdout, stderr, lines = Tail(), Tail(), Lines(commission.say, masking.hide)
+        stdout, stderr, lines = _Tail(), _Tail(), _Lines(commission.say, masking.hide)
 
         def hear(data: bytes) -> None:
             stdout.hear(data)
             lines.hear(data)
 
-        with Pipe(folder, hear) as out, Pipe(folder, stderr.hear) as err:
+        with _Pipe(folder, hear) as out, _Pipe(folder, stderr.hear) as err:
             job = self._job(folder, self._environment(masking, commission.say), (str(out.path), str(err.path)))
             ended = await self._until_its_end(job, commission.deadline)
         lines.finish()
@@ -246,7 +150,7 @@ class CommandMaker:
         argv = (SHELL, "-c", START, "sh", *pipes, *found.argv, *self._command[1:])
         environment = {**CLEAN_ENVIRONMENT, "PATH": path, **variables}
         check_words([*argv, *environment.values()], SETTING)
-        walls = build_maker_walls(
+        walls = _build_walls(
             folder,
             self._runtime(found),
             self._premises,
@@ -313,8 +217,6 @@ class CommandMaker:
             await asyncio.gather(running, return_exceptions=True)
 
     def _proxy(self, deadline: float) -> Proxy:
-        from toolcrib.lib.hosts import parse_hosts
-
         return self._egress().proxy(parse_hosts(self._hosts, "the setting builder_hosts"), deadline=deadline)
 
     async def _refuse_full_disk(self, folder: Path) -> None:
@@ -345,10 +247,146 @@ class CommandMaker:
         return ToolError(Kind.LIMIT_EXCEEDED, message, details={"limit": limit, **(printed or {})})
 
 
+class _Tail:
+    """The last bytes of a stream."""
+
+    def __init__(self) -> None:
+        self._kept = bytearray()
+
+    def hear(self, data: bytes) -> None:
+        """Take in what comes next."""
+        self._kept += data
+        del self._kept[:-KEPT_BYTES]
+
+    def show(self, letters: int, hide: Callable[[str], str]) -> str:
+        """Its last letters, fit to be shown; hidden before it is cut, so that no half of a secret is left."""
+        return hide(drop_hidden(self._kept.decode("utf-8", "replace"))).strip()[-letters:]
+
+
+class _Lines:
+    """The lines of a stream, each told once it is whole; so many of them, and so much of each."""
+
+    def __init__(self, say: Callable[[str], None], hide: Callable[[str], str]) -> None:
+        self._say = say
+        self._hide = hide
+        self._begun = bytearray()
+        self._told = 0
+
+    def hear(self, data: bytes) -> None:
+        """Take in what comes next."""
+        for line in data.splitlines(keepends=True):
+            if self._told > MAX_LINES:
+                return
+            room = _LONGEST_LINE_BYTES - len(self._begun)
+            self._begun += line[:room]
+            if line.endswith((b"\n", b"\r")):
+                self.finish()
+
+    def finish(self) -> None:
+        """Tell the line that was begun."""
+        text = self._hide(drop_hidden(self._begun.decode("utf-8", "replace"))).strip()[:MAX_LINE_LETTERS]
+        self._begun.clear()
+        if not text or self._told > MAX_LINES:
+            return
+        self._told += 1
+        self._say(text if self._told <= MAX_LINES else "it prints more, which is not shown")
+
+
+class _Pipe:
+    """A pipe with a name in a folder, for a program that opens it; whatever comes through is heard in the running loop."""
+
+    def __init__(self, folder: Path, hear: Callable[[bytes], None]) -> None:
+        self.path = folder / f".printing-{os.urandom(8).hex()}"
+        self._hear = hear
+        self._loop = asyncio.get_running_loop()
+        os.mkfifo(self.path, 0o600)
+        # For writing too: nobody who opens it waits for us, and it does not end before we do.
+        self._descriptor = os.open(self.path, _OPEN)
+        self._loop.add_reader(self._descriptor, self._take)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Hear what is left in it, and let go of it."""
+        self._loop.remove_reader(self._descriptor)
+        for _ in range(_LAST_READS):
+            if not self._take():
+                break
+        os.close(self._descriptor)
+        with suppress(OSError):  # the program has removed it
+            self.path.unlink()
+
+    def _take(self) -> bool:
+        try:
+            data = os.read(self._descriptor, _READ_BYTES)
+        except BlockingIOError:
+            return False
+        self._hear(data)
+        return True
+
+
+def _build_walls(
+    folder: Path, runtime: Iterable[Path], premises: Premises, *, hidden: Sequence[Path], network: bool, disk_bytes: int
+) -> Walls:
+    """The walls of a program that writes in the folder; `runtime` is what it reads besides, and `hidden` what it never sees.
+
+    No place is opened and then closed in part: what is hidden is not opened, so that nothing depends on mounts. Of the
+    runtime nothing is opened that holds something hidden, such as the folder of a program that lies in a home.
+    """
+    secluded = [place.resolve() for place in hidden]
+    system = [part for place in present((*LIBRARIES, *SYSTEM)) for part in _around(place, secluded)]
+    own = [place for place in runtime if _is_apart(place, secluded)]
+    return Walls(
+        read=tuple(dict.fromkeys((*system, *own, folder))),
+        write=(folder,),
+        programs=True,
+        network=network,
+        memory_bytes=premises.memory_bytes,
+        processes=premises.processes,
+        disk_bytes=disk_bytes,
+    )
+
+
+def lies_in_project(path: Path, project: Sequence[Path]) -> bool:
+    """Whether it lies where tools write, by its name or where it leads.
+
+    The Python that runs Toolcrib may lie there too, and no tool can write to that.
+    """
+    own = [prefix for prefix in (Path(sys.prefix), Path(sys.base_prefix)) if _is_below(prefix, project)]
+    return _is_below(path, project) and not any(map(path.is_relative_to, own))
+
+
+def _is_below(path: Path, folders: Iterable[Path]) -> bool:
+    spellings = (path, path.resolve())
+    places = [place for folder in folders for place in (folder, folder.resolve())]
+    return any(each.is_relative_to(place) for place in places for each in spellings)
+
+
+def _is_apart(place: Path, hidden: Sequence[Path]) -> bool:
+    """Whether none of the hidden places can be seen from here."""
+    real = place.resolve()
+    return not any(each.is_relative_to(real) for each in hidden)
+
+
+def _around(place: Path, hidden: Sequence[Path]) -> Iterator[Path]:
+    """The place, or where something hidden lies in it, everything around that; no links, which could lead there."""
+    if _is_apart(place, hidden):
+        yield place
+        return
+    if place in hidden or not place.is_dir():
+        return
+    entries = list(islice(place.iterdir(), MAX_ENTRIES + 1))
+    if len(entries) <= MAX_ENTRIES:
+        for entry in sorted(entries):
+            if not entry.is_symlink():
+                yield from _around(entry, hidden)
+
+
 def _takes_more(folder: str, limit: int) -> bool:
     """Whether what lies in the folder, or lay there and is still open, takes more than that."""
     named = measure(folder, limit)
-    return named > limit or named + measure_unnamed(folder) > limit
+    return named > limit or named + measure_unlinked(folder) > limit
 
 
 def _is_path(word: str) -> bool:

@@ -106,7 +106,7 @@ class OpenAIMaker:
         request = self._request(commission)
         commission.say(f"asked {self._model} at {self._url.origin}")
         response = await self._ask(request, commission.deadline, commission.say)
-        files = read_answer(self._document(response), entry=f"{commission.request.name}.py")
+        files = read_answer(self._document(response), entry=commission.request.entry_file)
         if any(self._tells_key(content) for content in files.values()):
             raise complaint("the answer repeats the key of the endpoint; write no keys into code")
         return files

@@ -25,11 +25,6 @@ if TYPE_CHECKING:
     from toolcrib.model.protocols import Queue
 
 
-# MERGED toolcrib.queues.opening
-
-# Which queue is meant.
-
-
 def open_queue(
     *,
     url: str = "",

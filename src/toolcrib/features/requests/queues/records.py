@@ -1,7 +1,8 @@
-"""What both queues write alike: points in time, steps of a history, texts that are not too long, allowances."""
+"""What both queues share: the methods that become commands, the steps of a history, texts within bounds, and why they refuse."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -12,7 +13,11 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Allowance, RecordedAnswer
 
 if TYPE_CHECKING:
-    from toolcrib.model.toolrequest import Status
+    from collections.abc import Callable
+
+    from toolcrib.model.toolrequest import Claim, Filed, Made, Status, ToolRequest
+
+    Refusal = Callable[[str, Status], ToolError]
 
 HISTORY_EVENTS = 200
 TEXT_BYTES = 4_096
@@ -33,6 +38,58 @@ class Step(StrEnum):
     RETRIED = "retried"
     ALLOWED = "allowed"
     RELEASED = "released"  # the text is the experiment
+
+
+class CommandQueue(ABC):
+    """Turns these methods into commands; each kind of queue carries a command out in one step."""
+
+    def renew(self, claim: Claim) -> bool:
+        """Let the lease begin anew; False if the claim is lost: another Builder has it, or the request is over."""
+        return self._act("renew", claim)
+
+    def note(self, claim: Claim, step: str, text: str = "") -> bool:
+        """Write an event into the history; False as for `renew`."""
+        return self._act("note", claim, step=cut(step), text=cut(text))
+
+    def hold(self, claim: Claim, text: str) -> bool:
+        """Leave it to a person: it stays `building`, without a lease. False as for `renew`."""
+        return self._act("hold", claim, text=cut(text))
+
+    def give_back(self, claim: Claim, text: str) -> bool:
+        """Return it to the queue for another Builder. False as for `renew`."""
+        return self._act("give_back", claim, text=cut(text))
+
+    def finish(self, claim: Claim, made: Made) -> bool:
+        """Mark it as ready and release every experiment that waits for it, once. False as for `renew`."""
+        return self._act("finish", claim, **self._describe(claim, made))
+
+    def fail(self, claim: Claim, error: str) -> bool:
+        """Mark it as failed, with the reason. False as for `renew`."""
+        return self._act("fail", claim, error=cut(error))
+
+    def cancel(self, request_id: str, reason: str) -> Filed:
+        """Cancel it; if others ask for the same, the oldest of them is built instead."""
+        return self._decide("cancel", request_id, is_over, reason=cut(reason))
+
+    def retry(self, request_id: str) -> Filed:
+        """Have one that failed, or was cancelled, built again, with those that failed with it."""
+        return self._decide("retry", request_id, cannot_be_retried)
+
+    def allow(self, request_id: str, allowance: Allowance) -> Filed:
+        """Replace what the operator adds to it."""
+        return self._decide("allow", request_id, is_over, allowance=write_allowance(allowance))
+
+    @abstractmethod
+    def _act(self, command: str, claim: Claim, **given: object) -> bool:
+        """Carry out a command of the Builder that holds the claim; False if the claim is lost."""
+
+    @abstractmethod
+    def _decide(self, command: str, request_id: str, refusal: Refusal, **given: object) -> Filed:
+        """Carry out a decision; raises NOT_FOUND, or the `refusal` where the status does not permit it."""
+
+    @abstractmethod
+    def _describe(self, claim: Claim, made: Made) -> dict[str, object]:
+        """What `finish` stores about the tool that was made."""
 
 
 def utc_now() -> datetime:
@@ -60,6 +117,13 @@ def is_text(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def check_text(request: ToolRequest) -> None:
+    """Refuse a request with half a character in it, which no queue can store."""
+    for what in ("id", "name", "text", "wish", "experiment"):
+        if not is_text(getattr(request, what)):
+            raise ToolError(Kind.VALIDATION, f"the {what} of the request is not Unicode; write it in whole characters")
 
 
 def write_allowance(allowance: Allowance) -> str:
@@ -99,11 +163,6 @@ def _write_answer(answer: RecordedAnswer) -> dict[str, object]:
     }
 
 
-# MERGED toolcrib.queues.refusals
-
-# Why a queue refuses, in the same words whichever queue it is.
-
-
 def unknown(request_id: str) -> ToolError:
     """No request has this id."""
     message = f"there is no request {request_id!r:.200}; list them with: crib request list"
@@ -130,8 +189,3 @@ def cannot_be_retried(request_id: str, status: Status) -> ToolError:
     cure = "file a request of its own for another tool" if status == "ready" else "wait for it, or cancel it first"
     message = f"{request_id} is {status}; only one that failed or was cancelled can be built again: {cure}"
     return ToolError(Kind.CONFLICT, message, details={"id": request_id, "status": str(status)})
-
-
-def not_text(what: str) -> ToolError:
-    """It holds half a character."""
-    return ToolError(Kind.VALIDATION, f"{what} is not Unicode; write it in whole characters")

@@ -1,4 +1,7 @@
-"""Connections to the server: each command has a time limit, and a connection that failed in any way is not used again."""
+"""Connections to the server: each command has a time limit, and a connection that failed in any way is not used again.
+
+No message repeats the URL of the server, which may hold a password.
+"""
 
 from __future__ import annotations
 
@@ -17,82 +20,13 @@ if TYPE_CHECKING:
     from redis.exceptions import RedisError, ResponseError
 
 
-# MERGED toolcrib.queues.redis.address
-
-# Where the server is, read from its URL; no message repeats the URL, which may hold a password.
-
 # How long a connection, or one piece of an answer, may take.
 SECONDS = 5.0
-
-
-class Connection(Protocol):
-    """What we use of a connection of the library; it has no types of its own."""
-
-    def connect(self) -> None:
-        """Reach the server, and say who asks."""
-
-    def disconnect(self) -> None:
-        """Let go, from whichever thread."""
-
-    def send_command(self, *words: str | bytes | int) -> None:
-        """Ask."""
-
-    def read_response(self) -> object:
-        """The next answer."""
-
-    def can_read(self, timeout: float) -> bool:
-        """Whether there is one, within so many seconds."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Address:
-    """How to make a connection, and what to call the server."""
-
-    make: Callable[[], Connection]
-    place: str
-
-
-def read_address(url: str, password: str) -> Address:
-    """The server that is meant; `password` counts before the one of the URL."""
-    try:
-        from redis import connection as library
-    except ModuleNotFoundError as problem:
-        if problem.name != "redis":
-            raise
-        message = (
-            "queue_url names a Redis server, but the package to reach it is missing; pip install 'toolcrib[redis]'"
-        )
-        raise SettingsError(message) from problem
-    parse: Callable[[str], dict[str, Any]] = library.parse_url
-    try:
-        _check_path(url)
-        facts = {"socket_timeout": SECONDS, "socket_connect_timeout": SECONDS, **parse(url), "protocol": 2}
-        kind: Callable[..., Connection] = facts.pop("connection_class", library.Connection)
-        if password:
-            facts["password"] = password
-        kind(**facts)
-    except (ValueError, TypeError):
-        raise SettingsError(
-            "queue_url: write redis://host:6379/0, rediss://host:6379/0 or unix:///path/to/socket?db=0; "
-            "in a password / ? # @ are written as %2F %3F %23 %40"
-        ) from None
-    place = str(facts["path"]) if "path" in facts else f"{facts.get('host', 'localhost')}:{facts.get('port', 6379)}"
-    return Address(make=lambda: kind(**facts), place=place)
-
-
-def _check_path(url: str) -> None:
-    """The library would take database 0 for a name that is no number, and no socket for one."""
-    parts = urlsplit(url)
-    database = parts.path.strip("/")
-    is_socket = parts.scheme == "unix"
-    if parts.fragment or (not database if is_socket else database and not database.isdecimal()):
-        raise ValueError
-
-
-# MERGED toolcrib.queues.redis.refused
-
-# What a server says that answers, and would not.
-
+# A server that is started anew is back within these; whoever waits longer should be told.
+PAUSES = (0.05, 0.15, 0.4)
+PATIENCE_SECONDS = 8.0
+IDLE_CONNECTIONS = 8
+REASON_CHARACTERS = 200
 # By the word that the answer begins with, or by the exception that the library makes of that word.
 _MEANINGS = {
     "OutOfMemoryError": (
@@ -116,57 +50,23 @@ _MEANINGS = {
 }
 
 
-def refused(place: str, problem: ResponseError) -> ToolError:
-    """The answer, told with the cure."""
-    unknown = (Kind.PERMANENT, f"{problem!s:.300}; look at what lies under the key that it names")
-    word = str(problem).partition(" ")[0]
-    kind, meaning = _MEANINGS.get(type(problem).__name__) or _MEANINGS.get(word) or unknown
-    message = f"the Redis server at {place} refuses: {meaning}"
-    return ToolError(kind, message, retryable=kind is Kind.TRANSIENT)
+class Connection(Protocol):
+    """What we use of a connection of the library; it has no types of its own."""
 
+    def connect(self) -> None:
+        """Reach the server, and say who asks."""
 
-# MERGED toolcrib.queues.redis.health
+    def disconnect(self) -> None:
+        """Let go, from whichever thread."""
 
-# What the operator of a server should know.
+    def send_command(self, *words: str | bytes | int) -> None:
+        """Ask."""
 
+    def read_response(self) -> object:
+        """The next answer."""
 
-def look_after(link: Link) -> list[str]:
-    """Why requests on this server could be lost, each with its cure."""
-    facts = {**_read(link, "persistence"), **_read(link, "memory")}
-    remarks = []
-    if facts.get("aof_enabled") == "0":
-        remarks.append(
-            f"the Redis server at {link.place} keeps no append-only file: if it falls, requests are lost; set appendonly yes"
-        )
-    elif facts.get("aof_last_write_status", "ok") != "ok":
-        remarks.append(
-            f"the Redis server at {link.place} cannot write its append-only file; look at its disk and its log"
-        )
-    policy = facts.get("maxmemory_policy", "")
-    if facts.get("maxmemory", "0") != "0" and policy.startswith("allkeys"):
-        remarks.append(
-            f"the Redis server at {link.place} drops any key when its memory is full ({policy}), requests too; "
-            "set maxmemory-policy noeviction"
-        )
-    return remarks
-
-
-def _read(link: Link, section: str) -> dict[str, str]:
-    try:
-        answer = link.ask("INFO", section)
-    except ToolError as problem:
-        if problem.retryable:
-            raise
-        return {}  # whoever may not ask has nothing to say
-    text = answer.decode("utf-8", "replace") if isinstance(answer, bytes) else ""
-    return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
-
-
-# A server that is started anew is back within these; whoever waits longer should be told.
-PAUSES = (0.05, 0.15, 0.4)
-PATIENCE_SECONDS = 8.0
-IDLE_CONNECTIONS = 8
-REASON_CHARACTERS = 200
+    def can_read(self, timeout: float) -> bool:
+        """Whether there is one, within so many seconds."""
 
 
 class Lost(Exception):  # noqa: N818 - what happened to an answer, not an error that anybody sees
@@ -181,7 +81,7 @@ class Link:
     """The way to one server, for any number of threads. `place` says which one, without what opens it."""
 
     def __init__(self, url: str, *, password: str = "") -> None:
-        address = read_address(url, password)
+        address = _read_address(url, password)
         self.place = address.place
         self._make = address.make
         self._closed = False
@@ -268,7 +168,7 @@ class Link:
             self._keep(connection)
             if isinstance(problem, NoScriptError):
                 raise
-            raise refused(self.place, problem) from problem
+            raise _refused(self.place, problem) from problem
         except (Disconnected, TooLate) as problem:
             self.drop(connection)
             raise Lost(str(problem)[:REASON_CHARACTERS], sent=True) from problem
@@ -315,6 +215,92 @@ class Link:
         )
         message = f"the Redis server at {self.place} cannot be reached ({reason}); {stored}"
         return ToolError(Kind.TRANSIENT, message, retryable=True, partial_side_effects=sent)
+
+
+def look_after(link: Link) -> list[str]:
+    """Why requests on this server could be lost, each with its cure."""
+    facts = {**_read(link, "persistence"), **_read(link, "memory")}
+    remarks = []
+    if facts.get("aof_enabled") == "0":
+        remarks.append(
+            f"the Redis server at {link.place} keeps no append-only file: if it falls, requests are lost; set appendonly yes"
+        )
+    elif facts.get("aof_last_write_status", "ok") != "ok":
+        remarks.append(
+            f"the Redis server at {link.place} cannot write its append-only file; look at its disk and its log"
+        )
+    policy = facts.get("maxmemory_policy", "")
+    if facts.get("maxmemory", "0") != "0" and policy.startswith("allkeys"):
+        remarks.append(
+            f"the Redis server at {link.place} drops any key when its memory is full ({policy}), requests too; "
+            "set maxmemory-policy noeviction"
+        )
+    return remarks
+
+
+def _read(link: Link, section: str) -> dict[str, str]:
+    try:
+        answer = link.ask("INFO", section)
+    except ToolError as problem:
+        if problem.retryable:
+            raise
+        return {}  # whoever may not ask has nothing to say
+    text = answer.decode("utf-8", "replace") if isinstance(answer, bytes) else ""
+    return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Address:
+    """How to make a connection, and what to call the server."""
+
+    make: Callable[[], Connection]
+    place: str
+
+
+def _read_address(url: str, password: str) -> _Address:
+    """The server that is meant; `password` counts before the one of the URL."""
+    try:
+        from redis import connection as library
+    except ModuleNotFoundError as problem:
+        if problem.name != "redis":
+            raise
+        message = (
+            "queue_url names a Redis server, but the package to reach it is missing; pip install 'toolcrib[redis]'"
+        )
+        raise SettingsError(message) from problem
+    parse: Callable[[str], dict[str, Any]] = library.parse_url
+    try:
+        _check_path(url)
+        facts = {"socket_timeout": SECONDS, "socket_connect_timeout": SECONDS, **parse(url), "protocol": 2}
+        kind: Callable[..., Connection] = facts.pop("connection_class", library.Connection)
+        if password:
+            facts["password"] = password
+        kind(**facts)
+    except (ValueError, TypeError):
+        raise SettingsError(
+            "queue_url: write redis://host:6379/0, rediss://host:6379/0 or unix:///path/to/socket?db=0; "
+            "in a password / ? # @ are written as %2F %3F %23 %40"
+        ) from None
+    place = str(facts["path"]) if "path" in facts else f"{facts.get('host', 'localhost')}:{facts.get('port', 6379)}"
+    return _Address(make=lambda: kind(**facts), place=place)
+
+
+def _check_path(url: str) -> None:
+    """The library would take database 0 for a name that is no number, and no socket for one."""
+    parts = urlsplit(url)
+    database = parts.path.strip("/")
+    is_socket = parts.scheme == "unix"
+    if parts.fragment or (not database if is_socket else database and not database.isdecimal()):
+        raise ValueError
+
+
+def _refused(place: str, problem: ResponseError) -> ToolError:
+    """The answer, told with the cure."""
+    unknown = (Kind.PERMANENT, f"{problem!s:.300}; look at what lies under the key that it names")
+    word = str(problem).partition(" ")[0]
+    kind, meaning = _MEANINGS.get(type(problem).__name__) or _MEANINGS.get(word) or unknown
+    message = f"the Redis server at {place} refuses: {meaning}"
+    return ToolError(kind, message, retryable=kind is Kind.TRANSIENT)
 
 
 def _is_quiet(connection: Connection) -> bool:

@@ -26,10 +26,6 @@ if TYPE_CHECKING:
     from toolcrib.features.requests.queues.redis.connection import Link
 
 
-# MERGED toolcrib.queues.redis.names
-
-# What keys and channels are called on the server.
-
 TASKS = "fullsend:builder_tasks"
 # What the original Builder called its channels and keys besides.
 ORIGINAL = {
@@ -40,6 +36,16 @@ ORIGINAL = {
     "tools": "tools:",
 }
 OURS = "toolcrib:"
+
+LONGEST_TEXT = MAX_DEFINITION_BYTES
+LONGEST_KEY = 1_000
+NEWLINES = 64  # more at the end of a text than any shell adds or strips
+# Longer than any command is repeated, and not long enough to fill a server.
+MEMORY_SECONDS = 120
+ANOTHER_TEXT = "another text came under this id and was refused; give it an id of its own"
+SILENT = "the lease ran out: whoever built it fell silent"
+
+_PARTS: Final = ("common.lua", "submissions.lua", "builds.lua", "decisions.lua")
 
 # The longest key that anybody should have to read; none of these characters ends a line or is invisible.
 _WORD = re.compile(r"[!-~]{1,200}")
@@ -87,93 +93,6 @@ class Names:
     def id_of(self, key: str) -> str:
         """The id of the request that lies under a key; empty if none does."""
         return key.removeprefix(f"{self.prefix}:") if key.startswith(f"{self.prefix}:") else ""
-
-
-# MERGED toolcrib.queues.redis.rows
-
-# What the server answers, as nouns.
-
-
-def read_filed(row: Sequence[object]) -> Filed:
-    """A request, from the fields in the order in which `common.lua` names them, and its allowance."""
-    texts = [_text(value) for value in row]
-    request_id, name, status, priority, text, created_at, updated_at, experiment, error, tool = texts[:10]
-    leader, owner, held, attempts, wishes, allowance = texts[10:]
-    return Filed(
-        id=request_id,
-        name=name,
-        status=Status(status),
-        priority=Priority(priority),
-        text=text,
-        created_at=created_at,
-        updated_at=updated_at,
-        experiment=experiment,
-        error=error,
-        tool=tool,
-        merged_into=leader,
-        owner=owner,
-        held=held == "1",
-        attempts=int(attempts),
-        wishes=int(wishes),
-        allowance=read_allowance(allowance),
-    )
-
-
-def read_claim(outcome: Mapping[str, object], filed: Filed, owner: str, seconds: float) -> Claim:
-    """The right that was given."""
-    return Claim(
-        id=filed.id,
-        fence=int(str(outcome["fence"])),
-        owner=owner,
-        seconds=seconds,
-        attempts=int(str(outcome["attempts"])),
-        text=filed.text,
-        allowance=filed.allowance,
-    )
-
-
-def read_event(row: object) -> Event:
-    """A line of a history."""
-    number, at, step, text = orjson.loads(_text(row))
-    return Event(number=number, at=at, step=step, text=text)
-
-
-def read_experiment(row: Sequence[object]) -> Experiment:
-    """Something that waits, or waited."""
-    name, ids, missing, released_at = row
-    return Experiment(
-        id=_text(name),
-        ready=not missing,
-        waits_for=tuple(dict.fromkeys(_texts(missing))),
-        requests=tuple(_texts(ids)),
-        released_at=_text(released_at),
-    )
-
-
-def read_stranger(row: Sequence[object]) -> tuple[str, bytes, int]:
-    """The id of a foreign hash, its text as it was written, and how long that is; too long a text is left out."""
-    name, text, length = row
-    return _text(name), text if isinstance(text, bytes) else b"", int(str(length))
-
-
-def _texts(values: object) -> list[str]:
-    return [_text(value) for value in values] if isinstance(values, list) else []
-
-
-def _text(value: object) -> str:
-    """What foreign clients write need not be Unicode."""
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else ""
-
-
-LONGEST_TEXT = MAX_DEFINITION_BYTES
-LONGEST_KEY = 1_000
-NEWLINES = 64  # more at the end of a text than any shell adds or strips
-# Longer than any command is repeated, and not long enough to fill a server.
-MEMORY_SECONDS = 120
-ANOTHER_TEXT = "another text came under this id and was refused; give it an id of its own"
-SILENT = "the lease ran out: whoever built it fell silent"
-
-_PARTS: Final = ("common.lua", "filing.lua", "building.lua", "deciding.lua")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -255,6 +174,77 @@ class Commands:
         outcome, rows, changes = answer if isinstance(answer, list) else (b"{}", [], 0)
         self._seen(changes)
         return Answer(outcome=orjson.loads(outcome), rows=rows, changes=changes)
+
+
+def read_filed(row: Sequence[object]) -> Filed:
+    """A request, from the fields in the order in which `common.lua` names them, and its allowance."""
+    texts = [_text(value) for value in row]
+    request_id, name, status, priority, text, created_at, updated_at, experiment, error, tool = texts[:10]
+    leader, owner, held, attempts, wishes, allowance = texts[10:]
+    return Filed(
+        id=request_id,
+        name=name,
+        status=Status(status),
+        priority=Priority(priority),
+        text=text,
+        created_at=created_at,
+        updated_at=updated_at,
+        experiment=experiment,
+        error=error,
+        tool=tool,
+        merged_into=leader,
+        owner=owner,
+        held=held == "1",
+        attempts=int(attempts),
+        wishes=int(wishes),
+        allowance=read_allowance(allowance),
+    )
+
+
+def read_claim(outcome: Mapping[str, object], filed: Filed, owner: str, seconds: float) -> Claim:
+    """The right that was given."""
+    return Claim(
+        id=filed.id,
+        fence=int(str(outcome["fence"])),
+        owner=owner,
+        seconds=seconds,
+        attempts=int(str(outcome["attempts"])),
+        text=filed.text,
+        allowance=filed.allowance,
+    )
+
+
+def read_event(row: object) -> Event:
+    """A line of a history."""
+    number, at, step, text = orjson.loads(_text(row))
+    return Event(number=number, at=at, step=step, text=text)
+
+
+def read_experiment(row: Sequence[object]) -> Experiment:
+    """Something that waits, or waited."""
+    name, ids, missing, released_at = row
+    return Experiment(
+        id=_text(name),
+        ready=not missing,
+        waits_for=tuple(dict.fromkeys(_texts(missing))),
+        requests=tuple(_texts(ids)),
+        released_at=_text(released_at),
+    )
+
+
+def read_stranger(row: Sequence[object]) -> tuple[str, bytes, int]:
+    """The id of a foreign hash, its text as it was written, and how long that is; too long a text is left out."""
+    name, text, length = row
+    return _text(name), text if isinstance(text, bytes) else b"", int(str(length))
+
+
+def _texts(values: object) -> list[str]:
+    return [_text(value) for value in values] if isinstance(values, list) else []
+
+
+def _text(value: object) -> str:
+    """What foreign clients write need not be Unicode."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else ""
 
 
 @cache

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from toolcrib.features.requests.document.reader import read_request
-from toolcrib.features.requests.queues.records import cannot_be_retried, cut, is_over, is_text, unknown, write_allowance
+from toolcrib.features.requests.queues.records import CommandQueue, cut, is_text, unknown
 from toolcrib.features.requests.queues.redis.connection import Link, look_after
 from toolcrib.features.requests.queues.redis.lua_commands import (
     Commands,
@@ -27,14 +27,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
+    from toolcrib.features.requests.queues.records import Refusal
     from toolcrib.features.requests.queues.redis.lua_commands import Answer
-    from toolcrib.model.toolrequest import Allowance, Claim, Event, Experiment, Filed, Made, ToolRequest
+    from toolcrib.model.toolrequest import Claim, Event, Experiment, Filed, Made, ToolRequest
 
 PORTION = 100
 LONGEST_COUNT = 18
 
 
-class RedisQueue:
+class RedisQueue(CommandQueue):
     """Keeps requests on a Redis server, which any number of machines may share.
 
     Nothing is opened before it is needed. The time is the server's; `now` is there to be another day. Whoever waits or
@@ -103,48 +104,8 @@ class RedisQueue:
         """Take what is to be built next, or this very one, also one that is held; of one that is merged, its leader."""
         if request_id is not None and (not request_id or not is_text(request_id)):
             return None
-        lease = max(1, round(seconds * 1_000))
-        answer = self._commands.change("claim", id=request_id or "", owner=cut(owner), lease=lease)
+        answer = self._commands.change("claim", id=request_id or "", owner=cut(owner), lease=_milliseconds(seconds))
         return read_claim(answer.outcome, read_filed(answer.rows[0]), owner, seconds) if answer.rows else None
-
-    def renew(self, claim: Claim) -> bool:
-        """Go on holding it; False if it is somebody else's by now, or over."""
-        return self._act("renew", claim, lease=max(1, round(claim.seconds * 1_000)))
-
-    def note(self, claim: Claim, step: str, text: str = "") -> bool:
-        """Write what happens into the history; False as for `renew`."""
-        return self._act("note", claim, step=cut(step), text=cut(text))
-
-    def hold(self, claim: Claim, text: str) -> bool:
-        """Leave it to a person: it stays `building`, without a lease. False as for `renew`."""
-        return self._act("hold", claim, text=cut(text))
-
-    def give_back(self, claim: Claim, text: str) -> bool:
-        """Let somebody else build it. False as for `renew`."""
-        return self._act("give_back", claim, text=cut(text))
-
-    def finish(self, claim: Claim, made: Made) -> bool:
-        """It is ready: announce it, and release every experiment that waits for it, once. False as for `renew`."""
-        made_facts = {"name": made.name, "path": made.path, "version": made.version, "tool": made.address}
-        facts = ["path", made.path, "version", made.version, *self._described(claim)]
-        spelled = orjson.dumps(made_facts).decode()[1:-1]  # the server adds what only it knows
-        return self._act("finish", claim, tool=made.address, made=spelled, facts=facts)
-
-    def fail(self, claim: Claim, error: str) -> bool:
-        """It came to nothing, and this is why. False as for `renew`."""
-        return self._act("fail", claim, error=cut(error))
-
-    def cancel(self, request_id: str, reason: str) -> Filed:
-        """Nobody wants it any more; if others wish the same, the oldest of them is built instead."""
-        return self._decide("cancel", request_id, is_over, reason=cut(reason))
-
-    def retry(self, request_id: str) -> Filed:
-        """Have one that failed, or was cancelled, built again, with those that failed with it."""
-        return self._decide("retry", request_id, cannot_be_retried)
-
-    def allow(self, request_id: str, allowance: Allowance) -> Filed:
-        """Have the Builder know what the operator adds to it, in place of what was added before."""
-        return self._decide("allow", request_id, is_over, allowance=write_allowance(allowance))
 
     def experiments(self) -> list[Experiment]:
         """Everything that waits or waited for a tool."""
@@ -184,10 +145,16 @@ class RedisQueue:
 
     def _act(self, command: str, claim: Claim, **given: object) -> bool:
         whose = {"id": claim.id, "fence": claim.fence, "owner": cut(claim.owner)}
-        answer = self._commands.change(command, **whose, **given)
+        answer = self._commands.change(command, **whose, lease=_milliseconds(claim.seconds), **given)
         return answer.outcome["done"] is True
 
-    def _described(self, claim: Claim) -> list[str]:
+    def _describe(self, claim: Claim, made: Made) -> dict[str, object]:
+        made_facts = {"name": made.name, "path": made.path, "version": made.version, "tool": made.address}
+        facts = ["path", made.path, "version", made.version, *self._description(claim)]
+        spelled = orjson.dumps(made_facts).decode()[1:-1]  # the server adds what only it knows
+        return {"tool": made.address, "made": spelled, "facts": facts}
+
+    def _description(self, claim: Claim) -> list[str]:
         """The description, which the original registered with a tool."""
         if not self._names.original:
             return []
@@ -195,9 +162,7 @@ class RedisQueue:
             return ["description", read_request(claim.text).description]
         return []
 
-    def _decide(
-        self, command: str, request_id: str, refusal: Callable[[str, Status], ToolError], **given: object
-    ) -> Filed:
+    def _decide(self, command: str, request_id: str, refusal: Refusal, **given: object) -> Filed:
         if self.get(request_id) is None:
             raise unknown(request_id)
         answer = self._commands.change(command, id=request_id, **given)
@@ -216,7 +181,7 @@ class RedisQueue:
             self._adopting.sweep()
 
 
-def _read_decision(answer: Answer, request_id: str, refusal: Callable[[str, Status], ToolError]) -> Filed:
+def _read_decision(answer: Answer, request_id: str, refusal: Refusal) -> Filed:
     outcome = answer.outcome["outcome"]
     if outcome == "refused":
         raise refusal(request_id, Status(str(answer.outcome["status"])))
@@ -226,3 +191,7 @@ def _read_decision(answer: Answer, request_id: str, refusal: Callable[[str, Stat
     if outcome == "unknown":
         raise unknown(request_id)
     return read_filed(answer.rows[0])
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(1, round(seconds * 1_000))

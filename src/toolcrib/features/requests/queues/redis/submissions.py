@@ -1,4 +1,4 @@
-"""Requests of foreign clients, who publish a text, write a hash, or do both, in either order."""
+"""Requests that reach the server: those of our own, and those of foreign clients, who publish a text, write a hash, or do both."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from toolcrib.features.requests.document.reader import LAST_NUMBER, is_safe_id, read_request, spell_id
 from toolcrib.features.requests.document.writer import read_message, readable_id, with_id
-from toolcrib.features.requests.queues.records import cut, is_text, not_text, other_text
+from toolcrib.features.requests.queues.records import check_text, cut, other_text
 from toolcrib.features.requests.queues.redis.lua_commands import LONGEST_TEXT, read_filed, read_stranger
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Priority
@@ -22,51 +22,6 @@ if TYPE_CHECKING:
 
     from toolcrib.features.requests.queues.redis.lua_commands import Answer, Commands
     from toolcrib.model.toolrequest import Filed, ToolRequest
-
-
-# MERGED toolcrib.queues.redis.filing
-
-# Keeping a request, whoever brings it.
-
-
-def file_request(commands: Commands, request: ToolRequest) -> Filed:
-    """Keep a request of our own and publish it; raises CONFLICT, or LIMIT_EXCEEDED."""
-    answer = give_request(commands, request)
-    if answer.outcome["outcome"] == "taken":
-        raise other_text(request.id)
-    if answer.outcome["outcome"] == "occupied":
-        place = f"the key {commands.names.prefix}:{request.id} at {commands.link.place}"
-        message = f"{place} holds something that is no request; take it away, or give the request another id"
-        raise ToolError(Kind.CONFLICT, message, details={"id": request.id})
-    if answer.outcome["outcome"] == "full":
-        spell_id(str(answer.outcome["day"]), LAST_NUMBER + 1)
-    return read_filed(answer.rows[0])
-
-
-def give_request(commands: Commands, request: ToolRequest, **given: object) -> Answer:
-    """Give the server a request; what becomes of it is in the outcome."""
-    for what in ("id", "name", "text", "wish", "experiment"):
-        if not is_text(getattr(request, what)):
-            raise not_text(f"the {what} of the request")
-    text, rest = (request.text, "") if request.id else _around_id(request.text)
-    return commands.change(
-        "file",
-        id=request.id,
-        text=text,
-        rest=rest,
-        name=request.name,
-        wish=request.wish,
-        priority=str(request.priority),
-        experiment=request.experiment,
-        **given,
-    )
-
-
-def _around_id(text: str) -> tuple[str, str]:
-    """What stands before and behind the number, which only the server knows."""
-    mark = f"req_{uuid4().hex}"
-    before, _, behind = with_id(text, mark).partition(mark)
-    return before, behind
 
 
 PORTION = 100
@@ -85,6 +40,37 @@ REFUSALS = {
 NUMBER_TO_COME = "req_00000000_000"
 
 logger = logging.getLogger("toolcrib.queues")
+
+
+def file_request(commands: Commands, request: ToolRequest) -> Filed:
+    """Keep a request of our own and publish it; raises CONFLICT, or LIMIT_EXCEEDED."""
+    answer = give_request(commands, request)
+    if answer.outcome["outcome"] == "taken":
+        raise other_text(request.id)
+    if answer.outcome["outcome"] == "occupied":
+        place = f"the key {commands.names.prefix}:{request.id} at {commands.link.place}"
+        message = f"{place} holds something that is no request; take it away, or give the request another id"
+        raise ToolError(Kind.CONFLICT, message, details={"id": request.id})
+    if answer.outcome["outcome"] == "full":
+        spell_id(str(answer.outcome["day"]), LAST_NUMBER + 1)
+    return read_filed(answer.rows[0])
+
+
+def give_request(commands: Commands, request: ToolRequest, **given: object) -> Answer:
+    """Give the server a request; what becomes of it is in the outcome."""
+    check_text(request)
+    text, rest = (request.text, "") if request.id else _around_id(request.text)
+    return commands.change(
+        "file",
+        id=request.id,
+        text=text,
+        rest=rest,
+        name=request.name,
+        wish=request.wish,
+        priority=str(request.priority),
+        experiment=request.experiment,
+        **given,
+    )
 
 
 class Adopting:
@@ -226,6 +212,13 @@ class Adopting:
         logger.warning("redis: what a foreign client sent was refused: %s", self.last_reason)
         with self._counting:
             self.unreadable += 1
+
+
+def _around_id(text: str) -> tuple[str, str]:
+    """What stands before and behind the number, which only the server knows."""
+    mark = f"req_{uuid4().hex}"
+    before, _, behind = with_id(text, mark).partition(mark)
+    return before, behind
 
 
 def _check_size(length: int) -> None:

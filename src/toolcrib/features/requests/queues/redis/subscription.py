@@ -126,15 +126,6 @@ class Listener:
             self._link.drop(connection)
 
 
-def _spell(problem: Exception) -> str:
-    return problem.message if isinstance(problem, ToolError) else str(problem)[:200]
-
-
-# MERGED toolcrib.queues.redis.watch
-
-# Waiting for the next change.
-
-
 class Watch:
     """Counts what changed on the server, and wakes whoever waits for more.
 
@@ -179,3 +170,7 @@ class Watch:
         with self._condition:
             self._closed = True
             self._condition.notify_all()
+
+
+def _spell(problem: Exception) -> str:
+    return problem.message if isinstance(problem, ToolError) else str(problem)[:200]

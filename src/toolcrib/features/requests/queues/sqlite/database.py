@@ -1,4 +1,4 @@
-"""A queue file that is open: who may use which connection."""
+"""The SQLite file of a queue: opened when it is needed, one connection that writes and one that reads, its errors told with the cure."""
 
 from __future__ import annotations
 
@@ -19,9 +19,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-# MERGED toolcrib.queues.embedded.faults
-
-# What SQLite says about a queue file, told with the file and the cure.
+# How long one waits for another process; each keeps the file for a few milliseconds.
+BUSY_SECONDS = 10.0
+LOCK_FOLDER = "locks"
+KEPT_LOG_BYTES = 4 * 1024 * 1024
+# How often one who waits looks; an idle Builder is to be woken within 100 ms.
+LOOK_SECONDS = 0.02
+# What a forked child got from its parent and must not close: SQLite would take the parent's for its own.
+_of_parents: list[list[Database]] = []
 
 _PRIMARY = 0xFF  # an extended code has the plain one in its lowest byte
 _MOVE_AWAY = "put a copy of it back, or move it away with its -wal and -shm files to begin a new one"
@@ -48,59 +53,82 @@ _MEANINGS: dict[int, tuple[Kind, str]] = {
 }
 
 
-@contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """Turn what SQLite says about the file into a ToolError."""
-    try:
-        yield
-    except sqlite3.Error as problem:
-        if isinstance(problem, sqlite3.ProgrammingError) and "closed database" in str(problem):
-            raise closed(path) from problem
-        code = getattr(problem, "sqlite_errorcode", 0) & _PRIMARY
-        unknown = (Kind.INTERNAL, f"fails with: {problem}; nothing was stored")
-        kind, meaning = _MEANINGS.get(code, unknown)
-        raise ToolError(
-            kind,
-            f"the queue {show(str(path))} {meaning}",
-            retryable=kind is Kind.TRANSIENT,
-            partial_side_effects=code == sqlite3.SQLITE_IOERR,
-            details={"path": str(path)},
-        ) from problem
+class Handle:
+    """The file, for the threads of a process: opened when it is needed, anew in a forked child or when another file took its place."""
 
+    def __init__(self, path: Path, busy_seconds: float) -> None:
+        self._path = path
+        self._busy_seconds = busy_seconds
+        self._closed = threading.Event()
+        # What one last saw who waited for a change; None until there was anything to see.
+        self._seen: tuple[int, int] | None = None
+        self._begin()
 
-def other_layout(path: Path, found: int, known: int) -> ToolError:
-    """The file was written by another version of Toolcrib."""
-    message = (
-        f"the queue {show(str(path))} was written by a newer Toolcrib (layout {found}, known is {known}); "
-        "nothing was stored, update Toolcrib, or move the file away to begin a new one"
-    )
-    return ToolError(Kind.PERMANENT, message, details={"path": str(path), "layout": found})
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A connection to change rows with: everything is on disk at the end or, if something fails, nothing."""
+        with _explained(self._path), self._open().writing() as connection:
+            yield connection
 
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection to read with, on which nothing changes meanwhile."""
+        with _explained(self._path), self._open().reading() as connection:
+            yield connection
 
-def foreign(path: Path) -> ToolError:
-    """The file is a database of somebody else."""
-    message = f"{show(str(path))} is a database, but no queue of Toolcrib; nothing was stored, {_MOVE_AWAY}"
-    return ToolError(Kind.PERMANENT, message, details={"path": str(path)})
+    def wait(self, seconds: float) -> bool:
+        """Sleep until anything may have changed since one last waited here; False if nothing did, or it was closed."""
+        deadline = time.monotonic() + seconds
+        seen = self._seen
+        while not self._closed.is_set():
+            try:
+                version = self._look()
+            except ToolError:
+                if self._closed.is_set():
+                    return False
+                raise
+            if version != (seen or self._seen):
+                self._seen = version
+                return True
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            self._closed.wait(min(left, LOOK_SECONDS))
+        return False
 
+    def close(self) -> None:
+        """Let go of the file for good."""
+        self._closed.set()
+        self._leave_to_parent()
+        with self._opening:
+            while self._opened:
+                self._opened.pop().close()
 
-def gone(path: Path) -> ToolError:
-    """The file was taken away, but not what was written to it last."""
-    message = (
-        f"{show(str(path))} is gone, but its log is still there; put the file back, or, when nobody uses it any more, "
-        "move its -wal and -shm files away too to begin a new one"
-    )
-    return ToolError(Kind.PERMANENT, message, details={"path": str(path)})
+    def _look(self) -> tuple[int, int]:
+        with _explained(self._path):
+            return _version(self._open())
 
+    def _begin(self) -> None:
+        self._process = os.getpid()
+        self._opening = threading.Lock()
+        # The last one is in use; those before it lost their file, and may still be in the hands of a thread.
+        self._opened: list[Database] = []
 
-def closed(path: Path) -> ToolError:
-    """Whoever held the queue let go of it."""
-    return ToolError(Kind.PERMANENT, f"the queue {show(str(path))} was closed; nothing was stored, open it again")
+    def _leave_to_parent(self) -> None:
+        if self._process != os.getpid():
+            _of_parents.append(self._opened)
+            self._begin()
 
-
-# How long one waits for another process; each keeps the file for a few milliseconds.
-BUSY_SECONDS = 10.0
-LOCK_FOLDER = "locks"
-KEPT_LOG_BYTES = 4 * 1024 * 1024
+    def _open(self) -> Database:
+        self._leave_to_parent()
+        with self._opening:
+            if self._closed.is_set():
+                raise _closed(self._path)
+            if not self._opened or self._opened[-1].has_moved():
+                self._opened.append(Database(self._path, self._busy_seconds))
+            if self._seen is None:
+                self._seen = _version(self._opened[-1])
+            return self._opened[-1]
 
 
 class Database:
@@ -188,7 +216,7 @@ def _refuse_log_alone(path: Path) -> None:
     log = path.with_name(f"{path.name}-wal")
     # The file may have been made a moment ago, with its log.
     if _identify(log) is not None and _identify(path) is None:
-        raise gone(path)
+        raise _gone(path)
 
 
 def _identify(path: Path) -> tuple[int, int] | None:
@@ -216,9 +244,9 @@ def _check_layout(connection: sqlite3.Connection, path: Path) -> None:
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     layout = connection.execute("PRAGMA user_version").fetchone()[0]
     if application != APPLICATION:
-        raise foreign(path)
+        raise _foreign(path)
     if layout != LAYOUT:
-        raise other_layout(path, layout, LAYOUT)
+        raise _other_layout(path, layout, LAYOUT)
 
 
 @contextmanager
@@ -233,94 +261,55 @@ def _ended(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-# MERGED toolcrib.queues.embedded.handle
-
-# The file of a queue, opened when it is needed: anew in a forked child, and when another file has taken its place.
-
-# How often one who waits looks; an idle Builder is to be woken within 100 ms.
-LOOK_SECONDS = 0.02
-# What a forked child got from its parent and must not close: SQLite would take the parent's for its own.
-_of_parents: list[list[Database]] = []
-
-
-class Handle:
-    """What the threads of a process hold instead of the file."""
-
-    def __init__(self, path: Path, busy_seconds: float) -> None:
-        self._path = path
-        self._busy_seconds = busy_seconds
-        self._closed = threading.Event()
-        # What one last saw who waited for a change; None until there was anything to see.
-        self._seen: tuple[int, int] | None = None
-        self._begin()
-
-    @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """A connection to change rows with: everything is on disk at the end or, if something fails, nothing."""
-        with explained(self._path), self._open().writing() as connection:
-            yield connection
-
-    @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection to read with, on which nothing changes meanwhile."""
-        with explained(self._path), self._open().reading() as connection:
-            yield connection
-
-    def wait(self, seconds: float) -> bool:
-        """Sleep until anything may have changed since one last waited here; False if nothing did, or it was closed."""
-        deadline = time.monotonic() + seconds
-        seen = self._seen
-        while not self._closed.is_set():
-            try:
-                version = self._look()
-            except ToolError:
-                if self._closed.is_set():
-                    return False
-                raise
-            if version != (seen or self._seen):
-                self._seen = version
-                return True
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return False
-            self._closed.wait(min(left, LOOK_SECONDS))
-        return False
-
-    def close(self) -> None:
-        """Let go of the file for good."""
-        self._closed.set()
-        self._leave_to_parent()
-        with self._opening:
-            while self._opened:
-                self._opened.pop().close()
-
-    def _look(self) -> tuple[int, int]:
-        with explained(self._path):
-            return _version(self._open())
-
-    def _begin(self) -> None:
-        self._process = os.getpid()
-        self._opening = threading.Lock()
-        # The last one is in use; those before it lost their file, and may still be in the hands of a thread.
-        self._opened: list[Database] = []
-
-    def _leave_to_parent(self) -> None:
-        if self._process != os.getpid():
-            _of_parents.append(self._opened)
-            self._begin()
-
-    def _open(self) -> Database:
-        self._leave_to_parent()
-        with self._opening:
-            if self._closed.is_set():
-                raise closed(self._path)
-            if not self._opened or self._opened[-1].has_moved():
-                self._opened.append(Database(self._path, self._busy_seconds))
-            if self._seen is None:
-                self._seen = _version(self._opened[-1])
-            return self._opened[-1]
-
-
 def _version(database: Database) -> tuple[int, int]:
     """Figures of two connections say nothing about each other, so that it counts too whose it is."""
     return id(database), database.version()
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn what SQLite says about the file into a ToolError."""
+    try:
+        yield
+    except sqlite3.Error as problem:
+        if isinstance(problem, sqlite3.ProgrammingError) and "closed database" in str(problem):
+            raise _closed(path) from problem
+        code = getattr(problem, "sqlite_errorcode", 0) & _PRIMARY
+        unknown = (Kind.INTERNAL, f"fails with: {problem}; nothing was stored")
+        kind, meaning = _MEANINGS.get(code, unknown)
+        raise ToolError(
+            kind,
+            f"the queue {show(str(path))} {meaning}",
+            retryable=kind is Kind.TRANSIENT,
+            partial_side_effects=code == sqlite3.SQLITE_IOERR,
+            details={"path": str(path)},
+        ) from problem
+
+
+def _other_layout(path: Path, found: int, known: int) -> ToolError:
+    """The file was written by another version of Toolcrib."""
+    message = (
+        f"the queue {show(str(path))} was written by a newer Toolcrib (layout {found}, known is {known}); "
+        "nothing was stored, update Toolcrib, or move the file away to begin a new one"
+    )
+    return ToolError(Kind.PERMANENT, message, details={"path": str(path), "layout": found})
+
+
+def _foreign(path: Path) -> ToolError:
+    """The file is a database of somebody else."""
+    message = f"{show(str(path))} is a database, but no queue of Toolcrib; nothing was stored, {_MOVE_AWAY}"
+    return ToolError(Kind.PERMANENT, message, details={"path": str(path)})
+
+
+def _gone(path: Path) -> ToolError:
+    """The file was taken away, but not what was written to it last."""
+    message = (
+        f"{show(str(path))} is gone, but its log is still there; put the file back, or, when nobody uses it any more, "
+        "move its -wal and -shm files away too to begin a new one"
+    )
+    return ToolError(Kind.PERMANENT, message, details={"path": str(path)})
+
+
+def _closed(path: Path) -> ToolError:
+    """Whoever held the queue let go of it."""
+    return ToolError(Kind.PERMANENT, f"the queue {show(str(path))} was closed; nothing was stored, open it again")

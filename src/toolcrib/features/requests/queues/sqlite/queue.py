@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from toolcrib.features.requests.document.reader import request_day
-from toolcrib.features.requests.queues.records import Step, is_text, spell_time, utc_now
-from toolcrib.features.requests.queues.sqlite import leases, transitions
+from toolcrib.features.requests.queues.records import CommandQueue, cut, is_text, spell_time, utc_now
+from toolcrib.features.requests.queues.sqlite import transitions
 from toolcrib.features.requests.queues.sqlite.database import BUSY_SECONDS, Handle
 from toolcrib.features.requests.queues.sqlite.tables import (
     Change,
@@ -15,9 +15,7 @@ from toolcrib.features.requests.queues.sqlite.tables import (
     read_experiments,
     read_row,
     to_filed,
-    write_event,
 )
-from toolcrib.features.requests.queues.sqlite.transitions import file_request
 from toolcrib.model.toolrequest import Event, Status
 
 if TYPE_CHECKING:
@@ -25,17 +23,18 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from toolcrib.features.requests.queues.sqlite.leases import Clock
-    from toolcrib.model.toolrequest import Allowance, Claim, Experiment, Filed, Made, ToolRequest
+    from toolcrib.features.requests.queues.records import Refusal
+    from toolcrib.features.requests.queues.sqlite.transitions import Clock
+    from toolcrib.model.toolrequest import Claim, Experiment, Filed, Made, ToolRequest
 
 MAX_NUMBER = 2**62
 
 
-class EmbeddedQueue:
+class EmbeddedQueue(CommandQueue):
     """Keeps requests in one SQLite file; any number of threads and processes of one machine may share it.
 
     Nothing is opened before it is needed. `now` gives the day of numbers and the times that are written down, `clock` the
-    time of leases. `busy_seconds` is how long one waits for others that change the file.
+    time of transitions. `busy_seconds` is how long one waits for others that change the file.
     """
 
     def __init__(
@@ -43,7 +42,7 @@ class EmbeddedQueue:
         path: Path,
         *,
         now: Callable[[], datetime] = utc_now,
-        clock: Callable[[], Clock] = leases.read_clock,
+        clock: Callable[[], Clock] = transitions.read_clock,
         busy_seconds: float = BUSY_SECONDS,
     ) -> None:
         self._file = Handle(path, busy_seconds)
@@ -52,10 +51,8 @@ class EmbeddedQueue:
 
     def file(self, request: ToolRequest) -> Filed:
         """Keep a request and wake an idle Builder; one without an id gets the next number of today."""
-        now = self._now()
-        with self._file.writing() as connection:
-            change = Change(connection=connection, at=spell_time(now))
-            return file_request(change, request, request_day(now))
+        with self._changing() as change:
+            return transitions.file_request(change, request)
 
     def get(self, request_id: str) -> Filed | None:
         """One request."""
@@ -99,70 +96,8 @@ class EmbeddedQueue:
         """Take what is to be built next, or this very one, also one that is held; of one that is merged, its leader."""
         with self._changing() as change:
             if request_id is None:
-                return leases.claim_next(change, self._clock(), owner, seconds)
-            return leases.claim_one(change, self._clock(), owner, seconds, request_id)
-
-    def renew(self, claim: Claim) -> bool:
-        """Go on holding it; False if it is somebody else's by now, or over."""
-        with self._changing() as change:
-            return leases.renew(change, self._clock(), claim)
-
-    def note(self, claim: Claim, step: str, text: str = "") -> bool:
-        """Write what happens into the history; False as for `renew`."""
-        with self._changing() as change:
-            row = leases.held_by(change.connection, claim)
-            if row is None:
-                return False
-            write_event(change, row["number"], step, text)
-            return True
-
-    def hold(self, claim: Claim, text: str) -> bool:
-        """Leave it to a person: it stays `building`, without a lease. False as for `renew`."""
-        with self._changing() as change:
-            row = leases.held_by(change.connection, claim)
-            if row is None:
-                return False
-            leases.let_go(change, row, Status.BUILDING, held=True)
-            write_event(change, row["number"], Step.HELD, text)
-            return True
-
-    def give_back(self, claim: Claim, text: str) -> bool:
-        """Let somebody else build it. False as for `renew`."""
-        with self._changing() as change:
-            row = leases.held_by(change.connection, claim)
-            if row is None:
-                return False
-            leases.let_go(change, row, Status.PENDING)
-            write_event(change, row["number"], Step.RETURNED, text)
-            return True
-
-    def finish(self, claim: Claim, made: Made) -> bool:
-        """It is ready: release every experiment that waits for it, once. False as for `renew`."""
-        with self._changing() as change:
-            return transitions.finish(change, claim, made)
-
-    def fail(self, claim: Claim, error: str) -> bool:
-        """It came to nothing, and this is why. False as for `renew`."""
-        with self._changing() as change:
-            return transitions.fail(change, claim, error)
-
-    def cancel(self, request_id: str, reason: str) -> Filed:
-        """Nobody wants it any more; if others wish the same, the oldest of them is built instead."""
-        with self._changing() as change:
-            transitions.cancel(change, request_id, reason)
-            return to_filed(known_row(change.connection, request_id))
-
-    def retry(self, request_id: str) -> Filed:
-        """Have one that failed, or was cancelled, built again, with those that failed with it."""
-        with self._changing() as change:
-            transitions.retry(change, request_id)
-            return to_filed(known_row(change.connection, request_id))
-
-    def allow(self, request_id: str, allowance: Allowance) -> Filed:
-        """Have the Builder know what the operator adds to it, in place of what was added before."""
-        with self._changing() as change:
-            transitions.allow(change, request_id, allowance)
-            return to_filed(known_row(change.connection, request_id))
+                return transitions.claim_next(change, self._clock(), owner, seconds)
+            return transitions.claim_one(change, self._clock(), owner, seconds, request_id)
 
     def experiments(self) -> list[Experiment]:
         """Everything that waits or waited for a tool."""
@@ -172,7 +107,7 @@ class EmbeddedQueue:
     def reconcile(self) -> int:
         """Take back what was left by Builders that fell silent; how much that was."""
         with self._changing() as change:
-            return leases.take_back(change, self._clock())
+            return transitions.take_back(change, self._clock())
 
     def wait(self, seconds: float) -> bool:
         """Sleep until anything may have changed since this object last waited, at most so long."""
@@ -186,10 +121,34 @@ class EmbeddedQueue:
         """Let go of the file, and wake whoever waits."""
         self._file.close()
 
+    def _act(self, command: str, claim: Claim, **given: object) -> bool:
+        with self._changing() as change:
+            row = transitions.held_by(change.connection, claim)
+            if row is None:
+                return False
+            if command == "renew":
+                transitions.lease(change, self._clock(), row, claim.seconds)
+            else:
+                transitions.OF_BUILDERS[command](change, row, **given)
+            return True
+
+    def _decide(self, command: str, request_id: str, refusal: Refusal, **given: object) -> Filed:
+        decide, statuses = transitions.DECISIONS[command]
+        with self._changing() as change:
+            row = known_row(change.connection, request_id)
+            if row["status"] not in statuses:
+                raise refusal(request_id, Status(row["status"]))
+            decide(change, row, **given)
+            return to_filed(known_row(change.connection, request_id))
+
+    def _describe(self, claim: Claim, made: Made) -> dict[str, object]:
+        return {"tool": cut(made.address)}
+
     @contextmanager
     def _changing(self) -> Iterator[Change]:
         with self._file.writing() as connection:
-            yield Change(connection=connection, at=spell_time(self._now()))
+            now = self._now()
+            yield Change(connection=connection, at=spell_time(now), day=request_day(now))
 
 
 def _clamp(number: int) -> int:

@@ -1,4 +1,9 @@
-"""Requests as rows: read, found, followed by others."""
+"""The tables of a queue file, and reading and writing their rows.
+
+`number` is the order of filing. A request whose `merged_into` is empty leads; `rank` is its priority. `fence` counts claims for
+ever, and `events` the events that were ever written. A lease is alive on the boot of the machine that it was given on, between
+two readings of its monotonic clock. For each request that an experiment waits for there is an edge, which is released once.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-# MERGED toolcrib.queues.embedded.schema
-
-# The tables of a queue file.
-#
-# `number` is the order of filing. A request whose `merged_into` is empty leads; `rank` is its priority. `fence` counts claims for
-# ever, and `events` the events that were ever written. A lease is alive on the boot of the machine that it was given on, between
-# two readings of its monotonic clock.
-
 LAYOUT = 1
+PRIORITIES = tuple(Priority)
 APPLICATION = 0x54635175  # how SQLite files tell each other apart
 
 # Where the head of a file says how it is written and read, and what stands there if that is with a write-ahead log.
@@ -107,15 +105,13 @@ def new_file() -> bytes:
     return bytes(data)
 
 
-PRIORITIES = tuple(Priority)
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Change:
-    """A transaction that changes rows, and the time that it writes on them."""
+    """A transaction that changes rows, the time that it writes on them, and the day whose numbers it gives out."""
 
     connection: sqlite3.Connection
     at: str
+    day: str
 
 
 def read_row(connection: sqlite3.Connection, request_id: str) -> sqlite3.Row | None:
@@ -184,11 +180,6 @@ def to_filed(row: sqlite3.Row) -> Filed:
         wishes=row["wishes"],
         allowance=read_allowance(row["allowance"]),
     )
-
-
-# MERGED toolcrib.queues.embedded.experiments
-
-# Experiments wait for requests: an edge for each, which is released once.
 
 
 def add_edge(connection: sqlite3.Connection, experiment: str, number: int) -> None:

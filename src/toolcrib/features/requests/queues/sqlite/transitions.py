@@ -1,25 +1,19 @@
-"""How requests end, and how they come back."""
+"""Every change of a request in the file: filed, claimed, leased, ended, cancelled, brought back.
+
+Each function is one step of a transaction that the queue has begun.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import time
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from toolcrib.features.requests.document.reader import same_text, spell_id
 from toolcrib.features.requests.document.writer import with_id
-from toolcrib.features.requests.queues.records import (
-    Step,
-    cannot_be_retried,
-    cut,
-    is_over,
-    is_text,
-    not_text,
-    other_text,
-    write_allowance,
-)
-from toolcrib.features.requests.queues.sqlite.leases import held_by, let_go
+from toolcrib.features.requests.queues.records import Step, check_text, cut, other_text, read_allowance
 from toolcrib.features.requests.queues.sqlite.tables import (
-    Change,
     add_edge,
     followers,
     known_row,
@@ -30,25 +24,22 @@ from toolcrib.features.requests.queues.sqlite.tables import (
     to_filed,
     write_event,
 )
-from toolcrib.model.toolrequest import Status
+from toolcrib.infra.storage.file_store import BOOT_ID
+from toolcrib.model.toolrequest import Claim, Status
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from toolcrib.model.toolrequest import Allowance, Claim, Filed, Made, ToolRequest
+    from toolcrib.features.requests.queues.sqlite.tables import Change
+    from toolcrib.model.toolrequest import Filed, ToolRequest
 
-
-# MERGED toolcrib.queues.embedded.filing
-
-# Keeping a request: under its own id or the next number, and as a follower where the same wish is open.
+OPEN = (Status.PENDING, Status.BUILDING)
 
 
-def file_request(change: Change, request: ToolRequest, day: str) -> Filed:
-    """Keep a request, and what is known of it from then on."""
-    for what in ("id", "name", "text", "wish", "experiment"):
-        if not is_text(getattr(request, what)):
-            raise not_text(f"the {what} of the request")
+def file_request(change: Change, request: ToolRequest) -> Filed:
+    """Keep a request under its own id or the next number, and as a follower where the same wish is open."""
+    check_text(request)
     connection = change.connection
     there = read_row(connection, request.id) if request.id else None
     if there is not None and not same_text(there["text"], request.text):
@@ -60,15 +51,178 @@ def file_request(change: Change, request: ToolRequest, day: str) -> Filed:
         _become_part(change, leader, request)
         return to_filed(known_row(connection, leader["id"]))
     if not request.id:
-        request = _numbered(change, request, day)
+        request = _numbered(change, request)
     row = _insert(change, request)
     add_edge(connection, request.experiment, row["number"])
     if leader is not None:
-        follow(change, [row], leader)
+        _follow(change, [row], leader)
     return to_filed(known_row(connection, request.id))
 
 
-def follow(change: Change, rows: Sequence[sqlite3.Row], leader: sqlite3.Row) -> None:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Clock:
+    """A reading of the monotonic clock, and the boot of the machine that it counts from.
+
+    A clock that is set has no say in a lease, and after a restart none is alive.
+    """
+
+    boot: str
+    ticks: float
+
+    def sees_alive(self, row: sqlite3.Row) -> bool:
+        """Whether the lease of a request keeps others from it."""
+        return bool(row["boot"] == self.boot and row["leased_from"] <= self.ticks < row["leased_until"])
+
+
+def read_clock() -> Clock:
+    """The clock of this machine."""
+    return Clock(boot=_boot(), ticks=time.monotonic())
+
+
+def claim_next(change: Change, clock: Clock, owner: str, seconds: float) -> Claim | None:
+    """Take the most urgent request that nobody builds, of those the oldest."""
+    row = change.connection.execute(
+        "SELECT * FROM requests INDEXED BY claimable"
+        " WHERE merged_into = '' AND held = 0 AND status IN ('pending', 'building')"
+        " AND NOT (boot = ? AND leased_from <= ? AND ? < leased_until) ORDER BY rank, number LIMIT 1",
+        (clock.boot, clock.ticks, clock.ticks),
+    ).fetchone()
+    return None if row is None else _take(change, clock, row, owner, seconds)
+
+
+def claim_one(change: Change, clock: Clock, owner: str, seconds: float, request_id: str) -> Claim | None:
+    """Take this very request, or the one that is built in its place; also one that is held."""
+    asked = read_row(change.connection, request_id)
+    if asked is None or Status(asked["status"]).is_final:
+        return None
+    row = leader_of(change.connection, asked)
+    return None if clock.sees_alive(row) else _take(change, clock, row, owner, seconds)
+
+
+def held_by(connection: sqlite3.Connection, claim: Claim) -> sqlite3.Row | None:
+    """The row of a claim that still counts; None if the request is somebody else's by now, or over."""
+    row: sqlite3.Row | None = connection.execute(
+        "SELECT * FROM requests WHERE id = ? AND fence = ? AND owner = ? AND status = ? AND held = 0",
+        (claim.id, claim.fence, cut(claim.owner), Status.BUILDING),
+    ).fetchone()
+    return row
+
+
+def lease(change: Change, clock: Clock, row: sqlite3.Row, seconds: float) -> None:
+    """Give the request to its owner for so long, from now on."""
+    change.connection.execute(
+        "UPDATE requests SET boot = ?, leased_from = ?, leased_until = ? WHERE number = ?",
+        (clock.boot, clock.ticks, clock.ticks + seconds, row["number"]),
+    )
+
+
+def take_back(change: Change, clock: Clock) -> int:
+    """Return what was left by Builders that fell silent; how many requests that were."""
+    rows = change.connection.execute(
+        "SELECT * FROM requests WHERE status = 'building' AND merged_into = '' AND held = 0"
+    ).fetchall()
+    left = [row for row in rows if not clock.sees_alive(row)]
+    for row in left:
+        give_back(change, row, f"{row['owner']} fell silent")
+    return len(left)
+
+
+def note(change: Change, row: sqlite3.Row, step: str, text: str) -> None:
+    """Write an event into the history."""
+    write_event(change, row["number"], step, text)
+
+
+def hold(change: Change, row: sqlite3.Row, text: str) -> None:
+    """Leave it to a person: it stays `building`, without a lease."""
+    _let_go(change, row, Status.BUILDING, held=True)
+    write_event(change, row["number"], Step.HELD, text)
+
+
+def give_back(change: Change, row: sqlite3.Row, text: str) -> None:
+    """Let another Builder claim it."""
+    _let_go(change, row, Status.PENDING)
+    write_event(change, row["number"], Step.RETURNED, text)
+
+
+def finish(change: Change, row: sqlite3.Row, tool: str) -> None:
+    """It is ready, and so is everyone who follows; every experiment that waits for the wish is released."""
+    _end(change, row, Status.READY, Step.READY, tool=tool)
+    release(change, row["wish"])
+
+
+def fail(change: Change, row: sqlite3.Row, error: str) -> None:
+    """It came to nothing, and so did everyone who follows."""
+    _end(change, row, Status.FAILED, Step.FAILED, error=error)
+
+
+def cancel(change: Change, row: sqlite3.Row, reason: str) -> None:
+    """Nobody wants it any more; a leader hands over to the oldest that follows."""
+    connection = change.connection
+    heirs = [] if row["merged_into"] else followers(connection, row["id"], *OPEN)
+    if row["merged_into"]:
+        connection.execute("UPDATE requests SET wishes = wishes - 1 WHERE id = ?", (row["merged_into"],))
+    if heirs:
+        _hand_over(change, row, heirs)
+    _end(change, row, Status.CANCELLED, Step.CANCELLED, error=reason)
+
+
+def retry(change: Change, row: sqlite3.Row) -> None:
+    """Have it built again, with everything that failed with it; where the same wish is open, that one is followed."""
+    connection = change.connection
+    back = _together(connection, row)
+    for each in back:
+        write_event(change, each["number"], Step.RETRIED)
+    leader = open_leader(connection, row["wish"])
+    if leader is None:
+        leader, *back = back
+        connection.execute(
+            "UPDATE requests SET status = ?, error = '', merged_into = '', wishes = 1 WHERE number = ?",
+            (Status.PENDING, leader["number"]),
+        )
+        leader = known_row(connection, leader["id"])
+    if back:
+        _follow(change, back, leader)
+
+
+def allow(change: Change, row: sqlite3.Row, allowance: str) -> None:
+    """Keep what the operator adds, for everyone who is built with it, or would come back with it."""
+    for each in _together(change.connection, row):
+        change.connection.execute("UPDATE requests SET allowance = ? WHERE number = ?", (allowance, each["number"]))
+        write_event(change, each["number"], Step.ALLOWED)
+
+
+# What the holder of a claim can say, beside renewing it, and what can be decided in which status.
+OF_BUILDERS: Mapping[str, Callable[..., None]] = {
+    "note": note,
+    "hold": hold,
+    "give_back": give_back,
+    "finish": finish,
+    "fail": fail,
+}
+DECISIONS: Mapping[str, tuple[Callable[..., None], frozenset[Status]]] = {
+    "cancel": (cancel, frozenset(OPEN)),
+    "retry": (retry, frozenset({Status.FAILED, Status.CANCELLED})),
+    "allow": (allow, frozenset(Status) - {Status.READY}),
+}
+
+
+@cache
+def _boot() -> str:
+    try:
+        return BOOT_ID.read_text("ascii").strip()
+    except OSError:
+        return ""
+
+
+def _become_part(change: Change, leader: sqlite3.Row, request: ToolRequest) -> None:
+    connection = change.connection
+    connection.execute("UPDATE requests SET wishes = wishes + 1 WHERE number = ?", (leader["number"],))
+    write_event(change, leader["number"], Step.MERGED)
+    _raise_to(connection, leader, min(leader["rank"], request.priority.rank))
+    add_edge(connection, request.experiment, leader["number"])
+
+
+def _follow(change: Change, rows: Sequence[sqlite3.Row], leader: sqlite3.Row) -> None:
     """Have the leader built in place of these: they share its status and its allowance, and all the highest priority."""
     connection = change.connection
     for row in rows:
@@ -81,14 +235,6 @@ def follow(change: Change, rows: Sequence[sqlite3.Row], leader: sqlite3.Row) -> 
     _raise_to(connection, leader, min(row["rank"] for row in (leader, *rows)))
 
 
-def _become_part(change: Change, leader: sqlite3.Row, request: ToolRequest) -> None:
-    connection = change.connection
-    connection.execute("UPDATE requests SET wishes = wishes + 1 WHERE number = ?", (leader["number"],))
-    write_event(change, leader["number"], Step.MERGED)
-    _raise_to(connection, leader, min(leader["rank"], request.priority.rank))
-    add_edge(connection, request.experiment, leader["number"])
-
-
 def _raise_to(connection: sqlite3.Connection, leader: sqlite3.Row, rank: int) -> None:
     connection.execute("UPDATE requests SET rank = ? WHERE number = ? AND rank > ?", (rank, leader["number"], rank))
     connection.execute(
@@ -97,9 +243,9 @@ def _raise_to(connection: sqlite3.Connection, leader: sqlite3.Row, rank: int) ->
     )
 
 
-def _numbered(change: Change, request: ToolRequest, day: str) -> ToolRequest:
+def _numbered(change: Change, request: ToolRequest) -> ToolRequest:
     """The request under the next number of the day that nobody took by himself."""
-    connection = change.connection
+    connection, day = change.connection, change.day
     found = connection.execute("SELECT last FROM days WHERE day = ?", (day,)).fetchone()
     number = found["last"] + 1 if found else 1
     while read_row(connection, spell_id(day, number)) is not None:
@@ -130,83 +276,51 @@ def _insert(change: Change, request: ToolRequest) -> sqlite3.Row:
     return row
 
 
-OPEN = (Status.PENDING, Status.BUILDING)
-
-
-def finish(change: Change, claim: Claim, made: Made) -> bool:
-    """It is ready, and so is everyone who follows; every experiment that waits for the wish is released."""
-    row = held_by(change.connection, claim)
-    if row is None:
-        return False
-    _end(change, row, Status.READY, Step.READY, tool=cut(made.address))
-    release(change, row["wish"])
-    return True
-
-
-def fail(change: Change, claim: Claim, error: str) -> bool:
-    """It came to nothing, and so did everyone who follows."""
-    row = held_by(change.connection, claim)
-    if row is None:
-        return False
-    _end(change, row, Status.FAILED, Step.FAILED, error=cut(error))
-    return True
-
-
-def cancel(change: Change, request_id: str, reason: str) -> None:
-    """Nobody wants it any more; a leader hands over to the oldest that follows."""
+def _take(change: Change, clock: Clock, row: sqlite3.Row, owner: str, seconds: float) -> Claim:
     connection = change.connection
-    row = known_row(connection, request_id)
-    if Status(row["status"]).is_final:
-        raise is_over(request_id, Status(row["status"]))
-    heirs = [] if row["merged_into"] else followers(connection, request_id, *OPEN)
-    if row["merged_into"]:
-        connection.execute("UPDATE requests SET wishes = wishes - 1 WHERE id = ?", (row["merged_into"],))
-    if heirs:
-        _hand_over(change, row, heirs)
-    _end(change, row, Status.CANCELLED, Step.CANCELLED, error=cut(reason))
+    connection.execute(
+        "UPDATE requests SET fence = fence + 1, attempts = attempts + 1, owner = ?, held = 0 WHERE number = ?",
+        (cut(owner), row["number"]),
+    )
+    _set_status(connection, row, Status.BUILDING)
+    lease(change, clock, row, seconds)
+    write_event(change, row["number"], Step.BUILDING, owner)
+    return Claim(
+        id=row["id"],
+        fence=row["fence"] + 1,
+        owner=owner,
+        seconds=seconds,
+        attempts=row["attempts"] + 1,
+        text=row["text"],
+        allowance=read_allowance(row["allowance"]),
+    )
 
 
-def retry(change: Change, request_id: str) -> None:
-    """Have it built again, with everything that failed with it; where the same wish is open, that one is followed."""
+def _let_go(change: Change, row: sqlite3.Row, status: Status, *, held: bool = False) -> None:
+    """End a lease; the request and its followers go on as the status says."""
+    change.connection.execute(
+        "UPDATE requests SET owner = '', held = ?, boot = '', leased_from = 0, leased_until = 0 WHERE number = ?",
+        (held, row["number"]),
+    )
+    _set_status(change.connection, row, status)
+
+
+def _set_status(connection: sqlite3.Connection, leader: sqlite3.Row, status: Status) -> None:
+    """Move a leader, and whoever follows it and is open."""
+    connection.execute("UPDATE requests SET status = ? WHERE number = ?", (status, leader["number"]))
+    connection.execute(
+        "UPDATE requests SET status = ? WHERE merged_into = ? AND merged_into != '' AND status IN (?, ?)",
+        (status, leader["id"], *OPEN),
+    )
+
+
+def _end(change: Change, row: sqlite3.Row, status: Status, step: Step, *, error: str = "", tool: str = "") -> None:
     connection = change.connection
-    row = known_row(connection, request_id)
-    if row["status"] not in {Status.FAILED, Status.CANCELLED}:
-        raise cannot_be_retried(request_id, Status(row["status"]))
-    back = _together(connection, row)
-    for each in back:
-        write_event(change, each["number"], Step.RETRIED)
-    leader = open_leader(connection, row["wish"])
-    if leader is None:
-        leader, *back = back
-        connection.execute(
-            "UPDATE requests SET status = ?, error = '', merged_into = '', wishes = 1 WHERE number = ?",
-            (Status.PENDING, leader["number"]),
-        )
-        leader = known_row(connection, leader["id"])
-    if back:
-        follow(change, back, leader)
-
-
-def allow(change: Change, request_id: str, allowance: Allowance) -> None:
-    """Keep what the operator adds, for everyone who is built with it, or would come back with it."""
-    connection = change.connection
-    row = known_row(connection, request_id)
-    if row["status"] == Status.READY:
-        raise is_over(request_id, Status.READY)
-    for each in _together(connection, row):
-        connection.execute(
-            "UPDATE requests SET allowance = ? WHERE number = ?", (write_allowance(allowance), each["number"])
-        )
-        write_event(change, each["number"], Step.ALLOWED)
-
-
-def _together(connection: sqlite3.Connection, row: sqlite3.Row) -> list[sqlite3.Row]:
-    """The leader and those that share its lot, open or failed; what is cancelled, or failed otherwise, is alone."""
-    leader = leader_of(connection, row)
-    for statuses in (OPEN, (Status.FAILED,)):
-        if row["status"] in statuses and leader["status"] in statuses:
-            return [leader, *followers(connection, leader["id"], *statuses)]
-    return [row]
+    ended = [row] if row["merged_into"] else [row, *followers(connection, row["id"], *OPEN)]
+    _let_go(change, row, status)
+    for each in ended:
+        connection.execute("UPDATE requests SET error = ?, tool = ? WHERE number = ?", (error, tool, each["number"]))
+        write_event(change, each["number"], step, error or tool)
 
 
 def _hand_over(change: Change, row: sqlite3.Row, heirs: Sequence[sqlite3.Row]) -> None:
@@ -219,13 +333,13 @@ def _hand_over(change: Change, row: sqlite3.Row, heirs: Sequence[sqlite3.Row]) -
     )
     write_event(change, heir["number"], Step.RETURNED, f"{row['id']} was cancelled")
     if others:
-        follow(change, others, known_row(connection, heir["id"]))
+        _follow(change, others, known_row(connection, heir["id"]))
 
 
-def _end(change: Change, row: sqlite3.Row, status: Status, step: Step, *, error: str = "", tool: str = "") -> None:
-    connection = change.connection
-    ended = [row] if row["merged_into"] else [row, *followers(connection, row["id"], *OPEN)]
-    let_go(change, row, status)
-    for each in ended:
-        connection.execute("UPDATE requests SET error = ?, tool = ? WHERE number = ?", (error, tool, each["number"]))
-        write_event(change, each["number"], step, error or tool)
+def _together(connection: sqlite3.Connection, row: sqlite3.Row) -> list[sqlite3.Row]:
+    """The leader and those that share its lot, open or failed; what is cancelled, or failed otherwise, is alone."""
+    leader = leader_of(connection, row)
+    for statuses in (OPEN, (Status.FAILED,)):
+        if row["status"] in statuses and leader["status"] in statuses:
+            return [leader, *followers(connection, leader["id"], *statuses)]
+    return [row]
