@@ -266,7 +266,7 @@ def _variable(name: str) -> str:
 
 def _gates() -> list[tuple[str, str]]:
     texts = {
-        kind.name: _text(kind)
+        kind.name: " ".join(_text(kind).partition("\n\n")[0].split())
         for kind in vars(gates).values()
         if isinstance(kind, type) and hasattr(kind, "judge") and hasattr(kind, "name")
     }
