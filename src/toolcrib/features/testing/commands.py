@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolcrib.core.catalog import BUILTIN_BUNDLE
 from toolcrib.core.describe import NOT_OFFERED
-from toolcrib.core.load_sources import BUILTIN_BUNDLE
 from toolcrib.features.testing.case_files import find_cases, from_root, read_file
 from toolcrib.features.testing.cases import CaseResult
 from toolcrib.interfaces.cli.open_crib import mention_problems
