@@ -1,4 +1,4 @@
-"""Load an object by its lazy reference."""
+"""Load a part by the text that names it: `load("toolcrib.features.depots.commands:publish")`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from typing import Any
 
 
 def load(reference: str) -> Any:
-    """The object that a reference names, as in "module:name"; its module is imported if it is not yet."""
+    """Import the module before the colon and return what the name behind it stands for."""
     module, _, name = reference.partition(":")
     return getattr(import_module(module), name)
