@@ -42,16 +42,24 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
     "toolcrib.features.requests.plugin:register": (
         *("formats", "resources:requests", "queues:", "queues:redis"),
         *("makers:person", "makers:command", "makers:openai"),
+        *("commands:request", "commands:experiments", "commands:builder", "commands:demo"),
     ),
-    "toolcrib.features.folders.plugin:register": (*("runners:handler", "resources:registries", "protected_paths"),),
+    "toolcrib.features.folders.plugin:register": (
+        *("runners:handler", "resources:registries", "protected_paths"),
+        *("commands:new", "commands:build", "commands:registry"),
+    ),
     "toolcrib.features.scripts.plugin:register": (
         *("runners:script", "runners:subprocess", "runners:http", "runners:docker", "runners:filesystem"),
         *("runners:runtime", "runners:primitive", "runners:library", "runners:sink", "sources:scripts"),
         *("sources:system", "resources:system_tools", "resources:scripts", "resources:script_trees"),
         *("resources:environments", "protected_paths"),
+        *("commands:sink", "commands:prepare"),
     ),
     "toolcrib.features.http_tools.plugin:register": ("runners:http",),
-    "toolcrib.features.bundles.plugin:register": ("resources:bundle_source",),
+    "toolcrib.features.bundles.plugin:register": (
+        "resources:bundle_source",
+        *("commands:bundle", "commands:search", "commands:enable", "commands:disable"),
+    ),
     "toolcrib.features.builtins.plugin:register": ("sources:builtins", "resources:builtins"),
     "toolcrib.features.safety_rules.plugin:register": (
         *("rules", "resources:dangerous_commands", "resources:sensitive_files", "resources:operator_patterns"),
@@ -60,10 +68,22 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         *("resources:sandbox", "resources:premises", "resources:egress", "resources:jail", "resources:secrets"),
         *("resources:key", "resources:store", "resources:host_commands", "stores:memory", "stores:files", "checks"),
     ),
-    "toolcrib.features.exports.plugin:register": ("resources:exports",),
-    "toolcrib.features.access.plugin:register": ("resources:tokens",),
-    "toolcrib.features.depots.plugin:register": ("resources:depots",),
-    "toolcrib.features.testing.plugin:register": ("resources:examples",),
+    "toolcrib.features.exports.plugin:register": (
+        "resources:exports",
+        *("commands:doc", "commands:prompt", "commands:export"),
+    ),
+    "toolcrib.features.access.plugin:register": (*("resources:tokens", "commands:secret", "commands:token"),),
+    "toolcrib.features.depots.plugin:register": (
+        "resources:depots",
+        *("commands:publish", "commands:pull", "commands:depot"),
+    ),
+    "toolcrib.features.testing.plugin:register": ("resources:examples", "commands:test"),
+    "toolcrib.interfaces.cli.plugin:register": (
+        *("commands:list", "commands:show", "commands:call", "commands:explain", "commands:run", "commands:result"),
+        *("commands:check", "commands:doctor", "commands:costs", "commands:latency"),
+        *("commands:init", "commands:version", "commands:completion"),
+    ),
+    "toolcrib.interfaces.http.plugin:register": ("commands:serve",),
 }
 # What closes something is registered when a Crib starts, and never later.
 CLOSING = ("rules", "protected_paths")
@@ -172,9 +192,9 @@ class Plugins:
         """Add a context manager that modules of the host program are imported in."""
         self._add("module_contexts", "", make)
 
-    def add_command(self, name: str, command: str) -> None:
-        """Add a command of the command line, by a reference to its Click command."""
-        self._add("commands", name, command)
+    def add_command(self, name: str, command: str, summary: str) -> None:
+        """Add a command of the command line, by a reference to its Click command; help shows the summary without loading it."""
+        self._add("commands", name, command, summary=summary)
 
     def add_endpoints(self, endpoints: str) -> None:
         """Add endpoints of the HTTP server, by a reference to their table."""

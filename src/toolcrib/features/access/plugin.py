@@ -15,3 +15,5 @@ def register(plugins: Plugins) -> None:
         "toolcrib.features.access.tokens:Tokens",
         given=lambda resources: {"store": resources.data.store},
     )
+    plugins.add_command("secret", "toolcrib.features.access.commands:secret", "Keep secrets for HTTP tools.")
+    plugins.add_command("token", "toolcrib.features.access.commands:token", "Let others use the server.")

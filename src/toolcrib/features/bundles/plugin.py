@@ -11,3 +11,7 @@ if TYPE_CHECKING:
 def register(plugins: Plugins) -> None:
     """Add the tools of bundles, and the switches of all other tools."""
     plugins.add_resource("bundle_source", "toolcrib.features.bundles.source:BundleSource")
+    plugins.add_command("bundle", "toolcrib.features.bundles.commands:bundle", "Keep tools in bundles.")
+    plugins.add_command("search", "toolcrib.features.bundles.commands:search", "Find tools by what is typed.")
+    plugins.add_command("enable", "toolcrib.features.bundles.commands:enable", "Switch a tool or a bundle on.")
+    plugins.add_command("disable", "toolcrib.features.bundles.commands:disable", "Switch a tool or a bundle off.")

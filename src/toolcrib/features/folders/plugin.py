@@ -20,6 +20,17 @@ def register(plugins: Plugins) -> None:
     plugins.add_runner("handler", "toolcrib.features.folders.runner:HandlerRunner", given=_for_runner)
     plugins.add_resource("registries", "toolcrib.features.folders.source:Registries")
     plugins.add_protected_paths(_protected_paths)
+    plugins.add_command(
+        "new", "toolcrib.features.folders.commands:new", "Write a tool folder that passes the build, and its test."
+    )
+    plugins.add_command(
+        "build", "toolcrib.features.folders.commands:build", "Check every tool folder and write the registry."
+    )
+    plugins.add_command(
+        "registry",
+        "toolcrib.features.folders.commands:registry",
+        "Show which registry is loaded, and whether it is stale.",
+    )
 
 
 def _for_runner(resources: Resources) -> dict[str, object]:

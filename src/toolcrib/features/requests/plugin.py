@@ -26,6 +26,18 @@ def register(plugins: Plugins) -> None:
     plugins.add_maker("person", "toolcrib.features.requests.makers.person:PersonMaker", given=lambda _: {})
     plugins.add_maker("command", "toolcrib.features.requests.makers.command:CommandMaker", given=_for_command_maker)
     plugins.add_maker("openai", "toolcrib.features.requests.makers.openai:OpenAIMaker", given=_for_openai_maker)
+    plugins.add_command(
+        "request", "toolcrib.features.requests.commands:request", "Ask for a tool that does not exist yet."
+    )
+    plugins.add_command(
+        "experiments",
+        "toolcrib.features.requests.commands:experiments",
+        "List what waits for tools, and what waits no more.",
+    )
+    plugins.add_command(
+        "builder", "toolcrib.features.requests.commands:builder", "Have requested tools made, proved and published."
+    )
+    plugins.add_command("demo", "toolcrib.features.requests.commands:demo", "See it work.")
 
 
 def _for_file_queue(resources: Resources) -> dict[str, object]:

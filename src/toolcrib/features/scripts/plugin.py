@@ -32,6 +32,10 @@ def register(plugins: Plugins) -> None:
     plugins.add_resource("system_tools", "toolcrib.lib.system_tools:system_tools", given=lambda _: {})
     plugins.add_source("system", _system_source, rank=Rank.SYSTEM)
     plugins.add_protected_paths(_protected_paths)
+    plugins.add_command("sink", "toolcrib.features.scripts.commands:sink", "Stream lines of standard input to a sink.")
+    plugins.add_command(
+        "prepare", "toolcrib.features.scripts.commands:prepare", "Install what a Python script asks for."
+    )
 
 
 def _system_source(resources: Resources) -> list[LateTools]:

@@ -15,3 +15,6 @@ def register(plugins: Plugins) -> None:
         "toolcrib.features.testing.examples:Examples",
         given=lambda resources: {"file": resources.data.file("examples.json")},
     )
+    plugins.add_command(
+        "test", "toolcrib.features.testing.commands:test", "Run what tools show as examples, and their recorded cases."
+    )
