@@ -15,12 +15,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ForwardRef
 
+import click
+
 import toolcrib
 from toolcrib import Crib, Kind
 from toolcrib.core import gates
 from toolcrib.features.functions.decorators import Options
 from toolcrib.infra.settings import ENVIRONMENT_PREFIX, Settings
-from toolcrib.interfaces.cli.commands import cli
+from toolcrib.interfaces.cli.program import cli
 from toolcrib.model import protocols
 from toolcrib.toolkit.cli.console import MEANINGS
 from toolcrib.toolkit.cli.group import WordsCommand
@@ -28,8 +30,6 @@ from toolcrib.toolkit.cli.group import WordsCommand
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from types import ModuleType
-
-    import click
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
@@ -129,7 +129,7 @@ def reference(kinds: dict[str, str]) -> str:
             _table(("kind", "means"), [(f"`{kind}`", kinds.get(kind, NO_TEXT)) for kind in Kind]),
         ],
         ["## Gates", "What every call passes, in this order.", _table(("gate", "what it does"), _gates())],
-        ["## Commands", *(part for name in sorted(cli.commands) for part in _describe_command(cli.commands[name]))],
+        ["## Commands", *(part for command in _commands() for part in _describe_command(command))],
         ["## Exit codes", _table(("code", "means"), [(str(int(code)), text) for code, text in MEANINGS.items()])],
     ]
     return "\n\n".join(part for section in sections for part in section) + "\n"
@@ -282,13 +282,21 @@ def _variable(name: str) -> str:
 
 def _gates() -> list[tuple[str, str]]:
     texts = {
-        kind.name: _text(kind)
+        kind.name: " ".join(_text(kind).partition("\n\n")[0].split())
         for kind in vars(gates).values()
         if isinstance(kind, type) and hasattr(kind, "judge") and hasattr(kind, "name")
     }
     with Crib(builtins=False, environment={}) as crib:
         names = [finding.gate for finding in crib.explain("nothing").findings]
     return [(f"`{name}`", texts.get(name, "Refuses a name that nobody knows.")) for name in names]
+
+
+def _commands() -> Iterator[click.Command]:
+    context = click.Context(cli)
+    for name in cli.list_commands(context):
+        command = cli.get_command(context, name)
+        assert command is not None, name  # noqa: S101 - the group lists it
+        yield command
 
 
 def _describe_command(command: click.Command) -> Iterator[str]:

@@ -103,7 +103,7 @@ async def test_environments_that_a_project_brings_along_are_nobodys(root):
     )
     for name in ("HOME", "XDG_CACHE_HOME"):
         async with Crib(root, environment={name: str(root / "planted")}) as crib:
-            assert crib._parts.environments is None
+            assert crib._resources.get("environments") is None
             error = (await crib.call("later", path="x")).error
             assert error.kind is Kind.EXECUTOR_NOT_FOUND
             with pytest.raises(ToolError, match="there is no folder outside of the project"):

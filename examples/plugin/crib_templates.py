@@ -6,7 +6,7 @@ from pathlib import Path
 from string import Formatter
 
 from toolcrib import Call, Context, Kind, Tool, ToolError, Verdict, deny
-from toolcrib.model.protocols import Plugins
+from toolcrib.core.plugins import Plugins
 from toolcrib.model.tool import Origin
 from toolcrib.model.verdict import ALLOW
 
@@ -26,7 +26,7 @@ class Template:
         return {"kind": self.kind, "text": self.text}
 
 
-class TemplateDialect:
+class TemplateFormat:
     """Reads `*.template`: the first line describes the tool, the rest is its text with {names}."""
 
     name = "template"
@@ -102,6 +102,6 @@ class ShortTexts:
 
 def register(plugins: Plugins) -> None:
     """What the entry point names; called once when a Crib starts."""
-    plugins.dialects.append(TemplateDialect())
-    plugins.runners[TemplateRunner.kind] = TemplateRunner()
-    plugins.rules.append(ShortTexts())
+    plugins.add_format(TemplateFormat())
+    plugins.add_runner(TemplateRunner.kind, TemplateRunner())
+    plugins.add_rule(ShortTexts())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from toolcrib.lib.lazy import load
 from toolcrib.lib.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -82,9 +83,7 @@ _HOMES = {
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'toolcrib' has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(_HOMES[name]), name)
+    value = load(f"{_HOMES[name]}:{name}")
     globals()[name] = value
     return value
 

@@ -6,6 +6,8 @@ import gc
 import sys
 from typing import TYPE_CHECKING
 
+from toolcrib.lib.lazy import load
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -17,9 +19,8 @@ OBJECTS_BEFORE_COLLECTING = 100_000
 def main(words: Sequence[str] | None = None) -> int:
     """Run the command line on these words, by default those of the process; the exit code."""
     gc.set_threshold(OBJECTS_BEFORE_COLLECTING)
-    from toolcrib.interfaces.cli import entry
-
-    return entry.main(words)
+    # Loaded only now, so that nothing is collected meanwhile.
+    return int(load("toolcrib.interfaces.cli.entry:main")(words))
 
 
 if __name__ == "__main__":

@@ -10,16 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.core.call_state import Policy
-from toolcrib.core.catalog import Catalog
+from toolcrib.core.catalog import BUILTIN_BUNDLE, SYSTEM_BUNDLE, Catalog
 from toolcrib.core.execution import never_waits, refuse_inside_a_loop, run_alone
 from toolcrib.core.expiring_documents import Confirmations, KeptResults
-from toolcrib.core.load_sources import BUILTIN_BUNDLE, SYSTEM_BUNDLE, as_tool, fill_catalog
+from toolcrib.core.load_sources import as_tool, fill_catalog
 from toolcrib.core.pipeline import Pipeline
-from toolcrib.core.resources import Parts
+from toolcrib.core.resources import Resources
 from toolcrib.core.rules import RuleEngine
-from toolcrib.features.bundles.source import Keeping
-from toolcrib.features.folders.source import Registries
-from toolcrib.features.requests.service import Workshop
 from toolcrib.infra.settings import HOST_PROGRAM, Settings, load_settings
 from toolcrib.lib.names import action_of, slug_of
 from toolcrib.model.call import Call, wish
@@ -32,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
-    from typing import Self, TypeVar
+    from typing import Any, Self, TypeVar
 
     from toolcrib.core.call_counts import Metrics
     from toolcrib.core.expiring_documents import Piece
@@ -40,15 +37,21 @@ if TYPE_CHECKING:
     from toolcrib.features.access.tokens import Tokens
     from toolcrib.features.agent_classes.classes import BaseTool
     from toolcrib.features.bundles.facade import Bundles
+    from toolcrib.features.bundles.source import BundleSource
+    from toolcrib.features.depots.facade import Depots
     from toolcrib.features.depots.transfer import Published, Pulled
+    from toolcrib.features.exports.facade import Exports
+    from toolcrib.features.folders.source import Registries
     from toolcrib.features.requests.builder import Builder
+    from toolcrib.features.requests.service import RequestService
     from toolcrib.features.requests.tracker import Requests
+    from toolcrib.features.scripts.facade import Scripts
     from toolcrib.features.scripts.sink import Sink
     from toolcrib.features.testing.examples import Examples
     from toolcrib.infra.secrets.lookup import Secrets
     from toolcrib.lib.export_schemas.targets import Export
     from toolcrib.lib.presentation import Prompt
-    from toolcrib.model.protocols import Dialect, Journal, Rule, Store
+    from toolcrib.model.protocols import Journal, Rule, Store
     from toolcrib.model.result import Intent, Result
     from toolcrib.model.session import Send
     from toolcrib.model.tool import Entry, Tool
@@ -91,29 +94,31 @@ class Crib:
         self._runner: asyncio.Runner | None = None
         self._waiting = threading.RLock()
         self._catalog = Catalog(self.settings.disabled, self.settings.where("disabled"))
-        self._parts = parts = Parts(self.settings, variables, self._catalog.find_below, observe=observe)
-        self._rules = RuleEngine(rules=[*parts.plugins.rules, *parts.rules_of_modules(), *rules])
-        parts.functions |= functions or {}
-        fill_catalog(self._catalog, tools, parts)
-        self._registries = Registries(parts, self._catalog)
-        self._registries.load()
-        self._keeping = Keeping(parts, self._catalog)
-        self._catalog.add_shelf(self._keeping, behind=frozenset({BUILTIN_BUNDLE, SYSTEM_BUNDLE}))
+        self._resources = resources = Resources(self.settings, variables, self._catalog.find_below, observe=observe)
+        resources.lend(find=self.find, suggest=self._catalog.suggest, open_trial_crib=_open_trial_crib)
+        self._rules = RuleEngine(rules=[*resources.rules(), *rules])
+        resources.functions |= functions or {}
+        fill_catalog(self._catalog, tools, resources)
+        self._registries: Registries = resources.get("registries")
+        self._registries.attach(self._catalog)
+        self._bundle_source: BundleSource = resources.get("bundle_source")
+        self._bundle_source.attach(self._catalog)
+        self._catalog.add_shelf(self._bundle_source, behind=frozenset({BUILTIN_BUNDLE, SYSTEM_BUNDLE}))
+        data = resources.data
         if store is not None:
-            parts.data.store = store
+            resources.lend(store=store)
         if journal is not None:
-            parts.data.journal = journal
-        self._workshop = Workshop(parts, self.find, self._catalog.suggest)
-        files_wishes = self.settings.request_missing and root is not None
-        self._kept = KeptResults(lambda: parts.data.store)
+            data.journal = journal
+        files_requests = self.settings.request_missing and root is not None
+        self._kept = KeptResults(lambda: data.store)
         self._pipeline = Pipeline(
             find=self._find_now if self.settings.watch else self._catalog.find,
             suggest=self._catalog.suggest,
             rules=self._rules,
-            runners=parts.plugins.runners,
-            journal=parts.data.journal,
+            runners=resources.runners,
+            journal=data.journal,
             confirmations=Confirmations(
-                lambda: parts.data.key, lambda: parts.data.store, seconds=self.settings.confirmation_seconds
+                lambda: data.key, lambda: data.store, seconds=self.settings.confirmation_seconds
             ),
             kept=self._kept,
             policy=Policy(
@@ -122,7 +127,7 @@ class Crib:
                 result_bytes=self.settings.result_bytes,
                 where=self.settings.where,
             ),
-            missing=self._workshop.wish_for if files_wishes else None,
+            missing=self._request_missing if files_requests else None,
         )
 
     def call(
@@ -192,15 +197,15 @@ class Crib:
     def problems(self) -> list[ToolError]:
         """What could not be loaded, and why."""
         return [
-            *self._parts.plugins.problems,
-            *self._parts.data.problems(),
+            *self._resources.plugins.problems,
+            *self._resources.data.problems(),
             *self._registries.problems,
             *self._catalog.problems(),
         ]
 
     def check_settings(self) -> None:
         """Raise SettingsError for what would otherwise only show when a tool is called: hosts, addresses, secrets."""
-        self._parts.check_settings()
+        self._resources.check_settings()
         self.secrets.check()
 
     def check(self, tool: Tool) -> None:
@@ -209,14 +214,12 @@ class Crib:
 
     def warnings(self, tool: Tool) -> list[str]:
         """What is not as it should be with a tool that can be called, or could be if its executors were there."""
-        from toolcrib.features.scripts.preparation import chain_problem
-
-        problem = chain_problem(tool, self._catalog.find_below)
+        problem = self._scripts.chain_problem(tool)
         return [*tool.warnings, problem] if problem else [*tool.warnings]
 
     def add(self, tool: Callable[..., object] | BaseTool | Tool) -> Tool:
         """Register a function of the host program, an agent-side tool, or a Tool."""
-        canonical = as_tool(tool)
+        canonical = as_tool(tool, self._resources.plugins)
         self._catalog.add(canonical)
         return canonical
 
@@ -269,32 +272,23 @@ class Crib:
 
         In a session they are those of the registry that it keeps to. They carry no example that is known to fail.
         """
-        from toolcrib.core.describe import offered_tools, without_failing
-
         entries = self._catalog.entries(_version_of(session))
         callable_ones = (entry for entry in entries if entry.tool.bundle != SYSTEM_BUNDLE)
-        offered = offered_tools(callable_ones, lambda name: self.find(name, session), mode)
-        return without_failing(offered, self.examples.failing())
+        return self._exports.offered(callable_ones, lambda name: self.find(name, session), mode)
 
     @property
     def examples(self) -> Examples:
         """What is known of the examples that tools carry."""
-        return self._parts.data.examples
+        return self._resources.get("examples")  # type: ignore[no-any-return]  # so it is registered
 
     def prompt(self, mode: str, *, max_characters: int | None = None, max_tokens: int | None = None) -> Prompt:
         """What a system prompt says of the tools of a mode, within a budget."""
-        from toolcrib.lib.presentation import write_prompt
-
-        return write_prompt(self.offered(mode), mode, max_characters=max_characters, max_tokens=max_tokens)
+        tools = self.offered(mode)
+        return self._exports.prompt(tools, mode, max_characters=max_characters, max_tokens=max_tokens)
 
     def export(self, provider: str, *, mode: str | None = None, strict: bool = False) -> list[Export]:
         """The tools as a provider takes them, each with what the provider cannot express."""
-        from toolcrib.lib.export_schemas.definitions import export_tools
-        from toolcrib.lib.export_schemas.targets import Provider
-
-        if provider not in set(Provider):
-            raise ToolError(Kind.VALIDATION, f"there is no provider {provider!r:.80}; use {', '.join(Provider)}")
-        return export_tools(self.offered(mode), Provider(provider), strict=strict)
+        return self._exports.export(self.offered(mode), provider, strict=strict)
 
     def read_result(self, handle: str, *, caller: str | None = None, offset: int = 0, length: int = 100_000) -> Piece:
         """A piece of a value that was too large to be handed over at once."""
@@ -304,53 +298,30 @@ class Crib:
         """Start ahead what a call of the tool will need, while the caller still has other things to do."""
         entry = self._catalog.find(name)
         if entry is not None and entry.tool.kind == Script.kind:
-            self._parts.sandbox.start()
+            self._resources.get("sandbox").start()
 
     def sink(
         self, name: str, arguments: Mapping[str, object] | None = None, /, **more: object
     ) -> AbstractAsyncContextManager[Sink]:
         """Open a sink to stream events to: `async with crib.sink("file-sink", path="out.jsonl") as sink: await sink.write(event)`."""
-        from toolcrib.core.call_state import missing_grants
-        from toolcrib.features.scripts.sink import open_sink
-
-        entry, parts = self._known(name), self._parts
-        if not entry.enabled:
-            raise ToolError(Kind.DISABLED, f"{name} is switched off: {entry.reason}")
-        return open_sink(
-            entry.tool,
-            {**(arguments or {}), **more},
-            sandbox=parts.sandbox,
-            premises=parts.premises,
-            jail=parts.jail,
-            egress=lambda: parts.egress,
-            missing=lambda required: missing_grants(required, self.settings.grants),
-        )
+        return self._scripts.open_sink(self._known(name), {**(arguments or {}), **more})
 
     def prepare(self, name: str, say: Callable[[str], None] | None = None) -> Path | None:
         """Install what a Python file asks for into an environment of its own; None if it asks for nothing. `say` hears of progress."""
-        from toolcrib.features.scripts.preparation import prepare_tool
-
-        return prepare_tool(self._in_file(name), self._parts, say)
+        return self._scripts.prepare(self._in_file(name), say)
 
     def publish(self, name: str, place: str, *, files: Iterable[str] = (), key: Path | None = None) -> Published:
         """Publish a tool of the project to the depot in a folder, with further files and signed by a key if given."""
-        from toolcrib.features.depots.transfer import publish
-
-        return publish(self._in_file(name), place, self._parts, files=files, key=key)
+        return self._depots.publish(self._in_file(name), place, files=files, key=key)
 
     async def pull(self, name: str, place: str, *, version: str | None = None, replace: bool = False) -> Pulled:
         """Pull a tool from a depot, a folder or a web address, into the project: all of it or nothing."""
-        from toolcrib.features.depots.transfer import SCRIPTS, TOOLS, pull
-        from toolcrib.features.python_files.format import PlainFile
-        from toolcrib.features.scripts.format import ScriptFile
-
-        formats: dict[str, Callable[[Path], Dialect]] = {SCRIPTS: ScriptFile, TOOLS: lambda _: PlainFile()}
-        return await pull(name, place, self._parts, formats, version=version, replace=replace)
+        return await self._depots.pull(name, place, version=version, replace=replace)
 
     @property
     def bundles(self) -> Bundles:
         """Bundles and the tools in them: put, switch, delete, list and search, whoever owns them."""
-        return self._keeping.bundles
+        return self._bundle_source.bundles
 
     def find_tools(self, question: str, *, limit: int = 10) -> list[Tool]:
         """The tools that fit a question in plain words, the most fitting first."""
@@ -362,11 +333,11 @@ class Crib:
     @property
     def requests(self) -> Requests:
         """Requests for tools that do not exist yet: file, list, watch, deliver, cancel."""
-        return self._workshop.requests
+        return self._requests.requests
 
     def wish_from_search(self, text: str) -> str:
         """The id of the request for what was searched for in vain; empty unless `request_missing` has one filed."""
-        return self._workshop.wish_from_search(text)
+        return self._requests.wish_from_search(text)
 
     async def obtain(
         self,
@@ -380,31 +351,31 @@ class Crib:
 
         `request` is the YAML, a file of it, or its fields. Raises ToolError if the tool cannot be built, or not in time.
         """
-        return await self._workshop.obtaining.obtain(name, request, experiment=experiment, seconds=seconds)
+        return await self._requests.obtaining.obtain(name, request, experiment=experiment, seconds=seconds)
 
     def builder(self, *, maker: str | None = None, say: Callable[[str], None] | None = None) -> Builder:
         """A Builder for this project: `await crib.builder().run(stop)`. `say` hears what it does."""
-        return self._workshop.builder(maker, say)
+        return self._requests.builder(maker, say)
 
     @property
     def secrets(self) -> Secrets:
         """The secrets that HTTP tools may use, by name."""
-        return self._parts.data.secrets
+        return self._resources.data.secrets
 
     @property
     def tokens(self) -> Tokens:
         """Who may use the server of this project."""
-        return self._parts.data.tokens
+        return self._resources.get("tokens")  # type: ignore[no-any-return]  # so it is registered
 
     @property
     def metrics(self) -> Metrics:
         """How often each tool was called, and when last."""
-        return self._parts.data.metrics
+        return self._resources.data.metrics
 
     @property
     def journal(self) -> Journal:
         """What happened."""
-        return self._parts.data.journal
+        return self._resources.data.journal
 
     def latencies(self) -> list[Latency]:
         """How long the calls in the journal took, by tool."""
@@ -420,16 +391,13 @@ class Crib:
 
     async def sandbox_report(self) -> dict[str, Mapping[str, object]]:
         """What the sandbox guarantees here, tried if nobody has yet: for files of code, with a network, and for programs."""
-        sandbox = self._parts.sandbox
+        sandbox = self._resources.get("sandbox")
         await sandbox.learn()
         return {profile: sandbox.report(profile) for profile in ("plain", "network", "program")}
 
     async def close(self) -> None:
         """End what was started and write down what is owed."""
-        self._workshop.close()
-        await self._parts.close()
-        self._parts.data.close()
-        self._keeping.close()
+        await self._resources.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -452,6 +420,27 @@ class Crib:
         if self._runner is not None:
             self._runner.close()
             self._runner = None
+
+    # What features bring, made when it is first used.
+
+    @property
+    def _requests(self) -> RequestService:
+        return self._resources.get("requests")  # type: ignore[no-any-return]  # so it is registered
+
+    @property
+    def _scripts(self) -> Scripts:
+        return self._resources.get("scripts")  # type: ignore[no-any-return]  # so it is registered
+
+    @property
+    def _exports(self) -> Exports:
+        return self._resources.get("exports")  # type: ignore[no-any-return]  # so it is registered
+
+    @property
+    def _depots(self) -> Depots:
+        return self._resources.get("depots")  # type: ignore[no-any-return]  # so it is registered
+
+    async def _request_missing(self, call: Call) -> str:
+        return await self._requests.wish_for(call)
 
     def _find_now(
         self, name: str, bundle: str | None = None, version: str | None = None, tools_version: str = ""
@@ -483,6 +472,13 @@ class Crib:
             if self._runner is None:
                 self._runner = asyncio.Runner()
             return self._runner.run(work)
+
+
+def _open_trial_crib(lent: Mapping[str, object], /, **settings: Any) -> Crib:
+    """Open a Crib for the trial of a tool, with parts of the Crib that tries it."""
+    crib = Crib(**settings)
+    crib._resources.lend(**lent)  # noqa: SLF001 - of the same class
+    return crib
 
 
 def _version_of(session: Session | None) -> str:

@@ -34,16 +34,16 @@ from toolcrib.crib import Crib
 from toolcrib.features.testing.case_files import find_cases, load_cases
 from toolcrib.features.testing.case_runner import perform, run_cases, take_down_audit
 from toolcrib.features.testing.cases import Bench, Case, CaseResult, FakeContext
+from toolcrib.features.testing.trials import bench_of, called_at_once, try_cases
 from toolcrib.model.call import Call
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from toolcrib.model.result import Result
     from toolcrib.model.tool import Tool
-    from toolcrib.model.verdict import Verdict
 
 __all__ = [
     "Case",
@@ -63,14 +63,14 @@ async def call_tool(
     crib: Crib, name: str, arguments: Mapping[str, object] | None = None, *, context: FakeContext | None = None
 ) -> Result:
     """Call a tool as a made-up client, which takes down what it is sent."""
-    return await _call(crib, _bench(crib, crib.call), name, arguments, context)
+    return await _call(crib, bench_of(crib, crib.call), name, arguments, context)
 
 
 def call_tool_sync(
     crib: Crib, name: str, arguments: Mapping[str, object] | None = None, *, context: FakeContext | None = None
 ) -> Result:
     """Call a tool as a made-up client from code that is not async."""
-    return run_alone(_call(crib, _bench(crib, _called_at_once(crib)), name, arguments, context))
+    return run_alone(_call(crib, bench_of(crib, called_at_once(crib)), name, arguments, context))
 
 
 async def check(crib: Crib, name: str, cases: Iterable[Case] | None = None) -> list[CaseResult]:
@@ -79,7 +79,7 @@ async def check(crib: Crib, name: str, cases: Iterable[Case] | None = None) -> l
     A case that cannot be tried here has not passed, and neither has a tool without any.
     """
     tool = _tool(crib, name)
-    return _assured(tool, await run_cases(_bench(crib, crib.call), tool, _cases(crib, tool, cases)))
+    return _assured(tool, await run_cases(bench_of(crib, crib.call), tool, _cases(crib, tool, cases)))
 
 
 def check_sync(crib: Crib, name: str, cases: Iterable[Case] | None = None) -> list[CaseResult]:
@@ -96,23 +96,6 @@ def cases_of(crib: Crib | Path | str, name: str) -> list[Case]:
         return cases_of(opened, name)
 
 
-def try_cases(
-    crib: Crib,
-    tool: Tool,
-    cases: Iterable[Case],
-    *,
-    mode: str | None = None,
-    heard: Callable[[CaseResult], None] | None = None,
-    agreed: bool = True,
-) -> list[CaseResult]:
-    """Try cases and report how each went, from code that is not async; `heard` is told of each as it ends.
-
-    Unless somebody `agreed`, a recorded case confirms nothing.
-    """
-    bench = _bench(crib, _called_at_once(crib))
-    return run_alone(run_cases(bench, tool, cases, mode=mode, heard=heard, agreed=agreed))
-
-
 async def _call(
     crib: Crib, bench: Bench, name: str, arguments: Mapping[str, object] | None, context: FakeContext | None
 ) -> Result:
@@ -122,23 +105,6 @@ async def _call(
     performance = await perform(bench, call, client, None if entry is None else entry.tool)
     take_down_audit(bench, performance)
     return performance.result
-
-
-def _bench(crib: Crib, call: Callable[[Call], Awaitable[Result]]) -> Bench:
-    def refusal(call: Call) -> Verdict | None:
-        finding = crib.explain(call).refusal
-        return None if finding is None else finding.verdict
-
-    return Bench(call=call, refusal=refusal, session=crib.session, journal=crib.journal.read)
-
-
-def _called_at_once(crib: Crib) -> Callable[[Call], Awaitable[Result]]:
-    """Calls that are over when they return: whoever awaits them never waits, and needs no event loop."""
-
-    async def call(call: Call) -> Result:
-        return crib.call_sync(call)
-
-    return call
 
 
 def _tool(crib: Crib, name: str) -> Tool:

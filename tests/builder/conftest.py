@@ -15,7 +15,6 @@ from toolcrib.features.requests.document.reader import read_request
 from toolcrib.features.requests.document.writer import write_request
 from toolcrib.features.requests.queues.sqlite.queue import EmbeddedQueue
 from toolcrib.features.requests.queues.sqlite.transitions import read_clock
-from toolcrib.features.requests.trial_crib import trials_of
 from toolcrib.model.errors import ToolError
 
 SECONDS = 30.0
@@ -84,7 +83,7 @@ class Shop:
         self.crib = Crib(root)
         self.queue = EmbeddedQueue(root / ".toolcrib" / "requests.db", clock=self.clock)
         self.bench = real_bench(
-            trial=trials_of(self.crib._parts), tools=self.tools, exists=self.exists, seconds_per_call=5.0
+            trial=self.crib._requests.trials, tools=self.tools, exists=self.exists, seconds_per_call=5.0
         )
         self.trusting = replace(self.bench, prove=trust)
         self.said = []

@@ -45,13 +45,13 @@ def operator(tmp_path_factory):
 def command_maker(shop, folder, code, *, disk_bytes=50 * MEGABYTE):
     """The real maker that runs a program of the operator's, which lies outside the project."""
     (folder / "maker.py").write_text(code)
-    parts = shop.crib._parts
+    resources = shop.crib._resources
     return CommandMaker(
-        parts.sandbox,
-        parts.premises,
+        resources.get("sandbox"),
+        resources.get("premises"),
         command=("python", str(folder / "maker.py")),
         find=Commands(os.environ["PATH"], (shop.root,), shop.root).installed,
-        egress=lambda: parts.egress,
+        egress=lambda: resources.get("egress"),
         project=(shop.root,),
         disk_bytes=disk_bytes,
     )

@@ -123,7 +123,7 @@ def test_a_broken_file_keeps_its_name_from_tools_further_back(catalog, files, ma
     later = tmp_path / "later"
     later.mkdir()
     shutil.copy(files.write("read_file.py"), later)
-    catalog.add_folder(Folder(later, "later", files.folder()._dialects))
+    catalog.add_folder(Folder(later, "later", files.folder()._formats))
     catalog.add(make_tool("read_file", "builtin"))
     assert catalog.find("read_file").tool.bundle == "tools"
     files.write_text("read_file.py", "not python")
@@ -264,7 +264,7 @@ def test_files_are_switched_off_and_stay_so_when_they_change(files):
     assert [message for message in messages(catalog) if "disabled" in message] == []
 
 
-def test_a_dialect_that_fails_costs_one_file(files, caplog):
+def test_a_format_that_fails_costs_one_file(files, caplog):
     class Moody:
         name = "moody"
 
@@ -277,12 +277,12 @@ def test_a_dialect_that_fails_costs_one_file(files, caplog):
     files.write("good.py")
     (files.path / "x.moody").write_text("")
     catalog = Catalog()
-    catalog.add_folder(Folder(files.path, "tools", [Moody(), *files.folder()._dialects]))
+    catalog.add_folder(Folder(files.path, "tools", [Moody(), *files.folder()._formats]))
     assert catalog.find("good") is not None
     assert messages(catalog) == [
-        f"{files.path}/x.moody: the dialect 'moody' failed on it (ZeroDivisionError); see the log"
+        f"{files.path}/x.moody: the format 'moody' failed on it (ZeroDivisionError); see the log"
     ]
-    assert "could not be read by the dialect moody" in caplog.text
+    assert "could not be read by the format moody" in caplog.text
 
 
 def test_a_call_of_a_file_looks_at_that_file_alone(catalog, files, monkeypatch):

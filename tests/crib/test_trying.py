@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.core.resources import Parts
+from toolcrib import Crib
 from toolcrib.features.requests.gate.calls import write_probe
 from toolcrib.features.requests.gate.types import TrialTerms
-from toolcrib.features.requests.trial_crib import AUTHORITY, trials_of
+from toolcrib.features.requests.trial_crib import AUTHORITY
 from toolcrib.infra.programs.observed_effects import Comparison
 from toolcrib.infra.sandbox.child import notifications
-from toolcrib.infra.settings import load_settings
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained, Function, Script, Tool
 from toolcrib.model.toolrequest import RecordedAnswer
@@ -44,7 +43,7 @@ PLAIN = RecordedAnswer(url="http://plain.example/", body='"plain"')
 
 @pytest.fixture(scope="module")
 def operator(tmp_path_factory):
-    """The parts of an operator's crib, whose sandbox all trials of these tests share."""
+    """An operator's crib, whose sandbox all trials of these tests share."""
     root = tmp_path_factory.mktemp("project")
     (root / "secret.txt").write_text("of the operator")
     environment = {
@@ -54,9 +53,8 @@ def operator(tmp_path_factory):
         "TOOLCRIB_GRANTS": "*",
         "TOOLCRIB_DISABLED": "sample",
     }
-    parts = Parts(load_settings(root, environment), environment, lambda *_: None)
-    yield parts
-    parts.sandbox.close()
+    with Crib(root, environment=environment) as crib:
+        yield crib
 
 
 @pytest.fixture(autouse=True)
@@ -87,7 +85,7 @@ def try_out(operator):
             script=script,
             hosts=own_hosts,
         )
-        return trials_of(operator)(Tool(**{**facts, "run": run, **(tool or {})}), TrialTerms(**terms))
+        return operator._requests.trials(Tool(**{**facts, "run": run, **(tool or {})}), TrialTerms(**terms))
 
     return opened
 
@@ -228,10 +226,10 @@ async def test_a_folder_that_is_too_deep_for_others_is_removed_too(try_out):
 async def test_the_sandbox_stays_the_lenders(try_out, operator):
     async with try_out(ADD) as trial:
         assert (await trial.call({})).ok
-        launcher = operator.sandbox._launcher.pid
+        launcher = operator._resources.get("sandbox")._launcher.pid
     async with try_out(ADD) as trial:
         assert (await trial.call({})).ok
-    assert operator.sandbox._launcher.pid == launcher
+    assert operator._resources.get("sandbox")._launcher.pid == launcher
 
 
 async def test_nothing_is_granted_but_what_the_terms_say(try_out, operator):
@@ -436,7 +434,7 @@ async def test_an_import_that_fails_says_so(try_out):
 async def test_a_tool_that_is_no_file_of_code_is_not_tried(operator):
     tool = Tool(name="sample", description="", parameters={"type": "object"}, run=Function(call=print, is_async=False))
     with pytest.raises(ToolError, match="sample is no file of code; only those are tried"):
-        async with trials_of(operator)(tool, TrialTerms()):
+        async with operator._requests.trials(tool, TrialTerms()):
             pass
     assert folders() == []
 

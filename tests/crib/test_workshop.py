@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from toolcrib import Crib
-from toolcrib.features.requests.service import QUEUE_FILE
+from toolcrib.features.requests.plugin import QUEUE_FILE
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.toolrequest import Status
 
@@ -271,7 +271,7 @@ class Copyist:
 
 
 def register(plugins):
-    plugins.makers["copyist"] = Copyist()
+    plugins.add_maker("copyist", Copyist())
 """
 
     @pytest.fixture

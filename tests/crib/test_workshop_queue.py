@@ -11,7 +11,7 @@ from contextlib import suppress
 import pytest
 
 from toolcrib.features.requests.document.writer import write_request
-from toolcrib.features.requests.service import QUEUE_FILE
+from toolcrib.features.requests.plugin import QUEUE_FILE
 from toolcrib.model.errors import Kind, ToolError
 
 SECONDS = 20

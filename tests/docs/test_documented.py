@@ -3,16 +3,18 @@
 import inspect
 from dataclasses import fields
 
+import click
 import pytest
 
 import toolcrib
 from toolcrib.features.functions.decorators import Options
 from toolcrib.infra.settings import Settings
-from toolcrib.interfaces.cli.commands import cli
+from toolcrib.interfaces.cli.program import cli
 from toolcrib.model import protocols
 from toolcrib.toolkit.cli.group import WordsCommand
 
-COMMANDS = sorted(cli.commands)
+CONTEXT = click.Context(cli)
+COMMANDS = cli.list_commands(CONTEXT)
 
 
 @pytest.fixture
@@ -39,7 +41,7 @@ def test_every_part_that_a_plug_in_can_be_is_documented(generate, reference):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_and_every_option_is_documented(name, reference):
-    command = cli.commands[name]
+    command = cli.get_command(CONTEXT, name)
     section = reference.partition(f"\n### crib {name}\n")[2].partition("\n### ")[0]
     assert command.help
     assert command.help.splitlines()[0] in section

@@ -9,10 +9,11 @@ import sys
 import tomllib
 from pathlib import Path
 
+import click
 import pytest
 
 from toolcrib.infra.settings import load_settings
-from toolcrib.interfaces.cli.commands import cli
+from toolcrib.interfaces.cli.program import cli
 
 LANGUAGES = {"python", "javascript", "bash", "yaml", "json", "markdown", "console", "toml", "text", "sh", "mermaid"}
 # Files of examples that no page shows whole: the tour, which runs by itself, and settings.
@@ -137,7 +138,7 @@ def test_a_shell_block_installs_or_names_a_target_of_the_makefile_or_a_command(b
     allowed = [
         ["pip", "install"],
         *(["make", target] for target in targets),
-        *(["crib", name] for name in cli.commands),
+        *(["crib", name] for name in cli.list_commands(click.Context(cli))),
     ]
     assert [line for line in lines if line not in allowed] == []
 

@@ -6,10 +6,11 @@ import json
 import re
 import sys
 
+import click
 import pytest
 
 from toolcrib import __version__
-from toolcrib.interfaces.cli.commands import cli
+from toolcrib.interfaces.cli.program import cli
 from toolcrib.toolkit.cli.console import MEANINGS, ExitCode, visible
 
 
@@ -240,7 +241,7 @@ def test_an_unknown_command_is_met_with_the_one_that_was_meant(crib):
 def test_help_documents_every_command_and_exit_code(crib):
     ended = crib("--help")
     assert ended.code == 0
-    for command in cli.commands:
+    for command in cli.list_commands(click.Context(cli)):
         assert f"\n  {command} " in ended.out
         helped = crib(command, "--help")
         assert (helped.code, helped.out.startswith(f"Usage: crib {command}")) == (0, True)

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from toolcrib import Crib
 from toolcrib.__main__ import main
-from toolcrib.interfaces.cli.open_crib import LocalCrib
-from toolcrib.interfaces.cli.project import check_tools
+from toolcrib.interfaces.cli import commands
+from toolcrib.interfaces.cli.health import check_tools
+from toolcrib.interfaces.cli.local_crib import LocalCrib
 from toolcrib.lib.redaction import HIDDEN, hide_secrets, is_secret
 from toolcrib.model.limits import Backoff, Cost, Limits, RetryPolicy
 from toolcrib.model.tool import Chained, Origin, Tool
-from toolcrib.toolkit.cli import tool_tables
 
 CONFIG = {
     "command": "deploy",
@@ -78,11 +78,11 @@ def said(capsys):
 
 
 def show(crib: Crib, name: str = "deploy", *, as_json: bool = False):
-    return tool_tables.show_tool(LocalCrib(crib), name, as_json=as_json)
+    return commands.show_tool(LocalCrib(crib), name, as_json=as_json)
 
 
 def list_tools(crib: Crib, **options: object):
-    return tool_tables.list_tools(LocalCrib(crib), **options)
+    return commands.list_tools(LocalCrib(crib), **options)
 
 
 def rows(text: str) -> dict[str, str]:

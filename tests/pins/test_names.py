@@ -55,7 +55,7 @@ def write_plugin(folder: Path, name: str) -> None:
     """Leave behind what installing a plug-in would."""
     code = "from toolcrib import tool, tool_of\n\n\n@tool(bundle='plugged')\n"
     code += f"def {name}() -> str:\n    '''plug-in'''\n    return ''\n\n\n"
-    code += f"def register(plugins):\n    plugins.tools.append(tool_of({name}))\n"
+    code += f"def register(plugins):\n    plugins.add_tool(tool_of({name}))\n"
     (folder / "crib_pins_plugin.py").write_text(code)
     info = folder / "crib_pins_plugin-1.0.dist-info"
     info.mkdir()

@@ -303,7 +303,7 @@ def test_explain_answers_whatever_the_call_answers(tmp_path):
     with Crib(tools=[pay]) as crib, Crib(tmp_path, tools=[pay]) as keyless:
         crib._catalog.add(broken)
         crib._catalog.add(alien)
-        del crib._parts.plugins.runners["function"]
+        crib._resources.runners["function"] = None
         cases = [
             (crib, Call(name="broken")),
             (crib, Call(name="alien")),

@@ -244,7 +244,7 @@ async def test_threads_are_bounded_and_the_refusal_is_polite(crib_of):
         release.wait(10)
 
     crib = crib_of(waits)
-    crib._parts.plugins.runners["function"] = crib._pipeline._runners["function"] = module.FunctionRunner(max_threads=2)
+    crib._resources.runners["function"] = module.FunctionRunner(max_threads=2)
     tasks = [asyncio.create_task(crib.call("waits")) for _ in range(3)]
     done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED, timeout=5)
     release.set()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib.features.scripts.commands import sink_command
+from toolcrib.interfaces.cli.entry import CribOpener
 from toolcrib.toolkit.cli.console import ExitCode, WrongUseError
 
 FIXTURE = Path(__file__).parent.parent / "seeds" / "fixtures" / "ai_tools" / "sinks" / "file_sink.py"
@@ -36,7 +37,7 @@ def feed(project, monkeypatch, tmp_path):
             stream = (tmp_path / "input").open("rb")
         with stream:
             monkeypatch.setattr("sys.stdin", stream)
-            return sink_command(words, str(project))
+            return sink_command(words, CribOpener(str(project)))
 
     return run
 
@@ -104,4 +105,4 @@ def test_without_a_name_the_command_says_how_it_is_written(feed):
 def test_closed_standard_input_is_told(project, monkeypatch):
     monkeypatch.setattr("sys.stdin", None)
     with pytest.raises(WrongUseError, match="the events come from standard input, which is closed"):
-        sink_command(["file_sink"], str(project))
+        sink_command(["file_sink"], CribOpener(str(project)))

@@ -10,8 +10,10 @@ from urllib.parse import quote
 from toolcrib.client import shapes
 from toolcrib.client.connection import SECONDS
 from toolcrib.client.shapes import read_event, read_experiment, read_filed
+from toolcrib.features.requests.candidate import read_candidate
+from toolcrib.features.requests.document.reader import read_request
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.toolrequest import Status
+from toolcrib.model.toolrequest import Status, Submitted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
 
     from toolcrib.client.connection import Answer, Query
     from toolcrib.client.shapes import Shape
-    from toolcrib.features.requests.tracker import Submitted
     from toolcrib.model.toolrequest import Allowance, Event, Experiment, Filed, RecordedAnswer
 
     # Within the class below, `list` is what it does.
@@ -67,17 +68,12 @@ class RemoteRequests:
 
     def submit(self, text: str, *, strict: bool | None = None, place: str = PLACE) -> Submitted:
         """File a request under the id that it has; the same text again is no second request. Complaints name the `place`."""
-        from toolcrib.features.requests.document.reader import read_request
-
         # The server would give one without an id a number.
         read_request(text, place=place)
         return self.new(text, strict=strict, place=place)
 
     def new(self, wish: str, *, strict: bool | None = None, place: str = PLACE) -> Submitted:
         """File a wish; without an id it gets the next number of the day. The server may be stricter than is wished."""
-        from toolcrib.features.requests.document.reader import read_request
-        from toolcrib.features.requests.tracker import Submitted
-
         # The server would say the same, but it does not know what the file is called.
         read_request(wish, place=place, strict=bool(strict), numbered=False)
         query = [("strict", "true")] if strict else []
@@ -176,9 +172,6 @@ class RemoteRequests:
             return status, events
 
     def _read(self, request_id: str, path: Path) -> Mapping[str, bytes]:
-        from toolcrib.features.requests.candidate import read_candidate
-        from toolcrib.features.requests.document.reader import read_request
-
         request = read_request(self.show(request_id).text)
         try:
             return read_candidate(path, request).files

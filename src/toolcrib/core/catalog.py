@@ -18,7 +18,32 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Entry, Tool
 
 NAMED_ACTIONS = 10
+# The bundles of the tools that come with Toolcrib.
+BUILTIN_BUNDLE = "builtin"
+SYSTEM_BUNDLE = "system"
 ID_LETTERS = 36
+
+
+class Rank:
+    """The order of sources: of equal names the one with the lower rank is meant."""
+
+    HOST = 0
+    MODULES = 10
+    TOOL_FOLDERS = 20
+    REGISTRIES = 25
+    SCRIPTS = 30
+    PACKAGES = 40
+    BUNDLES = 50
+    BUILTINS = 60
+    SYSTEM = 70
+
+
+class LateTools:
+    """The tools of a bundle that are only made when no source before them has the name."""
+
+    def __init__(self, bundle: str, load: Callable[[], Iterable[Tool]]) -> None:
+        self.bundle = bundle
+        self.load = load
 
 
 class Shelf(Protocol):
@@ -95,6 +120,13 @@ class Catalog:
             self._bundles.setdefault(bundle, {})
             self._later.append((bundle, load))
             self._changes += 1
+
+    def add_source(self, source: object) -> None:
+        """Keep the tools of a source."""
+        if isinstance(source, LateTools):
+            self.add_later(source.bundle, source.load)
+        else:
+            self.add_folder(source)  # type: ignore[arg-type]  # the only other kind
 
     def add_shelf(self, shelf: Shelf, behind: frozenset[str]) -> None:
         """Keep what is on a shelf; of equal names it is meant before the bundles `behind` it, and after all others."""

@@ -1,23 +1,24 @@
-"""What commands need of a crib, be it on this machine or behind a URL: the same questions and the same answers."""
+"""The protocols of a crib that interfaces use, the same for one of this machine and one behind a URL."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
     from typing import Self
 
     from toolcrib.core.describe import Facts
     from toolcrib.core.expiring_documents import Piece
-    from toolcrib.features.requests.tracker import Submitted
+    from toolcrib.infra.settings import Settings
     from toolcrib.model.bundle import Bundle
     from toolcrib.model.call import Call
     from toolcrib.model.errors import ToolError
     from toolcrib.model.result import Result
-    from toolcrib.model.toolrequest import Allowance, Event, Experiment, Filed, Status
+    from toolcrib.model.tool import Entry, Tool
+    from toolcrib.model.toolrequest import Allowance, Event, Experiment, Filed, Status, Submitted
     from toolcrib.model.verdict import Explanation
 
 
@@ -32,8 +33,97 @@ class Suggesting(Protocol):
         """What could not be loaded, and why."""
 
 
+class Closing(Protocol):
+    """Is closed at the end of a `with` block."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class ProjectCrib(Suggesting, Closing, Protocol):
+    """A crib of this machine; commands of features add to it what only they use."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """Every tool there is, but those that only run others."""
+
+    def find(self, name: str) -> Entry | None:
+        """The tool of that name, slug or address."""
+
+
+class CallingCrib(Suggesting, Closing, Protocol):
+    """Makes and explains calls.
+
+    `url` says where the crib is and is empty for one of this machine. `caller` is who calls there by default.
+    """
+
+    url: str
+    caller: str
+
+    def parameters_of(self, name: str) -> Mapping[str, object]:
+        """The schema of what a tool takes; empty if there is no such tool."""
+
+    def get_ready(self, name: str) -> None:
+        """Start ahead what a call of the tool will need."""
+
+    def call_sync(self, call: Call, /) -> Result:
+        """Make a call."""
+
+    def explain(self, call: Call, /) -> Explanation:
+        """What every gate would say to a call, without making it."""
+
+
+class AnyCrib(CallingCrib, Protocol):
+    """A crib with all that works here and behind a URL alike."""
+
+    @property
+    def bundles(self) -> AnyBundles:
+        """The bundles and the tools in them."""
+
+    @property
+    def requests(self) -> AnyRequests:
+        """Requests for tools that do not exist yet."""
+
+    def list_tools(self, *, tags: Sequence[str] = (), executors: bool = False) -> list[Facts]:
+        """The tools, or those with every one of the tags; or what executes them."""
+
+    def show_tool(self, name: str) -> Facts | None:
+        """All that is known of the tool that a name means."""
+
+    def meant_by(self, name: str) -> str:
+        """The address of the tool that a name means; empty if it means none, or one whose document is broken."""
+
+    def search_tools(self, text: str, *, is_question: bool, everything: bool, limit: int) -> tuple[list[Facts], bool]:
+        """The tools that fit what was typed, or a question; and whether there are more."""
+
+    def wish_from_search(self, text: str) -> str:
+        """The id of the request that was filed here for what was searched for in vain; empty if none was."""
+
+    def list_bundles(self) -> Sequence[Bundle]:
+        """Every bundle, also those that are switched off."""
+
+    def stored_tool(self, bundle_id: str, slug: str, version: str) -> Mapping[str, object] | None:
+        """The document of a version with what is known of it; None if there is none."""
+
+    def secret_names(self) -> Collection[str]:
+        """What no argument of a tool may be called, as far as that is known here."""
+
+    def switch_tool(self, name: str, *, on: bool) -> tuple[str, str] | None:
+        """Switch a tool; its address, and why it still cannot be called. None if there is no such tool."""
+
+    def read_result(self, handle: str, *, offset: int, length: int) -> Piece:
+        """A piece of a value that was too large to be handed over at once."""
+
+
 class AnyBundles(Protocol):
-    """Bundles, whoever owns them."""
+    """Bundles of every owner."""
 
     def bundle(self, bundle_id: str) -> Bundle:
         """One of them."""
@@ -50,6 +140,9 @@ class AnyBundles(Protocol):
     def put_tool(self, bundle_id: str, slug: str, version: str, document: Mapping[str, object]) -> object:
         """Add a version of a tool."""
 
+    def delete_tool(self, bundle_id: str, slug: str, version: str) -> None:
+        """Remove a version of a tool for good."""
+
 
 class AnyRequests(Protocol):
     """Requests for tools that do not exist yet; every method blocks until it is done."""
@@ -58,7 +151,7 @@ class AnyRequests(Protocol):
         """File a request under the id that it has; what is wrong with it is told with the place it was read from."""
 
     def new(self, wish: str, *, strict: bool | None = None, place: str = ...) -> Submitted:
-        """File a wish, which gets a number."""
+        """File a request, which gets a number unless it has an id."""
 
     def list(self, status: Status | None = None, *, limit: int = ...) -> list[Filed]:
         """The requests, the newest last."""
@@ -79,7 +172,7 @@ class AnyRequests(Protocol):
         """Have proved and published what was made for it."""
 
     def cancel(self, request_id: str, reason: str = "") -> Filed:
-        """Say that nobody wants it any more."""
+        """Cancel it; a builder that works on it stops."""
 
     def retry(self, request_id: str) -> Filed:
         """Have it built again."""
@@ -89,53 +182,3 @@ class AnyRequests(Protocol):
 
     def experiments(self) -> Sequence[Experiment]:
         """Everything that waits or waited for a tool."""
-
-
-class AnyCrib(Suggesting, Protocol):
-    """A crib. `url` says where it is and is empty for one of this machine."""
-
-    url: str
-
-    @property
-    def bundles(self) -> AnyBundles:
-        """The bundles and the tools in them."""
-
-    @property
-    def requests(self) -> AnyRequests:
-        """Requests for tools that do not exist yet."""
-
-    def list_tools(self, *, tags: Sequence[str] = (), executors: bool = False) -> list[Facts]:
-        """The tools, or those with every one of the tags; or what executes them."""
-
-    def show_tool(self, name: str) -> Facts | None:
-        """All that is known of the tool that a name means."""
-
-    def parameters_of(self, name: str) -> Mapping[str, object]:
-        """The schema of what a tool takes; empty if there is no such tool."""
-
-    def search_tools(self, text: str, *, is_question: bool, everything: bool, limit: int) -> tuple[list[Facts], bool]:
-        """The tools that fit what was typed, or a question; and whether there are more."""
-
-    def list_bundles(self) -> Sequence[Bundle]:
-        """Every bundle, also those that are switched off."""
-
-    def switch_tool(self, name: str, *, on: bool) -> tuple[str, str] | None:
-        """Switch a tool; its address, and why it still cannot be called. None if there is no such tool."""
-
-    def get_ready(self, name: str) -> None:
-        """Start ahead what a call of the tool will need."""
-
-    def call_sync(self, call: Call, /) -> Result:
-        """Make a call."""
-
-    def explain(self, call: Call, /) -> Explanation:
-        """What every gate would say to a call, without making it."""
-
-    def read_result(self, handle: str, *, offset: int, length: int) -> Piece:
-        """A piece of a value that was too large to be handed over at once."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None: ...

@@ -1,11 +1,11 @@
-"""Everything that is known about tools, as JSON: what every face shows of them, on this machine and from another."""
+"""Describe tools as JSON: which of them models are offered, and what every interface shows of one."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from toolcrib.lib.export_schemas.definitions import to_openai
 from toolcrib.lib.names import function_name, slug_of
@@ -16,22 +16,83 @@ from toolcrib.model.tool import Chained, Handler
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from toolcrib.crib import Crib
+    from toolcrib.infra.settings import Settings
     from toolcrib.model.bundle import Found
     from toolcrib.model.limits import RetryPolicy
     from toolcrib.model.tool import Entry, Tool
 
 
-# MERGED toolcrib.crib.offering
+Facts = dict[str, Any]  # JSON, of whichever shape the key has
 
-# Which tools a model is told of.
-
-# Kinds that other tools use and nobody calls.
+# Kinds that other tools use and no caller calls.
 NOT_OFFERED = {
     "library": "it is a library, which other tools use",
     "runtime": "it is a runtime, which runs other tools",
     "sink": "it is a sink, which other tools write to",
 }
+EXPERIMENTAL = "experimental"
+BROKEN_FILE = "a broken file"
+NOT_BUILT = "not built"
+
+
+class UnbuiltFolder(Protocol):
+    """A tool folder that is not in force as it lies there."""
+
+    @property
+    def folder(self) -> str:
+        """Its path, from the folder of tools."""
+
+    @property
+    def name(self) -> str:
+        """The name of its tool."""
+
+    @property
+    def reason(self) -> str:
+        """Why it is not in force."""
+
+
+class UnbuiltFolders(Protocol):
+    """Knows the tool folders that are not in force, each with the folder of tools that it lies in."""
+
+    def unbuilt(self) -> Iterable[tuple[Path, UnbuiltFolder]]:
+        """All of them."""
+
+
+class FailingExamples(Protocol):
+    """Knows the examples that failed when they were last tried, by the content hashes of their tools."""
+
+    def failing(self) -> Mapping[str, list[dict[str, object]]]:
+        """All of them."""
+
+
+class DescribedCrib(Protocol):
+    """A crib whose tools can be described."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Every tool there is, with its switch, but those that only run others."""
+
+    @property
+    def executors(self) -> tuple[Entry, ...]:
+        """The platform's own primitives and runtimes, which execute other tools."""
+
+    @property
+    def registries(self) -> UnbuiltFolders:
+        """The registries of tool folders."""
+
+    @property
+    def examples(self) -> FailingExamples:
+        """What is known of the examples that tools carry."""
+
+    def find(self, name: str) -> Entry | None:
+        """The tool of that name, slug or address."""
+
+    def same_name(self, tool: Tool) -> list[str]:
+        """The addresses of other tools by this name."""
 
 
 def offered_tools(entries: Iterable[Entry], find: Callable[[str], Entry | None], mode: str | None) -> tuple[Tool, ...]:
@@ -62,13 +123,6 @@ def _is_offered(entry: Entry, find: Callable[[str], Entry | None], mode: str | N
     return meant is not None and meant.tool is tool
 
 
-Facts = dict[str, Any]  # JSON, of whichever shape the key has
-
-EXPERIMENTAL = "experimental"
-BROKEN_FILE = "a broken file"
-NOT_BUILT = "not built"
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shadow:
     """The other tools of a tool's name, and which of them, or what else, is meant by it."""
@@ -82,7 +136,7 @@ class Shadow:
         return () if self.by else self.others
 
 
-def shadow_of(crib: Crib, tool: Tool) -> Shadow:
+def shadow_of(crib: DescribedCrib, tool: Tool) -> Shadow:
     """How the tool stands among those of its name."""
     others = tuple(crib.same_name(tool))
     first = crib.find(tool.name)
@@ -117,7 +171,7 @@ def marks_of(tool: Tool) -> list[str]:
     return [mark for mark, is_set in is_marked.items() if is_set]
 
 
-def place_of(crib: Crib, tool: Tool) -> str:
+def place_of(crib: DescribedCrib, tool: Tool) -> str:
     """Where a tool is written down, relative to the project if it lies in it."""
     if tool.origin is None:
         return ""
@@ -128,7 +182,9 @@ def _from_root(path: Path, root: Path | None) -> str:
     return str(path.relative_to(root) if root is not None and path.is_relative_to(root) else path)
 
 
-def listed(crib: Crib, *, tags: Iterable[str] = (), executors: bool = False) -> list[tuple[str, Callable[[], Facts]]]:
+def listed(
+    crib: DescribedCrib, *, tags: Iterable[str] = (), executors: bool = False
+) -> list[tuple[str, Callable[[], Facts]]]:
     """What a list of tools shows, each by its address and described when that is asked for.
 
     These are all tools, or those with every one of the tags, and behind them the folders that are not built; or what
@@ -147,7 +203,7 @@ def listed(crib: Crib, *, tags: Iterable[str] = (), executors: bool = False) -> 
     ]
 
 
-def unbuilt_facts(crib: Crib) -> list[Facts]:
+def unbuilt_facts(crib: DescribedCrib) -> list[Facts]:
     """The tool folders that are not in force as they lie there."""
     root = crib.settings.root
     return [
@@ -182,13 +238,13 @@ def found_facts(found: Found) -> Facts:
     }
 
 
-def all_facts_of(crib: Crib, entry: Entry) -> Facts:
+def all_facts_of(crib: DescribedCrib, entry: Entry) -> Facts:
     """What is known of one tool, with what a model is told of it and the examples that it is not shown."""
     failing = crib.examples.failing().get(entry.tool.content_hash, [])
     return {**facts_of(crib, entry), "failingExamples": failing, "definition": to_openai(entry.tool)}
 
 
-def facts_of(crib: Crib, entry: Entry) -> Facts:
+def facts_of(crib: DescribedCrib, entry: Entry) -> Facts:
     """What is known of a tool."""
     tool = entry.tool
     shadow = shadow_of(crib, tool)
@@ -246,7 +302,7 @@ def _facts_of_run(tool: Tool) -> Mapping[str, object]:
     }
 
 
-def _limits(crib: Crib, tool: Tool) -> Iterator[str]:
+def _limits(crib: DescribedCrib, tool: Tool) -> Iterator[str]:
     limits = tool.limits
     own = limits.timeout_ms
     yield f"{(own or crib.settings.timeout_ms) / 1000:g} s" + ("" if own else f" ({crib.settings.where('timeout_ms')})")

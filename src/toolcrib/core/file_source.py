@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from toolcrib.infra.files.disk import Stamp
-    from toolcrib.model.protocols import Dialect
+    from toolcrib.model.protocols import Format
     from toolcrib.model.tool import Tool
 
 
@@ -196,13 +196,13 @@ class ReadFile:
 class Folder:
     """The tools of one folder, under one bundle; of a `deep` one the folders in it are part.
 
-    Files are named by their path from the folder. A file in which a dialect finds no tool is nobody's business.
+    Files are named by their path from the folder. A file in which no format finds a tool is left out.
     """
 
-    def __init__(self, path: Path, bundle: str, dialects: Sequence[Dialect], *, deep: bool = False) -> None:
+    def __init__(self, path: Path, bundle: str, formats: Sequence[Format], *, deep: bool = False) -> None:
         self.path = path
         self.bundle = bundle
-        self._dialects = dialects
+        self._formats = formats
         self._deep = deep
         self._files: dict[str, ReadFile] = {}
         self._listing = Listing()
@@ -257,8 +257,8 @@ class Folder:
         if known is not None and _is_as_it_was(known):
             return False
         path = self._path(name)
-        dialect = next((dialect for dialect in self._dialects if dialect.reads(path)), None)
-        found = None if dialect is None else self._read(path, dialect)
+        reader = next((reader for reader in self._formats if reader.reads(path)), None)
+        found = None if reader is None else self._read(path, reader)
         if found is None:
             return self._files.pop(name, None) is not None
         is_alike = known is not None and _alike(known, found)
@@ -266,7 +266,7 @@ class Folder:
         self._files[name] = replace(found, tools=known.tools) if known is not None and is_alike else found
         return not is_alike
 
-    def _read(self, path: Path, dialect: Dialect) -> ReadFile | None:
+    def _read(self, path: Path, reader: Format) -> ReadFile | None:
         """What the file holds now; None if there is no such file."""
         try:
             check_letters(path.parent, path.name)
@@ -281,17 +281,17 @@ class Folder:
             return ReadFile(problem=refused(path, problem))
         except ToolError as problem:
             return ReadFile(problem=problem)
-        return self._translate(path, dialect, stamps, code)
+        return self._translate(path, reader, stamps, code)
 
-    def _translate(self, path: Path, dialect: Dialect, stamps: Mapping[str, Stamp | None], code: bytes) -> ReadFile:
+    def _translate(self, path: Path, reader: Format, stamps: Mapping[str, Stamp | None], code: bytes) -> ReadFile:
         try:
-            tools = tuple(replace(tool, bundle=self.bundle) for tool in dialect.read(path, code))
+            tools = tuple(replace(tool, bundle=self.bundle) for tool in reader.read(path, code))
         except ToolError as problem:
             return ReadFile(stamps=stamps, problem=problem)
         except Exception as problem:
-            # A dialect may be a plug-in: its mistake costs this one file.
-            logger.exception("%s could not be read by the dialect %s", path, dialect.name)
-            message = f"{path}: the dialect {dialect.name!r} failed on it ({type(problem).__name__}); see the log"
+            # A format may be of another package: its mistake costs this one file.
+            logger.exception("%s could not be read by the format %s", path, reader.name)
+            message = f"{path}: the format {reader.name!r} failed on it ({type(problem).__name__}); see the log"
             return ReadFile(stamps=stamps, problem=ToolError(Kind.INTERNAL, message))
         return ReadFile(stamps=stamps, tools=tools)
 
@@ -299,8 +299,8 @@ class Folder:
 class Packages(Folder):
     """The tools that are folders in one folder: each holds a `description` in a file of that name, and goes by its own."""
 
-    def __init__(self, path: Path, bundle: str, dialects: Sequence[Dialect], description: str) -> None:
-        super().__init__(path, bundle, dialects)
+    def __init__(self, path: Path, bundle: str, formats: Sequence[Format], description: str) -> None:
+        super().__init__(path, bundle, formats)
         self._description = description
 
     def _list(self) -> Listing:

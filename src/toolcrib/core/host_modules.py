@@ -6,29 +6,72 @@ import importlib
 import importlib.util
 import sys
 import traceback
+from contextlib import ExitStack, contextmanager
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolcrib.core.plugins import Plugins
 from toolcrib.core.rules import RuleEngine
-from toolcrib.features.agent_classes.import_paths import document_imports
-from toolcrib.features.functions.decorators import functions_among, is_tool, tool_of
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.protocols import Rule
-from toolcrib.model.tool import Tool
+from toolcrib.model.tool import Function, Tool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import ModuleType
 
-AGENT_SIDE = "toolcrib.features.agent_classes.classes"
+    from toolcrib.core.resources import Resources
+    from toolcrib.model.protocols import Converter
 
 
-def load_module(name: str, root: Path | None) -> ModuleType:
+class HostModules:
+    """The modules that the settings of one Crib name."""
+
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
+        self._settings = resources.settings
+        self._plugins = resources.plugins
+
+    def tools(self) -> Iterator[Tool]:
+        """The tools of the modules; what cannot be loaded is reported, and the rest is there."""
+        for name in self._settings.modules:
+            yield from self._tools_of(name)
+
+    def rules(self) -> list[Rule]:
+        """The operator's own rules; one that cannot be loaded keeps the Crib from starting."""
+        rules: list[Rule] = []
+        for name in self._settings.rule_modules:
+            try:
+                found = rules_in(load_module(name, self._settings.root, self._plugins))
+            except ToolError as problem:
+                raise SettingsError(f"rule_modules: {problem.message}") from problem
+            if not found:
+                raise SettingsError(f"rule_modules: {name!r} holds no rule; write one at its top level")
+            rules += found
+        return rules
+
+    def _tools_of(self, name: str) -> list[Tool]:
+        settings, problems = self._settings, self._plugins.problems
+        try:
+            module = load_module(name, settings.root, self._plugins)
+            tools, found = tools_in(module, self._plugins)
+        except ToolError as problem:
+            problems.append(problem)
+            return []
+        problems += found
+        self._resources.functions |= functions_in(module, self._plugins)
+        if rules_in(module) and name not in settings.rule_modules:
+            message = f"module {name!r} holds rules that nobody obeys; name it in rule_modules too"
+            problems.append(ToolError(Kind.VALIDATION, message))
+        return [tool for tool in tools if not _is_listed_elsewhere(tool, name, settings.modules)]
+
+
+def load_module(name: str, root: Path | None, plugins: Plugins | None = None) -> ModuleType:
     """Import a module of the host program by name; the project folder stands last on its path."""
     try:
         _put_on_path(root)
-        with document_imports():
+        with _contexts(plugins or Plugins()):
             module = importlib.import_module(name)
     except BaseException as problem:
         raise _report(f"module {name!r}", problem, root) from problem
@@ -36,7 +79,7 @@ def load_module(name: str, root: Path | None) -> ModuleType:
     return module
 
 
-def load_file(path: Path) -> ModuleType:
+def load_file(path: Path, plugins: Plugins | None = None) -> ModuleType:
     """Run a file as a module of the host program."""
     name = f"toolcrib_file_{path.stem}"
     try:
@@ -47,7 +90,7 @@ def load_file(path: Path) -> ModuleType:
         # Dataclasses and pickles look their module up by name.
         sys.modules[name] = module
         _put_on_path(path.parent)
-        with document_imports():
+        with _contexts(plugins or Plugins()):
             spec.loader.exec_module(module)
     except BaseException as problem:
         sys.modules.pop(name, None)
@@ -55,7 +98,7 @@ def load_file(path: Path) -> ModuleType:
     return module
 
 
-def tools_in(module: ModuleType) -> tuple[list[Tool], list[ToolError]]:
+def tools_in(module: ModuleType, plugins: Plugins | None = None) -> tuple[list[Tool], list[ToolError]]:
     """The tools that a module holds, and why others of it are none.
 
     Tools are decorated functions, Tool objects, instances and registries of agent-side tools, and classes of such tools
@@ -63,9 +106,10 @@ def tools_in(module: ModuleType) -> tuple[list[Tool], list[ToolError]]:
     """
     tools: list[Tool] = []
     problems: list[ToolError] = []
-    for value in _candidates(module):
+    converters = (plugins or Plugins()).converters()
+    for value in _candidates(module, converters):
         try:
-            tools.append(_tool_in(value))
+            tools.append(_tool_in(value, converters))
         except ToolError as problem:
             problems.append(problem)
         except Exception as problem:  # noqa: BLE001 - the border to foreign code: one broken tool does not hide the others
@@ -74,15 +118,17 @@ def tools_in(module: ModuleType) -> tuple[list[Tool], list[ToolError]]:
     return tools, problems
 
 
-def functions_in(module: ModuleType) -> dict[str, Callable[..., object]]:
+def functions_in(module: ModuleType, plugins: Plugins) -> dict[str, Callable[..., object]]:
     """The functions of a module that tools of bundles name, by their keys."""
-    return functions_among(_values(module))
+    converters = plugins.converters()
+    values = _values(module, converters)
+    return {key: found for converter in converters for key, found in converter.functions_among(values).items()}
 
 
 def rules_in(module: ModuleType) -> list[Rule]:
     """The rules that a module holds: rules, and those that were added to an engine."""
     found: dict[int, Rule] = {}
-    for value in _values(module):
+    for value in _values(module, ()):
         if isinstance(value, RuleEngine):
             found.update((id(rule), rule) for rule in value.added)
         elif isinstance(value, Rule) and not isinstance(value, type):
@@ -90,56 +136,52 @@ def rules_in(module: ModuleType) -> list[Rule]:
     return list(found.values())
 
 
-def _candidates(module: ModuleType) -> list[object]:
+def _candidates(module: ModuleType, converters: Sequence[Converter]) -> list[object]:
     """What may be a tool, each once, however many names it goes by."""
-    values = _values(module)
-    others = [value for value in values if isinstance(value, Tool) or is_tool(value)]
-    return list({id(value): value for value in (*_agent_side(module, values), *others)}.values())
+    values = _values(module, converters)
+    # The last first: functions, which every module has, are behind what other converters find.
+    found = [value for converter in converters[:0:-1] for value in converter.tools_among(module, values)]
+    others = [value for value in values if isinstance(value, Tool) or any(each.is_tool(value) for each in converters)]
+    return list({id(value): value for value in (*found, *others)}.values())
 
 
-def _agent_side(module: ModuleType, values: list[object]) -> list[object]:
-    """Instances of agent-side tools, and their classes that nobody made an instance of."""
-    if AGENT_SIDE not in sys.modules:
-        # Nobody imported the classes, so nobody can have made use of them.
-        return []
-    from toolcrib.features.agent_classes.classes import BaseTool, ToolRegistry
-
-    registered = [tool for value in values if isinstance(value, ToolRegistry) for tool in value.instances]
-    instances = [value for value in (*registered, *values) if isinstance(value, BaseTool)]
-    classes = [value for value in values if isinstance(value, type) and issubclass(value, BaseTool)]
-    unmade = [kind for kind in classes if kind.__module__ == module.__name__ and not _is_used(kind, instances, classes)]
-    return [*instances, *unmade]
-
-
-def _is_used(kind: type, instances: Sequence[object], classes: Sequence[type]) -> bool:
-    """Whether the module makes an instance of the class, or another class of it."""
-    is_made = any(isinstance(instance, kind) for instance in instances)
-    return is_made or any(other is not kind and issubclass(other, kind) for other in classes)
-
-
-def _values(module: ModuleType) -> list[object]:
+def _values(module: ModuleType, converters: Sequence[Converter]) -> list[object]:
     """What stands at the top of the module, without the things that cannot even say what they are."""
-    return [value for value in vars(module).values() if _is_plain(value)]
+    return [value for value in vars(module).values() if _is_plain(value, converters)]
 
 
-def _is_plain(value: object) -> bool:
+def _is_plain(value: object, converters: Sequence[Converter]) -> bool:
     try:
         # A stand-in for something that is not there yet, such as the request of a web framework, raises when it is asked.
         isinstance(value, (Tool, Rule))
-        is_tool(value)
+        for converter in converters:
+            converter.is_tool(value)
     except Exception:  # noqa: BLE001 - the border to foreign code
         return False
     return True
 
 
-def _tool_in(value: object) -> Tool:
+def _tool_in(value: object, converters: Sequence[Converter]) -> Tool:
     if isinstance(value, Tool):
         return value
-    if is_tool(value):
-        return tool_of(value)
-    from toolcrib.features.agent_classes.classes import tool_from
+    # The last first, because a class is a function to the first one.
+    converter = next(each for each in reversed(converters) if each.converts(value))
+    return converter.convert(value)
 
-    return tool_from(value() if isinstance(value, type) else value)  # type: ignore[arg-type]  # all that is left
+
+def _is_listed_elsewhere(tool: Tool, name: str, modules: tuple[str, ...]) -> bool:
+    """Whether another of the modules defines the function, so that this one only imports it."""
+    home = getattr(tool.run.call, "__module__", name) if isinstance(tool.run, Function) else name
+    return home != name and home in modules
+
+
+@contextmanager
+def _contexts(plugins: Plugins) -> Iterator[None]:
+    """Enter what features want to be in place while a module is imported."""
+    with ExitStack() as stack:
+        for part in plugins.parts("module_contexts"):
+            stack.enter_context(part.load()())
+        yield
 
 
 def _name_of(value: object) -> str:

@@ -1,25 +1,297 @@
-"""Runners that stand for others: made when the first tool needs them, or chosen by what a tool runs."""
+"""The one registry of parts: Toolcrib's own features register from a table, other packages through their entry points.
+
+    [project.entry-points."toolcrib.plugins"]
+    mine = "my_package:register"
+
+`register(plugins: Plugins)` is called once for each Crib. What the Crib uses is named by a reference `"module:name"`, which is
+loaded when the part is first used, or is handed over itself. A class or function that makes a part is called with the keyword
+arguments that `given` returns for the Crib's `Resources`, and without `given` with the Resources themselves.
+"""
 
 from __future__ import annotations
 
 import sys
+import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from toolcrib.lib.lazy import load
+from toolcrib.model.errors import Kind, SettingsError, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
-    from toolcrib.model.protocols import Bound, Plugins, Runner
+    from toolcrib.model.protocols import Converter, Format, Maker, Rule, Runner
     from toolcrib.model.tool import Tool
 
+    # It takes the Resources of a Crib. They hold this registry, so their type cannot be named here.
+    Make = Callable[[Any], Any]
 
-# MERGED toolcrib.compat.plugins
+ENTRY_POINT_GROUP = "toolcrib.plugins"
 
-# Plug-ins of installed packages.
+# How each feature of ours registers, in the order of equal names, and what it provides: a kind of part, or `kind:name`.
+# A feature is only loaded when a part is asked for that it provides.
+FEATURES: Mapping[str, tuple[str, ...]] = {
+    "toolcrib.features.functions.plugin:register": (
+        "runners:function",
+        "converters:function",
+        "resources:host_modules",
+    ),
+    "toolcrib.features.agent_classes.plugin:register": ("converters:agent class", "module_contexts"),
+    "toolcrib.features.python_files.plugin:register": ("formats", "runners:script", "resources:plain_format"),
+    "toolcrib.features.requests.plugin:register": (
+        *("formats", "resources:requests", "queues:", "queues:redis"),
+        *("makers:person", "makers:command", "makers:openai"),
+        *("commands:request", "commands:experiments", "commands:builder", "commands:demo"),
+    ),
+    "toolcrib.features.folders.plugin:register": (
+        *("runners:handler", "resources:registries", "protected_paths"),
+        *("commands:new", "commands:build", "commands:registry"),
+    ),
+    "toolcrib.features.scripts.plugin:register": (
+        *("runners:script", "runners:subprocess", "runners:http", "runners:docker", "runners:filesystem"),
+        *("runners:runtime", "runners:primitive", "runners:library", "runners:sink", "sources:scripts"),
+        *("sources:system", "resources:system_tools", "resources:scripts", "resources:script_trees"),
+        *("resources:environments", "resources:script_format", "protected_paths"),
+        *("commands:sink", "commands:prepare"),
+    ),
+    "toolcrib.features.http_tools.plugin:register": ("runners:http",),
+    "toolcrib.features.bundles.plugin:register": (
+        "resources:bundle_source",
+        *("commands:bundle", "commands:search", "commands:enable", "commands:disable"),
+    ),
+    "toolcrib.features.builtins.plugin:register": ("sources:builtins", "resources:builtins"),
+    "toolcrib.features.safety_rules.plugin:register": (
+        *("rules", "resources:dangerous_commands", "resources:sensitive_files", "resources:operator_patterns"),
+    ),
+    "toolcrib.features.project.plugin:register": (
+        *(
+            "resources:sandbox",
+            "resources:premises",
+            "resources:egress",
+            "resources:jail",
+            "resources:confirmed_jail",
+            "resources:secrets",
+        ),
+        *("resources:key", "resources:store", "resources:host_commands", "stores:memory", "stores:files", "checks"),
+    ),
+    "toolcrib.features.exports.plugin:register": (
+        "resources:exports",
+        *("commands:doc", "commands:prompt", "commands:export"),
+    ),
+    "toolcrib.features.access.plugin:register": (*("resources:tokens", "commands:secret", "commands:token"),),
+    "toolcrib.features.depots.plugin:register": (
+        "resources:depots",
+        *("commands:publish", "commands:pull", "commands:depot"),
+    ),
+    "toolcrib.features.testing.plugin:register": ("resources:examples", "commands:test"),
+    "toolcrib.interfaces.cli.plugin:register": (
+        *("commands:list", "commands:show", "commands:call", "commands:explain", "commands:run", "commands:result"),
+        *("commands:check", "commands:doctor", "commands:costs", "commands:latency"),
+        *("commands:init", "commands:version", "commands:completion"),
+    ),
+    "toolcrib.interfaces.http.plugin:register": ("commands:serve",),
+}
+# What closes something is registered when a Crib starts, and never later.
+CLOSING = ("rules", "protected_paths")
+# Parts of other packages come behind all of ours in a list, and replace ours of the same name.
+_FOREIGN = 1_000
 
 
-def find_plugins(group: str) -> list[Callable[[], Callable[[Plugins], None]]]:
-    """How to load each plug-in that an installed package names under the group.
+class Part:
+    """One part that was registered: its name, and the object, the function that makes it, or a reference to one."""
+
+    __slots__ = ("name", "options", "order", "value")
+
+    def __init__(self, order: int, name: str, value: object, options: Mapping[str, Any]) -> None:
+        self.order = order
+        self.name = name
+        self.value = value
+        self.options = options
+
+    def load(self) -> Any:
+        """What was registered; a reference is loaded."""
+        return load(self.value) if isinstance(self.value, str) else self.value
+
+    def make(self, resources: object, **more: object) -> Any:
+        """Make the part for the Crib of these Resources; an object that cannot be called is the part itself."""
+        value, given = self.load(), self.options.get("given")
+        if not callable(value):
+            return value
+        return value(resources) if given is None else value(**{**given(resources), **more})
+
+
+class Plugins:
+    """Holds every part, whoever registered it; `problems` says which packages could not register theirs."""
+
+    def __init__(self, features: Mapping[str, tuple[str, ...]] = FEATURES) -> None:
+        self.problems: list[ToolError] = []
+        self._parts: dict[str, list[Part]] = {}
+        self._waiting = dict(features)
+        self._orders = {reference: order for order, reference in enumerate(features)}
+        self._order = _FOREIGN
+        self._registering = threading.RLock()
+
+    # --- what a package adds -------------------------------------------------------------------------------------------
+
+    def add_tool(self, tool: Tool) -> None:
+        """Add a tool of the package itself."""
+        self._add("tools", tool.name, tool)
+
+    def add_function(self, key: str, function: Callable[..., object]) -> None:
+        """Add a function that tools of bundles name by this key."""
+        self._add("functions", key, function)
+
+    def add_format(
+        self,
+        reader: Format | Callable[[], Format] | str,
+        *,
+        suffixes: Iterable[str] = (),
+        folder: str = "",
+        in_trees: bool = True,
+    ) -> None:
+        """Add a way of writing tools: single files, or folders that each hold a description in a file named `folder`.
+
+        With `suffixes` the format is only asked about files that end so, and is not loaded before there is one. With
+        `in_trees` it reads the trees of scripts too.
+        """
+        self._add("formats", "", reader, suffixes=frozenset(suffixes), folder=folder, in_trees=in_trees)
+
+    def add_source(self, name: str, make: Make | str, *, rank: int) -> None:
+        """Add sources of tools: of equal names the source with the lower rank is meant."""
+        self._add("sources", name, make, rank=rank)
+
+    def add_runner(
+        self, kind: str, runner: Runner | Make | str, *, given: Make | None = None, runs: type | None = None
+    ) -> None:
+        """Add what runs tools of a kind; with `runs` only those whose `run` is of that class."""
+        self._add("runners", kind, runner, given=given, runs=runs)
+
+    def add_rule(self, rule: Rule) -> None:
+        """Add a rule that judges every call."""
+        self._add("rules", rule.name, lambda _: [rule])
+
+    def add_rules(self, name: str, make: Make) -> None:
+        """Add the rules that the function makes; it is called when the Crib starts."""
+        self._add("rules", name, make)
+
+    def add_maker(self, name: str, maker: Maker | Make | str, *, given: Make | None = None) -> None:
+        """Add what writes the code of tools that were requested; `builder_maker` names it."""
+        self._add("makers", name, maker, given=given)
+
+    def add_queue(self, scheme: str, make: Make | str, *, given: Make | None = None) -> None:
+        """Add a queue of requests for URLs that begin so; the empty scheme means no URL."""
+        self._add("queues", scheme, make, given=given)
+
+    def add_store(self, name: str, make: Make | str, *, given: Make | None = None) -> None:
+        """Add a store of documents: `memory` or `files`."""
+        self._add("stores", name, make, given=given)
+
+    def add_resource(self, name: str, make: Make | str, *, given: Make | None = None) -> None:
+        """Add what `resources.get(name)` makes, once for each Crib; one with `close` is closed with the Crib."""
+        self._add("resources", name, make, given=given)
+
+    def add_converter(self, name: str, converter: Converter | type[Converter] | str, *, if_imported: str = "") -> None:
+        """Add what turns values of the host program into Tools; with `if_imported` only once that module was imported."""
+        self._add("converters", name, converter, if_imported=if_imported, given=lambda _: {})
+
+    def add_module_context(self, make: Callable[[], Any] | str) -> None:
+        """Add a context manager that modules of the host program are imported in."""
+        self._add("module_contexts", "", make)
+
+    def add_command(self, name: str, command: str, summary: str) -> None:
+        """Add a command of the command line, by a reference to its Click command; help shows the summary without loading it."""
+        self._add("commands", name, command, summary=summary)
+
+    def add_endpoints(self, endpoints: str) -> None:
+        """Add endpoints of the HTTP server, by a reference to their table."""
+        self._add("endpoints", endpoints, endpoints)
+
+    def add_settings(self, name: str, settings: str) -> None:
+        """Add a table of the settings, by a reference to it."""
+        self._add("settings", name, settings)
+
+    def add_exporter(self, name: str, exporter: object) -> None:
+        """Add what writes tools as a provider takes them."""
+        self._add("exporters", name, exporter)
+
+    def add_check(self, check: Make | str) -> None:
+        """Add a check of the settings: a function of the Resources that raises SettingsError."""
+        self._add("checks", "", check)
+
+    def add_protected_paths(self, make: Make) -> None:
+        """Add paths that no tool may write: a function of the Resources that returns them."""
+        self._add("protected_paths", "", make)
+
+    def on_close(self, end: Callable[[], None]) -> None:
+        """Have this called when the Crib closes."""
+        self._add("on_close", "", end)
+
+    # --- what asks for parts -------------------------------------------------------------------------------------------
+
+    def parts(self, kind: str, name: str | None = None) -> list[Part]:
+        """The parts of a kind, or those of one name: ours first, in the order of the table, then those of packages."""
+        self._register_providers(kind, name)
+        found = [part for part in self._parts.get(kind, ()) if name is None or part.name == name]
+        return sorted(found, key=lambda part: part.order)
+
+    def named(self, kind: str) -> dict[str, Part]:
+        """The parts of a kind by name; of several by one name the last counts."""
+        return {part.name: part for part in self.parts(kind)}
+
+    def converters(self) -> list[Converter]:
+        """What turns values into Tools, as far as a value of that kind can exist."""
+        parts = (part for part in self.parts("converters") if _is_imported(part.options["if_imported"]))
+        return [part.make(None) for part in parts]
+
+    def start(self) -> None:
+        """Register what closes something, and then what other packages bring."""
+        for kind in CLOSING:
+            self._register_providers(kind, None)
+        for load_register in find_packages(ENTRY_POINT_GROUP):
+            try:
+                load_register()(self)
+            except Exception as problem:  # noqa: BLE001 - the border to foreign code
+                self.problems.append(ToolError(Kind.INTERNAL, f"a plug-in could not be loaded: {problem!r}"))
+
+    def _add(self, kind: str, name: str, value: object, **options: object) -> None:
+        self._parts.setdefault(kind, []).append(Part(self._order, name, value, options))
+
+    def _register_providers(self, kind: str, name: str | None) -> None:
+        """Register every feature that has not registered yet and provides the kind, or that name of it."""
+        if not self._waiting:
+            return
+        with self._registering:
+            for reference in [key for key, provides in self._waiting.items() if _provides(provides, kind, name)]:
+                self._register(reference)
+
+    def _register(self, reference: str) -> None:
+        before, self._order = self._order, self._orders[reference]
+        try:
+            load(reference)(self)
+        except Exception as problem:
+            message = f"a part of Toolcrib itself cannot be used ({reference}): {problem!r}; install toolcrib again"
+            raise SettingsError(message) from problem
+        finally:
+            self._order = before
+        del self._waiting[reference]
+
+
+def _provides(provides: Iterable[str], kind: str, name: str | None) -> bool:
+    """Whether a feature has parts of the kind, and of the name if one is given."""
+    for provided in provides:
+        provided_kind, _, provided_name = provided.partition(":")
+        if provided_kind == kind and (name is None or provided_name in ("", name)):
+            return True
+    return False
+
+
+def _is_imported(module: str) -> bool:
+    return not module or module in sys.modules
+
+
+def find_packages(group: str) -> list[Callable[[], Callable[[Plugins], None]]]:
+    """How to load each function that an installed package names under the group.
 
     Asking importlib.metadata costs more than the rest of the start, so it is asked only if a file mentions the group.
     """
@@ -31,42 +303,3 @@ def find_plugins(group: str) -> list[Callable[[], Callable[[Plugins], None]]]:
     from importlib.metadata import entry_points
 
     return [point.load for point in entry_points(group=group)]
-
-
-class Later:
-    """Stands in for a runner until it is needed."""
-
-    def __init__(self, kind: str, make: Callable[[], Runner]) -> None:
-        self.kind = kind
-        self._make = make
-        self._runner: Runner | None = None
-
-    def bind(self, tool: Tool) -> Bound:
-        """As the runner does."""
-        if self._runner is None:
-            self._runner = self._make()
-        return self._runner.bind(tool)
-
-    async def close(self) -> None:
-        """End what was started, if anything was."""
-        if self._runner is not None:
-            await self._runner.close()
-
-
-class Either:
-    """Leaves tools that run one thing to one runner, and all others of the kind to another."""
-
-    def __init__(self, run: type, first: Runner, second: Runner) -> None:
-        self.kind = first.kind
-        self._run = run
-        self._first = first
-        self._second = second
-
-    def bind(self, tool: Tool) -> Bound:
-        """As the one does that is meant."""
-        return (self._first if isinstance(tool.run, self._run) else self._second).bind(tool)
-
-    async def close(self) -> None:
-        """End what either started."""
-        await self._first.close()
-        await self._second.close()

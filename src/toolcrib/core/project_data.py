@@ -6,15 +6,16 @@ import threading
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from toolcrib.core.call_counts import Metrics
+from toolcrib.core.journal import FileJournal, MemoryJournal, read_lines
+from toolcrib.infra.files.disk import make_folder
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
+    from typing import Any
 
-    from toolcrib.core.call_counts import Metrics
-    from toolcrib.features.access.tokens import Tokens
-    from toolcrib.features.testing.examples import Examples
     from toolcrib.infra.secrets.lookup import Secrets
     from toolcrib.infra.settings import Settings
     from toolcrib.model.protocols import Journal, Line, Store
@@ -32,11 +33,11 @@ class Gathering(Protocol):
 
 
 class Data:
-    """Documents, what happened, secrets and keys; each is opened when it is first needed."""
+    """Documents, what happened, secrets and keys; each is opened when it is first needed. `get` makes a registered resource."""
 
-    def __init__(self, settings: Settings, environment: Mapping[str, str]) -> None:
+    def __init__(self, settings: Settings, get: Callable[[str], Any]) -> None:
         self._settings = settings
-        self._environment = environment
+        self._get = get
         # Every thread that makes calls counts in the same place.
         self._metrics: Metrics | None = None
         self._making = threading.Lock()
@@ -49,8 +50,6 @@ class Data:
 
     def folder(self) -> Path:
         """The folder, made if it is not there."""
-        from toolcrib.infra.files.disk import make_folder
-
         if self.path is None:
             raise ToolError(Kind.VALIDATION, "there is no project to keep anything in; make one with: crib init")
         make_folder(self.path)
@@ -63,23 +62,13 @@ class Data:
     @cached_property
     def store(self) -> Store:
         """Where documents are kept."""
-        if self.path is None:
-            from toolcrib.infra.storage.memory_store import MemoryStore
-
-            return MemoryStore()
-        from toolcrib.infra.storage.file_store import FileStore
-
-        return FileStore(self.path)
+        return self._get("store")  # type: ignore[no-any-return]  # what is registered as a store is one
 
     @cached_property
     def journal(self) -> Journal:
         """Where calls are written down."""
         if self.path is None:
-            from toolcrib.core.journal import MemoryJournal
-
             return MemoryJournal(on_lines=self._count)
-        from toolcrib.core.journal import FileJournal
-
         return FileJournal(self.path / "journal", on_lines=self._count)
 
     @property
@@ -87,53 +76,18 @@ class Data:
         """How often each tool was called, and when last."""
         with self._making:
             if self._metrics is None:
-                from toolcrib.core.call_counts import Metrics
-
                 self._metrics = Metrics(self.file("counts.sqlite3"), gather=self._gather, history=self._read_history)
             return self._metrics
 
-    @cached_property
+    @property
     def key(self) -> bytes:
         """The key that signs confirmations and the tokens of pages."""
-        from toolcrib.infra.secrets.sealed_secrets import load_key, new_key
+        return self._get("key")  # type: ignore[no-any-return]  # see above
 
-        return new_key() if self.path is None else load_key(self.path / "key")
-
-    @cached_property
+    @property
     def secrets(self) -> Secrets:
         """The secrets of HTTP tools."""
-        import logging
-
-        from toolcrib.infra.secrets.lookup import Secrets
-        from toolcrib.infra.secrets.secret import HideSecrets
-
-        settings = self._settings
-        root, file = settings.root, settings.secrets_file
-        secrets = Secrets(
-            self.path,
-            environment=self._environment,
-            names=settings.secrets_environment,
-            file=file if file is None or root is None else root / file,
-            keyring=settings.secrets_keyring,
-        )
-        # What a face shows of our log; a host program adds the filter to handlers of its own.
-        for handler in logging.getLogger("toolcrib").handlers:
-            handler.addFilter(HideSecrets(secrets.masking))
-        return secrets
-
-    @cached_property
-    def tokens(self) -> Tokens:
-        """Who may use the server."""
-        from toolcrib.features.access.tokens import Tokens
-
-        return Tokens(self.store)
-
-    @cached_property
-    def examples(self) -> Examples:
-        """What is known of the examples that tools carry."""
-        from toolcrib.features.testing.examples import Examples
-
-        return Examples(self.file("examples.json"))
+        return self._get("secrets")  # type: ignore[no-any-return]  # see above
 
     def problems(self) -> list[ToolError]:
         """What keeps secrets from being read, where there are any."""
@@ -152,8 +106,6 @@ class Data:
         self.metrics.note(lines)
 
     def _read_history(self) -> Iterator[dict[str, object]]:
-        from toolcrib.core.journal import read_lines
-
         return iter(()) if self.path is None else read_lines(self.path / "journal")
 
     def _gather(self) -> None:

@@ -8,6 +8,9 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolcrib.core.plugins import Plugins
+from toolcrib.core.resources import Resources
+from toolcrib.infra.settings import load_settings
 from toolcrib.lib.schema.structure import holds_text
 from toolcrib.model.errors import Kind
 from toolcrib.model.tool import Chained, Http
@@ -95,27 +98,16 @@ def too_much(rule: str, where: str) -> Verdict:
 log = logging.getLogger(__name__)
 
 
-def default_rules(workspace: Path, opened: Iterable[str] = ()) -> list[Rule]:
-    """The rules that hold when nobody says otherwise; `opened` are protected names that the operator opened."""
-
-    def dangerous_commands() -> Rule:
-        from toolcrib.features.safety_rules.dangerous_commands import DangerousCommands
-
-        return DangerousCommands()
-
-    def sensitive_files() -> Rule:
-        from toolcrib.features.safety_rules.sensitive_files import SensitiveFiles
-
-        return SensitiveFiles(workspace, opened=opened)
-
-    return [_Later(make) for make in (dangerous_commands, sensitive_files)]
+def default_rules(workspace: Path) -> list[Rule]:
+    """The rules that hold unless the operator disables them."""
+    return Resources(load_settings(None, {}, workspace=str(workspace)), {}, plugins=Plugins()).rules()
 
 
-class _Later:
-    """A rule that is made when it is first asked, because reading commands takes a grammar; named like its maker."""
+class TextRule:
+    """A rule about commands and paths in texts, made when it is first asked, because reading commands takes a grammar."""
 
-    def __init__(self, make: Callable[[], Rule]) -> None:
-        self.name = make.__name__
+    def __init__(self, name: str, make: Callable[[], Rule]) -> None:
+        self.name = name
         self._make = functools.cache(make)
 
     def concerns(self, tool: Tool) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+MEGABYTE = 1_000_000
+
 
 class Backoff(StrEnum):
     """How the wait grows from one attempt to the next."""

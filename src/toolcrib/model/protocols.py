@@ -1,41 +1,56 @@
-"""Every place where a part can be added; a plug-in meets one of these and names itself under the entry-point group.
-
-    [project.entry-points."toolcrib.plugins"]
-    mine = "my_package:register"
-
-`register(plugins: Plugins)` is called once when a Crib starts; the parts that come with Toolcrib register the same way.
-"""
+"""The protocols of parts: what a package registers in `toolcrib.core.plugins` meets one of these."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from contextlib import AbstractContextManager
     from pathlib import Path
+    from types import ModuleType
 
     from toolcrib.model.call import Call, Context
-    from toolcrib.model.errors import ToolError
     from toolcrib.model.tool import Tool
     from toolcrib.model.toolrequest import Allowance, Claim, Event, Experiment, Filed, Made, Status, ToolRequest
     from toolcrib.model.verdict import Verdict
 
-ENTRY_POINT_GROUP = "toolcrib.plugins"
 LOCK_SECONDS = 10.0
 
 
-class Dialect(Protocol):
-    """Reads one way of writing tools down, without running any of it."""
+class Format(Protocol):
+    """Reads one way of writing tools, without running any of it.
+
+    `path` is a file, or the file that describes a tool which is a folder.
+    """
 
     name: str
 
     def reads(self, path: Path) -> bool:
-        """Whether this file is written in the dialect."""
+        """Whether this file is written in the format."""
 
     def read(self, path: Path, code: bytes) -> Iterable[Tool]:
         """The tools of the file; raises ToolError with place and cure."""
+
+
+class Converter(Protocol):
+    """Turns values of the host program into Tools."""
+
+    def converts(self, value: object) -> bool:
+        """Whether a value that was handed over as a tool is one of its kind."""
+
+    def convert(self, value: object) -> Tool:
+        """The Tool of such a value; raises ToolError with place and cure."""
+
+    def is_tool(self, value: object) -> bool:
+        """Whether a value at the top of a module is meant as a tool."""
+
+    def tools_among(self, module: ModuleType, values: Iterable[object]) -> list[object]:
+        """What is meant as a tool among the values at the top of a module."""
+
+    def functions_among(self, values: Iterable[object]) -> dict[str, Callable[..., object]]:
+        """The functions that tools of bundles name, by their keys."""
 
 
 @runtime_checkable
@@ -261,17 +276,3 @@ class Maker(Protocol):
 
     async def close(self) -> None:
         """End whatever was started."""
-
-
-@dataclass(slots=True)
-class Plugins:
-    """What the parts register themselves in."""
-
-    dialects: list[Dialect] = field(default_factory=list)
-    rules: list[Rule] = field(default_factory=list)
-    runners: dict[str, Runner] = field(default_factory=dict)
-    tools: list[Tool] = field(default_factory=list)
-    makers: dict[str, Maker] = field(default_factory=dict)
-    functions: dict[str, Callable[..., object]] = field(default_factory=dict)
-    problems: list[ToolError] = field(default_factory=list)
-    on_close: list[Callable[[], None]] = field(default_factory=list)

@@ -218,6 +218,19 @@ class Filed:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Submitted:
+    """A request that was filed. `merged` means that the same is requested already, and is built once."""
+
+    filed: Filed
+    warnings: tuple[str, ...] = ()
+    merged: bool = False
+
+    def to_json(self) -> dict[str, object]:
+        """As every interface shows it."""
+        return {**self.filed.to_json(), "warnings": list(self.warnings), "merged": self.merged}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Claim:
     """The right to build one request, until the lease ends or somebody else claims it: `fence` grows with every claim."""
 

@@ -15,7 +15,6 @@ from toolcrib.features.requests.document.reader import read_request
 from toolcrib.features.requests.document.writer import write_request
 from toolcrib.features.requests.gate.judge import judge
 from toolcrib.features.requests.gate.types import Judgement, OpenTrial
-from toolcrib.features.requests.trial_crib import trials_of
 from toolcrib.model.toolrequest import Allowance, ToolRequest
 
 TEXT = {"name": "text", "type": "string", "description": "What to shout", "required": True}
@@ -51,7 +50,7 @@ def gate_crib(empty_home: Path) -> Iterator[Crib]:
 @pytest.fixture
 def trial(gate_crib: Crib) -> OpenTrial:
     """Opens real trials."""
-    return trials_of(gate_crib._parts)
+    return gate_crib._requests.trials
 
 
 @pytest.fixture(scope="session")

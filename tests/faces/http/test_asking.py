@@ -10,7 +10,7 @@ import pytest
 
 from toolcrib import tool
 from toolcrib.features.requests.endpoints import READERS, WRITERS, Asking
-from toolcrib.features.requests.service import QUEUE_FILE
+from toolcrib.features.requests.plugin import QUEUE_FILE
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.toolkit.http.concurrency import Threads
 

@@ -13,8 +13,8 @@ from toolcrib import tool
 from toolcrib.features.requests import endpoints, event_stream
 from toolcrib.features.requests.document.writer import with_id, write_request
 from toolcrib.features.requests.endpoints import written
+from toolcrib.features.requests.plugin import QUEUE_FILE
 from toolcrib.features.requests.queues.sqlite.queue import EmbeddedQueue
-from toolcrib.features.requests.service import QUEUE_FILE
 from toolcrib.features.requests.tracker import MAX_TEXT_BYTES
 from toolcrib.interfaces.http.server import serve
 from toolcrib.toolkit.http.concurrency import Threads

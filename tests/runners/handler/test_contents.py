@@ -103,7 +103,7 @@ def call(crib_of, sandbox, tmp_path):
 
     async def call(tool, **arguments):
         crib = crib_of(tool, workspace=str(tmp_path / "work"))
-        crib._parts.sandbox = sandbox  # it has tried the walls of this machine
+        crib._resources.lend(sandbox=sandbox)  # it has tried the walls of this machine
         result = await crib.call("sample", {"paths": [], **arguments})
         assert result.error is None, result.error.message
         return result.value

@@ -21,7 +21,7 @@ async def crib(tmp_path, sandbox):
     shutil.copytree(FIXTURES / "ignore-user", tmp_path / "tools" / "ignore-user")
     assert build(tmp_path / "tools").ok
     async with Crib(tmp_path) as crib:
-        crib._parts.sandbox = sandbox  # it has tried the walls of this machine
+        crib._resources.lend(sandbox=sandbox)  # it has tried the walls of this machine
         yield crib
 
 

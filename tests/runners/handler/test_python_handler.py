@@ -44,7 +44,7 @@ class Bench:
 
     def __init__(self, crib_of, runner, root):
         self.crib = crib_of()
-        self.crib._parts.plugins.runners[Handler.kind] = self.runner = runner
+        self.crib._resources.runners[Handler.kind] = self.runner = runner
         self.root = root
 
     def add(self, code, *, name="sample", files=(), shared=(), hosts=None, **facts):

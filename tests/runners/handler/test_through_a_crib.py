@@ -44,7 +44,7 @@ def crib(crib_of, sandbox, tmp_path):
     def make(*tools, within=sandbox, **settings):
         (tmp_path / "work").mkdir()
         crib = crib_of(*tools, workspace=str(tmp_path / "work"), **settings)
-        crib._parts.sandbox = within
+        crib._resources.lend(sandbox=within)
         return crib
 
     return make

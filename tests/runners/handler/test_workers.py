@@ -324,7 +324,7 @@ async def call():
 async def leave():
     process = await call()
     staying = asyncio.ensure_future(crib.call("sample", stay=True))
-    while crib._parts.plugins.runners["handler"]._runner._workers._idle:
+    while next(iter(crib._resources.runners._made.values()))._workers._idle:
         await asyncio.sleep(0.01)
     return process, staying
 

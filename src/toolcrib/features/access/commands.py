@@ -1,14 +1,16 @@
-"""The commands about secrets of HTTP tools; none of them ever prints one."""
+"""The commands about secrets of HTTP tools, none of which ever prints one, and about tokens for the server."""
 
 from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from toolcrib.interfaces.cli.open_crib import open_crib
+from toolcrib.core.client_protocol import ProjectCrib
+from toolcrib.infra.secrets.lookup import IN_PROJECT
+from toolcrib.infra.secrets.secret import MAX_BYTES
 from toolcrib.toolkit.cli.console import (
     ExitCode,
     WrongUseError,
@@ -19,10 +21,28 @@ from toolcrib.toolkit.cli.console import (
     say_json,
     say_table,
 )
-from toolcrib.toolkit.cli.group import json_option, project_option
+from toolcrib.toolkit.cli.group import json_option, pass_opener, project_option
 
 if TYPE_CHECKING:
-    from toolcrib.features.access.tokens import Token
+    from toolcrib.features.access.tokens import Token, Tokens
+    from toolcrib.infra.secrets.lookup import Secrets
+    from toolcrib.toolkit.cli.opener import Opener
+
+SCOPES = ("read", "invoke", "manage")
+DAY_SECONDS = 86_400
+MAX_DAYS = 3_650
+
+
+class AccessCrib(ProjectCrib, Protocol):
+    """What these commands use of a crib."""
+
+    @property
+    def secrets(self) -> Secrets:
+        """The secrets that HTTP tools may use, by name."""
+
+    @property
+    def tokens(self) -> Tokens:
+        """The tokens that are good for the server of the project."""
 
 
 @click.group("secret")
@@ -34,20 +54,18 @@ def secret() -> None:
 @click.argument("name")
 @click.argument("more", nargs=-1, metavar="", type=click.UNPROCESSED)
 @project_option
-@click.pass_obj
-def secret_set(project: str | None, name: str, more: tuple[str, ...]) -> int:
+@pass_opener
+def secret_set(opener: Opener[AccessCrib], name: str, more: tuple[str, ...]) -> int:
     """Keep a secret in the project, encrypted.
 
     It is typed when asked for, or comes from standard input, whose last line break does not count.
     """
-    from toolcrib.infra.secrets.lookup import IN_PROJECT
-
     # Neither is quoted: whatever stands there may be the secret.
     if more or "=" in name:
         message = "a secret on the command line can be seen by others; change it, and give only its name"
         raise WrongUseError(f"{message}: it is asked for, or comes from standard input")
-    with open_crib(project) as crib:
-        require_project(crib)
+    with opener.open_local() as crib:
+        require_project(crib.settings)
         crib.secrets.set(name, _read_secret(name))
         place = crib.secrets.places()[name]
     say(f"kept {name}")
@@ -59,13 +77,13 @@ def secret_set(project: str | None, name: str, more: tuple[str, ...]) -> int:
 @secret.command("list")
 @project_option
 @json_option
-@click.pass_obj
-def secret_list(project: str | None, *, as_json: bool) -> int:
+@pass_opener
+def secret_list(opener: Opener[AccessCrib], *, as_json: bool) -> int:
     """List the names of the secrets, and where each comes from.
 
     A keyring cannot be asked which names it knows; those are not listed.
     """
-    with open_crib(project) as crib:
+    with opener.open_local() as crib:
         places = sorted(crib.secrets.places().items())
     if as_json:
         say_json([{"name": name, "from": place} for name, place in places])
@@ -79,11 +97,11 @@ def secret_list(project: str | None, *, as_json: bool) -> int:
 @secret.command("remove")
 @click.argument("name")
 @project_option
-@click.pass_obj
-def secret_remove(project: str | None, name: str) -> int:
+@pass_opener
+def secret_remove(opener: Opener[AccessCrib], name: str) -> int:
     """Forget a secret of the project."""
-    with open_crib(project) as crib:
-        require_project(crib)
+    with opener.open_local() as crib:
+        require_project(crib.settings)
         removed = crib.secrets.remove(name)
         place = crib.secrets.places().get(name)
     if removed:
@@ -93,30 +111,6 @@ def secret_remove(project: str | None, name: str) -> int:
     elif not removed:
         complain(f"there is no secret {name}; see: crib secret list")
     return ExitCode.DONE if removed else ExitCode.FAILED
-
-
-def _read_secret(name: str) -> str:
-    from toolcrib.infra.secrets.secret import MAX_BYTES
-
-    if is_terminal(sys.stdin):
-        return str(click.prompt(f"Value of {name}", hide_input=True, err=True))
-    if sys.stdin is None:
-        raise WrongUseError(f"there is nothing to read {name} from; write it to standard input")
-    # One more than there may be, and the line break at the end.
-    data = sys.stdin.buffer.read(MAX_BYTES + len("\r\n") + 1)
-    try:
-        return data.decode().removesuffix("\n").removesuffix("\r")
-    except UnicodeDecodeError:
-        raise WrongUseError(f"{name} is not UTF-8; write it as text, such as base64") from None
-
-
-# MERGED toolcrib.faces.cli.token_commands
-
-# The commands about tokens, with which others use the server of a project.
-
-SCOPES = ("read", "invoke", "manage")
-DAY_SECONDS = 86_400
-MAX_DAYS = 3_650
 
 
 @click.group("token")
@@ -137,14 +131,16 @@ def token() -> None:
 @click.option("--days", type=click.IntRange(1, MAX_DAYS), help="How long it holds; without this, until it is revoked.")
 @project_option
 @json_option
-@click.pass_obj
-def token_create(project: str | None, name: str, scopes: tuple[str, ...], *, days: int | None, as_json: bool) -> int:
+@pass_opener
+def token_create(
+    opener: Opener[AccessCrib], name: str, scopes: tuple[str, ...], *, days: int | None, as_json: bool
+) -> int:
     """Make a token and print it, once.
 
     NAME says who has it. Only a hash of the token is kept: nobody can print it again.
     """
-    with open_crib(project) as crib:
-        require_project(crib)
+    with opener.open_local() as crib:
+        require_project(crib.settings)
         made, text = crib.tokens.create(name, scopes, seconds=None if days is None else days * DAY_SECONDS)
     if as_json:
         say_json({**_to_json(made), "token": text})
@@ -157,10 +153,10 @@ def token_create(project: str | None, name: str, scopes: tuple[str, ...], *, day
 @token.command("list")
 @project_option
 @json_option
-@click.pass_obj
-def token_list(project: str | None, *, as_json: bool) -> int:
+@pass_opener
+def token_list(opener: Opener[AccessCrib], *, as_json: bool) -> int:
     """List the tokens, also those that have expired."""
-    with open_crib(project) as crib:
+    with opener.open_local() as crib:
         found = crib.tokens.list()
     if as_json:
         say_json([_to_json(one) for one in found])
@@ -174,10 +170,10 @@ def token_list(project: str | None, *, as_json: bool) -> int:
 @token.command("revoke")
 @click.argument("token_id", metavar="ID")
 @project_option
-@click.pass_obj
-def token_revoke(project: str | None, token_id: str) -> int:
+@pass_opener
+def token_revoke(opener: Opener[AccessCrib], token_id: str) -> int:
     """Take a token back; from now on it is good for nothing."""
-    with open_crib(project) as crib:
+    with opener.open_local() as crib:
         revoked = crib.tokens.revoke(token_id)
     if not revoked:
         # Not quoted: whoever mixes the two up has written the token itself.
@@ -185,6 +181,19 @@ def token_revoke(project: str | None, token_id: str) -> int:
         return ExitCode.FAILED
     say(f"revoked {token_id}")
     return ExitCode.DONE
+
+
+def _read_secret(name: str) -> str:
+    if is_terminal(sys.stdin):
+        return str(click.prompt(f"Value of {name}", hide_input=True, err=True))
+    if sys.stdin is None:
+        raise WrongUseError(f"there is nothing to read {name} from; write it to standard input")
+    # One more than there may be, and the line break at the end.
+    data = sys.stdin.buffer.read(MAX_BYTES + len("\r\n") + 1)
+    try:
+        return data.decode().removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError:
+        raise WrongUseError(f"{name} is not UTF-8; write it as text, such as base64") from None
 
 
 def _row(one: Token) -> tuple[str, ...]:

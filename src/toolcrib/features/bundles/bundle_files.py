@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolcrib.features.bundles.definition import COMPUTED
+from toolcrib.features.bundles.format import read_bundle, read_tool
+from toolcrib.lib.documents import read_jsonc
 from toolcrib.lib.ids import is_uuid7, new_id
 from toolcrib.lib.names import read_address
 from toolcrib.model.bundle import Bundle
@@ -18,30 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from toolcrib.core.client_protocol import AnyCrib
-    from toolcrib.interfaces.cli.open_crib import OpenCrib
 
     Document = dict[str, object]
-
-
-# MERGED toolcrib.faces.cli.naming
-
-# Which bundle is meant by what was typed.
-
-
-def known_bundle(crib: AnyCrib, name: str) -> Bundle:
-    """The bundle of that slug or id; raises ToolError where there is none, or several."""
-    found = [bundle for bundle in crib.list_bundles() if name in (bundle.slug, bundle.id)]
-    if is_uuid7(name) and not found:
-        return crib.bundles.bundle(name)
-    if not found:
-        raise ToolError(Kind.NOT_FOUND, f"there is no bundle {name!r:.80}; list them with: crib bundle list")
-    if len(found) > 1:
-        ids = ", ".join(bundle.id for bundle in found)
-        raise ToolError(
-            Kind.CONFLICT, f"{count(len(found), 'bundle')} are called {name!r:.80}; name one by its id: {ids}"
-        )
-    return found[0]
-
 
 BUNDLE_FILE = "bundle.json"
 MAX_FILE_BYTES = 256_000
@@ -75,7 +56,7 @@ class Load:
     tools: list[ToolFile]
 
 
-def load_bundle(crib: OpenCrib, folder: str) -> ExitCode:
+def load_bundle(crib: AnyCrib, folder: str) -> ExitCode:
     """`crib bundle load DIR`: put the bundle and the tools of a folder into the catalogue, if all of them are right."""
     root = Path(folder)
     if not (root / BUNDLE_FILE).is_file():
@@ -89,7 +70,7 @@ def load_bundle(crib: OpenCrib, folder: str) -> ExitCode:
     return ExitCode.FAILED if DIFFERS in words else ExitCode.DONE
 
 
-def make_bundle(crib: OpenCrib, slug: str, *, name: str, description: str) -> ExitCode:
+def make_bundle(crib: AnyCrib, slug: str, *, name: str, description: str) -> ExitCode:
     """`crib bundle new SLUG`: an empty bundle; its id is all that is printed."""
     if others := [bundle.id for bundle in crib.list_bundles() if bundle.slug == slug]:
         message = f"there is a bundle {slug!r:.80} already, {others[0]}; put tools into it, or take another slug"
@@ -100,7 +81,7 @@ def make_bundle(crib: OpenCrib, slug: str, *, name: str, description: str) -> Ex
     return ExitCode.DONE
 
 
-def put_tool(crib: OpenCrib, name: str, file: str) -> ExitCode:
+def put_tool(crib: AnyCrib, name: str, file: str) -> ExitCode:
     """`crib bundle put BUNDLE FILE`: add the version of a tool that a file describes."""
     bundle = known_bundle(crib, name)
     problems: list[str] = []
@@ -111,7 +92,7 @@ def put_tool(crib: OpenCrib, name: str, file: str) -> ExitCode:
     return ExitCode.FAILED if DIFFERS in words else ExitCode.DONE
 
 
-def remove_tool(crib: OpenCrib, name: str, *, agreed: bool) -> ExitCode:
+def remove_tool(crib: AnyCrib, name: str, *, agreed: bool) -> ExitCode:
     """`crib bundle remove BUNDLE/SLUG@VERSION`: remove a version for good, once somebody has agreed."""
     address = read_address(name)
     if address.bundle is None or address.version is None:
@@ -127,10 +108,23 @@ def remove_tool(crib: OpenCrib, name: str, *, agreed: bool) -> ExitCode:
     return ExitCode.DONE
 
 
-def _read_folder(crib: OpenCrib, root: Path, problems: list[str]) -> Load | None:
-    """What a folder holds; all that is wrong with it is added to the problems."""
-    from toolcrib.features.bundles.format import read_bundle
+def known_bundle(crib: AnyCrib, name: str) -> Bundle:
+    """The bundle of that slug or id; raises ToolError where there is none, or several."""
+    found = [bundle for bundle in crib.list_bundles() if name in (bundle.slug, bundle.id)]
+    if is_uuid7(name) and not found:
+        return crib.bundles.bundle(name)
+    if not found:
+        raise ToolError(Kind.NOT_FOUND, f"there is no bundle {name!r:.80}; list them with: crib bundle list")
+    if len(found) > 1:
+        ids = ", ".join(bundle.id for bundle in found)
+        raise ToolError(
+            Kind.CONFLICT, f"{count(len(found), 'bundle')} are called {name!r:.80}; name one by its id: {ids}"
+        )
+    return found[0]
 
+
+def _read_folder(crib: AnyCrib, root: Path, problems: list[str]) -> Load | None:
+    """What a folder holds; all that is wrong with it is added to the problems."""
     place = root / BUNDLE_FILE
     document = _read_document(place, problems)
     stored = None if document is None else _stored_bundle(crib, document)
@@ -153,10 +147,8 @@ def _read_folder(crib: OpenCrib, root: Path, problems: list[str]) -> Load | None
     return load
 
 
-def _read_tools(crib: OpenCrib, bundle: Bundle, paths: Iterable[Path], problems: list[str]) -> Iterator[ToolFile]:
+def _read_tools(crib: AnyCrib, bundle: Bundle, paths: Iterable[Path], problems: list[str]) -> Iterator[ToolFile]:
     """The tools that the files describe, as far as they are right."""
-    from toolcrib.features.bundles.format import read_tool
-
     secrets = crib.secret_names()
     # Only whether the document is right is to be known, and a bundle that is not may have no id.
     bundle_id = bundle.id if is_uuid7(bundle.id) else new_id()
@@ -180,8 +172,6 @@ def _read_tools(crib: OpenCrib, bundle: Bundle, paths: Iterable[Path], problems:
 
 def _read_document(path: Path, problems: list[str]) -> Document | None:
     """The object in a file, with or without comments."""
-    from toolcrib.lib.documents import read_jsonc
-
     try:
         document = read_jsonc(_read_file(path), str(path))
     except ToolError as problem:
@@ -204,7 +194,7 @@ def _read_file(path: Path) -> bytes:
     return data
 
 
-def _stored_bundle(crib: OpenCrib, document: Document) -> Bundle | None:
+def _stored_bundle(crib: AnyCrib, document: Document) -> Bundle | None:
     """The bundle that a document is about, as it is now: the one of its id, else the one of its slug."""
     bundle_id = document.get("bundleID")
     if bundle_id is None:
@@ -228,7 +218,7 @@ def _repeated(tools: list[ToolFile]) -> Iterator[str]:
             yield f"{tool.path}: {tool.label} stands in {other.path.name} already; give it another version"
 
 
-def _closed_to(crib: OpenCrib, load: Load, place: Path) -> Iterator[str]:
+def _closed_to(crib: AnyCrib, load: Load, place: Path) -> Iterator[str]:
     """Why tools cannot go into the bundle: one that is switched off takes none."""
     is_new = load.stored is None or bool(load.stored.soft_deleted_at)
     if is_new and load.tools and not load.wished.enabled:
@@ -242,7 +232,7 @@ def _closed_to(crib: OpenCrib, load: Load, place: Path) -> Iterator[str]:
             yield f"{tool.path}: the bundle {load.stored.slug} is switched off and takes no new tools; {cure}"
 
 
-def _put_bundle(crib: OpenCrib, load: Load) -> Bundle:
+def _put_bundle(crib: AnyCrib, load: Load) -> Bundle:
     """Write the bundle where it is another one than before; its switch stays where somebody has put it."""
     stored, wished, document = load.stored, load.wished, load.document
     if stored is None:
@@ -262,7 +252,7 @@ def _said_by(bundle: Bundle) -> tuple[str, ...]:
     return bundle.slug, bundle.display_name, bundle.description
 
 
-def _put_tool(crib: OpenCrib, bundle: Bundle, tool: ToolFile, label: str) -> str:
+def _put_tool(crib: AnyCrib, bundle: Bundle, tool: ToolFile, label: str) -> str:
     """Add a tool, unless its version is there; what became of it, which is also said."""
     there = crib.stored_tool(bundle.id, tool.slug, tool.version)
     if there is None:
@@ -280,8 +270,6 @@ def _put_tool(crib: OpenCrib, bundle: Bundle, tool: ToolFile, label: str) -> str
 
 def _is_same(document: Document, there: Mapping[str, object]) -> bool:
     """Whether a document says what is there, however that is switched."""
-    from toolcrib.features.bundles.definition import COMPUTED
-
     left_out = COMPUTED | {"toolID", "bundleID", "isEnabled", "isBuiltIn"}
     tool_id = str(document.get("toolID", document.get("id", there["toolID"]))).lower()
     # As text, for to Python true is 1.

@@ -6,7 +6,7 @@ import threading
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from toolcrib.core.load_sources import SYSTEM_BUNDLE
+from toolcrib.core.catalog import SYSTEM_BUNDLE
 from toolcrib.model.bundle import Owner
 from toolcrib.model.tool import Entry
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toolcrib.core.catalog import Catalog
-    from toolcrib.core.resources import Parts
+    from toolcrib.core.resources import Resources
     from toolcrib.features.bundles.facade import Bundles
     from toolcrib.model.errors import ToolError
     from toolcrib.model.tool import Tool
@@ -25,15 +25,18 @@ LOOK_SECONDS = 0.1
 PAGE = 256
 
 
-class Keeping:
+class BundleSource:
     """What the catalogue asks about tools that are kept in bundles, and about switches that were moved."""
 
-    def __init__(self, parts: Parts, catalog: Catalog) -> None:
-        self._parts = parts
-        self._catalog = catalog
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
         self._look_at = 0.0
         self._making = threading.Lock()
         self._made: Bundles | None = None
+
+    def attach(self, catalog: Catalog) -> None:
+        """Show the tools of this catalog among those of bundles."""
+        self._catalog = catalog
 
     @property
     def bundles(self) -> Bundles:
@@ -51,7 +54,7 @@ class Keeping:
         from toolcrib.features.bundles.facade import Bundles
         from toolcrib.infra.search.index import Index
 
-        parts, settings = self._parts, self._parts.settings
+        parts, settings = self._resources, self._resources.settings
         if settings.root is not None:
             parts.data.folder()
         index = Index(parts.data.file("index.sqlite3") if settings.search_index else None)
@@ -118,5 +121,5 @@ class Keeping:
     def _is_used(self, space: str) -> bool:
         if self._made is not None:
             return True
-        folder = self._parts.data.file(space)
+        folder = self._resources.data.file(space)
         return folder is not None and folder.is_dir()

@@ -4,24 +4,95 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import click
 
+from toolcrib.core.client_protocol import ProjectCrib
 from toolcrib.features.depots.depot import FolderDepot, list_tools, open_depot
 from toolcrib.features.depots.package import new_key, public_half
-from toolcrib.interfaces.cli.open_crib import open_crib
 from toolcrib.lib.names import read_address
 from toolcrib.toolkit.cli.console import ExitCode, complain, say, say_facts, say_json, say_table
-from toolcrib.toolkit.cli.group import complete_tool, json_option, project_option
+from toolcrib.toolkit.cli.group import complete_tool, json_option, pass_opener, project_option
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from toolcrib.crib import Crib
+    from toolcrib.features.depots.transfer import Published, Pulled
+    from toolcrib.toolkit.cli.opener import Opener
 
 
-def publish_tool(crib: Crib, name: str, place: str, *, files: Sequence[str], key: str | None) -> ExitCode:
+class DepotCrib(ProjectCrib, Protocol):
+    """What these commands use of a crib."""
+
+    def publish(self, name: str, place: str, *, files: Iterable[str] = (), key: Path | None = None) -> Published:
+        """Publish a tool of the project to the depot in a folder."""
+
+    async def pull(self, name: str, place: str, *, version: str | None = None, replace: bool = False) -> Pulled:
+        """Pull a tool from a depot into the project."""
+
+
+@click.command("publish")
+@click.argument("name", shell_complete=complete_tool)
+@click.option("--to", "place", required=True, metavar="DIR", help="The folder of the depot; it is made if needed.")
+@click.option(
+    "--with", "files", multiple=True, metavar="FILE", help="A further file, from the tool's folder; repeatable."
+)
+@click.option("--sign", "key", metavar="KEYFILE", help="Sign it with this key (see: crib depot key).")
+@project_option
+@pass_opener
+def publish(opener: Opener[DepotCrib], name: str, place: str, files: tuple[str, ...], key: str | None) -> int:
+    """Publish a tool to a depot.
+
+    A depot is a folder; any web server that serves it makes it one that can be pulled from elsewhere.
+    """
+    with opener.open_local() as crib:
+        return publish_tool(crib, name, place, files=files, key=key)
+
+
+@click.command("pull")
+@click.argument("name", metavar="NAME[@VERSION]")
+@click.option("--from", "place", required=True, metavar="DIR|URL", help="The depot: a folder or a web address.")
+@click.option("--replace", is_flag=True, help="Put the new files where other ones are.")
+@project_option
+@pass_opener
+def pull(opener: Opener[DepotCrib], name: str, place: str, *, replace: bool) -> int:
+    """Pull a tool from a depot.
+
+    Without a version the one published last. All files arrive, each with the hash it was published with, or none.
+    """
+    with opener.open_local() as crib:
+        return pull_tool(crib, name, place, replace=replace)
+
+
+@click.group("depot")
+def depot() -> None:
+    """Look into a depot, and make keys to sign with."""
+
+
+@depot.command("list")
+@click.argument("place", metavar="DIR|URL")
+@project_option
+@json_option
+@pass_opener
+def depot_list(opener: Opener[DepotCrib], place: str, *, as_json: bool) -> int:
+    """List the tools of a depot with their versions, oldest first."""
+    with opener.open_local() as crib:
+        private = crib.settings.egress_private
+    return list_depot(place, as_json=as_json, private=private)
+
+
+@depot.command("key")
+@click.argument("file", metavar="FILE")
+def depot_key(file: str) -> int:
+    """Make a key to sign with, if there is none; print its public half.
+
+    The public half belongs into depot.keys of whoever should trust it.
+    """
+    return show_key(file)
+
+
+def publish_tool(crib: DepotCrib, name: str, place: str, *, files: Sequence[str], key: str | None) -> ExitCode:
     """`crib publish NAME --to PLACE`."""
     published = crib.publish(name, place, files=files, key=None if key is None else Path(key))
     manifest = published.manifest
@@ -38,7 +109,7 @@ def publish_tool(crib: Crib, name: str, place: str, *, files: Sequence[str], key
     return ExitCode.DONE
 
 
-def pull_tool(crib: Crib, wanted: str, place: str, *, replace: bool) -> ExitCode:
+def pull_tool(crib: DepotCrib, wanted: str, place: str, *, replace: bool) -> ExitCode:
     """`crib pull NAME[@VERSION] --from PLACE`. What the tool asks for is shown: pulling it grants nothing."""
     address = read_address(wanted)
     pulled = asyncio.run(crib.pull(address.name, place, version=address.version, replace=replace))
@@ -80,68 +151,3 @@ async def _tools_of(place: str, private: tuple[str, ...]) -> dict[str, list[str]
     finally:
         if not isinstance(depot, FolderDepot):
             await depot.close()
-
-
-# MERGED toolcrib.faces.cli.sharing_commands
-
-# The commands that publish tools and pull them.
-
-
-@click.command("publish")
-@click.argument("name", shell_complete=complete_tool)
-@click.option("--to", "place", required=True, metavar="DIR", help="The folder of the depot; it is made if needed.")
-@click.option(
-    "--with", "files", multiple=True, metavar="FILE", help="A further file, from the tool's folder; repeatable."
-)
-@click.option("--sign", "key", metavar="KEYFILE", help="Sign it with this key (see: crib depot key).")
-@project_option
-@click.pass_obj
-def publish(project: str | None, name: str, place: str, files: tuple[str, ...], key: str | None) -> int:
-    """Publish a tool to a depot.
-
-    A depot is a folder; any web server that serves it makes it one that can be pulled from elsewhere.
-    """
-    with open_crib(project) as crib:
-        return publish_tool(crib, name, place, files=files, key=key)
-
-
-@click.command("pull")
-@click.argument("name", metavar="NAME[@VERSION]")
-@click.option("--from", "place", required=True, metavar="DIR|URL", help="The depot: a folder or a web address.")
-@click.option("--replace", is_flag=True, help="Put the new files where other ones are.")
-@project_option
-@click.pass_obj
-def pull(project: str | None, name: str, place: str, *, replace: bool) -> int:
-    """Pull a tool from a depot.
-
-    Without a version the one published last. All files arrive, each with the hash it was published with, or none.
-    """
-    with open_crib(project) as crib:
-        return pull_tool(crib, name, place, replace=replace)
-
-
-@click.group("depot")
-def depot() -> None:
-    """Look into a depot, and make keys to sign with."""
-
-
-@depot.command("list")
-@click.argument("place", metavar="DIR|URL")
-@project_option
-@json_option
-@click.pass_obj
-def depot_list(project: str | None, place: str, *, as_json: bool) -> int:
-    """List the tools of a depot with their versions, oldest first."""
-    with open_crib(project) as crib:
-        private = crib.settings.egress_private
-    return list_depot(place, as_json=as_json, private=private)
-
-
-@depot.command("key")
-@click.argument("file", metavar="FILE")
-def depot_key(file: str) -> int:
-    """Make a key to sign with, if there is none; print its public half.
-
-    The public half belongs into depot.keys of whoever should trust it.
-    """
-    return show_key(file)

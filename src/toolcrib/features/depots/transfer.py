@@ -17,12 +17,12 @@ from toolcrib.model.errors import Kind, ToolError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from toolcrib.core.resources import Parts
+    from toolcrib.core.resources import Resources
     from toolcrib.features.depots.package import Manifest
-    from toolcrib.model.protocols import Dialect
+    from toolcrib.model.protocols import Format
     from toolcrib.model.tool import Tool
 
-    Formats = Mapping[str, Callable[[Path], Dialect]]
+    Formats = Mapping[str, Callable[[Path], Format]]
 
 # What Python, Node or we ourselves obey, wherever it lies.
 OBEYED = frozenset(
@@ -53,7 +53,9 @@ class Published:
     left_behind: tuple[str, ...]
 
 
-def publish(tool: Tool, place: str, parts: Parts, *, files: Iterable[str] = (), key: Path | None = None) -> Published:
+def publish(
+    tool: Tool, place: str, parts: Resources, *, files: Iterable[str] = (), key: Path | None = None
+) -> Published:
     """Publish a tool of the project to the depot in a folder, signed if there is a key to sign with."""
     depot = open_depot(place)
     if not isinstance(depot, FolderDepot):
@@ -79,7 +81,7 @@ def publish(tool: Tool, place: str, parts: Parts, *, files: Iterable[str] = (), 
 async def pull(
     name: str,
     place: str,
-    parts: Parts,
+    parts: Resources,
     formats: Formats,
     *,
     version: str | None = None,
@@ -153,9 +155,9 @@ def _is_harmless(place: PurePosixPath) -> bool:
     return names.isdisjoint(OBEYED) and place.suffix.casefold() != ".pth" and stem not in sys.stdlib_module_names
 
 
-def _tree_of(tool: Tool, parts: Parts) -> tuple[Path, str]:
+def _tree_of(tool: Tool, parts: Resources) -> tuple[Path, str]:
     """The root of the tree that the tool lies in, and its kind."""
-    trees = dict.fromkeys(parts.script_trees().values(), SCRIPTS)
+    trees = dict.fromkeys(parts.get("script_trees").values(), SCRIPTS)
     trees |= dict.fromkeys(parts.tool_folders(), TOOLS)
     place = None if tool.origin is None else Path(tool.origin.place)
     for path, tree in trees.items():
@@ -164,9 +166,9 @@ def _tree_of(tool: Tool, parts: Parts) -> tuple[Path, str]:
     raise ToolError(Kind.VALIDATION, f"{tool.name} is not written in a file of the project; only such can be published")
 
 
-def _target(tree: str, parts: Parts, root: Path) -> Path:
+def _target(tree: str, parts: Resources, root: Path) -> Path:
     """Where tools of that kind lie in the project."""
-    trees = parts.tool_folders() if tree == TOOLS else list(parts.script_trees().values())
+    trees = parts.tool_folders() if tree == TOOLS else list(parts.get("script_trees").values())
     inside = [path for path in trees if path.is_relative_to(root)]
     if not inside:
         raise ToolError(Kind.VALIDATION, f"the project has no folder for {tree}; name one in {tree} of toolcrib.toml")

@@ -2,22 +2,96 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from toolcrib.interfaces.cli.open_crib import mention_problems
-from toolcrib.toolkit.cli.console import ExitCode, complain, count, say_json, say_text
+import click
+
+from toolcrib.core.client_protocol import ProjectCrib
+from toolcrib.lib.export_schemas.targets import Provider
+from toolcrib.model.session import MODES
+from toolcrib.toolkit.cli.console import ExitCode, complain, count, mention_problems, say_json, say_text
+from toolcrib.toolkit.cli.group import complete_tool, json_option, pass_opener, project_option
 from toolcrib.toolkit.cli.tool_tables import complain_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from toolcrib.crib import Crib
     from toolcrib.lib.export_schemas.targets import Export
+    from toolcrib.lib.presentation import Prompt
+    from toolcrib.toolkit.cli.opener import Opener
 
 EXAMPLES = "examples"
 
 
-def print_documentation(crib: Crib, name: str) -> ExitCode:
+class ExportsCrib(ProjectCrib, Protocol):
+    """What these commands use of a crib."""
+
+    def prompt(self, mode: str, *, max_characters: int | None = None, max_tokens: int | None = None) -> Prompt:
+        """What a system prompt says of the tools of a mode, within a budget."""
+
+    def export(self, provider: str, *, mode: str | None = None, strict: bool = False) -> list[Export]:
+        """The tools as a provider takes them, each with what the provider cannot express."""
+
+
+@click.command("doc")
+@click.argument("name", shell_complete=complete_tool)
+@project_option
+@pass_opener
+def doc(opener: Opener[ExportsCrib], name: str) -> int:
+    """Print the whole documentation of a tool."""
+    with opener.open_local() as crib:
+        return print_documentation(crib, name)
+
+
+@click.command("prompt")
+@click.option("--mode", type=click.Choice(sorted(MODES)), default="text", show_default=True, help="The agent's mode.")
+@click.option("--max-characters", type=click.IntRange(min=1), help="How long it may be.")
+@click.option("--max-tokens", type=click.IntRange(min=1), help="How many tokens it may take, by estimate.")
+@project_option
+@json_option
+@pass_opener
+def prompt(
+    opener: Opener[ExportsCrib], *, mode: str, max_characters: int | None, max_tokens: int | None, as_json: bool
+) -> int:
+    """Print what a system prompt says of the tools of a mode.
+
+    Tools that do not fit the budget are left out whole, and named on standard error.
+    """
+    with opener.open_local() as crib:
+        return print_prompt(crib, mode, max_characters=max_characters, max_tokens=max_tokens, as_json=as_json)
+
+
+@click.command("export")
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_tool)
+@click.option(
+    "--for", "provider", required=True, type=click.Choice([str(provider) for provider in Provider]), help="For whom."
+)
+@click.option("--strict", is_flag=True, help="In the provider's strict mode, where it has one.")
+@click.option("--lossless", is_flag=True, help="End with exit code 1 if anything is lost.")
+@click.option("--mode", type=click.Choice(sorted(MODES)), help="Only tools of this mode.")
+@project_option
+@json_option
+@pass_opener
+def export(
+    opener: Opener[ExportsCrib],
+    names: tuple[str, ...],
+    *,
+    provider: str,
+    strict: bool,
+    lossless: bool,
+    mode: str | None,
+    as_json: bool,
+) -> int:
+    """Print the tools as a model provider takes them.
+
+    Standard output is the list of definitions. What the provider cannot express is listed on standard error, or beside the
+    definitions with --json.
+    """
+    with opener.open_local() as crib:
+        return print_export(crib, provider, names, strict=strict, lossless=lossless, mode=mode, as_json=as_json)
+
+
+def print_documentation(crib: ExportsCrib, name: str) -> ExitCode:
     """`crib doc NAME`."""
     entry = crib.find(name)
     if entry is None:
@@ -27,7 +101,7 @@ def print_documentation(crib: Crib, name: str) -> ExitCode:
 
 
 def print_prompt(
-    crib: Crib, mode: str, *, max_characters: int | None, max_tokens: int | None, as_json: bool
+    crib: ExportsCrib, mode: str, *, max_characters: int | None, max_tokens: int | None, as_json: bool
 ) -> ExitCode:
     """`crib prompt --mode MODE`."""
     prompt = crib.prompt(mode, max_characters=max_characters, max_tokens=max_tokens)
@@ -52,7 +126,14 @@ def print_prompt(
 
 
 def print_export(
-    crib: Crib, provider: str, names: Sequence[str], *, strict: bool, lossless: bool, mode: str | None, as_json: bool
+    crib: ExportsCrib,
+    provider: str,
+    names: Sequence[str],
+    *,
+    strict: bool,
+    lossless: bool,
+    mode: str | None,
+    as_json: bool,
 ) -> ExitCode:
     """`crib export --for PROVIDER`."""
     wanted = {name: crib.find(name) for name in names}

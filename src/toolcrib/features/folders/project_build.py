@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from pathlib import Path
     from threading import Event
 
-    from toolcrib.core.resources import Parts
+    from toolcrib.core.resources import Resources
     from toolcrib.features.folders.build import Built
 
 
-def build_project(parts: Parts, *, strict: bool) -> list[Built]:
+def build_project(parts: Resources, *, strict: bool) -> list[Built]:
     """Build every folder of tools that is there."""
     return [build(root, **_options(parts, root), strict=strict) for root in _roots(parts)]
 
 
-def watch_project(parts: Parts, say: Callable[[Built], None], stop: Event, *, strict: bool) -> None:
+def watch_project(parts: Resources, say: Callable[[Built], None], stop: Event, *, strict: bool) -> None:
     """Build every folder of tools at every change, each in a thread of its own, until `stop` is set or the wait interrupted."""
     from threading import Thread
 
@@ -40,7 +40,7 @@ def watch_project(parts: Parts, say: Callable[[Built], None], stop: Event, *, st
             thread.join()
 
 
-def check_project(parts: Parts) -> tuple[list[str], list[str]]:
+def check_project(parts: Resources) -> tuple[list[str], list[str]]:
     """The problems and the warnings of every tool folder, as a build would tell them; nothing is written but the cache."""
     problems: list[str] = []
     warnings: list[str] = []
@@ -55,15 +55,15 @@ def check_project(parts: Parts) -> tuple[list[str], list[str]]:
     return problems, warnings
 
 
-def _roots(parts: Parts) -> list[Path]:
+def _roots(parts: Resources) -> list[Path]:
     return [root for root in parts.tool_folders() if root.is_dir()]
 
 
-def _options(parts: Parts, root: Path) -> dict[str, Path | None]:
+def _options(parts: Resources, root: Path) -> dict[str, Path | None]:
     return {"cache": _cache(parts, root), "project": parts.settings.root}
 
 
-def _cache(parts: Parts, root: Path) -> Path | None:
+def _cache(parts: Resources, root: Path) -> Path | None:
     """Where it is remembered which folders were right, one file for each folder of tools."""
     import hashlib
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from threading import Event
 
     from toolcrib.core.catalog import Catalog
-    from toolcrib.core.resources import Parts
+    from toolcrib.core.resources import Resources
     from toolcrib.features.folders.build import Built
     from toolcrib.features.folders.registry import Registry, Unbuilt
 
@@ -28,12 +28,16 @@ HANDLERS = ("handler.js", "handler.py")
 class Registries:
     """What the builds of a project's tool folders made, as it was when they were loaded, and the way to build them anew."""
 
-    def __init__(self, parts: Parts, catalog: Catalog) -> None:
-        self._parts = parts
-        self._roots = parts.tool_folders()
-        self._catalog = catalog
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
+        self._roots = resources.tool_folders()
         self._stamps: dict[Path, tuple[int, ...]] = {}
         self.loaded: tuple[Registry, ...] = ()
+
+    def attach(self, catalog: Catalog) -> None:
+        """Have the tools in this catalog."""
+        self._catalog = catalog
+        self.load()
 
     def load(self) -> None:
         """Read them and have their tools in the catalogue; of folders that nobody built nothing is read."""
@@ -65,19 +69,19 @@ class Registries:
         """Check the tool folders and write their registries, which count from the next start."""
         from toolcrib.features.folders.project_build import build_project
 
-        return build_project(self._parts, strict=strict)
+        return build_project(self._resources, strict=strict)
 
     def watch(self, say: Callable[[Built], None], stop: Event, *, strict: bool = False) -> None:
         """Build the tool folders at every change until `stop` is set; `say` hears what each build came to."""
         from toolcrib.features.folders.project_build import watch_project
 
-        watch_project(self._parts, say, stop, strict=strict)
+        watch_project(self._resources, say, stop, strict=strict)
 
     def check(self) -> tuple[list[str], list[str]]:
         """The problems and the warnings of the tool folders, as a build would tell them."""
         from toolcrib.features.folders.project_build import check_project
 
-        return check_project(self._parts)
+        return check_project(self._resources)
 
     def unbuilt(self) -> list[tuple[Path, Unbuilt]]:
         """The folders that are tools on disk and not in force, or not as they are on disk now, with the root of each."""

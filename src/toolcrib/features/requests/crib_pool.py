@@ -8,9 +8,8 @@ import os
 import threading
 import weakref
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from toolcrib.crib import Crib
 from toolcrib.infra.settings import find_project
 
 if TYPE_CHECKING:
@@ -59,11 +58,21 @@ class Wish:
             self._task.cancel()
 
 
+class PooledCrib(Protocol):
+    """What the pool needs of a Crib."""
+
+    def call(self, name: str, arguments: Mapping[str, object], /) -> Coroutine[object, object, Result]:
+        """Call a tool."""
+
+    async def close(self) -> None:
+        """Close what was started."""
+
+
 class Room:
     """An open Crib and the thread that its loop runs in."""
 
-    def __init__(self, project: Path) -> None:
-        self._crib = Crib(project, caller=CALLER, result_bytes=RESULT_BYTES)
+    def __init__(self, project: Path, open_crib: Callable[..., PooledCrib]) -> None:
+        self._crib = open_crib(project, caller=CALLER, result_bytes=RESULT_BYTES)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name=f"toolcrib {project.name}", daemon=True)
         self._thread.start()
@@ -92,7 +101,12 @@ class Room:
 
 
 class Rooms:
-    """Opens each room when it is first needed, and closes all of them when the program ends. Threads may share it."""
+    """Opens each room when it is first needed, and closes all of them when the program ends. Threads may share it.
+
+    `open_crib` is the class Crib; the module that packages import sets it, because this one may not know it.
+    """
+
+    open_crib: Callable[..., PooledCrib]
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -108,7 +122,7 @@ class Rooms:
         with self._lock:
             self._register()
             if project not in self._rooms:
-                self._rooms[project] = Room(project)
+                self._rooms[project] = Room(project, self.open_crib)
             return self._rooms[project]
 
     def close(self) -> None:

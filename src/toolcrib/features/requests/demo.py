@@ -9,16 +9,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from toolcrib.model.errors import ToolError
 from toolcrib.toolkit.cli.console import ExitCode, WrongUseError, on_one_line, say
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from types import TracebackType
+    from typing import Self
 
-    from toolcrib.crib import Crib
+    from toolcrib.features.requests.tracker import Requests
+    from toolcrib.model.bundle import Found, Page
+    from toolcrib.model.result import Result
+    from toolcrib.model.tool import Tool
     from toolcrib.model.toolrequest import Filed
+
+    OpenFolder = Callable[[Path], "DemoCrib"]
 
 NAME = "email_validator"
 EXPERIMENT = "exp_signup_cleanup"
@@ -81,6 +88,37 @@ def validate_email(address: str) -> dict:
 '''
 
 
+class SearchedBundles(Protocol):
+    """Bundles in which tools are searched for."""
+
+    def search(self, text: str) -> Page[Found]:
+        """The tools that fit what was typed."""
+
+
+class DemoCrib(Protocol):
+    """What the demo uses of a crib."""
+
+    @property
+    def bundles(self) -> SearchedBundles:
+        """The bundles and the tools in them."""
+
+    @property
+    def requests(self) -> Requests:
+        """Requests for tools that do not exist yet."""
+
+    async def call(self, name: str, /, **arguments: object) -> Result:
+        """Call a tool."""
+
+    async def obtain(self, name: str, request: str, *, experiment: str, seconds: float) -> Tool:
+        """The tool of that name, requested if it is not there."""
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
 @dataclass(slots=True)
 class Story:
     """Tells each step with the time that it took."""
@@ -108,24 +146,22 @@ class Story:
         return perf_counter() - self.began
 
 
-def show_missing_tool(keep: str | None) -> ExitCode:
-    """Tell the story in a project of its own."""
+def show_missing_tool(keep: str | None, open_crib: OpenFolder) -> ExitCode:
+    """Tell the story in a project of its own, which `open_crib` opens."""
     if keep is None:
         with tempfile.TemporaryDirectory(prefix="toolcrib-demo-") as passing:
-            return asyncio.run(_tell(Path(passing)))
+            return asyncio.run(_tell(Path(passing), open_crib))
     folder = Path(keep)
     if folder.exists():
         raise WrongUseError(f"{folder} is there already; name a folder that is not")
     folder.mkdir(parents=True)
-    return asyncio.run(_tell(folder))
+    return asyncio.run(_tell(folder, open_crib))
 
 
-async def _tell(folder: Path) -> ExitCode:
-    from toolcrib.crib import Crib
-
+async def _tell(folder: Path, open_crib: OpenFolder) -> ExitCode:
     (folder / "tools").mkdir()
     candidates = {name: _write(folder, name, code) for name, code in (("lying", LYING), ("honest", HONEST))}
-    async with Crib(folder, caller="demo") as crib:
+    async with open_crib(folder) as crib:
         story = Story()
         with story.step(f"search for {NAME.replace('_', ' ')!r}") as lines:
             found = await asyncio.to_thread(crib.bundles.search, NAME.replace("_", " "))
@@ -138,7 +174,7 @@ async def _tell(folder: Path) -> ExitCode:
             await asyncio.gather(waiter, return_exceptions=True)
 
 
-async def _go_on(crib: Crib, story: Story, waiter: asyncio.Task[object], candidates: dict[str, Path]) -> ExitCode:
+async def _go_on(crib: DemoCrib, story: Story, waiter: asyncio.Task[object], candidates: dict[str, Path]) -> ExitCode:
     with story.step("ask for it, and wait") as lines:
         filed = await _filed(crib, waiter)
         lines += [f"{filed.id} is {filed.status}, priority {filed.priority}", _waiting(crib)]
@@ -157,7 +193,7 @@ async def _go_on(crib: Crib, story: Story, waiter: asyncio.Task[object], candida
     return ExitCode.DONE if result.ok else ExitCode.FAILED
 
 
-async def _filed(crib: Crib, waiter: asyncio.Task[object]) -> Filed:
+async def _filed(crib: DemoCrib, waiter: asyncio.Task[object]) -> Filed:
     """The request, once the waiter has filed it."""
     async with asyncio.timeout(WAIT_SECONDS):
         while True:
@@ -169,7 +205,7 @@ async def _filed(crib: Crib, waiter: asyncio.Task[object]) -> Filed:
             await asyncio.sleep(LOOK_SECONDS)
 
 
-async def _deliver(crib: Crib, request_id: str, candidate: Path, lines: list[str]) -> bool:
+async def _deliver(crib: DemoCrib, request_id: str, candidate: Path, lines: list[str]) -> bool:
     """Hand a candidate over; True if the gate refuses it."""
     try:
         filed = await crib.requests.deliver(request_id, candidate)
@@ -182,7 +218,7 @@ async def _deliver(crib: Crib, request_id: str, candidate: Path, lines: list[str
     return False
 
 
-def _waiting(crib: Crib) -> str:
+def _waiting(crib: DemoCrib) -> str:
     states = [f"{one.id} is {'ready' if one.ready else 'blocked'}" for one in crib.requests.experiments()]
     return ", ".join(states)
 

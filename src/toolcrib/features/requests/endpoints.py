@@ -39,9 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
     from toolcrib.crib import Crib
-    from toolcrib.features.requests.tracker import Submitted
     from toolcrib.interfaces.http.server_state import Service
-    from toolcrib.model.toolrequest import Event, Filed
+    from toolcrib.model.toolrequest import Event, Filed, Submitted
     from toolcrib.toolkit.http.concurrency import Threads
     from toolcrib.toolkit.http.messages import Answer, Request
 

@@ -1,14 +1,18 @@
-"""`crib request …` and `crib experiments`: what is asked for and what becomes of it, here or on a server."""
+"""`crib request …` and `crib experiments`: file, show, follow and decide requests, here or on a server."""
 
 from __future__ import annotations
 
-import re
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolcrib.features.requests.document.extensions import HOST_CURE, is_host_pattern, read_answers
+from toolcrib.features.requests.document.reader import read_request
+from toolcrib.features.requests.interview import ask_for_wish
+from toolcrib.lib.names import is_capability
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.toolrequest import Status
+from toolcrib.model.toolrequest import Allowance, Status
 from toolcrib.toolkit.cli.console import (
     ExitCode,
     WrongUseError,
@@ -21,131 +25,13 @@ from toolcrib.toolkit.cli.console import (
     say_json,
     say_table,
     say_text,
-    visible,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Mapping
 
-    from toolcrib.core.client_protocol import AnyRequests
-    from toolcrib.features.requests.tracker import Submitted
-    from toolcrib.interfaces.cli.open_crib import OpenCrib
-    from toolcrib.model.toolrequest import Allowance, Event, Filed
-
-
-# MERGED toolcrib.faces.cli.interviewing
-
-# `crib request new` on a terminal: one question after the other becomes a request.
-
-TYPES = ("string", "integer", "boolean", "list", "object")
-PRIORITIES = ("high", "medium", "low")
-MOST_ANSWERS = 50
-MOST_TRIES = 5
-# Keys that were pressed by mistake, and bytes that are no UTF-8.
-_UNWRITABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-
-
-def ask_for_wish() -> str:
-    """The request that a person at the terminal tells; raises WrongUseError if they give up."""
-    from toolcrib.features.requests.document.writer import write_request
-
-    complain("what should the tool be? (an empty line ends a list)")
-    fields: dict[str, object] = {
-        "name": _ask("name, as action_and_target", check=_is_name),
-        "description": _ask("what it does", check=_is_said),
-        "priority": _ask("priority: high, medium or low", "medium", check=lambda text: _one_of(text, PRIORITIES)),
-        "requested_by": "fullsend",
-    }
-    if experiment := _ask("experiment that waits for it, if any"):
-        fields["experiment_blocked"] = experiment
-    if inputs := [_input(name) for name in _listed("input", _is_argument)]:
-        fields["inputs"] = inputs
-    if outputs := [_output(name) for name in _listed("output", _is_output)]:
-        fields["outputs"] = outputs
-    if requirements := list(_listed("requirement")):
-        fields["requirements"] = requirements
-    return write_request(fields)
-
-
-def _input(name: str) -> dict[str, object]:
-    described: dict[str, object] = {
-        "name": name,
-        "type": _ask(f"type of {name}: {', '.join(TYPES)}", "string", check=lambda text: _one_of(text, TYPES)),
-        "description": _ask(f"what {name} is", check=_is_said),
-    }
-    if _ask(f"is {name} required? y or n", "y", check=lambda text: _one_of(text, ("y", "n"))) == "y":
-        described["required"] = True
-    return described
-
-
-def _output(name: str) -> dict[str, object]:
-    kind = _ask(f"type of {name}: {', '.join(TYPES)}", "string", check=lambda text: _one_of(text, TYPES))
-    may_be_null = _ask(f"may {name} be null? y or n", "n", check=lambda text: _one_of(text, ("y", "n"))) == "y"
-    return {"name": name, "type": f"{kind} | null" if may_be_null else kind}
-
-
-def _listed(noun: str, check: Callable[[str], str] | None = None) -> Iterator[str]:
-    """What the person names, until an empty line; what is checked is named once."""
-    named: set[str] = set()
-
-    def look(text: str) -> str:
-        if not text or check is None:
-            return ""
-        return f"{text} is there already; name another" if text in named else check(text)
-
-    for number in range(1, MOST_ANSWERS + 1):
-        answer = _ask(f"{noun} {number}", check=look)
-        if not answer:
-            return
-        named.add(answer)
-        yield answer
-
-
-def _ask(question: str, default: str = "", check: Callable[[str], str] | None = None) -> str:
-    """Ask until the answer will do; an empty one is the default."""
-    for _ in range(MOST_TRIES):
-        sys.stderr.write(visible(f"{question} [{default}]: " if default else f"{question}: "))
-        sys.stderr.flush()
-        line = sys.stdin.readline()
-        if not line:
-            break
-        answer = line.strip() or default
-        problem = _is_text(answer) or ("" if check is None else check(answer))
-        if not problem:
-            return answer
-        complain(problem)
-    raise WrongUseError("nothing is filed; write the request to a file: crib request new FILE")
-
-
-def _is_name(text: str) -> str:
-    from toolcrib.features.requests.document.reader import name_problem
-
-    return name_problem(text)
-
-
-def _is_argument(text: str) -> str:
-    from toolcrib.features.requests.document.parameters import is_argument_name
-
-    return "" if is_argument_name(text) else "it is an argument in Python; use letters, digits and '_', and no keyword"
-
-
-def _is_output(text: str) -> str:
-    from toolcrib.features.requests.document.parameters import OUTPUT_NAME
-
-    return "" if OUTPUT_NAME.fullmatch(text) else "it is a key of the answer; use letters, digits, '_', '-' and '.'"
-
-
-def _is_text(text: str) -> str:
-    return "that holds letters that cannot be written; write it without them" if _UNWRITABLE.search(text) else ""
-
-
-def _is_said(text: str) -> str:
-    return "" if text else "say it in a few words"
-
-
-def _one_of(text: str, words: tuple[str, ...]) -> str:
-    return "" if text in words else f"write one of {', '.join(words)}"
-
+    from toolcrib.core.client_protocol import AnyCrib, AnyRequests
+    from toolcrib.model.toolrequest import Event, Filed, RecordedAnswer, Submitted
 
 COLUMNS = ("id", "status", "priority", "tool", "wishes", "filed", "what")
 EXPERIMENT_COLUMNS = ("experiment", "status", "waits for", "requests", "released")
@@ -155,7 +41,7 @@ MOST_LISTED = 1_000
 MAX_FILE_BYTES = 256_000
 
 
-def file_wish(crib: OpenCrib, file: str | None, *, dry_run: bool, strict: bool, as_json: bool) -> ExitCode:
+def file_wish(crib: AnyCrib, file: str | None, *, dry_run: bool, strict: bool, as_json: bool) -> ExitCode:
     """`crib request new [FILE]`."""
     if file is None and not may_ask():
         raise WrongUseError("there is no terminal to ask on; write: crib request new FILE")
@@ -166,7 +52,7 @@ def file_wish(crib: OpenCrib, file: str | None, *, dry_run: bool, strict: bool, 
     return _tell(crib.requests.new(text, strict=strict or None, place=place), as_json=as_json)
 
 
-def submit_request(crib: OpenCrib, file: str, *, strict: bool, as_json: bool) -> ExitCode:
+def submit_request(crib: AnyCrib, file: str, *, strict: bool, as_json: bool) -> ExitCode:
     """`crib request submit FILE`."""
     text, place = read_file(file), _place_of(file)
     if _lacks_only_its_id(text):
@@ -174,7 +60,7 @@ def submit_request(crib: OpenCrib, file: str, *, strict: bool, as_json: bool) ->
     return _tell(crib.requests.submit(text, strict=strict or None, place=place), as_json=as_json)
 
 
-def list_requests(crib: OpenCrib, status: str | None, *, limit: int, as_json: bool) -> ExitCode:
+def list_requests(crib: AnyCrib, status: str | None, *, limit: int, as_json: bool) -> ExitCode:
     """`crib request list`."""
     found = crib.requests.list(None if status is None else Status(status), limit=limit)
     if as_json:
@@ -186,7 +72,7 @@ def list_requests(crib: OpenCrib, status: str | None, *, limit: int, as_json: bo
     return ExitCode.DONE
 
 
-def show_request(crib: OpenCrib, word: str, *, as_yaml: bool, as_json: bool) -> ExitCode:
+def show_request(crib: AnyCrib, word: str, *, as_yaml: bool, as_json: bool) -> ExitCode:
     """`crib request show ID`."""
     request_id = meant_by(crib, word)
     filed = crib.requests.show(request_id)
@@ -205,7 +91,7 @@ def show_request(crib: OpenCrib, word: str, *, as_yaml: bool, as_json: bool) -> 
     return ExitCode.DONE
 
 
-def watch_request(crib: OpenCrib, word: str, *, as_json: bool) -> ExitCode:
+def watch_request(crib: AnyCrib, word: str, *, as_json: bool) -> ExitCode:
     """`crib request watch ID`: every event as it comes; how it ended is the exit code."""
 
     def hear(event: Event) -> None:
@@ -224,7 +110,7 @@ def watch_request(crib: OpenCrib, word: str, *, as_json: bool) -> ExitCode:
     return _code_of(filed)
 
 
-def deliver_tool(crib: OpenCrib, word: str, path: str | None, *, as_json: bool) -> ExitCode:
+def deliver_tool(crib: AnyCrib, word: str, path: str | None, *, as_json: bool) -> ExitCode:
     """`crib request deliver ID [PATH]`: the gate's complaints, or where the tool is."""
     request_id = meant_by(crib, word)
     hear = (lambda _: None) if as_json else (lambda text: complain(on_one_line(text)))
@@ -243,21 +129,50 @@ def deliver_tool(crib: OpenCrib, word: str, path: str | None, *, as_json: bool) 
     return _tell_end(filed, as_json=as_json)
 
 
-def cancel_request(crib: OpenCrib, word: str, reason: str) -> ExitCode:
+def cancel_request(crib: AnyCrib, word: str, reason: str) -> ExitCode:
     """`crib request cancel ID`."""
     filed = crib.requests.cancel(meant_by(crib, word), reason)
     say(on_one_line(f"{filed.id} is {filed.status}"))
     return ExitCode.DONE
 
 
-def retry_request(crib: OpenCrib, word: str) -> ExitCode:
+def retry_request(crib: AnyCrib, word: str) -> ExitCode:
     """`crib request retry ID`."""
     filed = crib.requests.retry(meant_by(crib, word))
     say(on_one_line(f"{filed.id} is {filed.status}"))
     return ExitCode.DONE
 
 
-def list_experiments(crib: OpenCrib, *, as_json: bool) -> ExitCode:
+def allow_request(
+    crib: AnyCrib,
+    word: str,
+    capabilities: tuple[str, ...],
+    hosts: tuple[str, ...],
+    answers: str | None,
+    *,
+    unproved: bool,
+    nothing: bool,
+) -> ExitCode:
+    """`crib request allow ID`: add what the operator allows, and say what the request has now."""
+    is_something = bool(capabilities or hosts or unproved or answers is not None)
+    if is_something == nothing:
+        options = "--capability, --host, --answers or --unproved"
+        raise WrongUseError(f"say what it is allowed: {options}; or take all of that back: --nothing")
+    for name in capabilities:
+        if not is_capability(name):
+            raise WrongUseError(f"--capability: {name!r:.80} is none; write a dotted name, such as net.http")
+    for host in hosts:
+        if not is_host_pattern(host):
+            raise WrongUseError(f"--host: {host!r:.80} is none; {HOST_CURE}")
+    allowance = Allowance(
+        capabilities=frozenset(capabilities), hosts=hosts, answers=_answers(answers), unproved=unproved
+    )
+    filed = crib.requests.allow(meant_by(crib, word), allowance)
+    say(on_one_line(f"{filed.id} is allowed {spell_allowance(allowance) or 'nothing besides what it says'}"))
+    return ExitCode.DONE
+
+
+def list_experiments(crib: AnyCrib, *, as_json: bool) -> ExitCode:
     """`crib experiments`."""
     found = crib.requests.experiments()
     if as_json:
@@ -280,7 +195,7 @@ def list_experiments(crib: OpenCrib, *, as_json: bool) -> ExitCode:
     return ExitCode.DONE
 
 
-def meant_by(crib: OpenCrib, word: str) -> str:
+def meant_by(crib: AnyCrib, word: str) -> str:
     """The id of a request; the name of a tool means the newest request for it."""
     if word.startswith(ID_PREFIX):
         return word
@@ -308,14 +223,18 @@ def read_file(name: str) -> str:
         raise ToolError(Kind.VALIDATION, message) from problem
 
 
+def _answers(file: str | None) -> tuple[RecordedAnswer, ...]:
+    if file is None:
+        return ()
+    return read_answers(read_file(file), place=file)
+
+
 def _place_of(file: str | None) -> str:
     """What complaints call the text."""
     return "request" if file is None or file == STANDARD_INPUT else file
 
 
 def _lacks_only_its_id(text: str) -> bool:
-    from toolcrib.features.requests.document.reader import read_request
-
     try:
         return not read_request(text, numbered=False).id
     except ToolError:
@@ -323,8 +242,6 @@ def _lacks_only_its_id(text: str) -> bool:
 
 
 def _show_wish(text: str, place: str, *, strict: bool) -> ExitCode:
-    from toolcrib.features.requests.document.reader import read_request
-
     request = read_request(text, place=place, strict=strict, numbered=False)
     for warning in request.warnings:
         complain(f"warning: {warning}")
@@ -364,8 +281,6 @@ def _code_of(filed: Filed) -> ExitCode:
 
 def _say_line(value: Mapping[str, object]) -> None:
     """One of several values that are read line by line."""
-    import json
-
     say_text(json.dumps(value, ensure_ascii=False))
 
 

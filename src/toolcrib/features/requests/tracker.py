@@ -9,7 +9,7 @@ import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
@@ -18,6 +18,7 @@ from toolcrib.features.requests.document.reader import read_request
 from toolcrib.features.requests.document.writer import set_field, write_request
 from toolcrib.features.requests.queues.records import unknown
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.toolrequest import Submitted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -38,19 +39,6 @@ MAX_TEXT_BYTES = 256_000
 MAX_ID = 200
 MAX_REASON = 1_000
 MAX_LISTED = 1_000
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Submitted:
-    """A request that was filed. `merged` means that the same is wished for already, and is built once."""
-
-    filed: Filed
-    warnings: tuple[str, ...] = ()
-    merged: bool = False
-
-    def to_json(self) -> dict[str, object]:
-        """As every face shows it."""
-        return {**self.filed.to_json(), "warnings": list(self.warnings), "merged": self.merged}
 
 
 class Requests:

@@ -10,9 +10,8 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
-from toolcrib.crib import Crib
 from toolcrib.features.requests.built_package import write_generated
 from toolcrib.infra.egress.recorded import Recorded
 from toolcrib.infra.programs.observed_effects import find_deeds, read_effects
@@ -23,11 +22,14 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained, Script
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Mapping
+    from types import TracebackType
+    from typing import Self
 
-    from toolcrib.core.resources import Parts
+    from toolcrib.core.resources import Resources
     from toolcrib.features.requests.gate.types import OpenTrial, Trial, TrialTerms
     from toolcrib.infra.programs.observed_effects import Deed
+    from toolcrib.infra.settings import Settings
     from toolcrib.model.result import Result
     from toolcrib.model.tool import Tool
 
@@ -49,8 +51,8 @@ LOGGERS = ("toolcrib.pipeline", "toolcrib.runners")
 _is_on_trial: ContextVar[bool] = ContextVar("is_on_trial", default=False)
 
 
-def trials_of(lender: Parts) -> OpenTrial:
-    """Trials in the sandbox of these parts, whose launcher runs already."""
+def trials_of(lender: Resources, open_crib: OpenCrib) -> OpenTrial:
+    """Trials in the sandbox of these Resources, whose launcher runs already; `open_crib` opens the Crib of one."""
     for name in LOGGERS:
         logging.getLogger(name).addFilter(_play_down)
 
@@ -60,36 +62,61 @@ def trials_of(lender: Parts) -> OpenTrial:
         recorded = Recorded(terms.answers, fail_from=terms.fail_from)
         async with _private_folder() as place:
             housed = _house(tool, terms, recorded, place)
-            async with _TrialCrib(lender, housed, terms, recorded, place) as crib:
+            async with _open_crib(lender, open_crib, housed, terms, recorded, place) as crib:
                 yield _Trial(crib, housed)
 
     return open_trial
 
 
-class _TrialCrib(Crib):
-    """A Crib of one tool, which runs in a sandbox that it does not own and is answered from records."""
+def _open_crib(
+    lender: Resources, open_crib: OpenCrib, tool: Tool, terms: TrialTerms, recorded: Recorded, place: Path
+) -> TrialCrib:
+    """Open a Crib of one tool, which runs in a sandbox that it does not own and is answered from records."""
+    workspace = place / "workspace"
+    workspace.mkdir()
+    return open_crib(
+        {"sandbox": lender.get("sandbox"), "egress": recorded},
+        tools=[tool],
+        environment={name: value for name, value in lender.environment.items() if name in SHARED_VARIABLES},
+        observe=True,
+        workspace=str(workspace),
+        grants=sorted(terms.requires),
+        builtins=False,
+        scripts=[],
+        result_bytes=MAX_RESULT_BYTES,
+        **{name: getattr(lender.settings, name) for name in SHARED_SETTINGS},
+    )
 
-    def __init__(self, lender: Parts, tool: Tool, terms: TrialTerms, recorded: Recorded, place: Path) -> None:
-        workspace = place / "workspace"
-        workspace.mkdir()
-        super().__init__(
-            tools=[tool],
-            environment={name: value for name, value in lender.environment.items() if name in SHARED_VARIABLES},
-            observe=True,
-            workspace=str(workspace),
-            grants=sorted(terms.requires),
-            builtins=False,
-            scripts=[],
-            result_bytes=MAX_RESULT_BYTES,
-            **{name: getattr(lender.settings, name) for name in SHARED_SETTINGS},
-        )
-        self._parts.borrow(lender.sandbox, recorded)
+
+class TrialCrib(Protocol):
+    """What a trial needs of a Crib."""
+
+    settings: Settings
+
+    def add(self, tool: Tool) -> Tool:
+        """Register a tool."""
+
+    def call(self, name: str, arguments: Mapping[str, object], /) -> Awaitable[Result]:
+        """Call a tool."""
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class OpenCrib(Protocol):
+    """Opens a Crib with these keyword arguments, to which other parts are lent."""
+
+    def __call__(self, lent: Mapping[str, object], /, **settings: Any) -> TrialCrib:
+        """Open it."""
 
 
 class _Trial:
     """A tool in the Crib of its trial."""
 
-    def __init__(self, crib: Crib, tool: Tool) -> None:
+    def __init__(self, crib: TrialCrib, tool: Tool) -> None:
         self._crib = crib
         self._tool = tool
         self._probes = 0

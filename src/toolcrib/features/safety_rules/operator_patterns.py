@@ -15,9 +15,24 @@ from toolcrib.model.verdict import Verdict, confirm, deny
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from toolcrib.core.resources import Resources
     from toolcrib.lib.shell.words import Command
     from toolcrib.model.call import Call
     from toolcrib.model.tool import Tool
+
+
+def rules_of_settings(resources: Resources) -> list[SafetyRule]:
+    """The rules that the operator wrote in the settings."""
+    where = resources.settings.where("rules")
+    return [
+        SafetyRule(
+            name=rule.name,
+            forbidden_patterns=rule.forbidden_patterns,
+            include_text=rule.include_text,
+            where=where,
+        )
+        for rule in resources.settings.rules
+    ]
 
 
 class SafetyRule:

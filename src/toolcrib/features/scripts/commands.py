@@ -1,20 +1,17 @@
-"""`crib check --observe TOOL`: run a tool under observation, and hold what it did against what it declares."""
+"""`crib sink`: stream lines of standard input to a tool that takes events; `crib prepare`: install what a script needs."""
 
 from __future__ import annotations
 
-import json
+import asyncio
 import os
 import sys
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from toolcrib.infra.programs.observed_effects import CALL, Comparison, find_deeds, read_effects
-from toolcrib.infra.sandbox.child.observer import MORE
-from toolcrib.infra.sandbox.jobs import Effect
-from toolcrib.interfaces.cli.call_command import perform
-from toolcrib.interfaces.cli.open_crib import LocalCrib, mention_problems, open_crib
+import click
+
+from toolcrib.core.client_protocol import ProjectCrib
+from toolcrib.infra.channel import LineCutter
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import Chained, Function
 from toolcrib.toolkit.cli.console import (
     ExitCode,
     WrongUseError,
@@ -22,37 +19,38 @@ from toolcrib.toolkit.cli.console import (
     complain,
     complain_about,
     log_on_stderr,
-    on_one_line,
+    mention_problems,
     say,
-    say_json,
-    say_table,
+)
+from toolcrib.toolkit.cli.group import (
+    CALL_WORDS,
+    READS_ITS_OWN_WORDS,
+    WordsCommand,
+    complete_tool,
+    pass_opener,
+    project_option,
 )
 from toolcrib.toolkit.cli.options import (
     ARGUMENTS,
     GRANT,
     HELP,
     PROJECT,
-    Line,
     Option,
     read_arguments,
     read_line,
     refuse_url,
 )
-from toolcrib.toolkit.cli.tool_tables import complain_unknown
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Self
 
-    from toolcrib.crib import Crib
-    from toolcrib.infra.channel import LineCutter
-    from toolcrib.infra.programs.observed_effects import Deed
-    from toolcrib.model.result import Result
-    from toolcrib.model.tool import Tool
-
-
-# MERGED toolcrib.faces.cli.sinking
-
-# `crib sink`: events from standard input, one to a line, into a tool that takes them.
+    from toolcrib.features.scripts.sink import Sink
+    from toolcrib.toolkit.cli.opener import Opener
+    from toolcrib.toolkit.cli.options import Line
 
 SINK_OPTIONS = (
     ARGUMENTS,
@@ -65,10 +63,56 @@ SINK_OPTIONS = (
 _READ_BYTES = 65_536
 
 
-def sink_command(words: Sequence[str], project: str | None = None) -> ExitCode:
-    """`crib sink NAME key=value …`."""
-    import asyncio
+class ScriptsCrib(ProjectCrib, Protocol):
+    """What these commands use of a crib."""
 
+    def sink(self, name: str, arguments: Mapping[str, object], /) -> AbstractAsyncContextManager[Sink]:
+        """Open a sink to stream events to."""
+
+    def prepare(self, name: str, say: Callable[[str], None]) -> Path | None:
+        """Install what a Python file asks for into an environment of its own; None if it asks for nothing."""
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class SinkCommand(WordsCommand):
+    """One that feeds a sink."""
+
+    options = SINK_OPTIONS
+
+
+@click.command("sink", cls=SinkCommand, context_settings=READS_ITS_OWN_WORDS)
+@click.argument("words", nargs=-1, metavar=CALL_WORDS, type=click.UNPROCESSED, shell_complete=complete_tool)
+@pass_opener
+def sink(opener: Opener[ScriptsCrib], words: tuple[str, ...]) -> int:
+    """Stream lines of standard input to a sink.
+
+    Each line is one event. When the command ends, what the sink writes is on disk.
+    """
+    return sink_command(words, opener)
+
+
+@click.command("prepare")
+@click.argument("name", shell_complete=complete_tool)
+@project_option
+@pass_opener
+def prepare(opener: Opener[ScriptsCrib], name: str) -> int:
+    """Install what a Python script asks for.
+
+    Its dependencies go into an environment of its own, from wheels alone: nothing of them runs while they are installed.
+    """
+    with opener.open_local() as crib:
+        environment = crib.prepare(name, complain)
+    say(f"{name} asks for nothing" if environment is None else f"{name} runs with {environment}")
+    return ExitCode.DONE
+
+
+def sink_command(words: Sequence[str], opener: Opener[ScriptsCrib]) -> ExitCode:
+    """`crib sink NAME key=value …`."""
     refuse_url(words, "crib sink")
     line = read_line(words, SINK_OPTIONS)
     if not line.words:
@@ -76,17 +120,18 @@ def sink_command(words: Sequence[str], project: str | None = None) -> ExitCode:
     if sys.stdin is None:
         raise WrongUseError("the events come from standard input, which is closed; write: … | crib sink NAME")
     with log_on_stderr(verbose=line.has("--verbose")):
+        folder = line.last(PROJECT.name)
         try:
-            return asyncio.run(_pour(line, line.last(PROJECT.name) or project))
+            return asyncio.run(_pour(line, opener if folder is None else opener.in_folder(folder)))
         except ToolError as error:
             complain_about(error)
             return code_of_error(error)
 
 
-async def _pour(line: Line, project: str | None) -> ExitCode:
+async def _pour(line: Line, opener: Opener[ScriptsCrib]) -> ExitCode:
     """Hand every event over."""
     name, *pairs = line.words
-    async with open_crib(project, grants=line.all(GRANT.name)) as crib:
+    async with opener.open_local(grants=line.all(GRANT.name)) as crib:
         entry = crib.find(name)
         if entry is None:
             mention_problems(crib)
@@ -101,8 +146,6 @@ async def _pour(line: Line, project: str | None) -> ExitCode:
 
 async def _read_events(descriptor: int) -> AsyncIterator[str]:
     """The lines as they come; the last one may lack its end."""
-    from toolcrib.infra.channel import LineCutter
-
     cutter = LineCutter()
     number = 0
     while data := await _read_some(descriptor):
@@ -139,8 +182,6 @@ def _decode(line: bytes, number: int) -> str:
 
 async def _read_some(descriptor: int) -> bytes:
     """What there is to read, as soon as there is something; nothing at the end."""
-    import asyncio
-
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
     try:
@@ -152,167 +193,3 @@ async def _read_some(descriptor: int) -> bytes:
     finally:
         loop.remove_reader(descriptor)
     return os.read(descriptor, _READ_BYTES)
-
-
-COLUMNS = ("act", "on", "verdict", "capability")
-DOCKER = "docker"
-EFFECTS, CHILD, REQUESTED = "effects", "sandbox", "origin"  # in the meta of a result
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Observation:
-    """What came of the runs; `unseen` says why nothing could be observed, where that is so."""
-
-    tool: Tool
-    results: tuple[Result, ...]
-    comparison: Comparison
-    unseen: str = ""
-
-    @property
-    def errors(self) -> list[ToolError]:
-        """Why runs failed."""
-        return [result.error for result in self.results if result.error is not None]
-
-    @property
-    def unused(self) -> tuple[str, ...]:
-        """What was declared for nothing; only runs that did what they should can show that."""
-        return () if self.errors or self.unseen else self.comparison.unused
-
-    @property
-    def code(self) -> ExitCode:
-        """How the command ends: a refused call as such, everything else that is wrong as a failure."""
-        if self.errors and (code := code_of_error(self.errors[0])) is not ExitCode.FAILED:
-            return code
-        return ExitCode.FAILED if self.errors or self.unseen or self.comparison.undeclared else ExitCode.DONE
-
-    def to_json(self) -> dict[str, object]:
-        """All of it as one object."""
-        return {
-            "ok": self.code is ExitCode.DONE,
-            "tool": self.tool.address,
-            "runs": len(self.results),
-            "effects": [{**deed.to_json(), "declared": declared} for deed, declared in _verdicts(self.comparison)],
-            "unused": list(self.unused),
-            "unseen": self.unseen,
-            "errors": [error.to_json() for error in self.errors],
-        }
-
-
-def observe_tool(
-    words: Sequence[str],
-    project: str | None,
-    *,
-    grants: Iterable[str] = (),
-    agreed: bool = False,
-    as_json: bool = False,
-) -> ExitCode:
-    """`crib check --observe NAME [key=value …]`: run the tool's examples, or the call that is given, and report."""
-    if not words:
-        raise WrongUseError("name a tool: crib check --observe NAME [key=value …]; list the tools with: crib list")
-
-    def opened(granted: frozenset[str]) -> Crib:
-        return open_crib(project, grants=granted, observe=True)
-
-    with opened(frozenset(grants)) as crib:
-        entry, workspace = crib.find(words[0]), crib.settings.workspace
-        if entry is None:
-            return complain_unknown(crib, words[0])
-    options = {GRANT.name: sorted(grants), **({"--yes": [""]} if agreed else {})}
-    lines = _lines(entry.tool, words, options)
-    results = tuple(perform(line, line.words, lambda granted: LocalCrib(opened(granted))) for line in lines)
-    deeds = [deed for result in results for deed in find_deeds(entry.tool, _effects(result), workspace)]
-    with opened(frozenset(grants)) as crib:
-        observation = _look_at(crib, entry.tool, results, deeds)
-    if as_json:
-        say_json(observation.to_json())
-    else:
-        _say(observation)
-    return observation.code
-
-
-def _lines(tool: Tool, words: Sequence[str], options: Mapping[str, list[str]]) -> list[Line]:
-    """The calls to make, as if each had been typed."""
-    if isinstance(tool.run, Function):
-        return []
-    if len(words) > 1:
-        return [Line(options=options, words=list(words))]
-    required = tool.parameters.get("required")
-    if not tool.examples and isinstance(required, list) and required:
-        call = " ".join([words[0], *(f"{name}=…" for name in required)])
-        message = f"{words[0]} has no examples that could be run; write its arguments: crib check --observe {call}"
-        raise WrongUseError(f"{message}, or add documentation.examples to the tool")
-    return [
-        Line(
-            options={**options, ARGUMENTS.name: [json.dumps(example)]},
-            words=[words[0]],
-            spellings={ARGUMENTS.name: ARGUMENTS.name},
-        )
-        for example in tool.examples or ({},)
-    ]
-
-
-def _look_at(crib: Crib, tool: Tool, results: tuple[Result, ...], deeds: Sequence[Deed]) -> Observation:
-    called = [crib.find(deed.what) for deed in deeds if deed.act == CALL]
-    passed_on = {capability for entry in called if entry is not None for capability in entry.tool.requires}
-    return Observation(
-        tool=tool,
-        results=results,
-        comparison=Comparison.of(tool, deeds, passed_on),
-        unseen=_why_unseen(tool, results),
-    )
-
-
-def _effects(result: Result) -> list[Effect]:
-    """What was observed in the child, or the request that the platform sent itself."""
-    origin = result.meta.get(REQUESTED)
-    requested = [Effect("connect", origin)] if isinstance(origin, str) else []
-    return [*read_effects(result.meta.get(EFFECTS)), *requested]
-
-
-def _why_unseen(tool: Tool, results: Iterable[Result]) -> str:
-    if isinstance(tool.run, Function):
-        return f"{tool.name} is a function of the host program and runs in its process, where nothing is observed"
-    if DOCKER in {tool.kind, getattr(tool.run, "executor", None)}:
-        return f"{tool.name} runs in a container, into which nobody looks; only who starts it was observed"
-    if any(result.ok and not result.meta.keys() & {CHILD, REQUESTED} for result in results):
-        return f"{tool.name} is done by the platform itself and not in a child, so that nothing was observed"
-    return ""
-
-
-def _verdicts(comparison: Comparison) -> Iterator[tuple[Deed, bool]]:
-    yield from ((deed, False) for deed in comparison.undeclared)
-    yield from ((deed, True) for deed in comparison.declared)
-
-
-def _say(observation: Observation) -> None:
-    tool, comparison = observation.tool, observation.comparison
-    for error in observation.errors:
-        complain_about(error)
-    if observation.unseen:
-        say(observation.unseen)
-    if any(REQUESTED in result.meta for result in observation.results):
-        hosts = tool.run.hosts if isinstance(tool.run, Chained) else None
-        reach = "any public host" if hosts is None else ", ".join(hosts) or "no host"
-        say(f"{tool.name} is no child: the platform sends its requests, and lets them reach {reach}")
-    if rows := [_row(deed, declared=declared) for deed, declared in _verdicts(comparison)]:
-        say_table(COLUMNS, rows)
-    for deed in comparison.undeclared:
-        say(f"problem: {on_one_line(_problem(deed))}")
-    for capability in observation.unused:
-        say(f"unused: {capability} was declared and never used; remove it from requires")
-    counts = (len(observation.results), "run"), (len(comparison.undeclared), "undeclared effect")
-    say(", ".join(f"{number} {noun}" + ("" if number == 1 else "s") for number, noun in counts))
-
-
-def _row(deed: Deed, *, declared: bool) -> tuple[str, str, str, str]:
-    verdict = "declared" if declared else "undeclared"
-    return deed.act, deed.what, f"{verdict}, denied" if deed.denied else verdict, deed.capability
-
-
-def _problem(deed: Deed) -> str:
-    if deed.act == MORE:
-        return "it did more than could be noted; let the examples do less"
-    what = f"{deed.act} {deed.what}"
-    if deed.capability:
-        return f"{what}: list {deed.capability} in requires, or leave it be"
-    return f"{what}: no capability allows that; leave it be"

@@ -13,21 +13,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from toolcrib.core.resources import Parts
     from toolcrib.features.scripts.chain import FindExecutor
     from toolcrib.model.tool import Tool
 
 PYTHON = "python"
 
 
-def prepare_tool(tool: Tool, parts: Parts, say: Callable[[str], None] | None) -> Path | None:
+def prepare_tool(
+    tool: Tool, environments: Path | None, search_path: str, say: Callable[[str], None] | None
+) -> Path | None:
     """Install what a Python file declares; the Python that has it, None if it declares nothing."""
     path, code = _python_file(tool)
-    if parts.environments is None:
+    if environments is None:
         message = "there is no folder outside of the project to install into; set HOME or XDG_CACHE_HOME"
         raise ToolError(Kind.VALIDATION, message)
-    search_path = parts.environment.get("PATH", "")
-    return prepare(path, code, envs=parts.environments, search_path=search_path, progress=say)
+    return prepare(path, code, envs=environments, search_path=search_path, progress=say)
 
 
 def _python_file(tool: Tool) -> tuple[Path, bytes]:

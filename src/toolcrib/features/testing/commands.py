@@ -5,27 +5,83 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+import click
+
+from toolcrib.core.catalog import BUILTIN_BUNDLE
+from toolcrib.core.client_protocol import ProjectCrib
 from toolcrib.core.describe import NOT_OFFERED
-from toolcrib.core.load_sources import BUILTIN_BUNDLE
+from toolcrib.core.journal import MemoryJournal
 from toolcrib.features.testing.case_files import find_cases, from_root, read_file
 from toolcrib.features.testing.cases import CaseResult
-from toolcrib.interfaces.cli.open_crib import mention_problems
+from toolcrib.features.testing.trials import TriedCrib, try_cases
 from toolcrib.lib.names import read_address, slug_of
 from toolcrib.model.errors import ToolError
-from toolcrib.testing import try_cases
-from toolcrib.toolkit.cli.console import ExitCode, WrongUseError, complain, count, on_one_line, say, say_json
+from toolcrib.model.session import MODES
+from toolcrib.toolkit.cli.console import (
+    ExitCode,
+    WrongUseError,
+    complain,
+    count,
+    mention_problems,
+    on_one_line,
+    say,
+    say_json,
+)
+from toolcrib.toolkit.cli.group import complete_tool, json_option, pass_opener, project_option
 from toolcrib.toolkit.cli.tool_tables import complain_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from toolcrib.crib import Crib
-    from toolcrib.features.folders.registry import Unbuilt
+    from toolcrib.core.describe import UnbuiltFolder, UnbuiltFolders
+    from toolcrib.features.testing.examples import Examples
     from toolcrib.model.tool import Tool
+    from toolcrib.toolkit.cli.opener import Opener
 
 INDENT = " " * len("skipped  ")
+
+
+class TestingCrib(ProjectCrib, TriedCrib, Protocol):
+    """What the command uses of a crib."""
+
+    @property
+    def registries(self) -> UnbuiltFolders:
+        """The tool folders that are not in force."""
+
+    @property
+    def examples(self) -> Examples:
+        """What is known of the examples that tools carry."""
+
+
+@click.command("test")
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_tool)
+@click.option("--cases", metavar="FILE", help="Only the cases of this file, for the one tool that is named.")
+@click.option("--mode", type=click.Choice(sorted(MODES)), help="In this mode, where a case does not say one.")
+@click.option("--grant", "grants", multiple=True, metavar="CAPABILITY", help="Grant it for the test; repeatable.")
+@click.option("--yes", "agreed", is_flag=True, help="Confirm what recorded cases call; they may not all be yours.")
+@project_option
+@json_option
+@pass_opener
+def test(
+    opener: Opener[TestingCrib],
+    names: tuple[str, ...],
+    *,
+    cases: str | None,
+    mode: str | None,
+    grants: tuple[str, ...],
+    agreed: bool,
+    as_json: bool,
+) -> int:
+    """Run what tools show as examples, and their recorded cases.
+
+    Each runs through every gate and in the sandbox, with a scripted client that notes what it is sent. The exit code is 1 if
+    any of them does not come to what it says.
+    """
+    # What is only tried is no part of what happened.
+    with opener.open_local(grants=grants, journal=MemoryJournal()) as crib:
+        return try_tools(crib, names, cases=cases, mode=mode, agreed=agreed, as_json=as_json)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +126,7 @@ class Report:
 
 
 def try_tools(
-    crib: Crib,
+    crib: TestingCrib,
     names: Sequence[str],
     *,
     cases: str | None = None,
@@ -98,7 +154,7 @@ def try_tools(
     return ExitCode.FAILED if report.failed or report.untested else ExitCode.DONE
 
 
-def _tools(crib: Crib, names: Sequence[str]) -> Iterator[Tool]:
+def _tools(crib: TestingCrib, names: Sequence[str]) -> Iterator[Tool]:
     if not names:
         yield from (tool for tool in crib.tools if tool.kind not in NOT_OFFERED and tool.bundle != BUILTIN_BUNDLE)
     for name in names:
@@ -107,7 +163,9 @@ def _tools(crib: Crib, names: Sequence[str]) -> Iterator[Tool]:
             yield entry.tool
 
 
-def _try_tool(crib: Crib, tool: Tool, report: Report, file: str | None, mode: str | None, *, agreed: bool) -> None:
+def _try_tool(
+    crib: TestingCrib, tool: Tool, report: Report, file: str | None, mode: str | None, *, agreed: bool
+) -> None:
     cases = find_cases(tool, crib.settings.root) if file is None else read_file(Path(file))
     if not cases:
         report.untested.append(tool.name)
@@ -118,13 +176,13 @@ def _try_tool(crib: Crib, tool: Tool, report: Report, file: str | None, mode: st
         complain(f"which examples of {tool.name} failed is not remembered: {problem.message}")
 
 
-def _means(name: str, root: Path, folder: Unbuilt) -> bool:
+def _means(name: str, root: Path, folder: UnbuiltFolder) -> bool:
     """Whether a name is that of a folder that is not built."""
     address = read_address(name)
     return address.bundle in (None, root.name) and slug_of(address.name) == slug_of(folder.name)
 
 
-def _add_unbuilt(crib: Crib, report: Report, unbuilt: list[tuple[Path, Unbuilt]]) -> None:
+def _add_unbuilt(crib: TestingCrib, report: Report, unbuilt: list[tuple[Path, UnbuiltFolder]]) -> None:
     """A folder that is not built cannot be tried, which must not look like success."""
     for root, folder in unbuilt:
         problem = f"it is not built ({folder.reason}); run: crib build"

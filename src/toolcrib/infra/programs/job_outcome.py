@@ -16,10 +16,11 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.sandbox.jobs import MEGABYTE, PROGRAMS, READ, WRITE, has_network
+from toolcrib.infra.sandbox.jobs import PROGRAMS, READ, WRITE, has_network
 from toolcrib.lib.documents import read_json
 from toolcrib.lib.protected_names import judge
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.limits import MEGABYTE
 from toolcrib.model.result import Outcome
 
 if TYPE_CHECKING:

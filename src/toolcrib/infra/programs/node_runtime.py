@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from toolcrib.infra.files.disk import read_small
 from toolcrib.infra.sandbox import child
-from toolcrib.infra.sandbox.jobs import MEGABYTE
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.limits import MEGABYTE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

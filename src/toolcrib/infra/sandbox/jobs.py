@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.infra.channel import frame
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.limits import MEGABYTE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -33,8 +34,6 @@ PROXY_VARIABLES: Mapping[str, str] = {
     **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), PROXY_URL),
     "NODE_USE_ENV_PROXY": "1",
 }
-
-MEGABYTE = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -17,7 +17,6 @@ from toolcrib.infra.sandbox.child import resource_limits
 from toolcrib.infra.sandbox.jobs import (
     CLEAN_ENVIRONMENT,
     LIBRARIES,
-    MEGABYTE,
     SYSTEM,
     Program,
     PythonFile,
@@ -27,6 +26,7 @@ from toolcrib.infra.sandbox.jobs import (
 )
 from toolcrib.infra.sandbox.probe import NETWORK, PROGRAM
 from toolcrib.model.errors import ToolError
+from toolcrib.model.limits import MEGABYTE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence

@@ -1,13 +1,12 @@
-"""`crib call` and `crib run`: make a call, ask what has to be asked, print what it came to."""
+"""`crib call`: make a call, ask for what it lacks, print its result."""
 
 from __future__ import annotations
 
 import json
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from toolcrib.interfaces.cli.open_crib import mention_problems, name_caller, open_any
 from toolcrib.model.call import Call
 from toolcrib.model.errors import Kind
 from toolcrib.toolkit.cli.console import (
@@ -18,6 +17,7 @@ from toolcrib.toolkit.cli.console import (
     complain,
     complain_about,
     log_on_stderr,
+    mention_problems,
     say,
     say_json,
     say_text,
@@ -27,20 +27,29 @@ from toolcrib.toolkit.cli.options import CALL_OPTIONS, CONFIRM, GRANT, PROJECT, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from toolcrib.core.client_protocol import AnyCrib
+    from toolcrib.core.client_protocol import CallingCrib, ProjectCrib
     from toolcrib.model.result import Result
     from toolcrib.model.verdict import Verdict
+    from toolcrib.toolkit.cli.opener import Opener
     from toolcrib.toolkit.cli.options import Line
 
+LocalT = TypeVar("LocalT")
 
-def call_command(words: Sequence[str], project: str | None = None) -> ExitCode:
+
+def call_command(words: Sequence[str], opener: Opener[ProjectCrib]) -> ExitCode:
     """`crib call NAME key=value …`."""
     line = read_line(words, CALL_OPTIONS)
-    folder = line.last(PROJECT.name) or project
-    return call_tool(line, line.words, lambda grants: open_any(folder, line.last(URL.name), grants=grants))
+    opener = opener_of(line, opener)
+    return call_tool(line, line.words, lambda grants: opener.open_calling(line.last(URL.name), grants=grants))
 
 
-def call_tool(line: Line, words: Sequence[str], opened: Callable[[frozenset[str]], AnyCrib]) -> ExitCode:
+def opener_of(line: Line, opener: Opener[LocalT]) -> Opener[LocalT]:
+    """The opener of the project that the line names, else the one that was given."""
+    folder = line.last(PROJECT.name)
+    return opener if folder is None else opener.in_folder(folder)
+
+
+def call_tool(line: Line, words: Sequence[str], opened: Callable[[frozenset[str]], CallingCrib]) -> ExitCode:
     """Call the tool that the words name, in a crib opened with the grants it needs, and print the result."""
     if not words:
         raise WrongUseError("name a tool: crib call NAME key=value …; list the tools with: crib list")
@@ -50,20 +59,20 @@ def call_tool(line: Line, words: Sequence[str], opened: Callable[[frozenset[str]
     return ExitCode.DONE if result.error is None else code_of_error(result.error)
 
 
-def make_call(crib: AnyCrib, line: Line, words: Sequence[str]) -> Call:
+def make_call(crib: CallingCrib, line: Line, words: Sequence[str]) -> Call:
     """The call that was typed; its arguments are read by the schema of the tool it names."""
     name, *pairs = words
     return Call(
         name=name,
         arguments=read_arguments(line, pairs, crib.parameters_of(name) if pairs else {}),
-        caller=name_caller(),
+        caller=crib.caller,
         mode=line.mode,
         confirmation=line.last(CONFIRM.name),
         deadline=_deadline(line),
     )
 
 
-def perform(line: Line, words: Sequence[str], opened: Callable[[frozenset[str]], AnyCrib]) -> Result:
+def perform(line: Line, words: Sequence[str], opened: Callable[[frozenset[str]], CallingCrib]) -> Result:
     """Call; where a capability is missing and a person grants it, call once more with it."""
     grants = line.all(GRANT.name)
     with opened(grants) as crib:
@@ -77,7 +86,7 @@ def perform(line: Line, words: Sequence[str], opened: Callable[[frozenset[str]],
         return _attempt(crib, line, replace(call, deadline=_deadline(line)))
 
 
-def _attempt(crib: AnyCrib, line: Line, call: Call) -> Result:
+def _attempt(crib: CallingCrib, line: Line, call: Call) -> Result:
     """Call; where the call waits for confirmation and gets it, call again with the token of the first answer."""
     result = crib.call_sync(call)
     if result.error is not None and code_of_error(result.error) is ExitCode.UNKNOWN_TOOL:
@@ -92,7 +101,7 @@ def _attempt(crib: AnyCrib, line: Line, call: Call) -> Result:
     return crib.call_sync(replace(call, confirmation=token, deadline=_deadline(line)))
 
 
-def _missing_capabilities(crib: AnyCrib, call: Call, result: Result) -> list[str]:
+def _missing_capabilities(crib: CallingCrib, call: Call, result: Result) -> list[str]:
     if crib.url:
         return []  # what tools may use there is not for us to grant
     verdict = _refusal(crib, call, result, Kind.CAPABILITY_MISSING)
@@ -100,7 +109,7 @@ def _missing_capabilities(crib: AnyCrib, call: Call, result: Result) -> list[str
     return [str(name) for name in missing] if isinstance(missing, list) else []
 
 
-def _refusal(crib: AnyCrib, call: Call, result: Result, kind: Kind) -> Verdict | None:
+def _refusal(crib: CallingCrib, call: Call, result: Result, kind: Kind) -> Verdict | None:
     """The verdict that refused the call for this reason. The gates are asked, because a tool can say anything in its error."""
     if result.error is None or result.error.kind is not kind:
         return None

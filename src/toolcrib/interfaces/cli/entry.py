@@ -1,17 +1,37 @@
-"""Where the command line begins and ends: `crib call` goes the short way, and nothing that can go wrong shows a traceback."""
+"""Begin and end the command line: choose what handles the words, open cribs on demand, and end without a traceback.
+
+All that a command needs is loaded by reference here, so that `crib call` loads neither Click nor other commands.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.model.errors import SettingsError, ToolError
-from toolcrib.toolkit.cli.console import ExitCode, WrongUseError, code_of_error, complain, complain_about
+from toolcrib.lib.lazy import load
+from toolcrib.model.errors import Kind, SettingsError, ToolError
+from toolcrib.toolkit.cli.console import (
+    ExitCode,
+    WrongUseError,
+    code_of_error,
+    complain,
+    complain_about,
+    require_project,
+)
 from toolcrib.toolkit.cli.options import wants_help
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+    from typing import Self
+
+    from toolcrib.client.remote_crib import RemoteCrib
+    from toolcrib.core.client_protocol import AnyCrib, CallingCrib
+    from toolcrib.crib import Crib
+    from toolcrib.model.protocols import Journal
+    from toolcrib.model.tool import Tool
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -39,14 +59,92 @@ def main(words: Sequence[str] | None = None) -> int:
     return code
 
 
+@dataclass(frozen=True, slots=True)
+class CribOpener:
+    """Opens the crib of a project, by default that of the current folder, or the one behind a URL."""
+
+    project: str | None = None
+
+    def in_folder(self, project: str) -> Self:
+        """The same for a project folder that was named."""
+        return replace(self, project=project)
+
+    @property
+    def folder(self) -> Path:
+        """The project folder that was named, else the one around the current folder, else that folder."""
+        found: Path = (
+            load("toolcrib.interfaces.cli.open_crib:find_here")() if self.project is None else Path(self.project)
+        )
+        return found
+
+    def open_local(
+        self,
+        *,
+        grants: Iterable[str] = (),
+        tools: Iterable[Tool] = (),
+        observe: bool = False,
+        journal: Journal | None = None,
+    ) -> Crib:
+        """The crib of the project, or one that keeps nothing on disk where there is no project."""
+        crib: Crib = load("toolcrib.interfaces.cli.open_crib:open_crib")(
+            self.project, grants=grants, tools=tools, observe=observe, journal=journal
+        )
+        return crib
+
+    def open_folder(self, folder: Path, *, caller: str) -> Crib:
+        """The crib of exactly this folder, whatever project was named."""
+        crib: Crib = load("toolcrib.crib:Crib")(folder, caller=caller)
+        return crib
+
+    def open_calling(
+        self, url: str | None, *, grants: Iterable[str] = (), tools: Iterable[Tool] = (), observe: bool = False
+    ) -> CallingCrib:
+        """The crib behind the URL if there is one, else that of the project, to make calls."""
+        if url is not None:
+            return self._open_remote(url, grants)
+        crib = self.open_local(grants=grants, tools=tools, observe=observe)
+        opened: CallingCrib = load("toolcrib.interfaces.cli.open_crib:LocalCalls")(crib)
+        return opened
+
+    def open_any(self, url: str | None, *, grants: Iterable[str] = ()) -> AnyCrib:
+        """The crib behind the URL if there is one, else that of the project."""
+        return self._open_remote(url, grants) if url is not None else _as_any(self.open_local(grants=grants))
+
+    def open_durable(self, url: str | None) -> AnyCrib:
+        """The same; refuses a crib that forgets everything when the command ends."""
+        if url is not None:
+            return self._open_remote(url)
+        crib = self.open_local()
+        require_project(crib.settings)
+        return _as_any(crib)
+
+    def _open_remote(self, url: str, grants: Iterable[str] = ()) -> RemoteCrib:
+        if self.project is not None:
+            raise WrongUseError("--url names a server, and --project a folder of this machine; leave one of them out")
+        if frozenset(grants):
+            raise WrongUseError(
+                "--grant: what tools may use is set on the server of --url, in grants; leave --grant out"
+            )
+        token = os.environ.get(load("toolcrib.client.connection:TOKEN_VARIABLE"))
+        try:
+            crib: RemoteCrib = load("toolcrib.client.remote_crib:RemoteCrib")(url, token=token)
+        except ToolError as problem:
+            if problem.kind is Kind.VALIDATION:
+                raise WrongUseError(f"--url: {problem.message}") from problem
+            raise
+        return crib
+
+
 def _dispatch(words: Sequence[str]) -> int:
+    """Run `crib call` by itself, and every other command through Click."""
     if words[:1] == ["call"] and not wants_help(words):
-        from toolcrib.interfaces.cli.call_command import call_command
+        return int(load("toolcrib.interfaces.cli.call_command:call_command")(words[1:], CribOpener()))
+    return int(load("toolcrib.interfaces.cli.program:run")(words, CribOpener()))
 
-        return call_command(words[1:])
-    from toolcrib.interfaces.cli.commands import run
 
-    return run(words)
+def _as_any(crib: Crib) -> AnyCrib:
+    opened: AnyCrib = load("toolcrib.interfaces.cli.local_crib:LocalCrib")(crib)
+    return opened
 
 
 def _give_up_stdout() -> None:

@@ -1,183 +1,15 @@
-"""`crib check` and `crib doctor`: what is wrong with the tools, and how everything is set up here."""
+"""`crib init`: write a small project with a first tool and its test."""
 
 from __future__ import annotations
 
-import asyncio
-import platform
-import sys
-from contextlib import contextmanager
-from dataclasses import asdict, fields
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from toolcrib.core.describe import NOT_BUILT, place_of, shadow_of, unbuilt_facts
+import click
+
 from toolcrib.core.project_data import DATA_FOLDER
-from toolcrib.infra.settings import BY_DEFAULT, FILE_NAME
-from toolcrib.infra.settings.readers import CustomRule
-from toolcrib.lib.names import read_address
-from toolcrib.lib.protected_names import ASKED, CLOSED, FIXED, TABLE
-from toolcrib.lib.version import __version__
-from toolcrib.model.errors import ToolError
-from toolcrib.toolkit.cli.console import (
-    ExitCode,
-    WrongUseError,
-    count,
-    on_one_line,
-    say,
-    say_facts,
-    say_json,
-    say_table,
-)
-from toolcrib.toolkit.cli.tool_tables import complain_unknown
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from toolcrib.core.journal_statistics import Latency
-    from toolcrib.crib import Crib
-    from toolcrib.model.tool import Tool
-
-NO_SETTINGS = frozenset({"root", "places"})
-ACCESS = {
-    CLOSED: "neither read nor written",
-    FIXED: "never written",
-    ASKED: "written if confirmed, never by files of code",
-}
-JOBS = {"plain": "files of code", "network": "those with a network", "program": "programs"}
-
-
-def check_tools(crib: Crib, names: Sequence[str], *, strict: bool, as_json: bool = False) -> ExitCode:
-    """`crib check [NAME…]`. What could not be read has no name, so it is always reported."""
-    tools = list(crib.tools)
-    if names:
-        found = {name: crib.find(name) for name in names}
-        if unknown := [name for name, entry in found.items() if entry is None]:
-            _say_all("problem", _problems(crib, []))
-            return complain_unknown(crib, unknown[0])
-        tools = [entry.tool for entry in found.values() if entry is not None]
-    folder_problems, folder_warnings = crib.registries.check()
-    problems = [*_problems(crib, tools), *folder_problems]
-    warnings = [warning for tool in tools for warning in (*crib.warnings(tool), *_hidden_by(crib, tool))]
-    warnings += [warning for warning in (*folder_warnings, *_unbuilt(crib, folder_problems)) if warning not in warnings]
-    if as_json:
-        say_json({"tools": len(tools), "problems": problems, "warnings": warnings})
-    else:
-        _say_all("problem", problems)
-        _say_all("warning", warnings)
-        say(f"{count(len(tools), 'tool')}, {count(len(problems), 'problem')}, {count(len(warnings), 'warning')}")
-    return ExitCode.FAILED if problems or (strict and warnings) else ExitCode.DONE
-
-
-def report_health(crib: Crib, *, as_json: bool) -> ExitCode:
-    """`crib doctor`."""
-    settings = list(_settings(crib))
-    problems = [problem.message for problem in crib.problems]
-    sandbox = asyncio.run(crib.sandbox_report())
-    if as_json:
-        places = {name: {"value": value, "where": where} for name, value, where in settings}
-        about = {**dict(_about(crib)), "settings": places, "sandbox": sandbox, "protected": _protected(crib)}
-        say_json({**about, "problems": problems})
-        return ExitCode.DONE
-    say_facts(_about(crib))
-    say("")
-    say_table(("setting", "value", "set in"), [(name, _show(value), where) for name, value, where in settings])
-    say("")
-    say_table(("sandbox for", "guarantees", "missing", "by"), [_walls(name, found) for name, found in sandbox.items()])
-    say("")
-    say_table(("in the workspace", "names"), [(what, ", ".join(names)) for what, names in _protected(crib).items()])
-    say("")
-    say_facts([("problem", text) for text in problems] or [("problems", "none")])
-    return ExitCode.DONE
-
-
-def _protected(crib: Crib) -> dict[str, list[str]]:
-    """What is closed to tools, and what the operator opened."""
-    closed = {ACCESS[access]: list(names) for access, names in TABLE.items()}
-    return {**closed, "opened by workspace_open": list(crib.settings.workspace_open) or ["nothing"]}
-
-
-def _walls(profile: str, found: Mapping[str, object]) -> tuple[str, ...]:
-    return (JOBS[profile], *(_show(found[name]) for name in ("guarantees", "missing", "layers")))
-
-
-def _problems(crib: Crib, tools: Sequence[Tool]) -> list[str]:
-    """Everything that is wrong, each by itself: one file may hold several mistakes."""
-    problems = [problem.message for problem in crib.problems]
-    problems += [message for tool in tools if (message := _problem_with(crib, tool))]
-    return [line for problem in problems for line in problem.splitlines()]
-
-
-def _say_all(what: str, texts: Sequence[str]) -> None:
-    for text in texts:
-        say(f"{what}: {on_one_line(text)}")
-
-
-def _problem_with(crib: Crib, tool: Tool) -> str:
-    try:
-        crib.check(tool)
-    except ToolError as problem:
-        return f"{place_of(crib, tool) or tool.address}: {problem.message}"
-    return ""
-
-
-def _unbuilt(crib: Crib, problems: Sequence[str]) -> Iterator[str]:
-    """The folders that only need to be built; what is wrong with the others is told already."""
-    for facts in unbuilt_facts(crib):
-        folder, reason = facts["origin"], facts["reason"].removeprefix(f"{NOT_BUILT}: ")
-        if not any(problem.startswith(folder) for problem in problems):
-            yield f"{folder} is {NOT_BUILT} ({reason}); {facts['cure']}"
-
-
-def _hidden_by(crib: Crib, tool: Tool) -> Iterator[str]:
-    """A warning for each tool that the bare name does not find because it finds this one; an older version is none."""
-    for address in shadow_of(crib, tool).over:
-        if read_address(address).bundle != tool.bundle:
-            yield f"{place_of(crib, tool) or tool.address} hides {address}; call that one by its address"
-
-
-def _about(crib: Crib) -> Iterator[tuple[str, str]]:
-    root = crib.settings.root or Path()
-    yield "toolcrib", __version__
-    yield "python", f"{platform.python_version()} ({sys.executable})"
-    yield "platform", platform.platform()
-    yield "caller", crib.caller
-    yield "project", str(root)
-    yield "settings file", _existing(root / FILE_NAME)
-    for folder in crib.settings.tools:
-        yield f"tools in {folder}", _existing(root / folder)
-    yield "own data", _existing(root / DATA_FOLDER)
-    yield "tools", str(len(crib.tools))
-
-
-def _existing(path: Path) -> str:
-    return str(path) if path.exists() else f"{path} (not there)"
-
-
-def _settings(crib: Crib) -> Iterator[tuple[str, object, str]]:
-    settings = crib.settings
-    for field in fields(settings):
-        if field.name not in NO_SETTINGS:
-            yield field.name, _plain(getattr(settings, field.name)), settings.places.get(field.name, BY_DEFAULT)
-
-
-def _plain(value: object) -> object:
-    """A setting as JSON can say it."""
-    if isinstance(value, frozenset):
-        return sorted(value)
-    if isinstance(value, tuple):
-        return [asdict(item) if isinstance(item, CustomRule) else item for item in value]
-    return str(value) if isinstance(value, Path) else value
-
-
-def _show(value: object) -> str:
-    if isinstance(value, list):
-        return ", ".join(str(item["name"]) if isinstance(item, dict) else str(item) for item in value) or "-"
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-# MERGED toolcrib.faces.cli.starting
-
-# `crib init`: a small project with a first tool and its test.
+from toolcrib.infra.settings import FILE_NAME
+from toolcrib.toolkit.cli.console import ExitCode, on_one_line, say
+from toolcrib.toolkit.cli.new_files import explain_failure, report_file, write_files, write_new
 
 SETTINGS = """\
 # Settings of this project. `crib doctor` shows those in force and where each one is set.
@@ -238,12 +70,22 @@ FILES = {FILE_NAME: SETTINGS, "tools/greet.py": TOOL, "tests/test_greet.py": TES
 IGNORED = f"{DATA_FOLDER}/"
 
 
+@click.command("init")
+@click.argument("folder", default=".", metavar="[DIR]", type=click.Path(file_okay=False))
+def init(folder: str) -> int:
+    """Write a project with a first tool and its test.
+
+    Nothing that is there is overwritten.
+    """
+    return start_project(folder)
+
+
 def start_project(folder: str) -> ExitCode:
     """`crib init [DIR]`: write what is not there yet, and say what to do next."""
     root = Path(folder)
     write_files(root, FILES)
-    with _explained():
-        _report(".gitignore", written=_ignore(root / ".gitignore"))
+    with explain_failure():
+        report_file(".gitignore", written=_ignore(root / ".gitignore"))
     say("")
     say("Next:")
     if root.resolve() != Path.cwd():
@@ -254,37 +96,9 @@ def start_project(folder: str) -> ExitCode:
     return ExitCode.DONE
 
 
-def write_files(root: Path, files: Mapping[str, str]) -> None:
-    """Write what is not there yet, and say which."""
-    with _explained():
-        for name, text in files.items():
-            _report(name, written=_write_new(root / name, text))
-
-
-@contextmanager
-def _explained() -> Iterator[None]:
-    try:
-        yield
-    except OSError as problem:
-        raise WrongUseError(
-            f"{problem.filename}: {problem.strerror}; name a folder that can be written to"
-        ) from problem
-
-
-def _write_new(path: Path, text: str) -> bool:
-    """Write a file that is not there; whatever has its name, be it a dangling link, stays as it is."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        return False
-    return True
-
-
 def _ignore(path: Path) -> bool:
     """Keep our own data out of the repository; lines that are there stay."""
-    if _write_new(path, f"{IGNORED}\n"):
+    if write_new(path, f"{IGNORED}\n"):
         return True
     text = path.read_text(encoding="utf-8", errors="surrogateescape")
     if IGNORED in (line.strip().removeprefix("/") for line in text.splitlines()):
@@ -293,44 +107,3 @@ def _ignore(path: Path) -> bool:
     with path.open("a", encoding="utf-8") as file:
         file.write(f"{gap}{IGNORED}\n")
     return True
-
-
-def _report(name: str, *, written: bool) -> None:
-    say(f"{'wrote' if written else 'kept '}  {name}")
-
-
-# MERGED toolcrib.faces.cli.costs
-
-# `crib costs` and `crib latency`: what the calls of a project cost, and how long they took.
-
-
-def say_costs(crib: Crib, *, as_json: bool) -> ExitCode:
-    """`crib costs`."""
-    sums = crib.costs()
-    if as_json:
-        say_json([asdict(total) for total in sums])
-    elif sums:
-        rows = [(total.tool, str(total.calls), f"{total.amount:g}", total.currency) for total in sums]
-        say_table(("tool", "calls", "amount", "currency"), rows)
-    else:
-        say("no call of this project had a price")
-    return ExitCode.DONE
-
-
-def say_latencies(crib: Crib, *, as_json: bool) -> ExitCode:
-    """`crib latency`."""
-    found = crib.latencies()
-    if as_json:
-        say_json([asdict(latency) for latency in found])
-    elif found:
-        columns = ("tool", "calls", "failed", "p50 ms", "p95 ms", "p99 ms", "over budget")
-        say_table(columns, [_row(latency) for latency in found])
-    else:
-        say("no tool of this project was called yet")
-    return ExitCode.DONE
-
-
-def _row(latency: Latency) -> tuple[str, ...]:
-    counts = (str(latency.calls), str(latency.failed))
-    times = (f"{number:.1f}" for number in (latency.p50, latency.p95, latency.p99))
-    return (latency.tool, *counts, *times, str(latency.over_budget))

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+import click
+
 from toolcrib.client.connection import TOKEN_VARIABLE
 from toolcrib.client.remote_crib import place_of
 from toolcrib.core.describe import shadow_of
+from toolcrib.interfaces.http.exchange import log_to
+from toolcrib.interfaces.http.server import is_loopback, new_loop
+from toolcrib.interfaces.http.server import serve as serve_http
 from toolcrib.lib.version import __version__
 from toolcrib.model.errors import ToolError
 from toolcrib.toolkit.cli.console import ExitCode, count, say, visible
+from toolcrib.toolkit.cli.group import pass_opener, project_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,6 +28,7 @@ if TYPE_CHECKING:
     from toolcrib.crib import Crib
     from toolcrib.model.bundle import Kept, Page
     from toolcrib.model.tool import Tool
+    from toolcrib.toolkit.cli.opener import Opener
 
 SHOWN_TOOLS = 200
 SHOWN_BUNDLES = 256
@@ -31,23 +39,27 @@ LOOK_SECONDS = 3_600
 logger = logging.getLogger("toolcrib.catalog")
 
 
+@click.command("serve")
+@click.option("--host", metavar="ADDRESS", help="The address to listen on; without it the setting http_host.")
+@click.option("--port", type=click.IntRange(0, 65535), help="The port; 0 takes a free one. Without it http_port.")
+@project_option
+@pass_opener
+def serve(opener: Opener[Crib], host: str | None, port: int | None) -> int:
+    """Serve the tools over HTTP.
+
+    On this machine alone nobody needs a token; on any other address everybody does: crib token create.
+    """
+    return serve_crib(opener.open_local(), host, port)
+
+
 def serve_crib(crib: Crib, host: str | None, port: int | None) -> ExitCode:
     """Serve until told to end."""
-    import asyncio
-
-    from toolcrib.interfaces.http.exchange import log_to
-    from toolcrib.interfaces.http.server import new_loop
-
     crib.check_settings()
     with log_to(sys.stderr, crib.secrets.hide), asyncio.Runner(loop_factory=new_loop) as runner:
         return ExitCode(runner.run(_serve(crib, host, port)))
 
 
 async def _serve(crib: Crib, host: str | None, port: int | None) -> int:
-    import asyncio
-
-    from toolcrib.interfaces.http.server import serve
-
     settings = crib.settings
     address = settings.http_host if host is None else host
     number = settings.http_port if port is None else port
@@ -61,15 +73,13 @@ async def _serve(crib: Crib, host: str | None, port: int | None) -> int:
     async with crib:
         reaping = asyncio.create_task(_reap(crib))
         try:
-            return await serve(crib, host=address, port=number, say=say, ready=greet)
+            return await serve_http(crib, host=address, port=number, say=say, ready=greet)
         finally:
             reaping.cancel()
 
 
 async def _reap(crib: Crib) -> None:
     """Remove for good what was deleted long ago, again and again."""
-    import asyncio
-
     pause = SECOND_LOOK_SECONDS
     while True:
         try:
@@ -85,8 +95,6 @@ async def _reap(crib: Crib) -> None:
 
 def _suggest(crib: Crib, url: str, host: str) -> None:
     """What there is, and what a reader can paste into another terminal."""
-    from toolcrib.interfaces.http.server import is_loopback
-
     bundles = crib.bundles.list_bundles(page_size=SHOWN_BUNDLES)
     page = crib.bundles.list_tools(page_size=SHOWN_TOOLS)
     tools = [kept for kept in page.items if kept.usable]

@@ -1,4 +1,7 @@
-"""Writing to the standard streams: values, complaints and tables, with nothing in them that a terminal would obey."""
+"""Exit codes of the command line, and its use of the standard streams: values, complaints, tables, questions and the log.
+
+Nothing that is written holds characters that a terminal would obey.
+"""
 
 from __future__ import annotations
 
@@ -11,24 +14,26 @@ from contextlib import contextmanager, suppress
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from toolcrib.lib.redaction import sum_up
 from toolcrib.model.errors import Kind, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import TextIO
 
-    from toolcrib.crib import Crib
+    from toolcrib.core.client_protocol import Suggesting
+    from toolcrib.infra.settings import Settings
     from toolcrib.model.errors import ToolError
     from toolcrib.model.verdict import Explanation
 
-
-# MERGED toolcrib.faces.cli.codes
-
-# How the command line ends: its exit codes, and the error of whoever typed the wrong thing.
+# What moves the cursor, changes colours, reorders letters or is half a character; newline and tab are harmless.
+_OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_GAP = "  "
+YES = frozenset({"y", "yes"})
 
 
 class ExitCode(IntEnum):
-    """The closed list of endings."""
+    """How a command ends; the list is closed."""
 
     DONE = 0
     FAILED = 1
@@ -76,11 +81,6 @@ def code_of_explanation(explanation: Explanation) -> ExitCode:
 def _code_of_refusal(kind: Kind) -> ExitCode:
     special = {Kind.NOT_FOUND: ExitCode.UNKNOWN_TOOL, Kind.CONFIRMATION_REQUIRED: ExitCode.NEEDS_CONFIRMATION}
     return special.get(kind, ExitCode.REFUSED)
-
-
-# What moves the cursor, changes colours, reorders letters or is half a character; newline and tab are harmless.
-_OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-_GAP = "  "
 
 
 def visible(text: str) -> str:
@@ -141,6 +141,70 @@ def is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
 
 
+def may_ask() -> bool:
+    """Whether somebody can both read a question and answer it."""
+    return is_terminal(sys.stdin) and is_terminal(sys.stderr)
+
+
+def agrees(question: str) -> bool:
+    """Ask once; anything but a clear yes is a no, and so is a question that no person can answer."""
+    if not may_ask():
+        return False
+    sys.stderr.write(visible(question) + " [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in YES
+
+
+@contextmanager
+def log_on_stderr(*, verbose: bool = False) -> Iterator[None]:
+    """Show the log on standard error inside the block, instead of wherever it went: failures in one line each, or all of it.
+
+    The person at the command line may see what a model may not.
+    """
+    logger = logging.getLogger("toolcrib")
+    before = logger.level, logger.handlers
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setLevel(logging.INFO if verbose else logging.ERROR)
+    handler.setFormatter(_Whole("crib: %(message)s") if verbose else _OneLine())
+    logger.handlers = [handler]
+    if verbose:
+        logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.setLevel(before[0])
+        logger.handlers = before[1]
+
+
+@contextmanager
+def show_warnings(*names: str) -> Iterator[None]:
+    """Show inside the block what these loggers warn of, in one line each; what is worse is shown anyway."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setLevel(logging.WARNING)
+    handler.addFilter(lambda record: record.levelno < logging.ERROR)
+    handler.setFormatter(_OneLine())
+    loggers = [logging.getLogger(name) for name in names]
+    for logger in loggers:
+        logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeHandler(handler)
+
+
+def mention_problems(crib: Suggesting) -> None:
+    """Say that something could not be loaded, if so."""
+    if problems := crib.problems:
+        complain(f"not every tool could be loaded (problems: {len(problems)}); see: crib check")
+
+
+def require_project(settings: Settings) -> None:
+    """Refuse to keep anything in a crib that forgets it when the command ends."""
+    if settings.root is None:
+        raise WrongUseError("there is no project to keep anything in; make one with: crib init")
+
+
 def _write(stream: TextIO | None, text: str) -> None:
     # A stream that was closed before we started is None.
     if stream is None:
@@ -185,67 +249,6 @@ def _draw(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return drawn.get().rstrip("\n")
 
 
-# MERGED toolcrib.faces.cli.asking
-
-# Questions to the person at the terminal; where there is none, the answer is no.
-
-YES = frozenset({"y", "yes"})
-
-
-def may_ask() -> bool:
-    """Whether somebody can both read a question and answer it."""
-    return is_terminal(sys.stdin) and is_terminal(sys.stderr)
-
-
-def agrees(question: str) -> bool:
-    """Ask once; anything but a clear yes is a no."""
-    if not may_ask():
-        return False
-    sys.stderr.write(visible(question) + " [y/N] ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in YES
-
-
-# MERGED toolcrib.faces.cli.logs
-
-# The log on standard error: what failed in one line each, or everything with tracebacks.
-
-
-@contextmanager
-def log_on_stderr(*, verbose: bool = False) -> Iterator[None]:
-    """Show the log inside the block, instead of wherever it went; the person at the command line may see what a model may not."""
-    logger = logging.getLogger("toolcrib")
-    before = logger.level, logger.handlers
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setLevel(logging.INFO if verbose else logging.ERROR)
-    handler.setFormatter(_Whole("crib: %(message)s") if verbose else _OneLine())
-    logger.handlers = [handler]
-    if verbose:
-        logger.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        logger.setLevel(before[0])
-        logger.handlers = before[1]
-
-
-@contextmanager
-def show_warnings(*names: str) -> Iterator[None]:
-    """Show inside the block what these loggers warn of, in one line each; what is worse is shown anyway."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setLevel(logging.WARNING)
-    handler.addFilter(lambda record: record.levelno < logging.ERROR)
-    handler.setFormatter(_OneLine())
-    loggers = [logging.getLogger(name) for name in names]
-    for logger in loggers:
-        logger.addHandler(handler)
-    try:
-        yield
-    finally:
-        for logger in loggers:
-            logger.removeHandler(handler)
-
-
 class _Whole(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         return visible(super().format(record))
@@ -265,18 +268,5 @@ class _OneLine(logging.Formatter):
 
 def _sum_up(trace: list[str]) -> str:
     """What a traceback comes to; --verbose shows all of it."""
-    from toolcrib.lib.redaction import sum_up  # most commands fail in no handler
-
     # JavaScript begins with what went wrong, Python ends with it.
     return sum_up(trace) or trace[-1].strip()
-
-
-# MERGED toolcrib.faces.cli.projects
-
-# What needs a project to be kept in.
-
-
-def require_project(crib: Crib) -> None:
-    """Refuse to keep anything in a crib that forgets it when the command ends."""
-    if crib.settings.root is None:
-        raise WrongUseError("there is no project to keep anything in; make one with: crib init")

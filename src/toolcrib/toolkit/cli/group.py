@@ -1,4 +1,4 @@
-"""What the commands are made of: the group, commands that read their own words, and options that several share."""
+"""Make commands of Click: commands that read their own words, and options that several share."""
 
 from __future__ import annotations
 
@@ -6,32 +6,25 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolcrib.features.scripts.commands import SINK_OPTIONS
-from toolcrib.interfaces.cli.open_crib import open_crib
-from toolcrib.lib.names import did_you_mean
 from toolcrib.model.errors import ToolError
 from toolcrib.toolkit.cli.console import say
-from toolcrib.toolkit.cli.options import CALL_OPTIONS, EXPLAIN_OPTIONS, PROJECT, RUN_OPTIONS, URL, wants_help
+from toolcrib.toolkit.cli.options import PROJECT, URL, wants_help
 
 if TYPE_CHECKING:
+    from toolcrib.core.client_protocol import ProjectCrib
+    from toolcrib.toolkit.cli.opener import Opener
     from toolcrib.toolkit.cli.options import Option
 
+# How a command that reads its own words is declared, and how its help names these words.
+READS_ITS_OWN_WORDS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+CALL_WORDS = "NAME [KEY=VALUE]..."
 
-class Commands(click.Group):
-    """The group; a command that does not exist is met with the one that was perhaps meant."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command."""
-        if not ctx.resilient_parsing and args and args[0] not in self.commands and not args[0].startswith("-"):
-            hint = did_you_mean(args[0], self.commands) or f"commands are {', '.join(self.commands)}"
-            raise click.UsageError(f"There is no command {args[0]!r}; {hint}", ctx)
-        return super().resolve_command(ctx, args)
+# The object of Click's context is an Opener; see toolkit.cli.opener.
+pass_opener = click.pass_obj
 
 
 class WordsCommand(click.Command):
-    """A command that reads its words itself, with the options of `reading`; Click shows its help."""
+    """A command that reads its words itself, with options of its own; Click shows its help."""
 
     options: tuple[Option, ...] = ()
 
@@ -49,48 +42,25 @@ class WordsCommand(click.Command):
             formatter.write_dl(rows)
 
 
-class CallCommand(WordsCommand):
-    """One that makes calls."""
-
-    options = CALL_OPTIONS
-
-
-class RunCommand(WordsCommand):
-    """One that makes calls of a file's tools."""
-
-    options = RUN_OPTIONS
-
-
-class SinkCommand(WordsCommand):
-    """One that feeds a sink."""
-
-    options = SINK_OPTIONS
-
-
-class ExplainCommand(WordsCommand):
-    """One that explains calls."""
-
-    options = EXPLAIN_OPTIONS
-
-
-def _spell(option: Option) -> str:
-    return f"{', '.join(sorted(option.spellings, key=len))} {option.value}".rstrip()
-
-
-def _remember_project(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
-    if value is not None:
-        ctx.obj = value
-
-
 def complete_tool(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """The names of tools; only the first word of a command that reads its own words is one."""
     if ctx.params.get("words") or ctx.params.get("url"):
         return []
+    opener: Opener[ProjectCrib] = ctx.obj
     try:
-        with open_crib(ctx.obj) as crib:
+        with opener.open_local() as crib:
             return sorted(tool.name for tool in crib.tools if tool.name.startswith(incomplete))
     except ToolError:
         return []
+
+
+def _remember_project(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        ctx.obj = ctx.obj.in_folder(value)
+
+
+def _spell(option: Option) -> str:
+    return f"{', '.join(sorted(option.spellings, key=len))} {option.value}".rstrip()
 
 
 project_option = click.option(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from toolcrib.lib.command_arguments import properties_of, types_of
+from toolcrib.lib.documents import read_json
 from toolcrib.lib.names import did_you_mean
 from toolcrib.model.errors import ToolError
 from toolcrib.model.session import MODES
@@ -245,6 +246,4 @@ def _read_bytes(path: str) -> bytes:
 
 
 def _read_json(text: str | bytes, place: str = "document") -> object:
-    from toolcrib.lib.documents import read_json
-
     return read_json(text, place=place, max_bytes=MAX_ARGUMENT_BYTES)

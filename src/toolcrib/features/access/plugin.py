@@ -1,0 +1,19 @@
+"""Register tokens: who may use the server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolcrib.core.plugins import Plugins
+
+
+def register(plugins: Plugins) -> None:
+    """Add the tokens of a project, which are kept in its store."""
+    plugins.add_resource(
+        "tokens",
+        "toolcrib.features.access.tokens:Tokens",
+        given=lambda resources: {"store": resources.data.store},
+    )
+    plugins.add_command("secret", "toolcrib.features.access.commands:secret", "Keep secrets for HTTP tools.")
+    plugins.add_command("token", "toolcrib.features.access.commands:token", "Let others use the server.")

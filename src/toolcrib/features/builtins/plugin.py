@@ -1,0 +1,23 @@
+"""Register the built-in tools for files, shell and web."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib.core.catalog import BUILTIN_BUNDLE, LateTools, Rank
+
+if TYPE_CHECKING:
+    from toolcrib.core.plugins import Plugins
+    from toolcrib.core.resources import Resources
+
+
+def register(plugins: Plugins) -> None:
+    """Add the built-in tools; they are made when a lookup first comes to them."""
+    plugins.add_resource("builtins", "toolcrib.features.builtins.source:builtin_tools")
+    plugins.add_source("builtins", _sources, rank=Rank.BUILTINS)
+
+
+def _sources(resources: Resources) -> list[LateTools]:
+    if not resources.settings.builtins:
+        return []
+    return [LateTools(BUILTIN_BUNDLE, lambda: resources.get("builtins"))]

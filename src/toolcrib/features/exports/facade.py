@@ -1,0 +1,49 @@
+"""What a Crib shows of its tools to models: which are offered, prompts about them, and definitions as providers take them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib.core.describe import offered_tools, without_failing
+from toolcrib.lib.export_schemas.definitions import export_tools
+from toolcrib.lib.export_schemas.targets import Provider
+from toolcrib.lib.presentation import write_prompt
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from toolcrib.core.resources import Resources
+    from toolcrib.lib.export_schemas.targets import Export
+    from toolcrib.lib.presentation import Prompt
+    from toolcrib.model.tool import Entry, Tool
+
+
+class Exports:
+    """The exports of one Crib."""
+
+    def __init__(self, resources: Resources) -> None:
+        self._examples = resources.get("examples")
+
+    def offered(
+        self, entries: Iterable[Entry], find: Callable[[str], Entry | None], mode: str | None
+    ) -> tuple[Tool, ...]:
+        """The tools that a model may be told of, without the examples that are known to fail."""
+        return without_failing(offered_tools(entries, find, mode), self._examples.failing())
+
+    def prompt(
+        self, tools: tuple[Tool, ...], mode: str, *, max_characters: int | None = None, max_tokens: int | None = None
+    ) -> Prompt:
+        """What a system prompt says of the tools of a mode, within a budget."""
+        return write_prompt(tools, mode, max_characters=max_characters, max_tokens=max_tokens)
+
+    def export(self, tools: tuple[Tool, ...], provider: str, *, strict: bool) -> list[Export]:
+        """The tools as a provider takes them, each with what the provider cannot express."""
+        return export_tools(tools, read_provider(provider), strict=strict)
+
+
+def read_provider(name: str) -> Provider:
+    """The provider of that name; raises ToolError if there is none."""
+    if name not in set(Provider):
+        raise ToolError(Kind.VALIDATION, f"there is no provider {name!r:.80}; use {', '.join(Provider)}")
+    return Provider(name)

@@ -1,0 +1,1 @@
+"""What every project has: sandbox, network access, workspace, documents and secrets, made as the settings say."""

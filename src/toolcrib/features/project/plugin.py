@@ -1,0 +1,86 @@
+"""Register what every project has: sandbox, network access, workspace, documents and secrets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib.model.limits import MEGABYTE
+
+if TYPE_CHECKING:
+    from toolcrib.core.plugins import Plugins
+    from toolcrib.core.resources import Resources
+
+
+def register(plugins: Plugins) -> None:
+    """Add what runs and reaches things, each made as the settings say when it is first needed."""
+    plugins.add_resource("sandbox", "toolcrib.infra.sandbox.host:Sandbox", given=_for_sandbox)
+    plugins.add_resource("premises", "toolcrib.infra.sandbox.jobs:Premises", given=_for_premises)
+    plugins.add_resource(
+        "egress",
+        "toolcrib.infra.egress.client:Egress",
+        given=lambda resources: {"private": resources.settings.egress_private},
+    )
+    plugins.add_resource("jail", "toolcrib.features.project.workspace:open_jail")
+    plugins.add_resource("confirmed_jail", "toolcrib.features.project.workspace:open_confirmed_jail")
+    plugins.add_resource("secrets", "toolcrib.features.project.secrets:open_secrets")
+    plugins.add_resource("key", "toolcrib.features.project.secrets:open_key")
+    plugins.add_resource("store", lambda resources: resources.make_store())
+    plugins.add_store("memory", "toolcrib.infra.storage.memory_store:MemoryStore", given=lambda _: {})
+    plugins.add_store(
+        "files",
+        "toolcrib.infra.storage.file_store:FileStore",
+        given=lambda resources: {"root": resources.data.path},
+    )
+    plugins.add_resource("host_commands", "toolcrib.infra.programs.executables:Commands", given=_for_commands)
+    plugins.add_check("toolcrib.features.project.workspace:check_hosts")
+
+
+def _for_sandbox(resources: Resources) -> dict[str, object]:
+    settings = resources.settings
+    return {
+        "require": settings.sandbox_require,
+        "jobs": settings.sandbox_jobs,
+        "queue": settings.sandbox_queue,
+        "cache": resources.data.file("sandbox.json"),
+        "workspace": settings.workspace,
+    }
+
+
+def _for_premises(resources: Resources) -> dict[str, object]:
+    """What files of code may work in."""
+    settings, data = resources.settings, resources.data.path
+    return {
+        "workspace": settings.workspace,
+        "opened": settings.workspace_open,
+        "closed": () if data is None else (data,),
+        "fixed": tuple(resources.protected_paths()),
+        "unwritable": _why_unwritable(resources),
+        "memory_bytes": settings.sandbox_memory_mb * MEGABYTE,
+        "processes": settings.sandbox_processes,
+        "disk_bytes": settings.sandbox_disk_mb * MEGABYTE,
+    }
+
+
+def _for_commands(resources: Resources) -> dict[str, object]:
+    """Where programs for tools are found: nobody looks above these roots for what a project has installed."""
+    settings, trees = resources.settings, resources.get("script_trees")
+    return {
+        "search_path": resources.environment.get("PATH", ""),
+        "roots": (*(() if settings.root is None else (settings.root,)), *trees.values()),
+        "workspace": settings.workspace,
+    }
+
+
+def _why_unwritable(resources: Resources) -> str:
+    settings = resources.settings
+    root, workspace = settings.root, settings.workspace
+    if not resources.runs_host_modules or root is None:
+        return ""
+    names = (*settings.modules, *settings.rule_modules)
+    packages = [root / name.partition(".")[0] for name in names]
+    if not root.is_relative_to(workspace) and not any(map(workspace.is_relative_to, packages)):
+        return ""
+    return (
+        f"the workspace {workspace} holds modules that run in the host's process, so no file of code may write there; "
+        "set workspace to a folder of its own"
+    )

@@ -1,0 +1,36 @@
+"""The secrets of a project and the key that it signs with."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from toolcrib.infra.secrets.lookup import Secrets
+from toolcrib.infra.secrets.sealed_secrets import load_key, new_key
+from toolcrib.infra.secrets.secret import HideSecrets
+
+if TYPE_CHECKING:
+    from toolcrib.core.resources import Resources
+
+
+def open_secrets(resources: Resources) -> Secrets:
+    """Open the secrets that the settings name, and keep them out of the log."""
+    settings = resources.settings
+    root, file = settings.root, settings.secrets_file
+    secrets = Secrets(
+        resources.data.path,
+        environment=resources.environment,
+        names=settings.secrets_environment,
+        file=file if file is None or root is None else root / file,
+        keyring=settings.secrets_keyring,
+    )
+    # What an interface shows of our log; a host program adds the filter to handlers of its own.
+    for handler in logging.getLogger("toolcrib").handlers:
+        handler.addFilter(HideSecrets(secrets.masking))
+    return secrets
+
+
+def open_key(resources: Resources) -> bytes:
+    """Read the key that signs confirmations and the tokens of pages; without a project it lasts as long as the Crib."""
+    path = resources.data.path
+    return new_key() if path is None else load_key(path / "key")

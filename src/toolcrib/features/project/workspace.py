@@ -1,0 +1,60 @@
+"""The workspace as tools of ours see it, and the hosts that tools may reach."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from toolcrib.infra.files.hook_folders import find_hook_folders
+from toolcrib.infra.files.jail import Jail
+from toolcrib.infra.sandbox.child.broker import Mark
+from toolcrib.infra.settings import FILE_NAME
+from toolcrib.lib.hosts import parse_hosts
+from toolcrib.lib.protected_names import ASKED, FIXED, judge
+from toolcrib.lib.sensitive_paths import is_sensitive
+from toolcrib.model.errors import SettingsError, ToolError
+
+if TYPE_CHECKING:
+    from toolcrib.core.resources import Resources
+
+# A module that is imported from the project may import any neighbour, also one that is not there yet.
+CODE_ENDINGS = (".py", ".pyc", ".pyd", ".so", ".pth")
+
+
+def open_jail(resources: Resources) -> Jail:
+    """Open the workspace for operations of script files and sinks: no confirmation lets them write a protected name."""
+    return _open(resources, frozenset({FIXED, ASKED}))
+
+
+def open_confirmed_jail(resources: Resources) -> Jail:
+    """Open the workspace for the built-in tools, whose calls a person confirms where a rule says so."""
+    return _open(resources, frozenset({FIXED}))
+
+
+def _open(resources: Resources, kept: frozenset[str]) -> Jail:
+    """Open the workspace: sensitive files are hidden, protected paths and names of the `kept` kinds are read-only."""
+    workspace, data = resources.settings.workspace, resources.data.path
+    opened, mark = resources.settings.workspace_open, Mark(str(workspace))
+    return Jail(
+        workspace,
+        is_sensitive=partial(is_sensitive, root=str(workspace), opened=opened),
+        is_fixed=lambda path: (
+            judge(path, opened=opened, hooks=find_hook_folders(workspace), is_repository=mark) in kept
+        ),
+        protected=[*([] if data is None else [data]), *resources.protected_paths()],
+        # Settings in a folder below are obeyed by a Crib that starts there.
+        protected_endings=(FILE_NAME, *(CODE_ENDINGS if resources.runs_host_modules else ())),
+    )
+
+
+def check_hosts(resources: Resources) -> None:
+    """Refuse hosts and networks in the settings that would only be found to be wrong when the first request is sent."""
+    settings = resources.settings
+    for name, check in (
+        ("egress_private", lambda: resources.get("egress")),
+        ("allowed_hosts", lambda: parse_hosts(settings.allowed_hosts)),
+    ):
+        try:
+            check()
+        except ToolError as problem:
+            raise SettingsError(f"{settings.where(name)}: {problem.message}") from problem

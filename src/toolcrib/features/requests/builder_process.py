@@ -1,0 +1,166 @@
+"""`crib builder run`: run a Builder in this process until it is told to end."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Protocol
+
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.toolrequest import Status
+from toolcrib.toolkit.cli.console import ExitCode, complain, on_one_line, require_project, say, show_warnings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import TracebackType
+    from typing import Self
+
+    from toolcrib.features.requests.builder import Builder
+    from toolcrib.features.requests.tracker import Requests
+    from toolcrib.infra.settings import Settings
+
+# Whose warnings an operator wants to see while a Builder runs.
+TELLING = ("toolcrib.builder", "toolcrib.queues", "toolcrib.requests")
+# How often a queue that is not there yet is asked what there is to say about it.
+AGAIN_SECONDS = 1.0
+
+
+class BuilderCrib(Protocol):
+    """What a Builder uses of a crib."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+
+    @property
+    def requests(self) -> Requests:
+        """Requests for tools that do not exist yet."""
+
+    def check_settings(self) -> None:
+        """Raise SettingsError for what would otherwise only show when a tool is called."""
+
+    def builder(self, *, maker: str | None = None, say: Callable[[str], None] | None = None) -> Builder:
+        """A Builder for the project."""
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+def run_builder(crib: BuilderCrib, *, once: bool, maker: str | None) -> ExitCode:
+    """Run a Builder in this process."""
+    require_project(crib.settings)
+    crib.check_settings()
+    try:
+        with show_warnings(*TELLING):
+            return asyncio.run(_run(crib, once=once, maker=maker))
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+
+
+async def _run(crib: BuilderCrib, *, once: bool, maker: str | None) -> ExitCode:
+    async with crib:
+        with _stopping() as stop:
+            voice = _Voice(stop)
+            builder = crib.builder(maker=maker, say=voice)
+            try:
+                if once:
+                    code = await _until_empty(crib, builder, stop)
+                else:
+                    voice(f"the Builder is here ({maker or crib.settings.builder_maker}); Ctrl-C ends it")
+                    code = await _until_told(crib, builder, stop)
+            finally:
+                await builder.close()
+    if voice.problem is not None:
+        raise voice.problem
+    return code
+
+
+async def _until_empty(crib: BuilderCrib, builder: Builder, stop: asyncio.Event) -> ExitCode:
+    """Build what is there, unless told to end."""
+    await _remark(crib)
+    await builder.reconcile()
+    code = ExitCode.DONE
+    while not stop.is_set() and (filed := await builder.build_one(stop)) is not None:
+        if filed.status is Status.FAILED:
+            code = ExitCode.FAILED
+    return ExitCode.INTERRUPTED if stop.is_set() else code
+
+
+async def _until_told(crib: BuilderCrib, builder: Builder, stop: asyncio.Event) -> ExitCode:
+    """Build whatever comes, also where the queue comes later than the Builder."""
+    later = None
+    try:
+        await _remark(crib)
+    except ToolError as problem:
+        if problem.kind is not Kind.TRANSIENT:
+            raise
+        complain(f"the queue is not there yet, and the Builder waits for it: {problem.message}")
+        later = asyncio.create_task(_remark_later(crib))
+    try:
+        await builder.run(stop)
+    finally:
+        if later is not None:
+            later.cancel()
+            await asyncio.gather(later, return_exceptions=True)
+    return ExitCode.DONE
+
+
+async def _remark(crib: BuilderCrib) -> None:
+    """Say what the operator should know about the queue."""
+    for remark in await asyncio.to_thread(crib.requests.remarks):
+        complain(remark)
+
+
+async def _remark_later(crib: BuilderCrib) -> None:
+    while True:
+        await asyncio.sleep(AGAIN_SECONDS)
+        with suppress(ToolError):  # the Builder itself says what is wrong with the queue
+            await _remark(crib)
+            return
+
+
+@contextmanager
+def _stopping() -> Iterator[asyncio.Event]:
+    """An event that is set when somebody wants the process to end; asked twice, it ends at once."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+
+    def end() -> None:
+        if stop.is_set() and task is not None:
+            task.cancel()
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, end)
+    try:
+        yield stop
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
+class _Voice:
+    """Says what happens, in any thread; once nobody can hear it the Builder ends, and no request is failed for that."""
+
+    def __init__(self, stop: asyncio.Event) -> None:
+        self.problem: OSError | None = None
+        self._stop = stop
+        self._loop = asyncio.get_running_loop()
+
+    def __call__(self, text: str) -> None:
+        if self.problem is not None:
+            return
+        try:
+            say(on_one_line(text))
+            # Whoever reads this through a pipe watches it work.
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except OSError as problem:
+            self.problem = problem
+            self._loop.call_soon_threadsafe(self._stop.set)

@@ -1,0 +1,42 @@
+"""Register the rules that hold unless the operator disables them, and the patterns of the settings."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from toolcrib.core.rules import TextRule
+
+if TYPE_CHECKING:
+    from toolcrib.core.plugins import Plugins
+    from toolcrib.core.resources import Resources
+    from toolcrib.model.protocols import Rule
+
+DEFAULT = ("dangerous_commands", "sensitive_files")
+
+
+def register(plugins: Plugins) -> None:
+    """Add the rules; reading commands takes a grammar, so each is made when it is first asked about a text."""
+    plugins.add_resource(
+        "dangerous_commands",
+        "toolcrib.features.safety_rules.dangerous_commands:DangerousCommands",
+        given=lambda _: {},
+    )
+    plugins.add_resource(
+        "sensitive_files",
+        "toolcrib.features.safety_rules.sensitive_files:SensitiveFiles",
+        given=lambda resources: {
+            "workspace": resources.settings.workspace,
+            "opened": resources.settings.workspace_open,
+        },
+    )
+    plugins.add_resource("operator_patterns", "toolcrib.features.safety_rules.operator_patterns:rules_of_settings")
+    plugins.add_rules("safety_rules", _make_rules)
+
+
+def _make_rules(resources: Resources) -> list[Rule]:
+    settings = resources.settings
+    rules: list[Rule] = [
+        TextRule(name, partial(resources.get, name)) for name in DEFAULT if name not in settings.rules_off
+    ]
+    return [*rules, *(resources.get("operator_patterns") if settings.rules else ())]

@@ -1,0 +1,71 @@
+"""Register files with metadata in any language, and what executes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib.core.catalog import SYSTEM_BUNDLE, LateTools, Rank
+from toolcrib.core.resources import INSTALLED, PROJECT_SCRIPTS
+from toolcrib.lib.version import __version__
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from toolcrib.core.plugins import Plugins
+    from toolcrib.core.resources import Resources
+
+# What runs tools of these kinds is found along their chain of executors.
+EXECUTED_KINDS = (
+    *("script", "subprocess", "http", "docker", "filesystem"),
+    *("runtime", "primitive", "library", "sink"),
+)
+
+
+def register(plugins: Plugins) -> None:
+    """Add trees of scripts, the system's executors, and the runner that follows chains of executors."""
+    for kind in EXECUTED_KINDS:
+        plugins.add_runner(kind, "toolcrib.features.scripts.runner:ExecutorRunner", given=_for_runner)
+    plugins.add_resource("script_trees", "toolcrib.features.scripts.trees:script_trees")
+    plugins.add_resource("environments", "toolcrib.features.scripts.trees:environments_folder")
+    plugins.add_resource("script_format", "toolcrib.features.scripts.format:ScriptFile", given=lambda _: {})
+    plugins.add_resource("scripts", "toolcrib.features.scripts.facade:Scripts")
+    plugins.add_source("scripts", "toolcrib.features.scripts.source:script_sources", rank=Rank.SCRIPTS)
+    plugins.add_resource("system_tools", "toolcrib.lib.system_tools:system_tools", given=lambda _: {})
+    plugins.add_source("system", _system_source, rank=Rank.SYSTEM)
+    plugins.add_protected_paths(_protected_paths)
+    plugins.add_command("sink", "toolcrib.features.scripts.commands:sink", "Stream lines of standard input to a sink.")
+    plugins.add_command(
+        "prepare", "toolcrib.features.scripts.commands:prepare", "Install what a Python script asks for."
+    )
+
+
+def _system_source(resources: Resources) -> list[LateTools]:
+    return [LateTools(SYSTEM_BUNDLE, lambda: resources.get("system_tools"))]
+
+
+def _for_runner(resources: Resources) -> dict[str, object]:
+    settings, trees = resources.settings, resources.get("script_trees")
+    return {
+        "sandbox": resources.get("sandbox"),
+        "premises": resources.get("premises"),
+        "find": resources.find_below,
+        "egress": lambda: resources.get("egress"),
+        "jail": lambda: resources.get("jail"),
+        "variable": resources.variable,
+        "search_path": resources.environment.get("PATH", ""),
+        # Where looking upwards for what a project has installed ends.
+        "roots": (*(() if settings.root is None else (settings.root,)), *trees.values()),
+        "environments": resources.get("environments"),
+        "version": __version__,
+        "observe": resources.observe,
+    }
+
+
+def _protected_paths(resources: Resources) -> list[Path]:
+    """The trees, what is installed for those of the project, and the environments of single tools."""
+    root, trees = resources.settings.root, list(resources.get("script_trees").values())
+    environments = resources.get("environments")
+    paths = [*trees, *([] if environments is None else [environments])]
+    if root is None or not any(path.is_relative_to(root) and path.exists() for path in trees):
+        return paths
+    return [*paths, root / PROJECT_SCRIPTS.partition("/")[0], *(root / name for name in INSTALLED)]

@@ -1,0 +1,134 @@
+"""A crib of this machine behind the protocol that it shares with one behind a URL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib.core.describe import all_facts_of, found_facts, listed
+from toolcrib.features.bundles.definition import tool_to_wire
+from toolcrib.interfaces.cli.open_crib import LocalCalls
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from pathlib import Path
+
+    from toolcrib.core.describe import Facts
+    from toolcrib.core.expiring_documents import Piece
+    from toolcrib.crib import Crib
+    from toolcrib.features.bundles.facade import Bundles
+    from toolcrib.model.bundle import Bundle
+    from toolcrib.model.toolrequest import Event, Filed
+
+PAGE = 256
+
+
+class LocalCrib(LocalCalls):
+    """A crib of this machine, as commands use any."""
+
+    def __init__(self, crib: Crib) -> None:
+        super().__init__(crib)
+        self.wish_from_search = crib.wish_from_search
+
+    @property
+    def bundles(self) -> Bundles:
+        """The bundles and the tools in them."""
+        return self._crib.bundles
+
+    @property
+    def requests(self) -> LocalRequests:
+        """Requests for tools that do not exist yet."""
+        return LocalRequests(self._crib)
+
+    def list_tools(self, *, tags: Sequence[str] = (), executors: bool = False) -> list[Facts]:
+        """The tools, or those with every one of the tags; or what executes them."""
+        return [describe() for _, describe in listed(self._crib, tags=tags, executors=executors)]
+
+    def show_tool(self, name: str) -> Facts | None:
+        """All that is known of the tool that a name means."""
+        entry = self._crib.find(name)
+        return None if entry is None else all_facts_of(self._crib, entry)
+
+    def meant_by(self, name: str) -> str:
+        """The address of the tool that a name means; empty if it means none, or one whose document is broken."""
+        try:
+            entry = self._crib.find(name)
+        except ToolError as problem:
+            if problem.kind is Kind.DISABLED:
+                return ""
+            raise
+        return "" if entry is None else entry.tool.address
+
+    def search_tools(self, text: str, *, is_question: bool, everything: bool, limit: int) -> tuple[list[Facts], bool]:
+        """The tools that fit what was typed, or a question; and whether there are more."""
+        look = self.bundles.ask if is_question else self.bundles.search
+        page = look(text, include_disabled=everything, page_size=limit)
+        return [found_facts(found) for found in page.items], bool(page.next_token)
+
+    def list_bundles(self) -> list[Bundle]:
+        """Every bundle, also those that are switched off."""
+        found: list[Bundle] = []
+        token: str | None = ""
+        while token is not None:
+            page = self.bundles.list_bundles(include_disabled=True, page_size=PAGE, page_token=token)
+            found += page.items
+            token = page.next_token or None
+        return found
+
+    def stored_tool(self, bundle_id: str, slug: str, version: str) -> Mapping[str, object] | None:
+        """The document of a version with what is known of it; None if there is none."""
+        try:
+            return tool_to_wire(self.bundles.tool(bundle_id, slug, version))
+        except ToolError as problem:
+            if problem.kind is Kind.NOT_FOUND:
+                return None
+            raise
+
+    def secret_names(self) -> Collection[str]:
+        """What no argument of a tool may be called."""
+        return self._crib.secrets.names()
+
+    def switch_tool(self, name: str, *, on: bool) -> tuple[str, str] | None:
+        """Switch a tool; its address, and why it still cannot be called. None if there is no such tool."""
+        entry = self._crib.find(name)
+        if entry is None:
+            return None
+        tool = entry.tool
+        kept = self.bundles.switch_tool(self.bundles.bundle_id_of(tool), tool.slug, tool.version, on)
+        return tool.address, kept.reason
+
+    def read_result(self, handle: str, *, offset: int, length: int) -> Piece:
+        """A piece of a value that was too large to be handed over at once."""
+        return self._crib.read_result(handle, offset=offset, length=length)
+
+
+class LocalRequests:
+    """Requests of a crib of this machine, as commands use any: every method blocks until it is done."""
+
+    def __init__(self, crib: Crib) -> None:
+        self._crib = crib
+        self._requests = requests = crib.requests
+        self.submit = requests.submit
+        self.new = requests.new
+        self.list = requests.list
+        self.show = requests.show
+        self.history = requests.history
+        self.package = requests.package
+        self.cancel = requests.cancel
+        self.retry = requests.retry
+        self.allow = requests.allow
+        self.experiments = requests.experiments
+
+    def follow(self, request_id: str, hear: Callable[[Event], None]) -> Filed:
+        """Hear what happens to a request until it is over."""
+
+        async def listen() -> None:
+            async for event in self._requests.watch(request_id):
+                hear(event)
+
+        self._crib.run_sync(listen())
+        return self._requests.show(request_id)
+
+    def deliver(self, request_id: str, path: Path, hear: Callable[[str], None]) -> Filed:
+        """Have proved and published what was made for a request."""
+        return self._crib.run_sync(self._requests.deliver(request_id, path, hear))

@@ -1,0 +1,143 @@
+"""The program as Click sees it: the group of all commands, how it runs one, and what it says of wrong words."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+from click.shell_completion import CompletionItem, get_completion_class, shell_complete
+
+from toolcrib.core.plugins import Plugins
+from toolcrib.lib.names import did_you_mean
+from toolcrib.toolkit.cli.console import MEANINGS, ExitCode, WrongUseError, log_on_stderr, on_one_line, say
+from toolcrib.toolkit.cli.group import project_option
+from toolcrib.toolkit.cli.options import URL, is_local
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from toolcrib.core.client_protocol import ProjectCrib
+    from toolcrib.core.plugins import Part
+    from toolcrib.toolkit.cli.opener import Opener
+
+PROGRAM = "crib"
+COMPLETE_VARIABLE = "_CRIB_COMPLETE"
+EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in MEANINGS.items())
+
+
+class Commands(click.Group):
+    """The group of all commands that are registered; each is loaded when it is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all commands, in the order of the alphabet."""
+        return sorted(_all_commands())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name, loaded."""
+        # A command of ours is found without looking for other packages, which takes time.
+        found = Plugins().parts("commands", cmd_name)
+        part = found[0] if found else _all_commands().get(cmd_name)
+        if part is None:
+            return None
+        command: click.Command = part.load()
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; one that does not exist is met with the one that was perhaps meant."""
+        name = args[0]
+        if not ctx.resilient_parsing and not name.startswith("-") and self.get_command(ctx, name) is None:
+            commands = self.list_commands(ctx)
+            hint = did_you_mean(name, commands) or f"commands are {', '.join(commands)}"
+            raise click.UsageError(f"There is no command {name!r}; {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands with their summaries; none is loaded for it."""
+        commands = _all_commands()
+        # As Click does it: two spaces before the names and four behind the longest.
+        limit = formatter.width - 6 - max(map(len, commands))
+        rows = [(name, _summary(commands[name], limit)) for name in sorted(commands)]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the name of a command; none is loaded for it."""
+        commands = _all_commands()
+        names = [name for name in sorted(commands) if name.startswith(incomplete)]
+        items = [CompletionItem(name, help=_summary(commands[name])) for name in names]
+        return [*items, *click.Command.shell_complete(self, ctx, incomplete)]
+
+
+def run(words: Sequence[str], opener: Opener[ProjectCrib]) -> int:
+    """Run one command, which opens cribs with the opener; the exit code."""
+    # Not cli.main(): it would end the process itself when a reader goes away or a shell asks for completions.
+    if instruction := os.environ.get(COMPLETE_VARIABLE):
+        return shell_complete(cli, {"obj": opener}, PROGRAM, COMPLETE_VARIABLE, instruction)
+    try:
+        with log_on_stderr(), cli.make_context(PROGRAM, list(words), obj=opener) as context:
+            return int(cli.invoke(context) or ExitCode.DONE)
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except click.exceptions.NoArgsIsHelpError as help_wanted:
+        say(help_wanted.format_message())
+        return ExitCode.WRONG_USE
+    except click.NoSuchOption as problem:
+        raise _explain_option(problem) from problem
+    except click.UsageError as problem:
+        raise _explain(problem) from problem
+
+
+@click.group(cls=Commands, epilog=EXIT_CODES, no_args_is_help=True)
+@project_option
+def cli() -> None:
+    """Write a tool down once; any agent finds it and calls it under guard.
+
+    A project is a folder with a toolcrib.toml, or the current folder; its tools lie in tools/.
+    """
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> int:
+    """Print the completion script of a shell.
+
+    It completes commands and names of tools: eval "$(crib completion bash)"
+    """
+    completer = get_completion_class(shell)
+    if completer is None:
+        raise click.UsageError(f"Click does not know the shell {shell}")
+    say(completer(cli, {}, PROGRAM, COMPLETE_VARIABLE).source())
+    return ExitCode.DONE
+
+
+def _explain(problem: click.UsageError) -> WrongUseError:
+    message = on_one_line(problem.format_message())
+    end = "" if message.endswith((".", "?")) else "."
+    return WrongUseError(f"{message}{end} See: {_place(problem)} --help")
+
+
+def _explain_option(problem: click.NoSuchOption) -> WrongUseError:
+    """What is said of an option that a command does not have; that of servers may only be in the wrong place."""
+    if problem.option_name != URL.name:
+        return _explain(problem)
+    if problem.ctx is not None and isinstance(problem.ctx.command, click.Group):
+        return WrongUseError(f"{URL.name} belongs to a command; write: {PROGRAM} list {URL.name} {URL.value}")
+    return is_local(_place(problem))
+
+
+def _place(problem: click.UsageError) -> str:
+    return problem.ctx.command_path if problem.ctx is not None else PROGRAM
+
+
+def _all_commands() -> dict[str, Part]:
+    """Every command by its name, those of other packages too; of one name ours counts."""
+    plugins = Plugins()
+    plugins.start()
+    return {part.name: part for part in reversed(plugins.parts("commands"))}
+
+
+def _summary(part: Part, limit: int = 80) -> str:
+    return click.Command(part.name, help=part.options["summary"]).get_short_help_str(limit)

@@ -1,0 +1,107 @@
+"""Commands are registered by name and summary, and loaded when they are used."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from toolcrib.core.plugins import FEATURES, Plugins
+from toolcrib.interfaces.cli.program import cli
+
+COMMANDS = Plugins().named("commands")
+LOADED = """
+import sys
+from toolcrib.__main__ import main
+code = main(sys.argv[1:])
+print(*(name for name in sys.modules if name.startswith("toolcrib.") and name.rpartition(".")[2] == "commands"))
+sys.exit(code)
+"""
+PACKAGE = """
+import click
+
+
+@click.command("greet")
+def greet():
+    "Say hello."
+    print("hello")
+
+
+@click.command("version")
+def version():
+    "Pretend."
+    print("pretended")
+
+
+def register(plugins):
+    plugins.add_command("greet", "crib_greeting:greet", "Say hello.")
+    plugins.add_command("version", "crib_greeting:version", "Pretend.")
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run code of a fresh interpreter in an empty folder, with these folders to import from."""
+
+    def start(*words: str, path: Path | None = None) -> subprocess.CompletedProcess[str]:
+        (tmp_path / "empty").mkdir(exist_ok=True)
+        return subprocess.run(
+            [sys.executable, *words],
+            cwd=tmp_path / "empty",
+            env={**os.environ, **({} if path is None else {"PYTHONPATH": str(path)})},
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+
+    return start
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_the_summary_of_a_command_is_the_first_sentence_of_its_help(name):
+    command = cli.get_command(click.Context(cli), name)
+    assert isinstance(command, click.Command)
+    assert command.name == name
+    assert COMMANDS[name].options["summary"] == command.get_short_help_str(limit=200)
+
+
+@pytest.mark.parametrize("reference", FEATURES)
+def test_the_table_of_features_names_the_commands_that_each_registers(reference):
+    plugins = Plugins({reference: FEATURES[reference]})
+    provided = [each.partition(":")[2] for each in FEATURES[reference] if each.startswith("commands:")]
+    assert sorted(part.name for part in plugins.parts("commands")) == sorted(provided)
+
+
+def test_no_two_features_register_a_command_of_the_same_name():
+    names = [part.name for part in Plugins().parts("commands")]
+    assert sorted(names) == sorted(set(names))
+
+
+@pytest.mark.parametrize(
+    ("words", "loaded"),
+    [
+        (["--help"], []),
+        (["call", "nothing"], []),
+        (["token", "list"], ["toolcrib.features.access.commands"]),
+    ],
+)
+def test_only_the_command_that_is_used_is_loaded(run, words, loaded):
+    assert run("-c", LOADED, *words).stdout.splitlines()[-1].split() == loaded
+
+
+def test_an_installed_package_adds_a_command_and_replaces_none(run, tmp_path):
+    site = tmp_path / "site"
+    information = site / "crib_greeting-1.0.dist-info"
+    information.mkdir(parents=True)
+    (site / "crib_greeting.py").write_text(PACKAGE)
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: crib-greeting\nVersion: 1.0\n")
+    (information / "entry_points.txt").write_text("[toolcrib.plugins]\ngreeting = crib_greeting:register\n")
+    greeted = run("-m", "toolcrib", "greet", path=site)
+    assert (greeted.returncode, greeted.stdout) == (0, "hello\n"), greeted.stderr
+    assert "  greet        Say hello.\n" in run("-m", "toolcrib", "--help", path=site).stdout
+    assert "pretended" not in run("-m", "toolcrib", "version", path=site).stdout
