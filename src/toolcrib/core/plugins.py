@@ -109,6 +109,11 @@ class Part:
         self.value = value
         self.options = options
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether a feature of Toolcrib registered it, and not another package."""
+        return self.order < _FOREIGN
+
     def load(self) -> Any:
         """What was registered; a reference is loaded."""
         return load(self.value) if isinstance(self.value, str) else self.value

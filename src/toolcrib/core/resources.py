@@ -169,7 +169,9 @@ class Runners(dict[str, "Runner"]):
             parts = self._resources.plugins.parts("runners", kind)
             if not parts:
                 return default
-            self[kind] = LazyRunner(kind, parts[::-1], self._make)
+            # Those of packages before ours, those of one class of `run` before those of any, the newest first.
+            asked = sorted(parts[::-1], key=lambda part: (part.is_ours, part.options["runs"] is None))
+            self[kind] = LazyRunner(kind, asked, self._make)
         return self[kind]
 
     def _make(self, part: Part) -> Runner:
