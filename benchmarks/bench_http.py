@@ -135,24 +135,37 @@ def add(a: int, b: int) -> int:
 
 def serve_toolcrib(*, log: bool) -> None:
     from toolcrib import Crib
-    from toolcrib.features.access.tokens import Scope
     from toolcrib.interfaces.http.app import make_app
     from toolcrib.interfaces.http.exchange import log_to
-    from toolcrib.interfaces.http.routes import Endpoint, Route
+    from toolcrib.interfaces.http.routes import BoundEndpoint, Route
     from toolcrib.interfaces.http.server import new_loop, serve_app
     from toolcrib.interfaces.http.server_state import Service
+    from toolcrib.model.access import Scope
+    from toolcrib.toolkit.http.bodies import read_body
+    from toolcrib.toolkit.http.contract import ANYTHING, Body
+    from toolcrib.toolkit.http.endpoint import Endpoint
     from toolcrib.toolkit.http.messages import answer_json
-    from toolcrib.toolkit.http.request_data import read_object
 
-    async def echo(request):
-        return answer_json(await read_object(request, 1_000_000))
+    async def echo(_, request):
+        return answer_json(await read_body(request))
+
+    endpoint = Endpoint(
+        name="echo",
+        method="POST",
+        path="/echo",
+        handler=echo,
+        scope=Scope.INVOKE,
+        summary="Echo.",
+        body=Body(name="Echo", schema={**ANYTHING, "properties": {}}, example={}, open_keys=True),
+        replies={},
+    )
 
     async def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             async with Crib(folder, tools=[add], http_calls_per_minute=2_000_000_000) as crib:
                 service = Service(crib.settings)
                 app = make_app(crib, open_to_loopback=True, service=service)
-                route = Route(path="/echo", endpoints={"POST": Endpoint(handle=echo, scope=Scope.INVOKE)})
+                route = Route(path="/echo", endpoints={"POST": BoundEndpoint(endpoint, None)})
                 app._routes._node(["echo"]).route = route  # noqa: SLF001 - the same application with one route more
                 kept = next(kept for kept in crib.bundles.list_tools().items if kept.slug == "add")
                 path = f"/tools/bundles/{kept.bundle.id}/tools/add/version/{kept.version}/invoke"

@@ -36,7 +36,7 @@ ROOT = DOCS.parent
 NOTICE = "<!-- Written by docs/generate.py; change the code, the tests or the .toml beside it, then run: make docs -->"
 NO_TEXT = "(no text)"
 NO_SETTINGS = frozenset({"root", "places"})
-PROTOCOLS = ("Dialect", "Rule", "Runner", "Bound", "Journal", "Store", "Queue", "Maker", "Commission", "Plugins")
+PROTOCOLS = ("Format", "Rule", "Runner", "Bound", "Journal", "Store", "Queue", "Maker", "Commission")
 LONGEST_LINE = 100
 
 

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from toolcrib import ToolError
 from toolcrib.features.access import tokens as module
-from toolcrib.features.access.tokens import Scope, Tokens
+from toolcrib.features.access.tokens import Tokens
 from toolcrib.infra.storage.file_store import FileStore
 from toolcrib.infra.storage.memory_store import MemoryStore
+from toolcrib.model.access import Scope
 
 
 @pytest.fixture(params=["memory", "files"])

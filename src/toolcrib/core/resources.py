@@ -170,7 +170,8 @@ class Runners(dict[str, "Runner"]):
             if not parts:
                 return default
             # Those of packages before ours, those of one class of `run` before those of any, the newest first.
-            asked = sorted(parts[::-1], key=lambda part: (part.is_ours, part.options["runs"] is None))
+            asked = list(reversed(parts))
+            asked.sort(key=lambda part: (part.is_ours, part.options["runs"] is None))
             self[kind] = LazyRunner(kind, asked, self._make)
         return self[kind]
 

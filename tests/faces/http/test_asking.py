@@ -9,8 +9,8 @@ import threading
 import pytest
 
 from toolcrib import tool
-from toolcrib.features.requests.endpoints import READERS, WRITERS, Asking
 from toolcrib.features.requests.plugin import QUEUE_FILE
+from toolcrib.features.requests.queue_threads import READERS, WRITERS, QueueThreads
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.toolkit.http.concurrency import Threads
 
@@ -110,7 +110,7 @@ async def test_large_bodies_are_read_although_every_thread_of_the_loop_waits(mak
 @pytest.mark.parametrize(("kind", "most"), [("read", READERS), ("write", WRITERS)])
 async def test_so_many_ask_at_once_and_the_others_after_them(kind, most):
     threads, lock, free = Threads(), threading.Lock(), threading.Event()
-    asking, running, highest = Asking(threads), 0, 0
+    asking, running, highest = QueueThreads(threads), 0, 0
 
     def work() -> None:
         nonlocal running, highest
@@ -131,7 +131,7 @@ async def test_so_many_ask_at_once_and_the_others_after_them(kind, most):
 
 async def test_a_path_is_told_by_its_name_whatever_its_length_and_other_errors_as_they_are():
     threads = Threads()
-    asking = Asking(threads)
+    asking = QueueThreads(threads)
 
     def fail(message: str, **details: object) -> None:
         raise ToolError(Kind.PERMANENT, message, partial_side_effects=True, details=details)

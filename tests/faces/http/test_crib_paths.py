@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toolcrib import tool
 from toolcrib.core.rules import AuthRule
-from toolcrib.interfaces.http.endpoints import SECONDS, SessionDesk
+from toolcrib.interfaces.http.session_store import SECONDS, SessionStore
 
 
 @tool
@@ -113,10 +113,10 @@ async def test_a_session_that_asks_for_too_much_is_refused(world):
 
 
 async def test_a_session_is_forgotten_after_an_hour_and_there_are_only_so_many(make_world, monkeypatch):
-    monkeypatch.setattr("toolcrib.interfaces.http.endpoints.MOST_OF_A_CALLER", 2)
+    monkeypatch.setattr("toolcrib.interfaces.http.session_store.MOST_OF_A_CALLER", 2)
     now = [1_000_000.0]
-    real = SessionDesk.__init__
-    monkeypatch.setattr(SessionDesk, "__init__", lambda self, crib, body: real(self, crib, body, lambda: now[0]))
+    real = SessionStore.__init__
+    monkeypatch.setattr(SessionStore, "__init__", lambda self: real(self, lambda: now[0]))
     world = make_world(add)
     session = (await world.client.post("/crib/sessions", {})).json["id"]
     assert (await world.client.post("/crib/sessions", {})).status == 201

@@ -14,14 +14,15 @@ from schemathesis.engine import events, from_schema
 from toolcrib import Crib
 from toolcrib.interfaces.http.api_document import describe_api
 from toolcrib.interfaces.http.app import make_app
-from toolcrib.interfaces.http.pages import write_page
+from toolcrib.interfaces.http.docs_page import write_page
+from toolcrib.interfaces.http.routes import TABLES
 
 METHODS = ("get", "put", "post", "delete", "patch")
 EVERY_SCOPE = ["read", "invoke", "manage"]
 
 
 def operations():
-    document = describe_api(needs_token=True)
+    document = describe_api(TABLES, needs_token=True)
     for path, found in document["paths"].items():
         for method, operation in found.items():
             yield pytest.param(path, method, operation, id=operation["operationId"])
@@ -37,24 +38,24 @@ def resolve(document: dict, part: dict) -> dict:
 
 def fits(value: object, name: str) -> bool:
     """Whether a value is of the schema of that name."""
-    components = describe_api(needs_token=True)["components"]
+    components = describe_api(TABLES, needs_token=True)["components"]
     schema = {"$ref": f"#/components/schemas/{name}", "components": components}
     return jsonschema_rs.validator_for(schema).is_valid(value)
 
 
 async def test_the_description_is_served_as_it_is_written(world):
     reply = await world.client.get("/openapi.json")
-    assert reply.json == describe_api(needs_token=False)
+    assert reply.json == describe_api(TABLES, needs_token=False)
     assert reply.json["openapi"] == "3.1.0"
 
 
 def test_the_description_says_whether_everybody_needs_a_token():
-    assert describe_api(needs_token=True)["security"] == [{"token": []}]
-    assert describe_api(needs_token=False)["security"] == [{"token": []}, {}]
+    assert describe_api(TABLES, needs_token=True)["security"] == [{"token": []}]
+    assert describe_api(TABLES, needs_token=False)["security"] == [{"token": []}, {}]
 
 
 async def test_every_path_that_answers_is_described_with_just_its_methods(world):
-    document = describe_api(needs_token=True)
+    document = describe_api(TABLES, needs_token=True)
     served = {}
     for path in document["paths"]:
         words = {"toolSlug": "a", "version": "v", "sessionID": "s", "handle": "00", "requestID": "req_20240115_001"}
@@ -71,12 +72,12 @@ def test_every_path_of_the_application_is_described(world):
         for inner in (*node.words.values(), *([node.any] if node.any else [])):
             yield from paths(inner)
 
-    assert set(paths(world.client.app._routes._root)) == set(describe_api(needs_token=True)["paths"])
+    assert set(paths(world.client.app._routes._root)) == set(describe_api(TABLES, needs_token=True)["paths"])
 
 
 @pytest.mark.parametrize(("path", "method", "operation"), list(operations()))
 def test_every_operation_names_what_it_takes_and_what_it_answers(path, method, operation):
-    document = describe_api(needs_token=True)
+    document = describe_api(TABLES, needs_token=True)
     named = {
         parameter["name"]: parameter
         for parameter in (resolve(document, part) for part in operation.get("parameters", []))
@@ -93,7 +94,7 @@ def test_every_operation_names_what_it_takes_and_what_it_answers(path, method, o
 
 
 def test_every_reference_leads_somewhere():
-    document = describe_api(needs_token=True)
+    document = describe_api(TABLES, needs_token=True)
 
     def references(value):
         if isinstance(value, dict):
@@ -119,7 +120,7 @@ def test_every_example_fits_its_schema(path, method, operation):
 
 
 async def test_the_examples_are_true_one_after_the_other(world):
-    document = describe_api(needs_token=True)
+    document = describe_api(TABLES, needs_token=True)
     tool = "/tools/bundles/{bundleID}/tools/{toolSlug}/version/{version}"
     parameters = document["components"]["parameters"]
     place = {name: parameters[name]["example"] for name in ("bundleID", "toolSlug", "version")}
@@ -174,7 +175,9 @@ async def test_the_page_for_people_needs_nothing_from_elsewhere_and_runs_nothing
     assert not re.search(r"""(?:src|href)\s*=\s*["']?(?!/openapi\.json)[^#"'\s>]""", page)
     assert not re.search(r"\son\w+\s*=", page)
     for operation in (
-        found["operationId"] for path in describe_api(needs_token=True)["paths"].values() for found in path.values()
+        found["operationId"]
+        for path in describe_api(TABLES, needs_token=True)["paths"].values()
+        for found in path.values()
     ):
         assert f'id="{operation}"' in page
     policy = reply.headers["content-security-policy"]
@@ -184,7 +187,7 @@ async def test_the_page_for_people_needs_nothing_from_elsewhere_and_runs_nothing
 
 
 def test_nothing_in_the_description_becomes_part_of_the_page():
-    document = describe_api(needs_token=True)
+    document = describe_api(TABLES, needs_token=True)
     page = write_page({**document, "info": {**document["info"], "title": '<script>"&', "description": "<b>"}})
     assert "<script" not in page
     assert "&lt;script&gt;&quot;&amp;" in page

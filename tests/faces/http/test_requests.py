@@ -10,9 +10,9 @@ import threading
 import pytest
 
 from toolcrib import tool
-from toolcrib.features.requests import endpoints, event_stream
+from toolcrib.features.requests import endpoint_handlers, event_stream
+from toolcrib.features.requests.delivered_package import written_package
 from toolcrib.features.requests.document.writer import with_id, write_request
-from toolcrib.features.requests.endpoints import written
 from toolcrib.features.requests.plugin import QUEUE_FILE
 from toolcrib.features.requests.queues.sqlite.queue import EmbeddedQueue
 from toolcrib.features.requests.tracker import MAX_TEXT_BYTES
@@ -305,9 +305,9 @@ async def test_of_long_requests_as_many_are_listed_as_one_answer_holds(world, fi
         return [one["name"] for one in (await world.client.get("/requests")).json["requests"]]
 
     assert await names() == ["tool_0", "tool_1", "tool_2"]
-    monkeypatch.setattr(endpoints, "MAX_LISTED_BYTES", 10_000)
+    monkeypatch.setattr(endpoint_handlers, "MAX_LISTED_BYTES", 10_000)
     assert await names() == ["tool_1", "tool_2"]
-    monkeypatch.setattr(endpoints, "MAX_LISTED_BYTES", 1)
+    monkeypatch.setattr(endpoint_handlers, "MAX_LISTED_BYTES", 1)
     assert await names() == ["tool_2"]
 
 
@@ -324,7 +324,7 @@ async def test_long_requests_are_asked_for_little_by_little(world, file, monkeyp
     monkeypatch.setattr(
         world.crib.requests, "list", lambda status, limit: asked.append(limit) or ask(status, limit=limit)
     )
-    monkeypatch.setattr(endpoints, "FIRST_ASKED", 2)
+    monkeypatch.setattr(endpoint_handlers, "FIRST_ASKED", 2)
 
     async def numbers(limit=""):
         asked.clear()
@@ -335,7 +335,7 @@ async def test_long_requests_are_asked_for_little_by_little(world, file, monkeyp
     assert await numbers("?limit=3") == ([6, 7, 8], [2, 3])
     assert await numbers("?limit=4") == ([5, 6, 7, 8], [2, 4])
     size = len((await file(name="tool_9"))["yaml"])
-    monkeypatch.setattr(endpoints, "MAX_LISTED_BYTES", 3 * size)
+    monkeypatch.setattr(endpoint_handlers, "MAX_LISTED_BYTES", 3 * size)
     assert await numbers() == ([7, 8, 9], [2, 4])
 
 
@@ -536,7 +536,7 @@ async def test_a_delivery_that_takes_longer_than_an_answer_may_is_stopped_and_th
 
 
 async def test_so_many_deliveries_are_proved_at_once_and_the_next_one_comes_again(world, held, monkeypatch):
-    monkeypatch.setattr(endpoints, "MAX_DELIVERIES", 1)
+    monkeypatch.setattr(endpoint_handlers, "MAX_DELIVERIES", 1)
     client = Leaving({"files": {"word_counter.py": HANGS}})
     place = f"/requests/{held}/deliver"
     async with asyncio.timeout(SECONDS):
@@ -590,7 +590,7 @@ async def test_nothing_of_a_delivery_stays_behind_when_the_client_leaves_while_i
     threads, files = Threads(), Slow({"a.py": b"", "more/b.py": b""})
 
     async def deliver():
-        async with written(files, threads):
+        async with written_package(files, threads):
             raise AssertionError
 
     work = asyncio.create_task(deliver())

@@ -10,11 +10,11 @@ import re
 import secrets
 import time
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import orjson
 
+from toolcrib.model.access import Scope
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -34,14 +34,6 @@ LOOK_SECONDS = 0.05
 _TOKEN = re.compile(r"crib_([0-9a-f]{16})_([A-Za-z0-9_-]{43})")
 _LENGTH = len("crib_") + 16 + len("_") + 43
 _ID = re.compile(r"[0-9a-f]{16}")
-
-
-class Scope(StrEnum):
-    """What a token is good for."""
-
-    READ = "read"
-    INVOKE = "invoke"
-    MANAGE = "manage"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,335 +1,240 @@
-"""Tools over HTTP: list, search, read, make, switch, delete."""
+"""HTTP endpoints of bundles and of the tools in them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolcrib.features.bundles.definition import bundle_to_wire, found_to_wire, tool_to_wire
-from toolcrib.features.bundles.stored_documents import etag_of
-from toolcrib.model.errors import Kind, ToolError
-from toolcrib.toolkit.http.messages import Answer, answer_json, etag_header, unchanged, wanted_mark
-from toolcrib.toolkit.http.openapi_parts import answer, operation
-from toolcrib.toolkit.http.request_data import (
-    MAX_PAGE,
-    Query,
-    bundle_place,
-    location_of_bundle,
-    location_of_tool,
-    only_keys,
-    read_document,
-    read_object,
-    refuse_query,
-    tool_place,
+from toolcrib.features.bundles.endpoint_handlers import BundleEndpoints, ToolEndpoints
+from toolcrib.features.bundles.openapi import (
+    BUNDLE_BODY,
+    BUNDLE_LINKS,
+    SCHEMAS,
+    TOOL_BODY,
+    TOOL_LINKS,
+    WEATHER_BUNDLE,
+    WEATHER_TOOL,
 )
+from toolcrib.model.access import Scope
+from toolcrib.toolkit.http.contract import (
+    INCLUDE_DISABLED,
+    PAGE_SIZE,
+    PAGE_TOKEN,
+    QUESTION,
+    SWITCH,
+    TAGS,
+    TEXT,
+    TYPED,
+    Body,
+    Reply,
+    closed,
+    whole,
+    words,
+)
+from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable
+from toolcrib.toolkit.http.etags import IF_MATCH, IF_NONE_MATCH, ONLY_NEW
+from toolcrib.toolkit.http.places import BUNDLE, BUNDLE_PLACE, BUNDLES, TOOL, TOOL_PLACE, UUID7
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from toolcrib.toolkit.http.endpoint import Host
 
-    from toolcrib.features.bundles.facade import Bundles
-    from toolcrib.model.bundle import Bundle, Found, Kept, Page
-    from toolcrib.toolkit.http.concurrency import Threads
-    from toolcrib.toolkit.http.messages import Header, Request
-    from toolcrib.toolkit.http.request_data import ToolPlace
-
-
-# MERGED toolcrib.faces.http.switching
-
-# The switch of a bundle or a tool: the one thing that a PATCH can change, whoever owns it.
-
-KNOWN = frozenset({"isEnabled"})
-
-
-class Switching:
-    """Reads what a PATCH says."""
-
-    def __init__(self, bundles: Bundles, threads: Threads, body_bytes: int) -> None:
-        self._bundles = bundles
-        self._threads = threads
-        self._body_bytes = body_bytes
-
-    async def read(self, request: Request, bundle_id: str) -> bool:
-        """Whether to switch on or off something of this bundle; whoever asks for more learns whether anybody could have it."""
-        body = await read_object(request, self._body_bytes)
-        if not body.keys() <= KNOWN:
-            await self._threads.read(self._refuse_read_only, bundle_id)
-        value = only_keys(body, KNOWN).get("isEnabled")
-        if isinstance(value, bool):
-            return value
-        raise ToolError(Kind.VALIDATION, "body: isEnabled: write true or false")
-
-    def _refuse_read_only(self, bundle_id: str) -> None:
-        bundle = self._bundles.bundle(bundle_id)
-        if bundle.read_only:
-            message = f"the bundle {bundle.slug} is read-only here; of it and its tools only isEnabled can be changed"
-            raise ToolError(Kind.BLOCKED, message)
+SWITCH_BODY = Body(
+    # Its handler looks at further keys itself.
+    name="Switch",
+    schema=closed(("isEnabled",), isEnabled=SWITCH),
+    example={"isEnabled": False},
+    open_keys=True,
+)
+BUNDLE_IDS = words("bundleIDs", "Only these bundles.", {**TEXT, "pattern": UUID7})
+LIST_QUERY = (
+    TAGS,
+    INCLUDE_DISABLED,
+    whole("recommendedPageSize", "How many, about; never more than 256.", 1),
+    whole("pageSize", "Another word for recommendedPageSize.", 1, key="sameAsRecommendedPageSize"),
+    PAGE_TOKEN,
+)
+BY_ID = "In the order of their ids. The size of a page is a recommendation."
+COMMENTS = "The body may hold comments, `//` and `/* */`."
+BUNDLE_NOW = Reply(description="The bundle as it is now.", schema="Bundle", headers=("ETag",), links=BUNDLE_LINKS)
+UNCHANGED = Reply(description="It is as the client knows it.", headers=("ETag",))
 
 
-# MERGED toolcrib.faces.http.bundles
-
-# Bundles over HTTP: list, read, make or replace, switch, delete.
-
-
-class BundleDesk:
-    """Answers what is asked about bundles."""
-
-    def __init__(self, bundles: Bundles, threads: Threads, body_bytes: int) -> None:
-        self._bundles = bundles
-        self._threads = threads
-        self._body_bytes = body_bytes
-        self._switching = Switching(bundles, threads, body_bytes)
-
-    async def list(self, request: Request) -> Answer:
-        """GET /tools/bundles."""
-        query = Query(request, known=("bundleIDs", "includeDisabled", "pageSize", "pageToken"), lists=("bundleIDs",))
-        page = await self._threads.read(
-            self._bundles.list_bundles,
-            ids=query.bundle_ids(),
-            include_disabled=query.switch("includeDisabled"),
-            page_size=query.number("pageSize", least=1, most=MAX_PAGE),
-            page_token=query.token(),
-        )
-        shown = [bundle_to_wire(bundle) for bundle in page.items]
-        return answer_json({"bundles": shown, "nextPageToken": page.next_token or None})
-
-    async def read(self, request: Request) -> Answer:
-        """GET /tools/bundles/{bundleID}."""
-        bundle_id = bundle_place(request)
-        refuse_query(request)
-        bundle = await self._threads.read(self._bundles.bundle, bundle_id)
-        return unchanged(request, etag_of(bundle)) or _answer_bundles(bundle)
-
-    async def put(self, request: Request) -> Answer:
-        """PUT /tools/bundles/{bundleID}."""
-        bundle_id = bundle_place(request)
-        refuse_query(request)
-        document = await read_document(request, self._body_bytes)
-        mark = await self._mark(request, bundle_id)
-        bundle, is_new = await self._threads.write(self._bundles.put_bundle, bundle_id, document, if_match=mark)
-        if not is_new:
-            return _answer_bundles(bundle)
-        return _answer_bundles(bundle, status=201, headers=(location_of_bundle(bundle_id),))
-
-    async def switch(self, request: Request) -> Answer:
-        """PATCH /tools/bundles/{bundleID}."""
-        bundle_id = bundle_place(request)
-        refuse_query(request)
-        enabled = await self._switching.read(request, bundle_id)
-        mark = await self._mark(request, bundle_id)
-        return _answer_bundles(
-            await self._threads.write(self._bundles.switch_bundle, bundle_id, enabled, if_match=mark)
-        )
-
-    async def delete(self, request: Request) -> Answer:
-        """DELETE /tools/bundles/{bundleID}: what is answered is the bundle with the time of its deletion."""
-        bundle_id = bundle_place(request)
-        refuse_query(request)
-        mark = await self._mark(request, bundle_id)
-        return _answer_bundles(await self._threads.write(self._bundles.delete_bundle, bundle_id, if_match=mark))
-
-    async def _mark(self, request: Request, bundle_id: str) -> str:
-        if not (request.has(b"if-match") or request.has(b"if-none-match")):
-            return ""
-        return await self._threads.read(wanted_mark, request, lambda: etag_of(self._bundles.bundle(bundle_id)))
+def _bundle_endpoints(host: Host) -> BundleEndpoints:
+    return BundleEndpoints(host.crib.bundles, host.threads)
 
 
-def _answer_bundles(bundle: Bundle, *, status: int = 200, headers: tuple[Header, ...] = ()) -> Answer:
-    return answer_json(bundle_to_wire(bundle), status=status, headers=(etag_header(etag_of(bundle)), *headers))
+def _tool_endpoints(host: Host) -> ToolEndpoints:
+    return ToolEndpoints(host.crib.bundles, host.crib.wish_from_search, host.threads)
 
 
-LIST_QUERY = ("tags", "includeDisabled", "recommendedPageSize", "pageSize", "pageToken")
-
-
-class ToolDesk:
-    """Answers what is asked about tools."""
-
-    def __init__(
-        self, bundles: Bundles, wish_from_search: Callable[[str], str], threads: Threads, body_bytes: int
-    ) -> None:
-        self._bundles = bundles
-        self._wish_from_search = wish_from_search
-        self._threads = threads
-        self._body_bytes = body_bytes
-        self._switching = Switching(bundles, threads, body_bytes)
-
-    async def list(self, request: Request) -> Answer:
-        """GET /tools and GET /tools/tools."""
-        query = Query(request, known=(*LIST_QUERY, "bundleIDs"), lists=("tags", "bundleIDs"))
-        return await self._list(query, query.bundle_ids())
-
-    async def list_one(self, request: Request) -> Answer:
-        """GET /tools/bundles/{bundleID}/tools: those of one bundle, which must be there."""
-        bundle_id = bundle_place(request)
-        query = Query(request, known=LIST_QUERY, lists=("tags",))
-        await self._threads.read(self._bundles.bundle, bundle_id)
-        return await self._list(query, (bundle_id,))
-
-    async def search(self, request: Request) -> Answer:
-        """GET /tools/search and GET /tools/tools/search: what was typed, or a question in plain words."""
-        query = Query(request, known=("q", "question", "includeDisabled", "pageSize", "pageToken"))
-        search, text = self._way_to_search(query)
-        page: Page[Found] = await self._threads.read(
-            search,
-            text,
-            include_disabled=query.switch("includeDisabled"),
-            page_size=query.number("pageSize", least=1, most=MAX_PAGE),
-            page_token=query.token(),
-        )
-        shown = [found_to_wire(found) for found in page.items]
-        answer = {"tools": shown, "nextPageToken": page.next_token or None}
-        if not shown and not query.token() and (request_id := await self._threads.write(self._wish_from_search, text)):
-            answer["requestID"] = request_id
-        return answer_json(answer)
-
-    async def read(self, request: Request) -> Answer:
-        """GET one version of a tool."""
-        place = tool_place(request)
-        refuse_query(request)
-        kept = await self._threads.read(self._bundles.tool, *place)
-        return unchanged(request, etag_of(kept)) or _answer(kept)
-
-    async def put(self, request: Request) -> Answer:
-        """PUT one version of a tool, which must not be there yet."""
-        place = tool_place(request, as_name=False)
-        refuse_query(request)
-        document = await read_document(request, self._body_bytes)
-        mark = await self._mark(request, place)
-        kept = await self._threads.write(lambda: self._bundles.put_tool(*place, document, if_match=mark))
-        return _answer(kept, status=201, headers=(location_of_tool(place),))
-
-    async def switch(self, request: Request) -> Answer:
-        """PATCH the switch of one version of a tool."""
-        place = tool_place(request)
-        refuse_query(request)
-        enabled = await self._switching.read(request, place.bundle_id)
-        mark = await self._mark(request, place)
-        return _answer(await self._threads.write(lambda: self._bundles.switch_tool(*place, enabled, if_match=mark)))
-
-    async def delete(self, request: Request) -> Answer:
-        """DELETE one version of a tool, for good."""
-        place = tool_place(request)
-        refuse_query(request)
-        mark = await self._mark(request, place)
-        await self._threads.write(lambda: self._bundles.delete_tool(*place, if_match=mark))
-        return Answer(status=204)
-
-    async def _list(self, query: Query, bundle_ids: tuple[str, ...] | None) -> Answer:
-        page = await self._threads.read(
-            self._bundles.list_tools,
-            tags=query.words("tags"),
-            bundle_ids=bundle_ids,
-            include_disabled=query.switch("includeDisabled"),
-            page_size=_recommended_size(query),
-            page_token=query.token(),
-        )
-        shown = [tool_to_wire(kept) for kept in page.items]
-        return answer_json({"tools": shown, "nextPageToken": page.next_token or None})
-
-    def _way_to_search(self, query: Query) -> tuple[Callable[..., Page[Found]], str]:
-        if query.has("q") == query.has("question"):
-            message = "query: write either q, what was typed, or question, a question in plain words"
-            raise ToolError(Kind.VALIDATION, message)
-        if query.has("q"):
-            return self._bundles.search, query.text("q")
-        return self._bundles.ask, query.text("question")
-
-    async def _mark(self, request: Request, place: ToolPlace) -> str:
-        if not (request.has(b"if-match") or request.has(b"if-none-match")):
-            return ""
-        return await self._threads.read(wanted_mark, request, lambda: etag_of(self._bundles.tool(*place)))
-
-
-def _recommended_size(query: Query) -> int | None:
-    """How many to show, about, under either of its two names."""
-    if query.has("recommendedPageSize") and query.has("pageSize"):
-        message = "query: recommendedPageSize and pageSize mean the same here; write one of them"
-        raise ToolError(Kind.VALIDATION, message)
-    return query.number("pageSize" if query.has("pageSize") else "recommendedPageSize", least=1)
-
-
-def _answer(kept: Kept, *, status: int = 200, headers: tuple[Header, ...] = ()) -> Answer:
-    return answer_json(tool_to_wire(kept), status=status, headers=(etag_header(etag_of(kept)), *headers))
-
-
-# MERGED toolcrib.faces.http.openapi.bundle_paths
-
-# The paths of bundles.
-
-WEATHER_BUNDLE = {
-    "slug": "weather",
-    "displayName": "Weather",
-    "isEnabled": True,
-    "description": "What the sky is up to.",
-}
-SAME_BUNDLE = {"bundleID": "$request.path.bundleID"}
-LINKS: dict[str, object] = {
-    "read": {"operationId": "readBundle", "parameters": SAME_BUNDLE},
-    "switch": {"operationId": "switchBundle", "parameters": SAME_BUNDLE},
-    "delete": {"operationId": "deleteBundle", "parameters": SAME_BUNDLE},
-    "putTool": {"operationId": "putTool", "parameters": SAME_BUNDLE},
-}
-WRITTEN = answer("The bundle as it is now.", "Bundle", headers=("ETag",), links=LINKS)
-
-BUNDLE_PATHS: dict[str, object] = {
-    "/tools/bundles": {
-        "get": operation(
-            "listBundles",
-            "bundles",
-            "List bundles.",
-            scope="read",
+BUNDLE_ENDPOINTS = EndpointTable(
+    tag="bundles",
+    summary="Containers of tools, each with one switch.",
+    make=_bundle_endpoints,
+    places=(BUNDLE_PLACE,),
+    schemas=SCHEMAS,
+    endpoints=(
+        Endpoint(
+            name="listBundles",
+            method="GET",
+            path=BUNDLES,
+            handler=BundleEndpoints.list,
+            scope=Scope.READ,
+            summary="List bundles.",
             description="In the order of their ids. What is being deleted is not shown.",
-            parameters=("bundleIDs", "includeDisabled", "pageSize", "pageToken"),
-            answers={"200": answer("A page of bundles.", "BundlePage")},
-        )
-    },
-    "/tools/bundles/{bundleID}": {
-        "get": operation(
-            "readBundle",
-            "bundles",
-            "Read a bundle.",
-            scope="read",
-            parameters=("bundleID", "ifNoneMatch"),
+            query=(BUNDLE_IDS, INCLUDE_DISABLED, PAGE_SIZE, PAGE_TOKEN),
+            replies={200: Reply(description="A page of bundles.", schema="BundlePage")},
+        ),
+        Endpoint(
+            name="readBundle",
+            method="GET",
+            path=BUNDLE,
+            handler=BundleEndpoints.read,
+            scope=Scope.READ,
+            summary="Read a bundle.",
+            headers=(IF_NONE_MATCH,),
             refusals=(404,),
-            answers={
-                "200": answer("The bundle.", "Bundle", headers=("ETag",)),
-                "304": answer("It is as the client knows it.", headers=("ETag",)),
-            },
+            replies={200: Reply(description="The bundle.", schema="Bundle", headers=("ETag",)), 304: UNCHANGED},
         ),
-        "put": operation(
-            "putBundle",
-            "bundles",
-            "Make a bundle, or replace what is said about it.",
-            scope="manage",
-            description="Its tools stay as they are. A bundle that is being deleted is kept again. The body may hold "
-            "comments, `//` and `/* */`.",
-            parameters=("bundleID", "ifMatch", "onlyNew"),
+        Endpoint(
+            name="putBundle",
+            method="PUT",
+            path=BUNDLE,
+            handler=BundleEndpoints.put,
+            scope=Scope.MANAGE,
+            summary="Make a bundle, or replace what is said about it.",
+            description=f"Its tools stay as they are. A bundle that is being deleted is kept again. {COMMENTS}",
+            headers=(IF_MATCH, ONLY_NEW),
+            body=Body(name="BundleBody", schema=BUNDLE_BODY, example=WEATHER_BUNDLE, comments=True, open_keys=True),
             refusals=(409, 412),
-            body="BundleBody",
-            example=WEATHER_BUNDLE,
-            answers={
-                "200": WRITTEN,
-                "201": answer("The new bundle.", "Bundle", headers=("ETag", "Location"), links=LINKS),
+            replies={
+                200: BUNDLE_NOW,
+                201: Reply(
+                    description="The new bundle.", schema="Bundle", headers=("ETag", "Location"), links=BUNDLE_LINKS
+                ),
             },
         ),
-        "patch": operation(
-            "switchBundle",
-            "bundles",
-            "Switch a bundle on or off, and with it all its tools.",
-            scope="manage",
-            parameters=("bundleID", "ifMatch"),
+        Endpoint(
+            name="switchBundle",
+            method="PATCH",
+            path=BUNDLE,
+            handler=BundleEndpoints.switch,
+            scope=Scope.MANAGE,
+            summary="Switch a bundle on or off, and with it all its tools.",
+            headers=(IF_MATCH,),
+            body=SWITCH_BODY,
             refusals=(404, 409, 412),
-            body="Switch",
-            example={"isEnabled": False},
-            answers={"200": WRITTEN},
+            replies={200: BUNDLE_NOW},
         ),
-        "delete": operation(
-            "deleteBundle",
-            "bundles",
-            "Delete a bundle that holds no tools.",
-            scope="manage",
+        Endpoint(
+            name="deleteBundle",
+            method="DELETE",
+            path=BUNDLE,
+            handler=BundleEndpoints.delete,
+            scope=Scope.MANAGE,
+            summary="Delete a bundle that holds no tools.",
             description="It can be had back for two days by putting it again.",
-            parameters=("bundleID", "ifMatch"),
+            headers=(IF_MATCH,),
             refusals=(404, 409, 412),
-            answers={"200": answer("The bundle, with the time of its deletion.", "Bundle", headers=("ETag",))},
+            replies={
+                200: Reply(description="The bundle, with the time of its deletion.", schema="Bundle", headers=("ETag",))
+            },
         ),
-    },
-}
+    ),
+)
+
+TOOL_ENDPOINTS = EndpointTable(
+    tag="tools",
+    summary="Tools in bundles: write, read, switch, delete, list, search.",
+    make=_tool_endpoints,
+    places=TOOL_PLACE,
+    endpoints=(
+        Endpoint(
+            name="listToolsOfBundle",
+            method="GET",
+            path=f"{BUNDLE}/tools",
+            handler=ToolEndpoints.list_one,
+            scope=Scope.READ,
+            summary="List the tools of one bundle.",
+            description=BY_ID,
+            query=LIST_QUERY,
+            refusals=(404,),
+            replies={200: Reply(description="A page of tools.", schema="ToolPage")},
+        ),
+        Endpoint(
+            name="readTool",
+            method="GET",
+            path=TOOL,
+            handler=ToolEndpoints.read,
+            scope=Scope.READ,
+            summary="Read a tool.",
+            headers=(IF_NONE_MATCH,),
+            refusals=(404,),
+            replies={200: Reply(description="The tool.", schema="Tool", headers=("ETag",)), 304: UNCHANGED},
+        ),
+        Endpoint(
+            name="putTool",
+            method="PUT",
+            path=TOOL,
+            handler=ToolEndpoints.put,
+            scope=Scope.MANAGE,
+            summary="Make a version of a tool.",
+            description=f"A version that exists is never changed: write another one, or delete it first. {COMMENTS}",
+            headers=(IF_MATCH, ONLY_NEW),
+            body=Body(name="ToolBody", schema=TOOL_BODY, example=WEATHER_TOOL, comments=True, open_keys=True),
+            refusals=(404, 409, 412),
+            replies={
+                201: Reply(description="The new tool.", schema="Tool", headers=("ETag", "Location"), links=TOOL_LINKS)
+            },
+        ),
+        Endpoint(
+            name="switchTool",
+            method="PATCH",
+            path=TOOL,
+            handler=ToolEndpoints.switch,
+            scope=Scope.MANAGE,
+            summary="Switch a tool on or off.",
+            headers=(IF_MATCH,),
+            body=SWITCH_BODY,
+            refusals=(404, 409, 412),
+            replies={200: Reply(description="The tool as it is now.", schema="Tool", headers=("ETag",))},
+        ),
+        Endpoint(
+            name="deleteTool",
+            method="DELETE",
+            path=TOOL,
+            handler=ToolEndpoints.delete,
+            scope=Scope.MANAGE,
+            summary="Delete a tool for good.",
+            headers=(IF_MATCH,),
+            refusals=(404, 409, 412),
+            replies={204: Reply(description="It is gone.")},
+        ),
+        # The paths of the platform's document are relative to /tools, and its first word may be part of them or not.
+        Endpoint(
+            name="listTools",
+            method="GET",
+            path="/tools",
+            aliases={"/tools/tools": "listToolsToo"},
+            handler=ToolEndpoints.list,
+            scope=Scope.READ,
+            summary="List the tools of all bundles.",
+            description=BY_ID,
+            query=(BUNDLE_IDS, *LIST_QUERY),
+            replies={200: Reply(description="A page of tools.", schema="ToolPage")},
+        ),
+        Endpoint(
+            name="searchTools",
+            method="GET",
+            path="/tools/search",
+            aliases={"/tools/tools/search": "searchToolsToo"},
+            handler=ToolEndpoints.search,
+            scope=Scope.READ,
+            summary="Search the tools of all bundles.",
+            description="By what was typed: beginnings of words before whole words before words that are nearly right, "
+            "and of these the newest first. Or by a question in plain words, the most relevant first. One of the two.",
+            query=(TYPED, QUESTION, INCLUDE_DISABLED, PAGE_SIZE, PAGE_TOKEN),
+            replies={200: Reply(description="A page of tools, each with why it was found.", schema="FoundPage")},
+        ),
+    ),
+)
+endpoints = (BUNDLE_ENDPOINTS, TOOL_ENDPOINTS)

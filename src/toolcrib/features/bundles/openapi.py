@@ -1,14 +1,24 @@
-"""The paths of tools in bundles."""
+"""The schemas and examples of bundles and of the tools in them, for their endpoints."""
 
 from __future__ import annotations
 
-from toolcrib.toolkit.http.openapi_parts import SLUG, UUID7, VERSION, answer, operation, schema
+from toolcrib.toolkit.http.contract import (
+    ANYTHING,
+    OPTIONAL_TIME,
+    SWITCH,
+    TEXT,
+    WHOLE,
+    closed,
+    open_to_more,
+    page,
+    schema,
+)
+from toolcrib.toolkit.http.places import SLUG, UUID7, VERSION
 
-# MERGED toolcrib.faces.http.openapi.tool_schemas
-
-# The shape of the document of a tool, as it is written.
-
-TEXT: dict[str, object] = {"type": "string"}
+ASKED_FOR: dict[str, object] = {
+    **TEXT,
+    "description": "The request for the tool that was searched for in vain, where such requests are filed.",
+}
 TEMPLATES: dict[str, object] = {"type": "object", "maxProperties": 100, "additionalProperties": TEXT}
 SECONDS: dict[str, object] = {"type": "number", "minimum": 0, "maximum": 3_600}
 
@@ -39,39 +49,119 @@ REQUEST: dict[str, object] = {
     "retry": schema("Retry"),
 }
 
-TOOL_SCHEMAS: dict[str, object] = {
-    "ToolBody": {
-        "type": "object",
-        "required": ["schemaVersion", "displayName", "type", "isEnabled", "argSchema", "outputSchema", "impl"],
-        "properties": {
-            "schemaVersion": {**TEXT, "pattern": r"\S", "description": "Any text; ours is toolcrib-1."},
-            "displayName": {**TEXT, "minLength": 1, "maxLength": 256, "pattern": r"\S"},
-            "description": {**TEXT, "description": "What the tool does; models choose it by that."},
-            "type": {"enum": ["go", "http"]},
-            "isEnabled": {"type": "boolean"},
-            "isBuiltIn": {"const": False},
-            "argSchema": {"type": "object", "description": "The JSON Schema of the arguments, which are an object."},
-            "outputSchema": {"type": "object", "description": "The JSON Schema of the value; {} promises nothing."},
-            "impl": {"type": "object"},
-            "tags": {
-                "type": "array",
-                "maxItems": 50,
-                "uniqueItems": True,
-                "items": {**TEXT, "pattern": "^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$"},
-            },
-            "preProcessors": {"type": "array", "maxItems": 100, "description": "Kept, and not carried out."},
-            "bundleID": {**TEXT, "pattern": UUID7, "description": "As in the path, or absent."},
-            "slug": {**TEXT, "pattern": SLUG, "description": "As in the path, or absent."},
-            "version": {**TEXT, "pattern": VERSION, "maxLength": 64, "description": "As in the path, or absent."},
-            "toolID": {**TEXT, "pattern": UUID7, "description": "Made by the server where it is absent."},
-            "id": {**TEXT, "pattern": UUID7, "description": "Another name for toolID."},
-            **{name: {"description": "Worked out by the server."} for name in (*COMPUTED, *COMPUTED_TOO)},
+BUNDLE_BODY: dict[str, object] = closed(
+    ("slug", "displayName", "isEnabled"),
+    slug={**TEXT, "pattern": SLUG},
+    displayName={**TEXT, "minLength": 1, "maxLength": 256, "pattern": r"\S"},
+    description={**TEXT, "maxLength": 10_000},
+    isEnabled=SWITCH,
+    bundleID={**TEXT, "pattern": UUID7, "description": "As in the path, or absent."},
+    isBuiltIn={"const": False},
+    **{
+        name: {"description": "Accepted as it was read, and not taken over."}
+        for name in ("source", "schemaVersion", "createdAt", "modifiedAt", "toggledAt", "softDeletedAt")
+    },
+)
+
+TOOL_BODY: dict[str, object] = {
+    "type": "object",
+    "required": ["schemaVersion", "displayName", "type", "isEnabled", "argSchema", "outputSchema", "impl"],
+    "properties": {
+        "schemaVersion": {**TEXT, "pattern": r"\S", "description": "Any text; ours is toolcrib-1."},
+        "displayName": {**TEXT, "minLength": 1, "maxLength": 256, "pattern": r"\S"},
+        "description": {**TEXT, "description": "What the tool does; models choose it by that."},
+        "type": {"enum": ["go", "http"]},
+        "isEnabled": {"type": "boolean"},
+        "isBuiltIn": {"const": False},
+        "argSchema": {"type": "object", "description": "The JSON Schema of the arguments, which are an object."},
+        "outputSchema": {"type": "object", "description": "The JSON Schema of the value; {} promises nothing."},
+        "impl": {"type": "object"},
+        "tags": {
+            "type": "array",
+            "maxItems": 50,
+            "uniqueItems": True,
+            "items": {**TEXT, "pattern": "^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$"},
         },
-        "oneOf": [
-            {"properties": {"type": {"const": "go"}, "impl": schema("FunctionImpl")}},
-            {"properties": {"type": {"const": "http"}, "impl": schema("HttpImpl")}},
-        ],
-        "additionalProperties": True,
+        "preProcessors": {"type": "array", "maxItems": 100, "description": "Kept, and not carried out."},
+        "bundleID": {**TEXT, "pattern": UUID7, "description": "As in the path, or absent."},
+        "slug": {**TEXT, "pattern": SLUG, "description": "As in the path, or absent."},
+        "version": {**TEXT, "pattern": VERSION, "maxLength": 64, "description": "As in the path, or absent."},
+        "toolID": {**TEXT, "pattern": UUID7, "description": "Made by the server where it is absent."},
+        "id": {**TEXT, "pattern": UUID7, "description": "Another name for toolID."},
+        **{name: {"description": "Worked out by the server."} for name in (*COMPUTED, *COMPUTED_TOO)},
+    },
+    "oneOf": [
+        {"properties": {"type": {"const": "go"}, "impl": schema("FunctionImpl")}},
+        {"properties": {"type": {"const": "http"}, "impl": schema("HttpImpl")}},
+    ],
+    "additionalProperties": True,
+}
+
+SCHEMAS: dict[str, object] = {
+    "Bundle": closed(
+        (
+            *("schemaVersion", "bundleID", "slug", "displayName", "description", "isEnabled", "isBuiltIn", "source"),
+            *("createdAt", "modifiedAt", "toggledAt", "softDeletedAt"),
+        ),
+        schemaVersion=TEXT,
+        bundleID={**TEXT, "pattern": UUID7},
+        slug=TEXT,
+        displayName=TEXT,
+        description=TEXT,
+        isEnabled=SWITCH,
+        isBuiltIn=SWITCH,
+        source={"enum": ["store", "files", "host", "builtin"]},
+        createdAt=OPTIONAL_TIME,
+        modifiedAt=OPTIONAL_TIME,
+        toggledAt=OPTIONAL_TIME,
+        softDeletedAt=OPTIONAL_TIME,
+    ),
+    "BundlePage": page("bundles", "Bundle"),
+    "ToolPage": page("tools", "Tool"),
+    "FoundPage": page("tools", "FoundTool", requestID=ASKED_FOR),
+    "Tool": open_to_more(
+        (
+            *("schemaVersion", "bundleID", "bundleSlug", "toolID", "slug", "version", "isEnabled", "isBuiltIn"),
+            *("source", "effectiveEnabled", "disabledReason", "createdAt", "modifiedAt", "toggledAt"),
+            *("callCount", "lastCalledAt", "warnings"),
+        ),
+        schemaVersion=TEXT,
+        bundleID={**TEXT, "pattern": UUID7},
+        bundleSlug=TEXT,
+        toolID={**TEXT, "pattern": UUID7},
+        slug={**TEXT, "pattern": SLUG},
+        version={**TEXT, "pattern": VERSION},
+        displayName=TEXT,
+        description=TEXT,
+        type={"enum": ["go", "http"]},
+        isEnabled={**SWITCH, "description": "Its own switch."},
+        isBuiltIn=SWITCH,
+        effectiveEnabled={**SWITCH, "description": "Whether a call would find it switched on."},
+        disabledReason={**TEXT, "description": "Why it would not; empty if it would."},
+        source={**TEXT, "description": "Who keeps it, or the kind of file it is written down in."},
+        argSchema=ANYTHING,
+        outputSchema=ANYTHING,
+        impl=ANYTHING,
+        tags={"type": "array", "items": TEXT},
+        createdAt=OPTIONAL_TIME,
+        modifiedAt=OPTIONAL_TIME,
+        toggledAt=OPTIONAL_TIME,
+        callCount=WHOLE,
+        lastCalledAt=OPTIONAL_TIME,
+        warnings={"type": "array", "items": TEXT},
+    ),
+    "FoundTool": {
+        "allOf": [
+            schema("Tool"),
+            {
+                "type": "object",
+                "required": ["match", "score"],
+                "properties": {
+                    "match": {"enum": ["prefix", "word", "fuzzy", "relevance"]},
+                    "score": {"type": "number"},
+                },
+            },
+        ]
     },
     "FunctionImpl": {
         "type": "object",
@@ -122,6 +212,12 @@ TOOL_SCHEMAS: dict[str, object] = {
     },
 }
 
+WEATHER_BUNDLE = {
+    "slug": "weather",
+    "displayName": "Weather",
+    "isEnabled": True,
+    "description": "What the sky is up to.",
+}
 WEATHER_TOOL = {
     "schemaVersion": "toolcrib-1",
     "displayName": "Weather report",
@@ -152,7 +248,7 @@ SAME_TOOL = {
     "toolSlug": "$request.path.toolSlug",
     "version": "$request.path.version",
 }
-LINKS: dict[str, object] = {
+TOOL_LINKS: dict[str, object] = {
     name: {"operationId": operation_id, "parameters": SAME_TOOL}
     for name, operation_id in {
         "read": "readTool",
@@ -161,123 +257,10 @@ LINKS: dict[str, object] = {
         "invoke": "invokeTool",
     }.items()
 }
-PLACE = ("bundleID", "toolSlug", "version")
-LIST_QUERY = ("tags", "includeDisabled", "recommendedPageSize", "sameAsRecommendedPageSize", "pageToken")
-INVOKE = {"args": {"city": "Oslo"}}
-
-
-def _list(name: str) -> dict[str, object]:
-    return {
-        "get": operation(
-            name,
-            "tools",
-            "List the tools of all bundles.",
-            scope="read",
-            description="In the order of their ids. The size of a page is a recommendation.",
-            parameters=("bundleIDs", *LIST_QUERY),
-            answers={"200": answer("A page of tools.", "ToolPage")},
-        )
-    }
-
-
-def _search(name: str) -> dict[str, object]:
-    return {
-        "get": operation(
-            name,
-            "tools",
-            "Search the tools of all bundles.",
-            scope="read",
-            description="By what was typed: beginnings of words before whole words before words that are nearly right, "
-            "and of these the newest first. Or by a question in plain words, the most relevant first. One of the two.",
-            parameters=("q", "question", "includeDisabled", "pageSize", "pageToken"),
-            answers={"200": answer("A page of tools, each with why it was found.", "FoundPage")},
-        )
-    }
-
-
-def invoke(name: str) -> dict[str, object]:
-    """The operation that calls a tool by its place."""
-    return operation(
-        name,
-        "calls",
-        "Call a tool.",
-        scope="invoke",
-        description="Arguments are checked against `argSchema` before anything runs, the value against `outputSchema`. "
-        "No body means no arguments.",
-        parameters=PLACE,
-        refusals=(404, 409, 413),
-        body="InvokeBody",
-        needs_body=False,
-        example=INVOKE,
-        of_call=True,
-        answers={"200": answer("What the call came to.", "CallResult")},
-    )
-
-
-TOOL_PATHS: dict[str, object] = {
-    "/tools/bundles/{bundleID}/tools": {
-        "get": operation(
-            "listToolsOfBundle",
-            "tools",
-            "List the tools of one bundle.",
-            scope="read",
-            description="In the order of their ids. The size of a page is a recommendation.",
-            parameters=("bundleID", *LIST_QUERY),
-            refusals=(404,),
-            answers={"200": answer("A page of tools.", "ToolPage")},
-        )
-    },
-    "/tools/bundles/{bundleID}/tools/{toolSlug}/version/{version}": {
-        "get": operation(
-            "readTool",
-            "tools",
-            "Read a tool.",
-            scope="read",
-            parameters=(*PLACE, "ifNoneMatch"),
-            refusals=(404,),
-            answers={
-                "200": answer("The tool.", "Tool", headers=("ETag",)),
-                "304": answer("It is as the client knows it.", headers=("ETag",)),
-            },
-        ),
-        "put": operation(
-            "putTool",
-            "tools",
-            "Make a version of a tool.",
-            scope="manage",
-            description="A version that exists is never changed: write another one, or delete it first. The body may "
-            "hold comments, `//` and `/* */`.",
-            parameters=(*PLACE, "ifMatch", "onlyNew"),
-            refusals=(404, 409, 412),
-            body="ToolBody",
-            example=WEATHER_TOOL,
-            answers={"201": answer("The new tool.", "Tool", headers=("ETag", "Location"), links=LINKS)},
-        ),
-        "patch": operation(
-            "switchTool",
-            "tools",
-            "Switch a tool on or off.",
-            scope="manage",
-            parameters=(*PLACE, "ifMatch"),
-            refusals=(404, 409, 412),
-            body="Switch",
-            example={"isEnabled": False},
-            answers={"200": answer("The tool as it is now.", "Tool", headers=("ETag",))},
-        ),
-        "delete": operation(
-            "deleteTool",
-            "tools",
-            "Delete a tool for good.",
-            scope="manage",
-            parameters=(*PLACE, "ifMatch"),
-            refusals=(404, 409, 412),
-            answers={"204": answer("It is gone.")},
-        ),
-        "post": invoke("invokeToolHere"),
-    },
-    "/tools/bundles/{bundleID}/tools/{toolSlug}/version/{version}/invoke": {"post": invoke("invokeTool")},
-    "/tools": _list("listTools"),
-    "/tools/tools": _list("listToolsToo"),
-    "/tools/search": _search("searchTools"),
-    "/tools/tools/search": _search("searchToolsToo"),
+SAME_BUNDLE = {"bundleID": "$request.path.bundleID"}
+BUNDLE_LINKS: dict[str, object] = {
+    "read": {"operationId": "readBundle", "parameters": SAME_BUNDLE},
+    "switch": {"operationId": "switchBundle", "parameters": SAME_BUNDLE},
+    "delete": {"operationId": "deleteBundle", "parameters": SAME_BUNDLE},
+    "putTool": {"operationId": "putTool", "parameters": SAME_BUNDLE},
 }

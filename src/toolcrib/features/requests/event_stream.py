@@ -1,4 +1,4 @@
-"""Server-sent events: what happens to a request, told to whoever listens, until it is over."""
+"""Stream what happens to a request as server-sent events, until it is over."""
 
 from __future__ import annotations
 
@@ -16,17 +16,16 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
-    from toolcrib.crib import Crib
-    from toolcrib.features.requests.endpoints import Asking
-    from toolcrib.interfaces.http.server_state import Service
+    from toolcrib.features.requests.queue_threads import QueueThreads
+    from toolcrib.features.requests.tracker import Requests
     from toolcrib.model.toolrequest import Event
     from toolcrib.toolkit.http.messages import Request
 
 logger = logging.getLogger("toolcrib.http")
 
 EVENT_STREAM = b"text/event-stream; charset=utf-8"
-# Proxies that gather answers before they pass them on are asked not to.
-UNGATHERED = (b"x-accel-buffering", b"no")
+# Proxies that buffer answers are asked not to.
+UNBUFFERED = (b"x-accel-buffering", b"no")
 MAX_LISTENERS = 256
 COME_AGAIN_SECONDS = 5
 QUIET_SECONDS = 15.0
@@ -36,57 +35,60 @@ BEGINNING = b"retry: 1000\n\n"
 STILL_HERE = b": still here\n\n"
 
 
-class Listening:
-    """Tells what happens to requests, to so many at once; nobody listens longer than an answer may take."""
+class EventStreams:
+    """Streams of events, so many at once, and none longer than an answer may take."""
 
-    def __init__(self, crib: Crib, asking: Asking, service: Service) -> None:
-        self._crib = crib
-        self._asking = asking
-        self._service = service
-        self._seconds = crib.settings.http_total_seconds * SHARE_OF_TIME
+    def __init__(self, requests: Requests, queue: QueueThreads, *, seconds: float, ending: asyncio.Event) -> None:
+        self._requests = requests
+        self._queue = queue
+        self._ending = ending
+        self._seconds = seconds * SHARE_OF_TIME
         self._listeners = 0
 
     def stream(self, request: Request, request_id: str, after: int) -> Answer:
         """An answer that goes on until the request is over, the client is gone, its time is, or the server ends."""
         self._refuse_too_many()
-        return Answer(content_type=EVENT_STREAM, headers=(UNGATHERED,), stream=self._stream(request, request_id, after))
+        return Answer(content_type=EVENT_STREAM, headers=(UNBUFFERED,), stream=self._stream(request, request_id, after))
 
     async def until_news(self, request_id: str, after: int, seconds: float) -> None:
         """Wait until there is something to tell, or long enough, or until the server ends."""
         self._refuse_too_many()
         with self._place():
-            async with _Ear(self._events(request_id, after), self._service.ending.wait()) as ear:
-                await ear.next(min(seconds, self._seconds))
+            async with _Subscription(self._events(request_id, after), self._ending.wait()) as subscription:
+                await subscription.next(min(seconds, self._seconds))
 
     async def _stream(self, request: Request, request_id: str, after: int) -> AsyncGenerator[bytes, None]:
         with self._place():
             yield BEGINNING
             try:
-                events, stops = self._events(request_id, after), (self._service.ending.wait(), request.gone())
-                async with _Ear(events, *stops) as ear, aclosing(self._pieces(ear)) as pieces:
+                events, stops = self._events(request_id, after), (self._ending.wait(), request.gone())
+                async with (
+                    _Subscription(events, *stops) as subscription,
+                    aclosing(self._pieces(subscription)) as pieces,
+                ):
                     async for piece in pieces:
                         yield piece
-                if ear.is_over:
-                    filed = await self._asking.read(self._crib.requests.show, request_id)
-                    yield _spell("end", filed.to_json())
+                if subscription.is_over:
+                    filed = await self._queue.read(self._requests.show, request_id)
+                    yield _encode("end", filed.to_json())
             except ToolError as problem:
                 logger.warning("the events of %s broke off: %s", request_id, problem.message)
 
-    async def _pieces(self, ear: _Ear) -> AsyncGenerator[bytes, None]:
+    async def _pieces(self, events: _Subscription) -> AsyncGenerator[bytes, None]:
         loop = asyncio.get_running_loop()
         end = loop.time() + self._seconds
         while (left := end - loop.time()) > 0:
-            event = await ear.next(min(left, QUIET_SECONDS))
+            event = await events.next(min(left, QUIET_SECONDS))
             if event is not None:
-                yield _spell("step", event.to_json(), event.number)
-            elif ear.is_shut:
+                yield _encode("step", event.to_json(), event.number)
+            elif events.is_shut:
                 return
             else:
                 yield STILL_HERE
 
     def _events(self, request_id: str, after: int) -> AsyncGenerator[Event, None]:
-        # It is one, and has to be closed by whoever leaves it before its end.
-        return cast("AsyncGenerator[Event, None]", self._crib.requests.watch(request_id, after))
+        # It is a generator, and has to be closed where it is left before its end.
+        return cast("AsyncGenerator[Event, None]", self._requests.watch(request_id, after))
 
     def _refuse_too_many(self) -> None:
         if self._listeners >= MAX_LISTENERS:
@@ -103,8 +105,8 @@ class Listening:
             self._listeners -= 1
 
 
-class _Ear:
-    """One who listens, until the events end or one of the stops has come; `is_over` says that it was the events."""
+class _Subscription:
+    """One listener, until the events end or one of the stops has come; `is_over` says that it was the events."""
 
     def __init__(self, events: AsyncGenerator[Event, None], *stops: Coroutine[object, object, object]) -> None:
         self._events = events
@@ -121,7 +123,7 @@ class _Ear:
         waiting: list[asyncio.Future[Any]] = [*self._stops, *([] if self._coming is None else [self._coming])]
         for one in waiting:
             one.cancel()
-        # What came in the last moment comes again to whoever listens next.
+        # An event that came in the last moment comes again to the next listener.
         await asyncio.gather(*waiting, return_exceptions=True)
         await self._events.aclose()
 
@@ -150,7 +152,7 @@ async def _next(events: AsyncGenerator[Event, None]) -> Event | None:
     return await anext(events, None)
 
 
-def _spell(name: str, document: object, number: int | None = None) -> bytes:
+def _encode(name: str, document: object, number: int | None = None) -> bytes:
     """One event; JSON has no line ends of its own, so one line of data holds it."""
     mark = b"" if number is None else b"id: %d\n" % number
     return b"event: " + name.encode() + b"\n" + mark + b"data: " + to_bytes(document) + b"\n\n"

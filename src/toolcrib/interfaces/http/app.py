@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from toolcrib.features.access.tokens import Scope
-from toolcrib.interfaces.http.guards import Callers, Doors, Rates
-from toolcrib.interfaces.http.routes import Routes, all_routes
+from toolcrib.interfaces.http.guards import Callers, HostCheck, Rates
+from toolcrib.interfaces.http.host import HttpHost
+from toolcrib.interfaces.http.routes import TABLES, Routes, all_routes
 from toolcrib.interfaces.http.server_state import Service
+from toolcrib.interfaces.http.session_store import SessionStore
+from toolcrib.model.access import Scope
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.toolkit.http.concurrency import Threads
 from toolcrib.toolkit.http.messages import PROBLEM, Answer, Request, send_answer, to_bytes
@@ -16,7 +18,7 @@ from toolcrib.toolkit.http.problems import Refusal, headers_of, problem_of, stat
 
 if TYPE_CHECKING:
     from toolcrib.crib import Crib
-    from toolcrib.interfaces.http.routes import Endpoint, Route
+    from toolcrib.interfaces.http.routes import BoundEndpoint, Route
     from toolcrib.toolkit.http.messages import Header, Message, Receive, Send
     from toolcrib.toolkit.http.messages import Scope as Asked
 
@@ -47,11 +49,21 @@ class App:
 
     def __init__(self, crib: Crib, *, open_to_loopback: bool, service: Service) -> None:
         settings = crib.settings
-        self._doors = Doors(settings.http_host, settings.http_hosts, settings.http_origins)
+        self._hosts = HostCheck(settings.http_host, settings.http_hosts, settings.http_origins)
         self._callers = Callers(crib.tokens, open_to_loopback=open_to_loopback)
         self._rates = Rates(settings.http_calls_per_minute)
         self._threads = Threads()
-        self._routes = Routes(all_routes(crib, self._threads, service, needs_token=not open_to_loopback))
+        self._max_body = settings.http_body_bytes
+        host = HttpHost(
+            crib=crib,
+            threads=self._threads,
+            ending=service.ending,
+            service=service,
+            sessions=SessionStore(),
+            tables=TABLES,
+            needs_token=not open_to_loopback,
+        )
+        self._routes = Routes(all_routes(host))
 
     async def __call__(self, scope: Asked, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -61,12 +73,12 @@ class App:
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": POLICY_VIOLATION})
             return
-        request = Request(scope, receive)
+        request = Request(scope, receive, self._max_body)
         scope[REQUEST_ID] = request.id
         answer = await self._answer(request)
         more = (*GUARDS, (b"x-request-id", request.id.encode()))
-        if b"origin" in request.headers:
-            more += self._doors.cross_headers(request)
+        if b"origin" in request.fields:
+            more += self._hosts.cross_headers(request)
         await send_answer(answer, send, more=more, with_body=request.method != "HEAD")
 
     async def _answer(self, request: Request) -> Answer:
@@ -81,11 +93,11 @@ class App:
 
     async def _serve(self, request: Request) -> Answer:
         """Let a request through, one guard after the other, and have it answered."""
-        route, request.words = self._routes.find(request.scope)
+        route, request.path_params = self._routes.find(request.scope)
         endpoint = None if route is None else route.endpoint(request.method)
         request.is_call = endpoint is not None and endpoint.is_call
         request.check_headers()
-        self._doors.check(request)
+        self._hosts.check(request)
         if route is not None and request.method == "OPTIONS":
             return self._options(request, route)
         self._admit(request, endpoint)
@@ -95,9 +107,9 @@ class App:
         if endpoint is None:
             message = f"{request.method[:20]} is not for this path; use {route.allowed.decode()}"
             raise Refusal(405, Kind.VALIDATION, message, headers=((b"allow", route.allowed),))
-        return await endpoint.handle(request)
+        return await endpoint.answer(request)
 
-    def _admit(self, request: Request, endpoint: Endpoint | None) -> None:
+    def _admit(self, request: Request, endpoint: BoundEndpoint | None) -> None:
         """Find the caller and count its request; what is open to everybody asks for none."""
         if endpoint is not None and endpoint.scope is None:
             return
@@ -107,7 +119,7 @@ class App:
 
     def _options(self, request: Request, route: Route) -> Answer:
         allow = (b"allow", route.allowed)
-        return Answer(status=204, headers=(allow, *self._doors.preflight_headers(request, route.allowed)))
+        return Answer(status=204, headers=(allow, *self._hosts.preflight_headers(request, route.allowed)))
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """Let the start and the end of the server take their course."""

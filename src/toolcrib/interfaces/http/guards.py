@@ -9,7 +9,7 @@ import re
 import time
 from typing import TYPE_CHECKING
 
-from toolcrib.features.access.tokens import Scope
+from toolcrib.model.access import Scope
 from toolcrib.model.errors import Kind
 from toolcrib.toolkit.http.problems import Refusal
 
@@ -29,7 +29,7 @@ SHOWN_HEADERS = b"etag, location, retry-after, x-request-id"
 PREFLIGHT_SECONDS = b"600"
 
 
-class Doors:
+class HostCheck:
     """Knows the names and the pages that are allowed."""
 
     def __init__(self, bound: str, hosts: Iterable[str], origins: Iterable[str]) -> None:
@@ -40,11 +40,11 @@ class Doors:
 
     def check(self, request: Request) -> None:
         """Refuse a name that is not ours, and a page that is neither ours nor listed."""
-        host = request.headers.get(b"host", b"")
+        host = request.fields.get(b"host", b"")
         if host != self._last or not host:
             self._check_host(request, host.decode("latin-1").lower())
             self._last = host
-        if b"origin" in request.headers and not self._is_allowed(request):
+        if b"origin" in request.fields and not self._is_allowed(request):
             message = (
                 f"the web page {request.header(b'origin')[:200]!r} may not call this server; list it as http.origins"
             )
@@ -151,7 +151,7 @@ class Callers:
         raise Refusal(403, Kind.AUTH, message, headers=((b"www-authenticate", challenge),))
 
     def _find(self, request: Request) -> tuple[str, frozenset[Scope]]:
-        if b"authorization" not in request.headers:
+        if b"authorization" not in request.fields:
             if self._is_open and _is_from_here(request):
                 return LOCAL, EVERY_SCOPE
             raise _unknown("send a token as Authorization: Bearer …; make one with: crib token create", b"Bearer")
@@ -192,7 +192,7 @@ def _is_from_here(request: Request) -> bool:
     if not isinstance(client, (tuple, list)) or _was_passed_on(request):
         return False
     # Where a server of this machine is called by a public name, a proxy passes the calls on, which need not say so.
-    if not is_name_of_this_machine(request.headers.get(b"host", b"")):
+    if not is_name_of_this_machine(request.fields.get(b"host", b"")):
         return False
     address = str(client[0])
     # Nearly everybody, and reading an address takes longer than all the rest.
@@ -205,8 +205,8 @@ def _is_from_here(request: Request) -> bool:
 
 
 def _was_passed_on(request: Request) -> bool:
-    headers = request.headers
-    return not PASSED_ON.isdisjoint(headers) or any(name.startswith(PASSED_ON_BEGINS) for name in headers)
+    fields = request.fields
+    return not PASSED_ON.isdisjoint(fields) or any(name.startswith(PASSED_ON_BEGINS) for name in fields)
 
 
 def _unknown(message: str, challenge: bytes) -> Refusal:

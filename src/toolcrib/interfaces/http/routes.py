@@ -1,48 +1,62 @@
-"""Every path there is, and what answers it."""
+"""Bind the endpoints of every table to their handlers, and find the one that answers a path."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
+from types import MethodType
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote_to_bytes
 
-from toolcrib.features.access.tokens import Scope
-from toolcrib.features.bundles.endpoints import BundleDesk, ToolDesk
-from toolcrib.features.requests.endpoints import Asking, RequestDesk
-from toolcrib.interfaces.http.endpoints import CallDesk, OverviewDesk, SessionDesk
-from toolcrib.interfaces.http.pages import PageDesk
+from toolcrib.features.bundles.endpoints import endpoints as bundles
+from toolcrib.features.requests.endpoints import endpoints as requests
+from toolcrib.interfaces.http.call_endpoints import CALL_ENDPOINTS
+from toolcrib.interfaces.http.overview_endpoints import OVERVIEW_ENDPOINTS
+from toolcrib.interfaces.http.page_endpoints import PAGE_ENDPOINTS
+from toolcrib.interfaces.http.session_endpoints import SESSION_ENDPOINTS
 from toolcrib.model.errors import Kind
 from toolcrib.toolkit.http.problems import Refusal
+from toolcrib.toolkit.http.query import QueryReader
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
-    from toolcrib.crib import Crib
-    from toolcrib.interfaces.http.server_state import Service
-    from toolcrib.toolkit.http.concurrency import Threads
+    from toolcrib.interfaces.http.host import HttpHost
+    from toolcrib.model.access import Scope
+    from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable
     from toolcrib.toolkit.http.messages import Answer, Request
 
-    Handle = Callable[[Request], Awaitable[Answer]]
-
-
-# MERGED toolcrib.faces.http.routing
-
-# Which path means what: a tree of its words, found in one step for each.
-
+TABLES: tuple[EndpointTable, ...] = (
+    *bundles,
+    CALL_ENDPOINTS,
+    SESSION_ENDPOINTS,
+    *requests,
+    OVERVIEW_ENDPOINTS,
+    PAGE_ENDPOINTS,
+)
 PATHS_KEPT = 4_096
 LONGEST_KNOWN = 400
 _HALF_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_FREE_WORD = re.compile(r"{(\w+)}")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Endpoint:
-    """What answers one method of one path, and what a caller must be allowed to do for it; None asks for no caller."""
+class BoundEndpoint:
+    """An endpoint with the object that handles it: reads the query as its table says, then handles the request."""
 
-    handle: Handle
-    scope: Scope | None
-    is_call: bool = False
+    def __init__(self, endpoint: Endpoint, handlers: object) -> None:
+        self.scope: Scope | None = endpoint.scope
+        self.is_call = endpoint.is_call
+        self._body = endpoint.body
+        self._query = QueryReader(endpoint.query)
+        self._handle = MethodType(endpoint.handler, handlers)
+
+    async def answer(self, request: Request) -> Answer:
+        """Answer a request that was let through."""
+        request.query = self._query.read(request.scope.get("query_string", b""))  # type: ignore[arg-type]  # ASGI says so
+        request.takes = self._body
+        answer: Answer = await self._handle(request)
+        return answer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,7 +64,12 @@ class Route:
     """A path, whose words in braces stand for any word, and what answers each of its methods."""
 
     path: str
-    endpoints: Mapping[str, Endpoint]
+    endpoints: Mapping[str, BoundEndpoint]
+
+    @property
+    def free(self) -> list[str]:
+        """The names of the words in braces."""
+        return _FREE_WORD.findall(self.path)
 
     @property
     def allowed(self) -> bytes:
@@ -58,9 +77,22 @@ class Route:
         methods = {*self.endpoints, "OPTIONS"} | ({"HEAD"} if "GET" in self.endpoints else set())
         return ", ".join(sorted(methods)).encode()
 
-    def endpoint(self, method: str) -> Endpoint | None:
+    def endpoint(self, method: str) -> BoundEndpoint | None:
         """What answers the method; HEAD is answered as GET is."""
         return self.endpoints.get("GET" if method == "HEAD" else method)
+
+
+def all_routes(host: HttpHost) -> list[Route]:
+    """The routes of every table of the host, one for each path."""
+    paths: dict[str, dict[str, BoundEndpoint]] = {}
+    for table in host.tables:
+        handlers = table.make(host)
+        for endpoint in table.endpoints:
+            bound = BoundEndpoint(endpoint, handlers)
+            for path in endpoint.names:
+                if paths.setdefault(path, {}).setdefault(endpoint.method, bound) is not bound:
+                    raise ValueError(f"{endpoint.method} {path} has two endpoints; {endpoint.name} is the second")
+    return [Route(path=path, endpoints=endpoints) for path, endpoints in paths.items()]
 
 
 @dataclass(slots=True)
@@ -82,24 +114,24 @@ class Routes:
         # The same few paths are asked for again and again.
         self._known = lru_cache(PATHS_KEPT)(self._find)
 
-    def find(self, scope: Mapping[str, object]) -> tuple[Route | None, tuple[str, ...]]:
+    def find(self, scope: Mapping[str, object]) -> tuple[Route | None, dict[str, str]]:
         """The route of a request, and the words that stand in its braces; raises for a path that is no text."""
         raw = scope.get("raw_path")
         if not isinstance(raw, bytes):
             raw = quote(str(scope["path"])).encode()
         return self._known(raw) if len(raw) <= LONGEST_KNOWN else self._find(raw)
 
-    def _find(self, raw: bytes) -> tuple[Route | None, tuple[str, ...]]:
+    def _find(self, raw: bytes) -> tuple[Route | None, dict[str, str]]:
         node, free = self._root, []
         for word in _words(raw):
             known = node.words.get(word)
             if known is None:
                 if node.any is None:
-                    return None, ()
+                    return None, {}
                 known = node.any
                 free.append(word)
             node = known
-        return node.route, tuple(free)
+        return node.route, {} if node.route is None else dict(zip(node.route.free, free, strict=True))
 
     def _node(self, words: list[str]) -> _Node:
         node = self._root
@@ -128,104 +160,3 @@ def _decode(word: str) -> str:
     if not word.isascii() or _HALF_ESCAPE.search(word):
         raise ValueError
     return unquote_to_bytes(word).decode("utf-8")
-
-
-BUNDLES = "/tools/bundles"
-BUNDLE = f"{BUNDLES}/{{bundleID}}"
-TOOL = f"{BUNDLE}/tools/{{toolSlug}}/version/{{version}}"
-# The document's paths are relative to /tools, and its own first word may be part of them or not.
-LISTS = ("/tools", "/tools/tools")
-REQUEST = "/requests/{requestID}"
-
-
-def all_routes(crib: Crib, threads: Threads, service: Service, *, needs_token: bool) -> Iterator[Route]:
-    """The routes of a crib."""
-    body_bytes = crib.settings.http_body_bytes
-    sessions, asking = SessionDesk(crib, body_bytes), Asking(threads)
-    calls = CallDesk(crib, sessions, service, body_bytes)
-    yield from _bundles(BundleDesk(crib.bundles, threads, body_bytes))
-    yield from _tools(ToolDesk(crib.bundles, crib.wish_from_search, threads, body_bytes), calls)
-    yield from _calls(calls, sessions)
-    yield from _requests(RequestDesk(crib, threads, asking, service))
-    yield from _overview(OverviewDesk(crib, threads, asking, service), PageDesk(service, needs_token=needs_token))
-
-
-def _bundles(desk: BundleDesk) -> Iterator[Route]:
-    yield Route(path=BUNDLES, endpoints={"GET": _read(desk.list)})
-    yield Route(
-        path=BUNDLE,
-        endpoints={
-            "GET": _read(desk.read),
-            "PUT": _manage(desk.put),
-            "PATCH": _manage(desk.switch),
-            "DELETE": _manage(desk.delete),
-        },
-    )
-
-
-def _tools(desk: ToolDesk, calls: CallDesk) -> Iterator[Route]:
-    for path in LISTS:
-        yield Route(path=path, endpoints={"GET": _read(desk.list)})
-        yield Route(path=f"{path}/search", endpoints={"GET": _read(desk.search)})
-    yield Route(path=f"{BUNDLE}/tools", endpoints={"GET": _read(desk.list_one)})
-    yield Route(
-        path=TOOL,
-        endpoints={
-            "GET": _read(desk.read),
-            "PUT": _manage(desk.put),
-            "PATCH": _manage(desk.switch),
-            "DELETE": _manage(desk.delete),
-            "POST": _call(calls.invoke),
-        },
-    )
-    yield Route(path=f"{TOOL}/invoke", endpoints={"POST": _call(calls.invoke)})
-
-
-def _calls(calls: CallDesk, sessions: SessionDesk) -> Iterator[Route]:
-    yield Route(path="/crib/call", endpoints={"POST": _call(calls.call)})
-    yield Route(path="/crib/explain", endpoints={"POST": _invoke(calls.explain)})
-    yield Route(path="/crib/sessions", endpoints={"POST": _invoke(sessions.open)})
-    yield Route(
-        path="/crib/sessions/{sessionID}",
-        endpoints={"GET": _invoke(sessions.read), "DELETE": _invoke(sessions.close)},
-    )
-    yield Route(path="/crib/sessions/{sessionID}/turn", endpoints={"POST": _invoke(sessions.next_turn)})
-
-
-def _requests(desk: RequestDesk) -> Iterator[Route]:
-    yield Route(path="/requests", endpoints={"GET": _read(desk.list), "POST": _invoke(desk.file)})
-    yield Route(path=REQUEST, endpoints={"GET": _read(desk.read)})
-    yield Route(path=f"{REQUEST}/history", endpoints={"GET": _read(desk.history)})
-    yield Route(path=f"{REQUEST}/events", endpoints={"GET": _read(desk.events)})
-    yield Route(path=f"{REQUEST}/deliver", endpoints={"POST": _manage(desk.deliver)})
-    yield Route(path=f"{REQUEST}/cancel", endpoints={"POST": _manage(desk.cancel)})
-    yield Route(path=f"{REQUEST}/retry", endpoints={"POST": _manage(desk.retry)})
-    yield Route(path=f"{REQUEST}/allowance", endpoints={"PUT": _manage(desk.allow)})
-    yield Route(path="/experiments", endpoints={"GET": _read(desk.experiments)})
-
-
-def _overview(desk: OverviewDesk, pages: PageDesk) -> Iterator[Route]:
-    yield Route(path="/crib/tools", endpoints={"GET": _read(desk.tools)})
-    yield Route(path="/crib/results/{handle}", endpoints={"GET": _invoke(desk.result)})
-    yield Route(path="/crib/health", endpoints={"GET": _read(desk.health)})
-    yield Route(path="/openapi.json", endpoints={"GET": _read(pages.openapi)})
-    yield Route(path="/docs", endpoints={"GET": _read(pages.docs)})
-    yield Route(path="/metrics", endpoints={"GET": _read(pages.metrics)})
-    yield Route(path="/healthz", endpoints={"GET": Endpoint(handle=pages.alive, scope=None)})
-    yield Route(path="/readyz", endpoints={"GET": Endpoint(handle=pages.ready, scope=None)})
-
-
-def _read(handle: Handle) -> Endpoint:
-    return Endpoint(handle=handle, scope=Scope.READ)
-
-
-def _manage(handle: Handle) -> Endpoint:
-    return Endpoint(handle=handle, scope=Scope.MANAGE)
-
-
-def _invoke(handle: Handle) -> Endpoint:
-    return Endpoint(handle=handle, scope=Scope.INVOKE)
-
-
-def _call(handle: Handle) -> Endpoint:
-    return Endpoint(handle=handle, scope=Scope.INVOKE, is_call=True)

@@ -5,21 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, cast
 
-from toolcrib.interfaces.http.api_document import describe_api
-from toolcrib.interfaces.http.server_state import CONTENT_TYPE
 from toolcrib.model.errors import Kind
-from toolcrib.toolkit.http.messages import Answer, answer_json, to_bytes
-from toolcrib.toolkit.http.request_data import refuse_query
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-    from toolcrib.interfaces.http.server_state import Service
-    from toolcrib.toolkit.http.messages import Request
 
     Json = Mapping[str, object]
 
@@ -142,54 +134,3 @@ def _objects(value: object) -> list[Json]:
 
 def _text(value: object) -> str:
     return escape(str(value))
-
-
-# MERGED toolcrib.faces.http.pages
-
-# What people and watchers read: the description of the API, the page made of it, figures, and whether the server is well.
-
-HTML = b"text/html; charset=utf-8"
-PAGE_POLICY = (
-    f"default-src 'none'; style-src '{STYLE_HASH}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-).encode()
-
-
-class PageDesk:
-    """Answers what is the same for everybody."""
-
-    def __init__(self, service: Service, *, needs_token: bool) -> None:
-        self._service = service
-        self._needs_token = needs_token
-
-    async def openapi(self, request: Request) -> Answer:
-        """GET /openapi.json."""
-        refuse_query(request)
-        return Answer(body=self._document)
-
-    async def docs(self, request: Request) -> Answer:
-        """GET /docs."""
-        refuse_query(request)
-        return Answer(body=self._page, content_type=HTML, policy=PAGE_POLICY)
-
-    async def metrics(self, request: Request) -> Answer:
-        """GET /metrics."""
-        refuse_query(request)
-        return Answer(body=self._service.metrics_text().encode(), content_type=CONTENT_TYPE.encode())
-
-    async def alive(self, request: Request) -> Answer:
-        """GET /healthz: whoever gets an answer knows."""
-        refuse_query(request)
-        return answer_json({"alive": True})
-
-    async def ready(self, request: Request) -> Answer:
-        """GET /readyz: whether more work is welcome."""
-        refuse_query(request)
-        return answer_json({"ready": self._service.ready}, status=200 if self._service.ready else 503)
-
-    @cached_property
-    def _document(self) -> bytes:
-        return to_bytes(describe_api(needs_token=self._needs_token))
-
-    @cached_property
-    def _page(self) -> bytes:
-        return write_page(describe_api(needs_token=self._needs_token)).encode()

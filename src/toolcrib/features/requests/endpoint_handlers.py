@@ -1,0 +1,217 @@
+"""Answer the HTTP requests about missing tools: file, list, follow, deliver, cancel, and what waits for them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from toolcrib.features.requests.delivered_package import files_of, written_package
+from toolcrib.features.requests.document.extensions import read_allowance
+from toolcrib.features.requests.document.writer import readable_id
+from toolcrib.features.requests.event_stream import EventStreams
+from toolcrib.features.requests.queue_threads import QueueThreads, without_folders
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.toolrequest import Status, Submitted
+from toolcrib.toolkit.http.bodies import read_body, read_yaml, text_of
+from toolcrib.toolkit.http.disconnect import until_gone
+from toolcrib.toolkit.http.messages import answer_json
+from toolcrib.toolkit.http.problems import Refusal
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Sequence
+
+    from toolcrib.features.requests.tracker import Requests
+    from toolcrib.model.toolrequest import Event, Filed
+    from toolcrib.toolkit.http.concurrency import Threads
+    from toolcrib.toolkit.http.messages import Answer, Request
+
+    # A request as it was written: its fields, or its text.
+    Written = Mapping[str, object] | str | bytes
+    # Within the class below, `list` is a method.
+    Events = list[Event]
+
+LISTED = 100
+MAX_LISTED_BYTES = 8_000_000
+FIRST_ASKED = 32
+MAX_NUMBER = 2**31 - 1
+# A client that waits longer asks again; proxies on the way give up sooner than the server.
+MAX_WAIT_SECONDS = 30
+# So many are proved at once: each starts processes of its own.
+MAX_DELIVERIES = 2
+DELIVERY_SECONDS = 10
+NUMBER = re.compile("[0-9]{1,9}")
+
+
+class RequestEndpoints:
+    """File, list, follow, deliver and cancel requests for missing tools, and list what waits for them.
+
+    `seconds` is how long an answer may take, and `ending` is set when the server ends.
+    """
+
+    def __init__(self, requests: Requests, threads: Threads, *, seconds: float, ending: asyncio.Event) -> None:
+        self._requests = requests
+        self._threads = threads
+        self._queue = QueueThreads(threads)
+        self._events = EventStreams(requests, self._queue, seconds=seconds, ending=ending)
+        self._deliveries = 0
+
+    async def list(self, request: Request) -> Answer:
+        """GET /requests: the newest of them, in the order in which they were filed."""
+        word, limit = request.query.text("status"), request.query.number("limit") or LISTED
+        found = await self._queue.read(self._newest, Status(word) if word else None, limit)
+        return answer_json({"requests": [filed.to_json() for filed in found]})
+
+    async def file(self, request: Request) -> Answer:
+        """POST /requests: file one, under the id that it has or the next number of the day."""
+        strict = request.query.switch("strict")
+        written = await self._read_request(request)
+        submitted, is_new = await self._queue.write(self._file, written, strict=strict)
+        if not is_new:
+            return answer_json(submitted.to_json())
+        place = f"/requests/{quote(submitted.filed.id, safe='')}"
+        return answer_json(submitted.to_json(), status=201, headers=((b"location", place.encode()),))
+
+    async def read(self, request: Request) -> Answer:
+        """GET /requests/{requestID}: one of them, with what happened to it."""
+        filed, events = await self._queue.read(self._look, request.path_params["requestID"])
+        return answer_json({**filed.to_json(), "history": [event.to_json() for event in events]})
+
+    async def history(self, request: Request) -> Answer:
+        """GET /requests/{requestID}/history: what happened behind a number; `wait` is how long to wait for more."""
+        request_id = request.path_params["requestID"]
+        after, seconds = request.query.number("after") or 0, request.query.number("wait") or 0
+        # That a client has left is only seen behind all that it sent.
+        await request.body()
+        filed, events = await self._queue.read(self._look, request_id, after)
+        if seconds and not events and not filed.status.is_final:
+            await until_gone(request, self._events.until_news(request_id, after, seconds))
+            filed, events = await self._queue.read(self._look, request_id, after)
+        return answer_json({"status": str(filed.status), "history": [event.to_json() for event in events]})
+
+    async def events(self, request: Request) -> Answer:
+        """GET /requests/{requestID}/events: what happens to it, as it happens, until it is over."""
+        request_id = request.path_params["requestID"]
+        after = _last_number(request)
+        await request.body()
+        await self._queue.read(self._requests.show, request_id)
+        return self._events.stream(request, request_id, after)
+
+    async def deliver(self, request: Request) -> Answer:
+        """POST /requests/{requestID}/deliver: have proved and published what was made for it."""
+        body = await read_body(request)
+        files = await self._threads.read(files_of, body)
+        if self._deliveries >= MAX_DELIVERIES:
+            message = f"{MAX_DELIVERIES} deliveries are being proved; deliver it again in {DELIVERY_SECONDS} s"
+            again = (b"retry-after", b"%d" % DELIVERY_SECONDS)
+            raise Refusal(429, Kind.OVERLOADED, message, headers=(again,))
+        self._deliveries += 1
+        try:
+            filed = await until_gone(request, self._deliver(request.path_params["requestID"], files))
+        finally:
+            self._deliveries -= 1
+        return answer_json(filed.to_json())
+
+    async def cancel(self, request: Request) -> Answer:
+        """POST /requests/{requestID}/cancel: nobody wants it any more."""
+        body = await read_body(request)
+        reason = text_of(body, "reason") or ""
+        return answer_json(
+            (await self._queue.write(self._requests.cancel, request.path_params["requestID"], reason)).to_json()
+        )
+
+    async def retry(self, request: Request) -> Answer:
+        """POST /requests/{requestID}/retry: have it built again."""
+        await read_body(request)
+        return answer_json((await self._queue.write(self._requests.retry, request.path_params["requestID"])).to_json())
+
+    async def allow(self, request: Request) -> Answer:
+        """PUT /requests/{requestID}/allowance: what the operator adds to it."""
+        body = await read_body(request)
+        return answer_json((await self._queue.write(self._allow, request.path_params["requestID"], body)).to_json())
+
+    async def experiments(self, request: Request) -> Answer:
+        """GET /experiments: everything that waits or waited for a tool."""
+        found = await self._queue.read(self._requests.experiments)
+        return answer_json({"experiments": [one.to_json() for one in found]})
+
+    async def _read_request(self, request: Request) -> Written:
+        """What is asked for: YAML itself, or JSON with the YAML or its fields in it."""
+        text = await read_yaml(request)
+        if text is not None:
+            return text
+        found = await read_body(request)
+        if len(found) != 1:
+            raise ToolError(Kind.VALIDATION, "body: write either yaml, the request as text, or request, its fields")
+        [(key, written)] = found.items()
+        if isinstance(written, str if key == "yaml" else dict):
+            return written
+        raise ToolError(Kind.VALIDATION, f"body: {key}: must be {'a text' if key == 'yaml' else 'an object'}")
+
+    def _newest(self, status: Status | None, limit: int) -> Sequence[Filed]:
+        """The newest that fit into one answer, asked for little by little: a queue hands them out with all their texts."""
+        asked = FIRST_ASKED
+        while True:
+            found = self._requests.list(status, limit=min(asked, limit))
+            fitting = _that_fit(found)
+            if len(fitting) < len(found) or len(found) < asked or asked >= limit:
+                return fitting
+            asked *= 2
+
+    def _allow(self, request_id: str, body: Mapping[str, object]) -> Filed:
+        return self._requests.allow(request_id, read_allowance(body, place="body"))
+
+    def _file(self, written: Written, *, strict: bool) -> tuple[Submitted, bool]:
+        """File it; whether it is a request that was not there before."""
+        was_there = self._is_filed(_id_of(written))
+        # Where the operator is strict, no client is less so.
+        submitted = self._requests.new(written, strict=strict or None)
+        return submitted, not (was_there or submitted.merged)
+
+    def _is_filed(self, request_id: str) -> bool:
+        try:
+            return bool(request_id) and bool(self._requests.show(request_id))
+        except ToolError as problem:
+            if problem.kind is not Kind.NOT_FOUND:
+                raise
+            return False
+
+    def _look(self, request_id: str, after: int = 0) -> tuple[Filed, Events]:
+        # In this order: what ended it is in its history by then.
+        filed = self._requests.show(request_id)
+        return filed, self._requests.history(request_id, after)
+
+    async def _deliver(self, request_id: str, files: Mapping[str, bytes]) -> Filed:
+        with without_folders():
+            async with written_package(files, self._threads) as folder:
+                return await self._requests.deliver(request_id, folder)
+
+
+def _that_fit(found: Sequence[Filed]) -> Sequence[Filed]:
+    """The newest whose texts are no more in all than one answer should hold, and the newest of all."""
+    size = 0
+    for place, filed in enumerate(reversed(found)):
+        size += len(filed.text.encode())
+        if size > MAX_LISTED_BYTES and place:
+            return found[-place:]
+    return found
+
+
+def _last_number(request: Request) -> int:
+    """The number of the last event that a client heard before it lost its connection."""
+    if not request.has(b"last-event-id"):
+        return 0
+    last = request.header(b"last-event-id")
+    if not NUMBER.fullmatch(last):
+        raise ToolError(Kind.VALIDATION, "the header Last-Event-ID is no number; send the id of the last event heard")
+    return int(last)
+
+
+def _id_of(written: Written) -> str:
+    """The id that a request brings along; empty if it has none."""
+    if isinstance(written, Mapping):
+        return str(written.get("id") or "")
+    text = written.decode(errors="replace") if isinstance(written, bytes) else written
+    return readable_id(text) if len(text) <= MAX_TEXT_BYTES else ""

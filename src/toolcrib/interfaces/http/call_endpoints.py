@@ -1,0 +1,260 @@
+"""HTTP endpoints of calls: a tool by its place or by its name, and what every guard would say to a call."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from toolcrib.interfaces.http.server_state import UNKNOWN
+from toolcrib.lib.presentation import to_platform
+from toolcrib.model.access import Scope
+from toolcrib.model.call import Call
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.verdict import Decision
+from toolcrib.toolkit.http.bodies import arguments_of, read_body, text_of
+from toolcrib.toolkit.http.contract import (
+    ANYTHING,
+    OPTIONAL_TEXT,
+    SWITCH,
+    TEXT,
+    Body,
+    Reply,
+    closed,
+    open_to_more,
+    schema,
+)
+from toolcrib.toolkit.http.disconnect import until_gone
+from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable
+from toolcrib.toolkit.http.messages import PROBLEM, Answer, answer_json, to_bytes
+from toolcrib.toolkit.http.openapi import PROBLEM_KEYS, PROBLEM_REQUIRED
+from toolcrib.toolkit.http.places import TOOL, TOOL_PLACE, tool_place
+from toolcrib.toolkit.http.problems import headers_of, problem_of, status_of
+
+if TYPE_CHECKING:
+    from toolcrib.crib import Crib
+    from toolcrib.interfaces.http.host import HttpHost
+    from toolcrib.interfaces.http.server_state import Service
+    from toolcrib.interfaces.http.session_store import SessionStore
+    from toolcrib.model.result import Result
+    from toolcrib.model.session import Session
+    from toolcrib.model.verdict import Finding
+    from toolcrib.toolkit.http.messages import Request
+    from toolcrib.toolkit.http.places import ToolPlace
+
+MAX_NAME = 1_000
+
+RESULT_KEYS: dict[str, object] = {
+    "intents": {"type": "array", "items": schema("Intent"), "description": "What the tool asks the host to do next."},
+    "meta": {**ANYTHING, "description": "callId, tool, version, durationMs, and what else is known of the call."},
+}
+CALL_KEYS: dict[str, object] = {
+    "args": {**ANYTHING, "description": "The arguments, as `argSchema` of the tool says; absent means none."},
+    "confirmation": {**OPTIONAL_TEXT, "description": "The token of `error.details.confirmation` of the same call."},
+    "mode": {"type": ["string", "null"], "description": "The mode of the call, else that of its session."},
+    "session": {**OPTIONAL_TEXT, "description": "The id of a session that the caller opened."},
+}
+INVOKE_BODY = Body(
+    name="InvokeBody",
+    schema=closed((), **CALL_KEYS),
+    example={"args": {"city": "Oslo"}},
+    optional=True,
+)
+CALL_BODY = Body(
+    name="CallBody",
+    schema=closed(
+        ("name",),
+        name={**TEXT, "minLength": 1, "maxLength": MAX_NAME, "description": "A name, a slug, or bundle/name@version."},
+        bundle={**OPTIONAL_TEXT, "description": "The slug or id of its bundle."},
+        version=OPTIONAL_TEXT,
+        **CALL_KEYS,
+    ),
+    example={"name": "weather", "args": {"city": "Oslo"}},
+)
+SCHEMAS: dict[str, object] = {
+    "Intent": open_to_more(("type",), type=TEXT),
+    "Error": closed(
+        ("type", "message", "retryable", "partialSideEffects", "details"),
+        type={"enum": [str(kind) for kind in Kind]},
+        message=TEXT,
+        retryable=SWITCH,
+        partialSideEffects={**SWITCH, "description": "Whether something may have been changed."},
+        details={**ANYTHING, "description": "What else is known; `partialValue` is what the tool had achieved."},
+    ),
+    "CallResult": {
+        "oneOf": [
+            closed(("ok", "value", "intents", "meta"), ok={"const": True}, value={}, **RESULT_KEYS),
+            closed(("ok", "error", "intents", "meta"), ok={"const": False}, error=schema("Error"), **RESULT_KEYS),
+        ]
+    },
+    "CallProblem": closed(
+        (*PROBLEM_REQUIRED, "ok", "error", "intents", "meta"),
+        ok={"const": False},
+        error=schema("Error"),
+        **PROBLEM_KEYS,
+        **RESULT_KEYS,
+    ),
+    "Explanation": closed(
+        ("tool", "allowed", "findings"),
+        tool=TEXT,
+        allowed=SWITCH,
+        findings={"type": "array", "items": schema("Finding")},
+    ),
+    "Finding": closed(
+        ("gate", "decision"),
+        gate=TEXT,
+        decision={"enum": ["allow", "confirm", "deny", "not reached"]},
+        reason=TEXT,
+        rule=TEXT,
+        where=TEXT,
+        cure=TEXT,
+        kind={"enum": [str(kind) for kind in Kind]},
+        details=ANYTHING,
+    ),
+}
+CALLED = Reply(description="What the call came to.", schema="CallResult")
+
+
+class CallEndpoints:
+    """Call a tool by its place or by its name, and explain what every guard would say to a call."""
+
+    def __init__(self, crib: Crib, sessions: SessionStore, service: Service) -> None:
+        self._crib = crib
+        self._service = service
+        self._sessions = sessions
+
+    async def invoke(self, request: Request) -> Answer:
+        """POST …/version/{version}/invoke, and the same without the last word."""
+        place = tool_place(request)
+        body = await read_body(request)
+        result = await self._perform(request, self._make(request, body, place.slug, place.bundle_id, place.version))
+        return self._answer(request, _at_place(result, place))
+
+    async def call(self, request: Request) -> Answer:
+        """POST /crib/call."""
+        return self._answer(request, await self._perform(request, await self._named(request)))
+
+    async def explain(self, request: Request) -> Answer:
+        """POST /crib/explain."""
+        explanation = self._crib.explain(await self._named(request))
+        return answer_json({**explanation.to_json(), "findings": [_show(found) for found in explanation.findings]})
+
+    async def _named(self, request: Request) -> Call:
+        body = await read_body(request)
+        name = text_of(body, "name")
+        if not name or len(name) > MAX_NAME:
+            raise ToolError(Kind.VALIDATION, "body: name: write the name of the tool")
+        return self._make(request, body, name, text_of(body, "bundle"), text_of(body, "version"))
+
+    def _make(
+        self, request: Request, body: dict[str, object], name: str, bundle: str | None, version: str | None
+    ) -> Call:
+        session_id = text_of(body, "session")
+        return Call(
+            name=name,
+            arguments=arguments_of(body),
+            caller=request.caller,
+            bundle=bundle,
+            version=version,
+            session=None if session_id is None else self._session(session_id, request.caller),
+            mode=text_of(body, "mode"),
+            confirmation=text_of(body, "confirmation"),
+            id=request.call_id,
+        )
+
+    def _session(self, session_id: str, caller: str) -> Session:
+        try:
+            return self._sessions.find(session_id, caller).session
+        except ToolError as problem:
+            raise ToolError(Kind.SESSION_INACTIVE, problem.message) from problem
+
+    async def _perform(self, request: Request, call: Call) -> Result:
+        async with self._service.admission:
+            result = await until_gone(request, self._crib.call(call))
+        error = result.error
+        # A name that no tool has would become a label of the metrics.
+        tool = call.name if _is_found(result) else UNKNOWN
+        self._service.metrics.note_call(tool, "ok" if error is None else str(error.kind))
+        return result
+
+    def _answer(self, request: Request, result: Result) -> Answer:
+        error = result.error
+        if error is None or not result.refused:
+            return answer_json(to_platform(result))
+        # A refusal is sent as problem details, which are a failed result as well.
+        document = {**problem_of(error, request.id), **to_platform(result)}
+        return Answer(status=status_of(error), body=to_bytes(document), content_type=PROBLEM, headers=headers_of(error))
+
+
+def _is_found(result: Result) -> bool:
+    return "version" in result.meta
+
+
+def _at_place(result: Result, place: ToolPlace) -> Result:
+    """The result; where there is no such tool, in the words of a place and not of a name."""
+    error = result.error
+    if error is None or error.kind is not Kind.NOT_FOUND or _is_found(result):
+        return result
+    message = f"there is no tool {place.slug}@{place.version} in the bundle {place.bundle_id}"
+    return replace(result, error=ToolError(Kind.NOT_FOUND, message, details=error.details))
+
+
+def _show(finding: Finding) -> dict[str, object]:
+    """What a guard says, and of a refusal also its kind and details."""
+    shown = finding.to_json()
+    verdict = finding.verdict
+    if verdict is None or verdict.decision is Decision.ALLOW:
+        return shown
+    return {**shown, "kind": str(verdict.kind), "details": dict(verdict.details)}
+
+
+def _call_endpoints(host: HttpHost) -> CallEndpoints:
+    return CallEndpoints(host.crib, host.sessions, host.service)
+
+
+CALL_ENDPOINTS = EndpointTable(
+    tag="calls",
+    summary="Calls of tools, by place or by name, and sessions that calls share.",
+    make=_call_endpoints,
+    places=TOOL_PLACE,
+    schemas=SCHEMAS,
+    endpoints=(
+        Endpoint(
+            name="invokeTool",
+            method="POST",
+            path=f"{TOOL}/invoke",
+            aliases={TOOL: "invokeToolHere"},
+            handler=CallEndpoints.invoke,
+            scope=Scope.INVOKE,
+            is_call=True,
+            summary="Call a tool.",
+            description="Arguments are checked against `argSchema` before anything runs, the value against `outputSchema`. "
+            "No body means no arguments.",
+            body=INVOKE_BODY,
+            refusals=(404, 409, 413),
+            replies={200: CALLED},
+        ),
+        Endpoint(
+            name="callTool",
+            method="POST",
+            path="/crib/call",
+            handler=CallEndpoints.call,
+            scope=Scope.INVOKE,
+            is_call=True,
+            summary="Call a tool by its name.",
+            body=CALL_BODY,
+            refusals=(404, 409, 413),
+            replies={200: CALLED},
+        ),
+        Endpoint(
+            name="explainCall",
+            method="POST",
+            path="/crib/explain",
+            handler=CallEndpoints.explain,
+            scope=Scope.INVOKE,
+            summary="Ask what every guard would say to a call, without making it.",
+            body=CALL_BODY,
+            refusals=(409,),
+            replies={200: Reply(description="Every guard's word, in the order of the call.", schema="Explanation")},
+        ),
+    ),
+)

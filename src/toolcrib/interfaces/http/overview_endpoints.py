@@ -1,0 +1,250 @@
+"""HTTP endpoints that say what there is: tools with all their facts, stored results, and the health of the crib."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from toolcrib.core.describe import all_facts_of, found_facts, listed
+from toolcrib.features.bundles.openapi import ASKED_FOR
+from toolcrib.features.requests.queue_threads import QueueThreads
+from toolcrib.lib.document_format import SCHEMA_VERSION
+from toolcrib.lib.version import __version__
+from toolcrib.model.access import Scope
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.toolkit.http.contract import (
+    INCLUDE_DISABLED,
+    OPTIONAL_TEXT,
+    PAGE_SIZE,
+    PAGE_TOKEN,
+    QUESTION,
+    SWITCH,
+    TAGS,
+    TEXT,
+    TYPED,
+    WHOLE,
+    Reply,
+    closed,
+    in_path,
+    open_to_more,
+    page,
+    switch,
+    text,
+    whole,
+)
+from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable
+from toolcrib.toolkit.http.messages import answer_json
+
+if TYPE_CHECKING:
+    from toolcrib.core.describe import Facts
+    from toolcrib.crib import Crib
+    from toolcrib.interfaces.http.host import HttpHost
+    from toolcrib.interfaces.http.server_state import Service
+    from toolcrib.toolkit.http.concurrency import Threads
+    from toolcrib.toolkit.http.messages import Answer, Request
+    from toolcrib.toolkit.http.query import Query
+
+logger = logging.getLogger("toolcrib.http")
+
+PAGE = 100
+PIECE = 100_000
+MAX_PIECE = 1_000_000
+MAX_OFFSET = 2**40
+# The health of this server is told without waiting long for that of the queue's server.
+QUEUE_SECONDS = 2
+
+
+class OverviewEndpoints:
+    """What a remote command line asks besides bundles and calls."""
+
+    def __init__(self, crib: Crib, threads: Threads, service: Service) -> None:
+        self._crib = crib
+        self._threads = threads
+        self._queue = QueueThreads(threads)
+        self._asked: asyncio.Task[str] | None = None
+        self._service = service
+        self._cursors = crib.bundles.cursors
+
+    async def tools(self, request: Request) -> Answer:
+        """GET /crib/tools: every tool in the order of their addresses, the one that a name means, or those that fit a search."""
+        return answer_json(await self._threads.read(self._list, request.query))
+
+    async def result(self, request: Request) -> Answer:
+        """GET /crib/results/{handle}: a piece of a value that was too large to be handed over at once."""
+        piece = await self._threads.read(
+            self._crib.read_result,
+            request.path_params["handle"],
+            caller=request.caller,
+            offset=request.query.number("offset") or 0,
+            length=request.query.number("length") or PIECE,
+        )
+        return answer_json({"text": piece.text, "offset": piece.offset, "total": piece.total, "next": piece.next})
+
+    async def health(self, request: Request) -> Answer:
+        """GET /crib/health: whether there is anything to worry about, and what is spoken here."""
+        problems = await self._threads.read(lambda: self._crib.problems)
+        return answer_json(
+            {
+                "ready": self._service.ready,
+                "version": __version__,
+                "schemaVersion": SCHEMA_VERSION,
+                "problems": [problem.message for problem in problems],
+                "queue": await self._queue_problem() if self._crib.settings.queue_url else None,
+            }
+        )
+
+    async def _queue_problem(self) -> str | None:
+        """What is wrong with the server that keeps requests; it is asked once, however many want to know."""
+        if self._asked is None or self._asked.done():
+            self._asked = asyncio.ensure_future(self._ask_queue())
+        done, _ = await asyncio.wait({self._asked}, timeout=QUEUE_SECONDS)
+        return self._asked.result() or None if done else f"the queue of requests does not answer in {QUEUE_SECONDS} s"
+
+    async def _ask_queue(self) -> str:
+        try:
+            await self._queue.read(self._crib.requests.list, limit=1)
+        except ToolError as problem:
+            return problem.message
+        except Exception:
+            # The request that asked may be over, so the log is told.
+            logger.exception("the queue of requests could not be asked")
+            return "the queue of requests could not be asked; the log has the reason"
+        return ""
+
+    def _list(self, query: Query) -> dict[str, object]:
+        token, size = query.text("pageToken"), query.number("pageSize") or PAGE
+        tags, executors = query.words("tags"), query.switch("executors")
+        if query.has("name"):
+            if token:
+                raise ToolError(Kind.VALIDATION, "query: pageToken: a name means one tool; leave the token out")
+            return {"tools": [self._find(query.text("name"))], "nextPageToken": None}
+        if query.has("q") or query.has("question"):
+            return self._search(query)
+        asked = ["facts", sorted(set(tags)), executors]
+        after = str(self._cursors.read(asked, token)) if token else ""
+        tools = listed(self._crib, tags=tags, executors=executors)
+        rest = sorted((address, order, facts) for order, (address, facts) in enumerate(tools) if address > after)
+        page = rest[:size]
+        return {
+            # Pages follow the addresses; `order` is the place in the list as it is shown, where what comes first is meant.
+            "tools": [{**facts(), "order": order} for _, order, facts in page],
+            "nextPageToken": self._cursors.write(asked, page[-1][0]) if len(rest) > size else None,
+        }
+
+    def _find(self, name: str) -> Facts:
+        if not name:
+            raise ToolError(Kind.VALIDATION, "query: name: is empty; write the name of a tool, or leave it out")
+        entry = self._crib.find(name)
+        if entry is None:
+            hint = self._crib.suggest(name)
+            message = f"Tool {name[:200]!r} not found; {hint or 'list the tools with GET /crib/tools'}"
+            raise ToolError(Kind.NOT_FOUND, message, details={"suggestion": hint})
+        return {**all_facts_of(self._crib, entry), "bundleID": self._crib.bundles.bundle_id_of(entry.tool)}
+
+    def _search(self, query: Query) -> dict[str, object]:
+        if query.has("q") and query.has("question"):
+            message = "query: write either q, what was typed, or question, a question in plain words"
+            raise ToolError(Kind.VALIDATION, message)
+        name = "q" if query.has("q") else "question"
+        text = query.text(name)
+        if not text.strip():
+            raise ToolError(Kind.VALIDATION, f"query: {name}: is empty; write what to search for")
+        look = self._crib.bundles.search if name == "q" else self._crib.bundles.ask
+        page = look(
+            text,
+            include_disabled=query.switch("includeDisabled"),
+            page_size=query.number("pageSize"),
+            page_token=query.text("pageToken"),
+        )
+        tools = [found_facts(found) for found in page.items]
+        answer: dict[str, object] = {"tools": tools, "nextPageToken": page.next_token or None}
+        if not tools and not query.text("pageToken") and (request_id := self._crib.wish_from_search(text)):
+            answer["requestID"] = request_id
+        return answer
+
+
+def _overview_endpoints(host: HttpHost) -> OverviewEndpoints:
+    return OverviewEndpoints(host.crib, host.threads, host.service)
+
+
+OVERVIEW_ENDPOINTS = EndpointTable(
+    tag="overview",
+    summary="What there is, results that were kept aside, and how the server is.",
+    make=_overview_endpoints,
+    places=(
+        in_path(
+            "handle",
+            "The handle in `meta.kept` of the result.",
+            {**TEXT, "pattern": "^[0-9a-f]+$", "maxLength": 64},
+            example="0000000068f0a1c3d4e5f60718293a4b5c6d7e8f90a1b2c3",
+        ),
+    ),
+    schemas={
+        "FactsPage": page("tools", "Facts", requestID=ASKED_FOR),
+        "Facts": open_to_more(
+            ("name", "address", "enabled"), name=TEXT, address=TEXT, enabled=SWITCH, description=TEXT
+        ),
+        "Piece": closed(
+            ("text", "offset", "total", "next"),
+            text=TEXT,
+            offset=WHOLE,
+            total=WHOLE,
+            next={"type": ["integer", "null"], "description": "Where the next piece begins; null at the end."},
+        ),
+        "Health": closed(
+            ("ready", "version", "schemaVersion", "problems", "queue"),
+            ready=SWITCH,
+            version=TEXT,
+            schemaVersion=TEXT,
+            problems={"type": "array", "items": TEXT, "description": "What could not be loaded."},
+            queue={**OPTIONAL_TEXT, "description": "Why the server of `queue_url` keeps no requests."},
+        ),
+    },
+    endpoints=(
+        Endpoint(
+            name="describeTools",
+            method="GET",
+            path="/crib/tools",
+            handler=OverviewEndpoints.tools,
+            scope=Scope.READ,
+            summary="List every tool there is, wherever it is written down, with all that is known of it.",
+            query=(
+                text("name", "Only the tool that this name, slug or address means.", minLength=1),
+                TYPED,
+                QUESTION,
+                INCLUDE_DISABLED,
+                TAGS,
+                switch("executors", "What executes tools, in place of the tools."),
+                PAGE_SIZE,
+                PAGE_TOKEN,
+            ),
+            refusals=(404,),
+            replies={200: Reply(description="A page of tools, in the order of their addresses.", schema="FactsPage")},
+        ),
+        Endpoint(
+            name="readResult",
+            method="GET",
+            path="/crib/results/{handle}",
+            handler=OverviewEndpoints.result,
+            scope=Scope.INVOKE,
+            summary="Read a piece of a value that was too large to be handed over at once.",
+            description="Kept for an hour, for the caller that made the call.",
+            query=(
+                whole("offset", "Where the piece begins, in letters.", 0, MAX_OFFSET, 0),
+                whole("length", "How many letters at most.", 1, MAX_PIECE, PIECE),
+            ),
+            refusals=(404,),
+            replies={200: Reply(description="The piece.", schema="Piece")},
+        ),
+        Endpoint(
+            name="readHealth",
+            method="GET",
+            path="/crib/health",
+            handler=OverviewEndpoints.health,
+            scope=Scope.READ,
+            summary="Read how the crib is, and what is spoken here.",
+            replies={200: Reply(description="How it is.", schema="Health")},
+        ),
+    ),
+)

@@ -1,0 +1,150 @@
+"""Read the body of a request: one JSON object, with nothing in it that two readers could read differently."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import TYPE_CHECKING
+
+import orjson
+
+from toolcrib.lib.documents import MAX_DEPTH, read_json, read_jsonc
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.toolkit.http.messages import JSON
+from toolcrib.toolkit.http.problems import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from toolcrib.toolkit.http.messages import Request
+
+PLACE = "body"
+# A larger body is read in a thread, because the event loop would stand still meanwhile.
+READ_AT_ONCE = 16_384
+READERS = 2
+# From here on a number may have been an integer that was rounded.
+LARGE = 2.0**63
+SHOWN = 8
+YAML = b"application/yaml"
+_YAML_TYPE = re.compile(rb'application/(?:x-)?yaml\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?', re.IGNORECASE)
+_JSON_TYPE = re.compile(rb'application/json\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?', re.IGNORECASE)
+
+
+async def read_body(request: Request) -> dict[str, object]:
+    """The object that is the body, held to what the endpoint says of it; an optional body may be empty, of any type."""
+    rule = request.takes
+    if rule is None:
+        raise ValueError("the endpoint takes no body")
+    if not rule.optional:
+        _check_type(request)
+    raw = await request.body()
+    if rule.optional:
+        if not raw:
+            return {}
+        _check_type(request)
+    found = await _read(raw, request.max_body, read_jsonc if rule.comments else read_json)
+    return found if rule.keys is None else only_keys(found, rule.keys)
+
+
+async def read_yaml(request: Request) -> bytes | None:
+    """The body as it is if it is YAML; None if it is JSON, and any other type is refused."""
+    if _YAML_TYPE.fullmatch(request.fields.get(b"content-type", b"")):
+        _refuse_compressed(request)
+        return await request.body()
+    _check_type(request, JSON, YAML)
+    return None
+
+
+def only_keys(found: dict[str, object], known: frozenset[str]) -> dict[str, object]:
+    """The object itself; refuses one with other keys than these."""
+    if found.keys() <= known:
+        return found
+    unknown = [key[:80] for key in sorted(found.keys() - known)[:SHOWN]]
+    hint = f"known are {', '.join(sorted(known))}" if known else "it takes none"
+    message = f"body: unknown key {', '.join(map(repr, unknown))}; {hint}"
+    raise ToolError(Kind.VALIDATION, message, details={"unknown": unknown})
+
+
+def text_of(body: dict[str, object], key: str) -> str | None:
+    """A text of the body; None where it is absent or null."""
+    value = body.get(key)
+    if value is None or isinstance(value, str):
+        return value
+    raise ToolError(Kind.VALIDATION, f"body: {key}: must be a text, not {type(value).__name__}")
+
+
+def arguments_of(body: dict[str, object]) -> dict[str, object]:
+    """The arguments of a call; none where they are absent."""
+    arguments = body.get("args", {})
+    if isinstance(arguments, dict):
+        return arguments
+    raise ToolError(Kind.VALIDATION, 'body: args: must be an object; write {"args": {"name": value, …}}')
+
+
+def _check_type(request: Request, *known: bytes) -> None:
+    content_type = request.fields.get(b"content-type", b"")
+    if content_type != JSON and not _JSON_TYPE.fullmatch(content_type):
+        types = b", ".join(known or (JSON,))
+        cure = "send JSON with Content-Type: application/json" if not known else f"send one of {types.decode()}"
+        message = f"the body is of type {request.header(b'content-type')[:80]!r}; {cure}"
+        raise Refusal(415, Kind.VALIDATION, message, headers=((b"accept-post", types),))
+    _refuse_compressed(request)
+
+
+def _refuse_compressed(request: Request) -> None:
+    if request.fields.get(b"content-encoding", b"identity").lower() != b"identity":
+        raise Refusal(415, Kind.VALIDATION, "the body is compressed; send it as it is, without Content-Encoding")
+
+
+async def _read(raw: bytes, limit: int, read: Callable[..., object]) -> dict[str, object]:
+    if len(raw) <= READ_AT_ONCE:
+        return _read_now(raw, limit, read)
+    return await asyncio.get_running_loop().run_in_executor(_readers(), _read_now, raw, limit, read)
+
+
+@cache
+def _readers() -> ThreadPoolExecutor:
+    """Threads for this alone: those of the loop may all be waiting for a server that does not answer."""
+    return ThreadPoolExecutor(READERS, "toolcrib-body")
+
+
+def _read_now(raw: bytes, limit: int, read: Callable[..., object]) -> dict[str, object]:
+    plain = _read_plain(raw)
+    if plain is not None:
+        return plain
+    found = read(raw, place=PLACE, max_bytes=limit)
+    if not isinstance(found, dict):
+        raise ToolError(Kind.VALIDATION, "body: must be a JSON object; write {…}")
+    return found
+
+
+def _read_plain(raw: bytes) -> dict[str, object] | None:
+    """The object of an ordinary body; None leaves it to the strict reader.
+
+    orjson is several times as quick, and keeps the last of two equal keys. Every text stands between two quotation marks,
+    so a value with fewer texts than its body has marks for may have lost one to an equal key.
+    """
+    try:
+        found = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return None
+    is_plain = isinstance(found, dict) and 2 * _texts(found, 1) == raw.count(b'"')
+    return found if is_plain else None
+
+
+def _texts(value: dict[str, object] | list[object], depth: int) -> float:
+    """How many texts a value holds, keys and all; not a number for one that is out of the ordinary."""
+    if depth > MAX_DEPTH:
+        return math.nan
+    found: float = len(value) if isinstance(value, dict) else 0
+    for item in value.values() if isinstance(value, dict) else value:
+        if isinstance(item, str):
+            found += 1
+        elif isinstance(item, (dict, list)):
+            found += _texts(item, depth + 1)
+        elif isinstance(item, float) and abs(item) >= LARGE:
+            return math.nan
+    return found

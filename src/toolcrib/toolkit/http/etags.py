@@ -1,0 +1,100 @@
+"""Entity tags: whether what a client knows is still so."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.toolkit.http.contract import in_header
+from toolcrib.toolkit.http.messages import Answer
+from toolcrib.toolkit.http.problems import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from toolcrib.toolkit.http.messages import Header, Request
+
+ETAGS = r'^(\*|(W/)?"[!#-~]*"( *, *(W/)?"[!#-~]*")*)$'
+IF_MATCH = in_header("If-Match", "Change it only if this is still its ETag.", key="ifMatch", pattern=ETAGS)
+IF_NONE_MATCH = in_header("If-None-Match", "Answer 304 if this is still its ETag.", key="ifNoneMatch", pattern=ETAGS)
+ONLY_NEW = in_header("If-None-Match", "Make it only if it is not there yet.", key="onlyNew", enum=["*"])
+
+# At least one quoted text, weak or not, with commas between them.
+_TAGS = re.compile(r'\s*(?:W/)?"[\x21\x23-\x7e]*"\s*(?:,\s*(?:W/)?"[\x21\x23-\x7e]*"\s*)*')
+_TAG = re.compile(r'(W/)?("[\x21\x23-\x7e]*")')
+ANY = "*"
+
+
+def etag_header(etag: str) -> Header:
+    """The header that names what is answered."""
+    return (b"etag", etag.encode())
+
+
+def wanted_etag(request: Request, current: Callable[[], str]) -> str:
+    """The tag that must still hold for a change to be made; empty where the client demands nothing.
+
+    `current` reads the tag of now, where the client names several or any; it raises where there is nothing to change.
+    """
+    if request.has(b"if-none-match"):
+        _refuse_present(request, current)
+    if not request.has(b"if-match"):
+        return ""
+    given = request.header(b"if-match").strip()
+    tags = [] if given == ANY else _read(given, "If-Match")
+    strong = [tag for is_weak, tag in tags if not is_weak]
+    if len(strong) == 1 == len(tags):
+        return strong[0]
+    now = _now(request, current)
+    if given == ANY or now in strong:
+        return now
+    raise Refusal(412, Kind.CONFLICT, "it has changed since; read it again", details={"etag": now})
+
+
+def unchanged(request: Request, etag: str) -> Answer | None:
+    """The answer to a client that knows it already; None for one that does not."""
+    if not request.has(b"if-none-match"):
+        return None
+    given = request.header(b"if-none-match").strip()
+    if given == ANY or any(tag == etag for _, tag in _read(given, "If-None-Match")):
+        return Answer(status=304, headers=(etag_header(etag),))
+    return None
+
+
+def _refuse_present(request: Request, current: Callable[[], str]) -> None:
+    """Keep a PUT that is to make something new (`If-None-Match: *`) from changing what is there.
+
+    Looking before the write is enough: a tool that is there is never changed, and two who make one bundle at once would
+    each have to have thought of the same id.
+    """
+    if request.method != "PUT" or request.header(b"if-none-match").strip() != ANY:
+        message = (
+            "If-None-Match is for reading, or * for a PUT of what is new; to change only what you know, send If-Match"
+        )
+        raise Refusal(400, Kind.VALIDATION, message)
+    if request.has(b"if-match"):
+        message = "If-Match wants it to be there, If-None-Match: * wants it not to be; send one of the two"
+        raise Refusal(400, Kind.VALIDATION, message)
+    try:
+        now = current()
+    except ToolError as problem:
+        if problem.kind is not Kind.NOT_FOUND:
+            raise
+        return
+    raise Refusal(412, Kind.CONFLICT, "If-None-Match: it is there already", details={"etag": now})
+
+
+def _now(request: Request, current: Callable[[], str]) -> str:
+    try:
+        return current()
+    except ToolError as problem:
+        if problem.kind is not Kind.NOT_FOUND or request.method != "PUT":
+            raise
+        raise Refusal(412, Kind.CONFLICT, f"If-Match: {problem.message}", details={"etag": ""}) from problem
+
+
+def _read(given: str, name: str) -> list[tuple[bool, str]]:
+    if not _TAGS.fullmatch(given):
+        message = f'{name}: write tags as answers give them, such as "…", or *'
+        raise Refusal(400, Kind.VALIDATION, message)
+    return [(bool(weak), tag) for weak, tag in _TAG.findall(given)]
