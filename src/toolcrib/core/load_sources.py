@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toolcrib.core.catalog import Rank
 from toolcrib.core.file_source import Folder, Packages
@@ -27,7 +27,7 @@ def fill_catalog(catalog: Catalog, tools: Iterable[object], resources: Resources
         catalog.add(as_tool(tool, resources.plugins))
     if resources.settings.modules:
         _add_tools(catalog, resources.get("host_modules").tools(), resources.plugins)
-    sources: list[tuple[int, Callable[[], Iterable[object]]]] = [
+    sources: list[tuple[int, Callable[[], Iterable[Any]]]] = [
         (part.options["rank"], partial(part.make, resources)) for part in resources.plugins.parts("sources")
     ]
     sources.append((Rank.TOOL_FOLDERS, lambda: _tool_folders(resources)))

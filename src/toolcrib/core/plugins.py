@@ -43,7 +43,9 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         *("formats", "resources:requests", "queues:", "queues:redis"),
         *("makers:person", "makers:command", "makers:openai"),
     ),
-    "toolcrib.features.folders.plugin:register": (*("runners:handler", "resources:registries", "protected_paths"),),
+    "toolcrib.features.folders.plugin:register": (
+        *("runners:handler", "sources:registries", "resources:registries", "protected_paths"),
+    ),
     "toolcrib.features.scripts.plugin:register": (
         *("runners:script", "runners:subprocess", "runners:http", "runners:docker", "runners:filesystem"),
         *("runners:runtime", "runners:primitive", "runners:library", "runners:sink", "sources:scripts"),
@@ -51,7 +53,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         *("resources:environments", "protected_paths"),
     ),
     "toolcrib.features.http_tools.plugin:register": ("runners:http",),
-    "toolcrib.features.bundles.plugin:register": ("resources:bundle_source",),
+    "toolcrib.features.bundles.plugin:register": ("sources:bundles", "resources:bundle_source"),
     "toolcrib.features.builtins.plugin:register": ("sources:builtins", "resources:builtins"),
     "toolcrib.features.safety_rules.plugin:register": (
         *("rules", "resources:dangerous_commands", "resources:sensitive_files", "resources:operator_patterns"),

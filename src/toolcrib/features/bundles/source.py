@@ -13,7 +13,6 @@ from toolcrib.model.tool import Entry
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toolcrib.core.catalog import Catalog
     from toolcrib.core.resources import Resources
     from toolcrib.features.bundles.facade import Bundles
     from toolcrib.model.errors import ToolError
@@ -33,10 +32,6 @@ class BundleSource:
         self._look_at = 0.0
         self._making = threading.Lock()
         self._made: Bundles | None = None
-
-    def attach(self, catalog: Catalog) -> None:
-        """Show the tools of this catalog among those of bundles."""
-        self._catalog = catalog
 
     @property
     def bundles(self) -> Bundles:
@@ -99,7 +94,7 @@ class BundleSource:
         """Why a tool that is not kept in a bundle was switched off; empty if it was not."""
         return self.bundles.switched_off(tool) if self._is_used(SWITCHES) else ""
 
-    def switches(self) -> object:
+    def generation(self) -> object:
         """The switches of such tools: another object whenever one was moved, here at once, elsewhere at most a moment ago."""
         if self._made is None:
             now = monotonic()
@@ -116,7 +111,7 @@ class BundleSource:
             self._made.close()
 
     def _shown(self) -> list[Entry]:
-        return [entry for entry in self._catalog.own_entries() if entry.tool.bundle != SYSTEM_BUNDLE]
+        return [entry for entry in self._resources.get("own_entries")() if entry.tool.bundle != SYSTEM_BUNDLE]
 
     def _is_used(self, space: str) -> bool:
         if self._made is not None:
