@@ -319,7 +319,7 @@ class Crib:
     @property
     def bundles(self) -> Bundles:
         """Bundles and the tools in them: put, switch, delete, list and search, whoever owns them."""
-        return self._resources.get("bundle_source").bundles  # type: ignore[no-any-return]  # so it is registered
+        return self._resources.get("bundles")  # type: ignore[no-any-return]  # so it is registered
 
     def find_tools(self, question: str, *, limit: int = 10) -> list[Tool]:
         """The tools that fit a question in plain words, the most fitting first."""
@@ -377,15 +377,11 @@ class Crib:
 
     def latencies(self) -> list[Latency]:
         """How long the calls in the journal took, by tool."""
-        from toolcrib.core.journal_statistics import sum_latencies
-
-        return sum_latencies(self.journal.read())
+        return self._resources.make("latencies")  # type: ignore[no-any-return]  # so it is registered
 
     def costs(self) -> list[CostSum]:
         """What the calls in the journal cost, by tool and currency."""
-        from toolcrib.core.journal_statistics import sum_costs
-
-        return sum_costs(self.journal.read())
+        return self._resources.make("costs")  # type: ignore[no-any-return]  # so it is registered
 
     async def sandbox_report(self) -> dict[str, Mapping[str, object]]:
         """What the sandbox guarantees here, tried if nobody has yet: for files of code, with a network, and for programs."""

@@ -33,6 +33,7 @@ class Rank:
     REGISTRIES = 25
     SCRIPTS = 30
     PACKAGES = 40
+    DOCUMENTS = 45
     BUNDLES = 50
     BUILTINS = 60
     SYSTEM = 70

@@ -44,7 +44,8 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         *("makers:person", "makers:command", "makers:openai"),
     ),
     "toolcrib.features.folders.plugin:register": (
-        *("runners:handler", "sources:registries", "resources:registries", "protected_paths"),
+        *("runners:handler", "sources:registries", "resources:registries", "resources:tool_folders"),
+        "protected_paths",
     ),
     "toolcrib.features.scripts.plugin:register": (
         *("runners:script", "runners:subprocess", "runners:http", "runners:docker", "runners:filesystem"),
@@ -53,14 +54,17 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         *("resources:environments", "protected_paths"),
     ),
     "toolcrib.features.http_tools.plugin:register": ("runners:http",),
-    "toolcrib.features.bundles.plugin:register": ("sources:bundles", "resources:bundle_source"),
+    "toolcrib.features.bundles.plugin:register": (
+        *("sources:bundles", "resources:bundle_source", "resources:bundles", "resources:search_index"),
+    ),
     "toolcrib.features.builtins.plugin:register": ("sources:builtins", "resources:builtins"),
     "toolcrib.features.safety_rules.plugin:register": (
         *("rules", "resources:dangerous_commands", "resources:sensitive_files", "resources:operator_patterns"),
     ),
     "toolcrib.features.project.plugin:register": (
         *("resources:sandbox", "resources:premises", "resources:egress", "resources:jail", "resources:secrets"),
-        *("resources:key", "resources:store", "resources:host_commands", "stores:memory", "stores:files", "checks"),
+        *("resources:key", "resources:store", "resources:host_commands", "resources:latencies"),
+        *("resources:costs", "stores:memory", "stores:files", "checks"),
     ),
     "toolcrib.features.exports.plugin:register": ("resources:exports",),
     "toolcrib.features.access.plugin:register": ("resources:tokens",),
@@ -123,14 +127,17 @@ class Plugins:
         *,
         suffixes: Iterable[str] = (),
         folder: str = "",
+        stored: str = "",
         in_trees: bool = True,
     ) -> None:
-        """Add a way of writing tools: single files, or folders that each hold a description in a file named `folder`.
+        """Add a way of writing tools: single files, folders, or documents of the store.
 
-        With `suffixes` the format is only asked about files that end so, and is not loaded before there is one. With
-        `in_trees` it reads the trees of scripts too.
+        With `folder` it reads folders that each hold a description in a file of that name, with `stored` the documents of
+        that space of the store. With `suffixes` it is only asked about files that end so, and is not loaded before there is
+        one. With `in_trees` a format of single files reads the trees of scripts too.
         """
-        self._add("formats", "", reader, suffixes=frozenset(suffixes), folder=folder, in_trees=in_trees)
+        options = {"suffixes": frozenset(suffixes), "folder": folder, "stored": stored, "in_trees": in_trees}
+        self._add("formats", "", reader, **options)
 
     def add_source(self, name: str, make: Make | str, *, rank: int) -> None:
         """Add sources of tools: of equal names the source with the lower rank is meant."""

@@ -19,6 +19,7 @@ REGISTRY = "tool_registry.json"
 def register(plugins: Plugins) -> None:
     """Add the registries and what runs their handlers."""
     plugins.add_runner("handler", "toolcrib.features.folders.runner:HandlerRunner", given=_for_runner)
+    plugins.add_resource("tool_folders", "toolcrib.features.folders.facade:ToolFolders")
     plugins.add_resource("registries", "toolcrib.features.folders.source:Registries")
     plugins.add_source("registries", lambda resources: [resources.get("registries")], rank=Rank.REGISTRIES)
     plugins.add_protected_paths(_protected_paths)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from toolcrib.core.resources import Resources
     from toolcrib.features.folders.build import Built
+    from toolcrib.features.folders.facade import ToolFolders
     from toolcrib.features.folders.registry import Registry, Unbuilt
     from toolcrib.model.tool import Tool
 
@@ -118,9 +119,7 @@ class Registries:
             self.loaded = ()
             self._versions.put("", ())
             return
-        from toolcrib.features.folders.registry import load_registry
-
-        found = [(root.name, load_registry(root)) for root in self._stamps]
+        found = [(root.name, self._folders.load(root)) for root in self._stamps]
         self.loaded = tuple(registry for _, registry in found if registry is not None)
         tools = [
             replace(tool, bundle=bundle)
@@ -134,28 +133,20 @@ class Registries:
 
     def build(self, *, strict: bool = False) -> list[Built]:
         """Check the tool folders and write their registries, which count from the next start."""
-        from toolcrib.features.folders.project_build import build_project
-
-        return build_project(self._resources, strict=strict)
+        return self._folders.build(strict=strict)
 
     def watch(self, say: Callable[[Built], None], stop: Event, *, strict: bool = False) -> None:
         """Build the tool folders at every change until `stop` is set; `say` hears what each build came to."""
-        from toolcrib.features.folders.project_build import watch_project
-
-        watch_project(self._resources, say, stop, strict=strict)
+        self._folders.watch(say, stop, strict=strict)
 
     def check(self) -> tuple[list[str], list[str]]:
         """The problems and the warnings of the tool folders, as a build would tell them."""
-        from toolcrib.features.folders.project_build import check_project
-
-        return check_project(self._resources)
+        return self._folders.check()
 
     def unbuilt(self) -> list[tuple[Path, Unbuilt]]:
         """The folders that are tools on disk and not in force, or not as they are on disk now, with the root of each."""
-        from toolcrib.features.folders.registry import unbuilt_folders
-
         known = {registry.path.parent: registry for registry in self.loaded}
-        return [(root, folder) for root in self._roots for folder in unbuilt_folders(root, known.get(root))]
+        return [(root, folder) for root in self._roots for folder in self._folders.unbuilt(root, known.get(root))]
 
     def problems(self) -> list[ToolError]:
         """Why a registry could not be loaded."""
@@ -177,6 +168,11 @@ class Registries:
                         f"{root.name}/{folder} is not built ({known.get(slug, 'not in a registry')}); run: crib build"
                     )
         return ""
+
+    @property
+    def _folders(self) -> ToolFolders:
+        """What reads and builds folders: a project without a registry never loads it."""
+        return self._resources.get("tool_folders")  # type: ignore[no-any-return]  # so it is registered
 
     def _look(self) -> dict[Path, tuple[int, ...]]:
         """The registry files that are there, by their folders."""
