@@ -12,6 +12,7 @@ from toolcrib.features.requests.document.extensions import read_allowance
 from toolcrib.features.requests.document.writer import readable_id
 from toolcrib.features.requests.event_stream import EventStreams
 from toolcrib.features.requests.queue_threads import QueueThreads, without_folders
+from toolcrib.features.requests.tracker import MAX_TEXT_BYTES
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Status, Submitted
 from toolcrib.toolkit.http.bodies import read_body, read_yaml, text_of
