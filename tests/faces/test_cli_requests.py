@@ -261,7 +261,7 @@ def test_on_a_terminal_questions_become_a_request(project, capsys, monkeypatch):
             *("Must be quick: always", ""),
         ]
     )
-    monkeypatch.setattr("toolcrib.features.requests.terminal.may_ask", lambda: True)
+    monkeypatch.setattr("toolcrib.features.requests.commands.may_ask", lambda: True)
     monkeypatch.setattr("sys.stdin", type("Lines", (), {"readline": lambda self: f"{next(answers)}\n"})())
     code, out, _ = crib(capsys, "request", "new", "--json")
     assert code == 0
@@ -279,7 +279,7 @@ def test_an_answer_on_the_terminal_that_no_request_can_hold_is_asked_for_again(p
             *("\udcff", ""),
         ]
     )
-    monkeypatch.setattr("toolcrib.features.requests.terminal.may_ask", lambda: True)
+    monkeypatch.setattr("toolcrib.features.requests.commands.may_ask", lambda: True)
     monkeypatch.setattr("sys.stdin", type("Lines", (), {"readline": lambda self: f"{next(answers)}\n"})())
     code, out, err = crib(capsys, "request", "new", "--json")
     assert code == 0, err

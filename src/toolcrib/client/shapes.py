@@ -1,4 +1,7 @@
-"""What answers of a server look like, as far as anything here relies on it."""
+"""Check the answers of a server against the shapes that the client relies on, and read them into our nouns.
+
+Every answer is checked against its shape before it is read.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
 MAX_PROBLEM = 300
 # No request has more recorded answers.
 MAX_ANSWERS = 64
+PARTIAL = "partialValue"
+# A server says how many answers were recorded, and not what they are.
+UNSEEN = RecordedAnswer(url="")
 
 ANYTHING: Schema = {}
 OBJECT: Schema = {"type": "object"}
@@ -198,15 +204,6 @@ SUBMITTED = Shape({"allOf": [FILED, _object(warnings=TEXTS, merged=SWITCH)]})
 FILED_LIST = Shape(_object(requests=_list(FILED)))
 HISTORY = Shape(_object(status=STATUS, history=_list(EVENT)))
 EXPERIMENTS = Shape(_object(experiments=_list(EXPERIMENT)))
-
-
-# MERGED toolcrib.remote.reading
-
-# Answers of a server as the nouns that they tell of; every one has been held against its shape before.
-
-PARTIAL = "partialValue"
-# A server says how many answers were recorded, and not what they are.
-UNSEEN = RecordedAnswer(url="")
 
 
 def read_success(document: Document) -> Result:

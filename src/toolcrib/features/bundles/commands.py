@@ -33,7 +33,13 @@ def bundle() -> None:
 def bundle_list(opener: Opener[ProjectCrib], *, url: str | None, as_json: bool) -> int:
     """List the bundles, whoever owns them."""
     with opener.open_any(url) as crib:
-        return list_bundles(crib, as_json=as_json)
+        found = crib.list_bundles()
+        if as_json:
+            say_json([_facts_of(each) for each in found])
+            return ExitCode.DONE
+        rows = [(each.slug, "on" if each.enabled else "off", each.owner, each.id, each.description) for each in found]
+        say_table(BUNDLE_COLUMNS, rows)
+        return ExitCode.DONE
 
 
 @bundle.command("new")
@@ -100,7 +106,10 @@ def bundle_remove(opener: Opener[ProjectCrib], name: str, *, agreed: bool, url: 
 def bundle_delete(opener: Opener[ProjectCrib], name: str, *, url: str | None) -> int:
     """Delete an empty bundle; for two days it can come back."""
     with opener.open_any(url) as crib:
-        return delete_bundle(crib, name)
+        deleted = crib.bundles.delete_bundle(known_bundle(crib, name).id)
+        cure = f"for two days it comes back with: crib bundle load, if bundle.json says bundleID {deleted.id}"
+        say(on_one_line(f"{deleted.slug} is deleted; {cure}"))
+        return ExitCode.DONE
 
 
 @click.command("search")
@@ -128,7 +137,20 @@ def search(
     """
     with opener.open_any(url) as crib:
         words = " ".join(text)
-        return search_tools(crib, words, is_question=question, everything=everything, limit=limit, as_json=as_json)
+        tools, has_more = crib.search_tools(words, is_question=question, everything=everything, limit=limit)
+        if not tools:
+            request_id = crib.wish_from_search(words)
+            hint = f"it is asked for by {request_id}" if request_id else "list all tools with: crib list"
+            complain(f"nothing fits {words!r:.80}; {hint}")
+        if as_json:
+            say_json(tools)
+        if as_json or not tools:
+            return ExitCode.DONE
+        meant = {name: crib.meant_by(name) for name in {facts["name"] for facts in tools}}
+        say_table(FOUND_COLUMNS, [found_row_of(facts, meant=meant[facts["name"]]) for facts in tools])
+        if has_more:
+            complain("there are more; see them with a greater --limit")
+        return ExitCode.DONE
 
 
 @click.command("enable")
@@ -154,48 +176,6 @@ def disable(opener: Opener[ProjectCrib], name: str, *, url: str | None) -> int:
     """
     with opener.open_any(url) as crib:
         return switch(crib, name, on=False)
-
-
-def list_bundles(crib: AnyCrib, *, as_json: bool) -> ExitCode:
-    """`crib bundle list`."""
-    found = crib.list_bundles()
-    if as_json:
-        say_json([_facts_of(bundle) for bundle in found])
-        return ExitCode.DONE
-    rows = [
-        (bundle.slug, "on" if bundle.enabled else "off", bundle.owner, bundle.id, bundle.description)
-        for bundle in found
-    ]
-    say_table(BUNDLE_COLUMNS, rows)
-    return ExitCode.DONE
-
-
-def delete_bundle(crib: AnyCrib, name: str) -> ExitCode:
-    """`crib bundle delete BUNDLE`."""
-    bundle = crib.bundles.delete_bundle(known_bundle(crib, name).id)
-    cure = f"for two days it comes back with: crib bundle load, if bundle.json says bundleID {bundle.id}"
-    say(on_one_line(f"{bundle.slug} is deleted; {cure}"))
-    return ExitCode.DONE
-
-
-def search_tools(
-    crib: AnyCrib, text: str, *, is_question: bool, everything: bool, limit: int, as_json: bool
-) -> ExitCode:
-    """`crib search TEXT`."""
-    tools, has_more = crib.search_tools(text, is_question=is_question, everything=everything, limit=limit)
-    if not tools:
-        request_id = crib.wish_from_search(text)
-        hint = f"it is asked for by {request_id}" if request_id else "list all tools with: crib list"
-        complain(f"nothing fits {text!r:.80}; {hint}")
-    if as_json:
-        say_json(tools)
-    if as_json or not tools:
-        return ExitCode.DONE
-    meant = {name: crib.meant_by(name) for name in {facts["name"] for facts in tools}}
-    say_table(FOUND_COLUMNS, [found_row_of(facts, meant=meant[facts["name"]]) for facts in tools])
-    if has_more:
-        complain("there are more; see them with a greater --limit")
-    return ExitCode.DONE
 
 
 def switch(crib: AnyCrib, name: str, *, on: bool) -> ExitCode:

@@ -16,7 +16,7 @@ from toolcrib.toolkit.cli.console import ExitCode, complain, say, say_facts, say
 from toolcrib.toolkit.cli.group import complete_tool, json_option, pass_opener, project_option
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from toolcrib.features.depots.transfer import Published, Pulled
     from toolcrib.toolkit.cli.opener import Opener
@@ -47,7 +47,19 @@ def publish(opener: Opener[DepotCrib], name: str, place: str, files: tuple[str, 
     A depot is a folder; any web server that serves it makes it one that can be pulled from elsewhere.
     """
     with opener.open_local() as crib:
-        return publish_tool(crib, name, place, files=files, key=key)
+        published = crib.publish(name, place, files=files, key=None if key is None else Path(key))
+        manifest = published.manifest
+        say(f"published {manifest.name}@{manifest.version} to {place}")
+        say_facts(
+            [
+                ("files", ", ".join(file.path for file in manifest.files)),
+                ("hash", manifest.hash),
+                ("signed by", "" if manifest.signature is None else manifest.signature.key),
+            ]
+        )
+        for missing in published.left_behind:
+            complain(f"{manifest.name}: {missing}")
+        return ExitCode.DONE
 
 
 @click.command("pull")
@@ -62,7 +74,20 @@ def pull(opener: Opener[DepotCrib], name: str, place: str, *, replace: bool) -> 
     Without a version the one published last. All files arrive, each with the hash it was published with, or none.
     """
     with opener.open_local() as crib:
-        return pull_tool(crib, name, place, replace=replace)
+        address = read_address(name)
+        pulled = asyncio.run(crib.pull(address.name, place, version=address.version, replace=replace))
+        manifest = pulled.manifest
+        say(f"pulled {manifest.name}@{manifest.version}: {manifest.description}")
+        # What the tool requires is shown because pulling it grants nothing.
+        say_facts(
+            [
+                ("files", ", ".join(str(path) for path in pulled.written) or "all there already"),
+                ("requires", ", ".join(manifest.requires) or "nothing"),
+                ("hash", manifest.hash),
+                ("signature", pulled.signed),
+            ]
+        )
+        return ExitCode.DONE
 
 
 @click.group("depot")
@@ -79,7 +104,12 @@ def depot_list(opener: Opener[DepotCrib], place: str, *, as_json: bool) -> int:
     """List the tools of a depot with their versions, oldest first."""
     with opener.open_local() as crib:
         private = crib.settings.egress_private
-    return list_depot(place, as_json=as_json, private=private)
+    tools = asyncio.run(_tools_of(place, private))
+    if as_json:
+        say_json(tools)
+    else:
+        say_table(("tool", "versions"), [(name, ", ".join(versions)) for name, versions in tools.items()])
+    return ExitCode.DONE
 
 
 @depot.command("key")
@@ -89,57 +119,8 @@ def depot_key(file: str) -> int:
 
     The public half belongs into depot.keys of whoever should trust it.
     """
-    return show_key(file)
-
-
-def publish_tool(crib: DepotCrib, name: str, place: str, *, files: Sequence[str], key: str | None) -> ExitCode:
-    """`crib publish NAME --to PLACE`."""
-    published = crib.publish(name, place, files=files, key=None if key is None else Path(key))
-    manifest = published.manifest
-    say(f"published {manifest.name}@{manifest.version} to {place}")
-    say_facts(
-        [
-            ("files", ", ".join(file.path for file in manifest.files)),
-            ("hash", manifest.hash),
-            ("signed by", "" if manifest.signature is None else manifest.signature.key),
-        ]
-    )
-    for missing in published.left_behind:
-        complain(f"{manifest.name}: {missing}")
-    return ExitCode.DONE
-
-
-def pull_tool(crib: DepotCrib, wanted: str, place: str, *, replace: bool) -> ExitCode:
-    """`crib pull NAME[@VERSION] --from PLACE`. What the tool asks for is shown: pulling it grants nothing."""
-    address = read_address(wanted)
-    pulled = asyncio.run(crib.pull(address.name, place, version=address.version, replace=replace))
-    manifest = pulled.manifest
-    say(f"pulled {manifest.name}@{manifest.version}: {manifest.description}")
-    say_facts(
-        [
-            ("files", ", ".join(str(path) for path in pulled.written) or "all there already"),
-            ("requires", ", ".join(manifest.requires) or "nothing"),
-            ("hash", manifest.hash),
-            ("signature", pulled.signed),
-        ]
-    )
-    return ExitCode.DONE
-
-
-def list_depot(place: str, *, as_json: bool, private: tuple[str, ...]) -> ExitCode:
-    """`crib depot list PLACE`."""
-    tools = asyncio.run(_tools_of(place, private))
-    if as_json:
-        say_json(tools)
-    else:
-        say_table(("tool", "versions"), [(name, ", ".join(versions)) for name, versions in tools.items()])
-    return ExitCode.DONE
-
-
-def show_key(path: str) -> ExitCode:
-    """`crib depot key FILE`: make a key, or show the public half of the one that is there."""
-    file = Path(path)
-    key = public_half(file) if file.exists() else new_key(file)
+    path = Path(file)
+    key = public_half(path) if path.exists() else new_key(path)
     say(key)
     return ExitCode.DONE
 

@@ -40,7 +40,11 @@ class ExportsCrib(ProjectCrib, Protocol):
 def doc(opener: Opener[ExportsCrib], name: str) -> int:
     """Print the whole documentation of a tool."""
     with opener.open_local() as crib:
-        return print_documentation(crib, name)
+        entry = crib.find(name)
+        if entry is None:
+            return complain_unknown(crib, name)
+        say_text(entry.tool.documentation or entry.tool.description)
+        return ExitCode.DONE
 
 
 @click.command("prompt")
@@ -58,7 +62,25 @@ def prompt(
     Tools that do not fit the budget are left out whole, and named on standard error.
     """
     with opener.open_local() as crib:
-        return print_prompt(crib, mode, max_characters=max_characters, max_tokens=max_tokens, as_json=as_json)
+        found = crib.prompt(mode, max_characters=max_characters, max_tokens=max_tokens)
+        if as_json:
+            say_json(
+                {
+                    "mode": mode,
+                    "text": found.text,
+                    "included": list(found.included),
+                    "leftOut": list(found.left_out),
+                    "characters": found.characters,
+                    "tokensEstimated": found.tokens,
+                }
+            )
+            return ExitCode.DONE
+        if found.text:
+            say_text(found.text)
+        if found.left_out:
+            complain(f"left out for the budget: {', '.join(found.left_out)}")
+        mention_problems(crib)
+        return ExitCode.DONE
 
 
 @click.command("export")
@@ -88,71 +110,23 @@ def export(
     definitions with --json.
     """
     with opener.open_local() as crib:
-        return print_export(crib, provider, names, strict=strict, lossless=lossless, mode=mode, as_json=as_json)
-
-
-def print_documentation(crib: ExportsCrib, name: str) -> ExitCode:
-    """`crib doc NAME`."""
-    entry = crib.find(name)
-    if entry is None:
-        return complain_unknown(crib, name)
-    say_text(entry.tool.documentation or entry.tool.description)
-    return ExitCode.DONE
-
-
-def print_prompt(
-    crib: ExportsCrib, mode: str, *, max_characters: int | None, max_tokens: int | None, as_json: bool
-) -> ExitCode:
-    """`crib prompt --mode MODE`."""
-    prompt = crib.prompt(mode, max_characters=max_characters, max_tokens=max_tokens)
-    if as_json:
-        say_json(
-            {
-                "mode": mode,
-                "text": prompt.text,
-                "included": list(prompt.included),
-                "leftOut": list(prompt.left_out),
-                "characters": prompt.characters,
-                "tokensEstimated": prompt.tokens,
-            }
-        )
-        return ExitCode.DONE
-    if prompt.text:
-        say_text(prompt.text)
-    if prompt.left_out:
-        complain(f"left out for the budget: {', '.join(prompt.left_out)}")
-    mention_problems(crib)
-    return ExitCode.DONE
-
-
-def print_export(
-    crib: ExportsCrib,
-    provider: str,
-    names: Sequence[str],
-    *,
-    strict: bool,
-    lossless: bool,
-    mode: str | None,
-    as_json: bool,
-) -> ExitCode:
-    """`crib export --for PROVIDER`."""
-    wanted = {name: crib.find(name) for name in names}
-    if unknown := [name for name, entry in wanted.items() if entry is None]:
-        return complain_unknown(crib, unknown[0])
-    exports = crib.export(provider, mode=mode, strict=strict)
-    if wanted:
-        addresses = {entry.tool.address for entry in wanted.values() if entry is not None}
-        exports = [export for export in exports if export.tool.address in addresses]
-        for missing in sorted(addresses - {export.tool.address for export in exports}):
-            complain(f"{missing} is not offered to models here; see: crib show {missing}")
-    definitions = [export.definition for export in exports]
-    losses = [_describe_loss(export) for export in exports if export.losses]
-    say_json({"tools": definitions, "losses": losses} if as_json else definitions)
-    is_lossy = any(loss.keyword != EXAMPLES for export in exports for loss in export.losses)
-    if not as_json:
-        _complain_losses(exports)
-    mention_problems(crib)
-    return ExitCode.FAILED if lossless and is_lossy else ExitCode.DONE
+        wanted = {name: crib.find(name) for name in names}
+        if unknown := [name for name, entry in wanted.items() if entry is None]:
+            return complain_unknown(crib, unknown[0])
+        exports = crib.export(provider, mode=mode, strict=strict)
+        if wanted:
+            addresses = {entry.tool.address for entry in wanted.values() if entry is not None}
+            exports = [each for each in exports if each.tool.address in addresses]
+            for missing in sorted(addresses - {each.tool.address for each in exports}):
+                complain(f"{missing} is not offered to models here; see: crib show {missing}")
+        definitions = [each.definition for each in exports]
+        losses = [_describe_loss(each) for each in exports if each.losses]
+        say_json({"tools": definitions, "losses": losses} if as_json else definitions)
+        is_lossy = any(loss.keyword != EXAMPLES for each in exports for loss in each.losses)
+        if not as_json:
+            _complain_losses(exports)
+        mention_problems(crib)
+        return ExitCode.FAILED if lossless and is_lossy else ExitCode.DONE
 
 
 def _complain_losses(exports: Sequence[Export]) -> None:

@@ -2,23 +2,47 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from toolcrib.features.requests.builder_process import run_builder
 from toolcrib.features.requests.demo import show_missing_tool
+from toolcrib.features.requests.interview import ask_for_wish
 from toolcrib.features.requests.terminal import (
-    allow_request,
-    cancel_request,
-    deliver_tool,
-    file_wish,
-    list_experiments,
-    list_requests,
-    retry_request,
-    show_request,
-    submit_request,
-    watch_request,
+    COLUMNS,
+    code_of,
+    facts_of,
+    find_id,
+    lacks_only_its_id,
+    next_step,
+    package_of,
+    place_of,
+    read_allowance,
+    read_file,
+    row_of,
+    say_line,
+    show_text,
+    spell_allowance,
+    tell_end,
+    tell_event,
+    tell_submitted,
+)
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.toolrequest import Status
+from toolcrib.toolkit.cli.console import (
+    ExitCode,
+    WrongUseError,
+    complain,
+    count,
+    may_ask,
+    on_one_line,
+    say,
+    say_facts,
+    say_json,
+    say_table,
+    say_text,
 )
 from toolcrib.toolkit.cli.group import json_option, pass_opener, project_option, url_option
 
@@ -26,8 +50,10 @@ if TYPE_CHECKING:
     from toolcrib.core.client_protocol import ProjectCrib
     from toolcrib.features.requests.builder_process import BuilderCrib
     from toolcrib.features.requests.demo import DemoCrib
+    from toolcrib.model.toolrequest import Event
     from toolcrib.toolkit.cli.opener import Opener
 
+EXPERIMENT_COLUMNS = ("experiment", "status", "waits for", "requests", "released")
 STATUSES = ("pending", "building", "ready", "failed", "cancelled")
 # The number of a request; the name of a tool means the newest request for it.
 id_argument = click.argument("request_id", metavar="ID|NAME")
@@ -56,7 +82,13 @@ def request_new(
     terminal. A wish that is open already is not built twice.
     """
     with opener.open_durable(url) as crib:
-        return file_wish(crib, file, dry_run=dry_run, strict=strict, as_json=as_json)
+        if file is None and not may_ask():
+            raise WrongUseError("there is no terminal to ask on; write: crib request new FILE")
+        text = ask_for_wish() if file is None else read_file(file)
+        place = place_of(file)
+        if dry_run:
+            return show_text(text, place, strict=strict)
+        return tell_submitted(crib.requests.new(text, strict=strict or None, place=place), as_json=as_json)
 
 
 @request.command("submit")
@@ -73,7 +105,12 @@ def request_submit(opener: Opener[ProjectCrib], file: str, *, url: str | None, s
     `crib request new`.
     """
     with opener.open_durable(url) as crib:
-        return submit_request(crib, file, strict=strict, as_json=as_json)
+        text, place = read_file(file), place_of(file)
+        if lacks_only_its_id(text):
+            raise ToolError(
+                Kind.VALIDATION, f"{place}: id: is missing; to have it numbered write: crib request new {file}"
+            )
+        return tell_submitted(crib.requests.submit(text, strict=strict or None, place=place), as_json=as_json)
 
 
 @request.command("list")
@@ -86,7 +123,14 @@ def request_submit(opener: Opener[ProjectCrib], file: str, *, url: str | None, s
 def request_list(opener: Opener[ProjectCrib], *, url: str | None, status: str | None, limit: int, as_json: bool) -> int:
     """List the requests, the newest last."""
     with opener.open_durable(url) as crib:
-        return list_requests(crib, status, limit=limit, as_json=as_json)
+        found = crib.requests.list(None if status is None else Status(status), limit=limit)
+        if as_json:
+            say_json([filed.to_json() for filed in found])
+        elif found:
+            say_table(COLUMNS, [row_of(filed) for filed in found])
+        else:
+            say("there are no such requests; make one with: crib request new")
+        return ExitCode.DONE
 
 
 @request.command("show")
@@ -99,7 +143,21 @@ def request_list(opener: Opener[ProjectCrib], *, url: str | None, status: str | 
 def request_show(opener: Opener[ProjectCrib], request_id: str, *, url: str | None, as_yaml: bool, as_json: bool) -> int:
     """Show a request and what happened to it."""
     with opener.open_durable(url) as crib:
-        return show_request(crib, request_id, as_yaml=as_yaml, as_json=as_json)
+        request_id = find_id(crib.requests, request_id)
+        filed = crib.requests.show(request_id)
+        events = crib.requests.history(request_id)
+        if as_json:
+            say_json({**filed.to_json(), "history": [event.to_json() for event in events]})
+            return ExitCode.DONE
+        if as_yaml:
+            say_text(filed.text.rstrip("\n"))
+            return ExitCode.DONE
+        say_facts(facts_of(filed))
+        for event in events:
+            tell_event(event)
+        if hint := next_step(filed):
+            say(hint)
+        return ExitCode.DONE
 
 
 @request.command("watch")
@@ -113,8 +171,22 @@ def request_watch(opener: Opener[ProjectCrib], request_id: str, *, url: str | No
 
     Ends with 0 if the tool is ready, else with 1. With --json, every line is an event, and the last one the request.
     """
+
+    def hear(event: Event) -> None:
+        if as_json:
+            say_line(event.to_json())
+        else:
+            tell_event(event)
+        # A reader of a pipe watches too.
+        if sys.stdout is not None:
+            sys.stdout.flush()
+
     with opener.open_durable(url) as crib:
-        return watch_request(crib, request_id, as_json=as_json)
+        filed = crib.requests.follow(find_id(crib.requests, request_id), hear)
+        if not as_json:
+            return tell_end(filed, as_json=False)
+        say_line(filed.to_json())
+        return code_of(filed)
 
 
 @request.command("deliver")
@@ -133,7 +205,21 @@ def request_deliver(
     is the folder that the Builder laid out for the request. What the gate refuses is named, and you can deliver again.
     """
     with opener.open_durable(url) as crib:
-        return deliver_tool(crib, request_id, path, as_json=as_json)
+        request_id = find_id(crib.requests, request_id)
+        hear = (lambda _: None) if as_json else (lambda text: complain(on_one_line(text)))
+        try:
+            filed = crib.requests.deliver(request_id, package_of(crib.requests, request_id, path), hear)
+        except ToolError as problem:
+            complaints = problem.details.get("complaints")
+            if problem.kind is not Kind.VALIDATION or not isinstance(complaints, list):
+                raise
+            if as_json:
+                say_json({"id": request_id, "delivered": False, "complaints": complaints})
+            for text in complaints:
+                complain(str(text))
+            complain(f"not delivered: {count(len(complaints), 'complaint')}; put it right and deliver it again")
+            return ExitCode.FAILED
+        return tell_end(filed, as_json=as_json)
 
 
 @request.command("cancel")
@@ -145,7 +231,9 @@ def request_deliver(
 def request_cancel(opener: Opener[ProjectCrib], request_id: str, *, url: str | None, reason: str) -> int:
     """Say that nobody wants it any more; whoever builds it stops."""
     with opener.open_durable(url) as crib:
-        return cancel_request(crib, request_id, reason)
+        filed = crib.requests.cancel(find_id(crib.requests, request_id), reason)
+        say(on_one_line(f"{filed.id} is {filed.status}"))
+        return ExitCode.DONE
 
 
 @request.command("retry")
@@ -156,7 +244,9 @@ def request_cancel(opener: Opener[ProjectCrib], request_id: str, *, url: str | N
 def request_retry(opener: Opener[ProjectCrib], request_id: str, *, url: str | None) -> int:
     """Have one built again that failed or was cancelled."""
     with opener.open_durable(url) as crib:
-        return retry_request(crib, request_id)
+        filed = crib.requests.retry(find_id(crib.requests, request_id))
+        say(on_one_line(f"{filed.id} is {filed.status}"))
+        return ExitCode.DONE
 
 
 @request.command("allow")
@@ -185,7 +275,13 @@ def request_allow(
     What was added before is replaced.
     """
     with opener.open_durable(url) as crib:
-        return allow_request(crib, request_id, capabilities, hosts, answers, unproved=unproved, nothing=nothing)
+        if bool(capabilities or hosts or unproved or answers is not None) == nothing:
+            options = "--capability, --host, --answers or --unproved"
+            raise WrongUseError(f"say what it is allowed: {options}; or take all of that back: --nothing")
+        allowance = read_allowance(capabilities, hosts, answers, unproved=unproved)
+        filed = crib.requests.allow(find_id(crib.requests, request_id), allowance)
+        say(on_one_line(f"{filed.id} is allowed {spell_allowance(allowance) or 'nothing besides what it says'}"))
+        return ExitCode.DONE
 
 
 @click.command("experiments")
@@ -196,7 +292,25 @@ def request_allow(
 def experiments(opener: Opener[ProjectCrib], *, url: str | None, as_json: bool) -> int:
     """List what waits for tools, and what waits no more."""
     with opener.open_durable(url) as crib:
-        return list_experiments(crib, as_json=as_json)
+        found = crib.requests.experiments()
+        if as_json:
+            say_json([experiment.to_json() for experiment in found])
+            return ExitCode.DONE
+        if not found:
+            say("nothing waits for a tool")
+            return ExitCode.DONE
+        rows = [
+            (
+                one.id,
+                "ready" if one.ready else "blocked",
+                ", ".join(one.waits_for),
+                ", ".join(one.requests),
+                one.released_at,
+            )
+            for one in found
+        ]
+        say_table(EXPERIMENT_COLUMNS, rows)
+        return ExitCode.DONE
 
 
 @click.group("builder")

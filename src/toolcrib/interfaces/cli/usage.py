@@ -26,7 +26,15 @@ def costs(opener: Opener[Crib], *, as_json: bool) -> int:
     By tool and currency, from the journal; a tool says what it costs in its metadata.
     """
     with opener.open_local() as crib:
-        return say_costs(crib, as_json=as_json)
+        sums = crib.costs()
+        if as_json:
+            say_json([asdict(total) for total in sums])
+        elif sums:
+            rows = [(total.tool, str(total.calls), f"{total.amount:g}", total.currency) for total in sums]
+            say_table(("tool", "calls", "amount", "currency"), rows)
+        else:
+            say("no call of this project had a price")
+        return ExitCode.DONE
 
 
 @click.command("latency")
@@ -39,33 +47,15 @@ def latency(opener: Opener[Crib], *, as_json: bool) -> int:
     By tool, from the journal: median, 95th and 99th percentile, and how many were over the tool's budget.
     """
     with opener.open_local() as crib:
-        return say_latencies(crib, as_json=as_json)
-
-
-def say_costs(crib: Crib, *, as_json: bool) -> ExitCode:
-    """`crib costs`."""
-    sums = crib.costs()
-    if as_json:
-        say_json([asdict(total) for total in sums])
-    elif sums:
-        rows = [(total.tool, str(total.calls), f"{total.amount:g}", total.currency) for total in sums]
-        say_table(("tool", "calls", "amount", "currency"), rows)
-    else:
-        say("no call of this project had a price")
-    return ExitCode.DONE
-
-
-def say_latencies(crib: Crib, *, as_json: bool) -> ExitCode:
-    """`crib latency`."""
-    found = crib.latencies()
-    if as_json:
-        say_json([asdict(latency) for latency in found])
-    elif found:
-        columns = ("tool", "calls", "failed", "p50 ms", "p95 ms", "p99 ms", "over budget")
-        say_table(columns, [_row(latency) for latency in found])
-    else:
-        say("no tool of this project was called yet")
-    return ExitCode.DONE
+        found = crib.latencies()
+        if as_json:
+            say_json([asdict(each) for each in found])
+        elif found:
+            columns = ("tool", "calls", "failed", "p50 ms", "p95 ms", "p99 ms", "over budget")
+            say_table(columns, [_row(each) for each in found])
+        else:
+            say("no tool of this project was called yet")
+        return ExitCode.DONE
 
 
 def _row(latency: Latency) -> tuple[str, ...]:
