@@ -1,4 +1,4 @@
-"""What a JavaScript error says of itself: its class and its place for a caller, all of it for the log."""
+"""Hide passwords, keys and tokens in configured text, and tell of a JavaScript error only its class and its place."""
 
 from __future__ import annotations
 
@@ -10,18 +10,14 @@ if TYPE_CHECKING:
 
     from toolcrib.model.tool import Handler
 
-
-# MERGED toolcrib.pure.hiding
-
-# Showing what an author configured without what should not have been written there: passwords, keys and tokens.
-
 HIDDEN = "(hidden)"
-
 SECRET_WORDS = frozenset({"pwd", "pass", "authorization", "auth", "cookie", "signature", "bearer"})
 SECRET_ENDINGS = (
     *("password", "passwd", "passphrase", "secret", "secrets"),
     *("token", "apikey", "credential", "credentials"),
 )
+ANY_CLASS = "Error"
+
 # Words of a name: parted by anything but letters and digits, or by a capital.
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 # What is only filled in when the tool runs is shown, and helps whoever looks for the reason of a refusal.
@@ -35,6 +31,13 @@ _RECOGNISED = re.compile(
     r"|\b(?:sk|pk|rk)[-_][\w-]{16,}|\bgh[a-z]_\w{20,}|\bgithub_pat_\w{20,}|\bxox[a-z]-[\w-]{10,}"
     r"|\bA(?:KIA|SIA)[0-9A-Z]{16}\b|\bAIza[\w-]{30,}|\beyJ[\w-]{10,500}\.[\w-]+\.[\w-]*|-----BEGIN[\s\S]*"
 )
+_CLASS = re.compile(r"[A-Za-z_$][\w$]{0,99}", re.ASCII)
+_FRAME = re.compile(r"^\s+at (?:.*?\()?(?:async )?(\S.*):(\d+):\d+\)?$")
+# What Node puts before the error itself where code cannot be read: the place, the line, and an arrow under it.
+_HEADING = re.compile(r"^((?:file://)?/.+):(\d+)$")
+_OURS = tuple(f"/toolcrib/infra/sandbox/child/{name}.cjs" for name in ("handler", "modules"))
+_LINE_LETTERS = 1_000
+_NAMED = re.compile(r"^[\w$.]+(?: \[\w+\])?: ")
 
 
 def hide_secrets(value: object, name: str = "") -> object:
@@ -56,32 +59,6 @@ def is_secret(name: str) -> bool:
     if len(words) > 1 and words[-1] == "key":
         return True
     return any(word in SECRET_WORDS or word.endswith(SECRET_ENDINGS) for word in words)
-
-
-def _hide_in_text(text: str) -> str:
-    text = _ASSIGNED.sub(lambda found: f"{found[1]}={HIDDEN}" if is_secret(found[1]) else found[0], text)
-    return _RECOGNISED.sub(HIDDEN, text)
-
-
-def _option(before: object) -> str:
-    """The name of the option that the word before is; what follows is its value."""
-    found = _OPTION.fullmatch(before) if isinstance(before, str) else None
-    return found[1] if found else ""
-
-
-def _pairs(items: list[object] | tuple[object, ...]) -> list[tuple[object, object]]:
-    return list(zip([None, *items], items, strict=False))
-
-
-ANY_CLASS = "Error"
-
-_CLASS = re.compile(r"[A-Za-z_$][\w$]{0,99}", re.ASCII)
-_FRAME = re.compile(r"^\s+at (?:.*?\()?(?:async )?(\S.*):(\d+):\d+\)?$")
-# What Node puts before the error itself where code cannot be read: the place, the line, and an arrow under it.
-_HEADING = re.compile(r"^((?:file://)?/.+):(\d+)$")
-_OURS = tuple(f"/toolcrib/infra/sandbox/child/{name}.cjs" for name in ("handler", "modules"))
-_LINE_LETTERS = 1_000
-_NAMED = re.compile(r"^[\w$.]+(?: \[\w+\])?: ")
 
 
 def name_class(described: Mapping[str, object]) -> str:
@@ -120,6 +97,21 @@ def sum_up(lines: Sequence[str]) -> str | None:
         said = next((line for line in reversed(lines[:first]) if _NAMED.match(line)), said)
     place = next((f" ({path}:{line})" for path, line in _places(lines) if path.startswith("/")), "")
     return f"{said}{place}"
+
+
+def _hide_in_text(text: str) -> str:
+    text = _ASSIGNED.sub(lambda found: f"{found[1]}={HIDDEN}" if is_secret(found[1]) else found[0], text)
+    return _RECOGNISED.sub(HIDDEN, text)
+
+
+def _option(before: object) -> str:
+    """The name of the option that the word before is; what follows is its value."""
+    found = _OPTION.fullmatch(before) if isinstance(before, str) else None
+    return found[1] if found else ""
+
+
+def _pairs(items: list[object] | tuple[object, ...]) -> list[tuple[object, object]]:
+    return list(zip([None, *items], items, strict=False))
 
 
 def _places(lines: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,8 @@
-"""One chat with a model: the tools it is offered, the calls it asks for, the answers it gets."""
+"""Run one chat with a model: the tools it is offered, the calls it asks for, the results it gets.
+
+Replies are read without their vendor's package: an object of the package and the plain JSON of the wire look alike. The
+token that confirms a call stays with the host.
+"""
 
 from __future__ import annotations
 
@@ -30,125 +34,11 @@ if TYPE_CHECKING:
 
     Confirm = Callable[[Call, ToolError], bool | Awaitable[bool]]
 
-
-# MERGED toolcrib.adapters.asking
-
-# What a model asks for, and the arguments it wrote, within bounds.
-
-PLACE = "arguments"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
-    """One call as a reply has it: the vendor's id, the name that the model used, and the arguments as they came."""
-
-    id: str
-    name: str
-    arguments: object = None
-
-
-def read_arguments(written: object) -> dict[str, object]:
-    """The arguments of a call, from text or from what the vendor's package made of it; nothing means none."""
-    if written is None or (isinstance(written, str) and not written.strip()):
-        # Models leave the text empty for a tool that takes nothing.
-        return {}
-    value = read_json(written, place=PLACE, max_bytes=MAX_ARGUMENT_BYTES) if isinstance(written, str) else written
-    if not isinstance(value, Mapping):
-        raise ToolError(Kind.VALIDATION, f'{PLACE}: must be a JSON object; write {{"name": value, …}}')
-    arguments = dict(value)
-    check_plain(arguments, place=PLACE)
-    if not isinstance(written, str):
-        _check_size(arguments)
-    return arguments
-
-
-def _check_size(arguments: dict[str, object]) -> None:
-    size = len(orjson.dumps(arguments))
-    if size > MAX_ARGUMENT_BYTES:
-        message = f"{PLACE}: have {size} bytes, the limit is {MAX_ARGUMENT_BYTES}; make them smaller"
-        raise ToolError(Kind.LIMIT_EXCEEDED, message)
-
-
-# MERGED toolcrib.adapters.confirming
-
-# Calls made side by side, and again where a person said yes: the token that confirms stays with the host.
-
 logger = logging.getLogger("toolcrib.adapters")
 
+PLACE = "arguments"
 NOBODY_ASKED = "nobody can confirm it here, and you cannot; say what it would do and let the person decide"
 PERSON_ASKED = "the person was asked; ask for it again only if they say so"
-
-
-async def make_calls(crib: Crib, calls: Sequence[Call], confirm: Confirm | None) -> list[Result]:
-    """Make calls side by side; those that need a person's word are made again with it, after one question each."""
-    results = await crib.call_all(calls)
-    if confirm is None:
-        return [_without_token(result, NOBODY_ASKED) for result in results]
-    confirmed: dict[int, Call] = {}
-    for number, (call, result) in enumerate(zip(calls, results, strict=True)):
-        if not _is_refused(result.error):
-            continue
-        token = result.error.details.get("confirmation")
-        if isinstance(token, str) and await _agrees(confirm, call, result.error):
-            confirmed[number] = replace(call, confirmation=token)
-    for number, result in zip(confirmed, await crib.call_all(confirmed.values()), strict=True):
-        results[number] = result
-    return [_without_token(result, PERSON_ASKED) for result in results]
-
-
-async def _agrees(confirm: Confirm, call: Call, error: ToolError) -> bool:
-    """Whether somebody said yes; a question that could not be asked was not answered."""
-    try:
-        answer = confirm(call, error)
-        return (await answer if isinstance(answer, Awaitable) else answer) is True
-    except Exception:
-        # The other calls have run, and the model must hear of them.
-        logger.exception("asking for the confirmation of %s failed, so nobody agreed", call.name)
-        return False
-
-
-def _without_token(result: Result, cure: str) -> Result:
-    """A refusal in words for a model, without what the host could confirm the call with."""
-    error = result.error
-    if not _is_refused(error):
-        return result
-    reason = error.message.removesuffix(f"; {error.details.get('cure')}")
-    return replace(result, error=ToolError(error.kind, f"{reason}; {cure}"))
-
-
-def _is_refused(error: ToolError | None) -> TypeGuard[ToolError]:
-    return error is not None and error.kind is Kind.CONFIRMATION_REQUIRED
-
-
-# MERGED toolcrib.adapters.reading
-
-# Reading replies without their vendor's package: an object of the package and the plain JSON of the wire look alike.
-
-
-def has(thing: object, name: str) -> bool:
-    """Whether there is an item or an attribute of that name."""
-    return name in thing if isinstance(thing, Mapping) else hasattr(thing, name)
-
-
-def part(thing: object, *names: str) -> object:
-    """The first of these items or attributes that there is and that is not null."""
-    for name in names:
-        value: object = thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
-        if value is not None:
-            return value
-    return None
-
-
-def items(value: object) -> Sequence[object]:
-    """A list as it is; whatever else a reply has in its place holds nothing."""
-    return value if isinstance(value, (list, tuple)) else ()
-
-
-def text(value: object) -> str:
-    """A text as it is; whatever else a reply has in its place says nothing."""
-    return value if isinstance(value, str) else ""
-
-
 MAX_CALLS = 64
 MAX_LETTERS = 4_000_000
 MAX_SHOWN_NAME = 80
@@ -291,6 +181,102 @@ class Adapter(ABC):
         # Only what was offered is named: a model does not learn here what else there is.
         cure = did_you_mean(name, self._exports) or "call one of the tools that you were given"
         return ToolError(Kind.NOT_FOUND, f"there is no tool {name[:MAX_SHOWN_NAME]!r} here; {cure}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """One call as a reply has it: the vendor's id, the name that the model used, and the arguments as they came."""
+
+    id: str
+    name: str
+    arguments: object = None
+
+
+def read_arguments(written: object) -> dict[str, object]:
+    """The arguments of a call, from text or from what the vendor's package made of it; nothing means none."""
+    if written is None or (isinstance(written, str) and not written.strip()):
+        # Models leave the text empty for a tool that takes nothing.
+        return {}
+    value = read_json(written, place=PLACE, max_bytes=MAX_ARGUMENT_BYTES) if isinstance(written, str) else written
+    if not isinstance(value, Mapping):
+        raise ToolError(Kind.VALIDATION, f'{PLACE}: must be a JSON object; write {{"name": value, …}}')
+    arguments = dict(value)
+    check_plain(arguments, place=PLACE)
+    if not isinstance(written, str):
+        _check_size(arguments)
+    return arguments
+
+
+async def make_calls(crib: Crib, calls: Sequence[Call], confirm: Confirm | None) -> list[Result]:
+    """Make calls side by side; those that need a person's word are made again with it, after one question each."""
+    results = await crib.call_all(calls)
+    if confirm is None:
+        return [_without_token(result, NOBODY_ASKED) for result in results]
+    confirmed: dict[int, Call] = {}
+    for number, (call, result) in enumerate(zip(calls, results, strict=True)):
+        if not _is_refused(result.error):
+            continue
+        token = result.error.details.get("confirmation")
+        if isinstance(token, str) and await _agrees(confirm, call, result.error):
+            confirmed[number] = replace(call, confirmation=token)
+    for number, result in zip(confirmed, await crib.call_all(confirmed.values()), strict=True):
+        results[number] = result
+    return [_without_token(result, PERSON_ASKED) for result in results]
+
+
+def has(thing: object, name: str) -> bool:
+    """Whether there is an item or an attribute of that name."""
+    return name in thing if isinstance(thing, Mapping) else hasattr(thing, name)
+
+
+def part(thing: object, *names: str) -> object:
+    """The first of these items or attributes that there is and that is not null."""
+    for name in names:
+        value: object = thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
+        if value is not None:
+            return value
+    return None
+
+
+def items(value: object) -> Sequence[object]:
+    """A list as it is; whatever else a reply has in its place holds nothing."""
+    return value if isinstance(value, (list, tuple)) else ()
+
+
+def text(value: object) -> str:
+    """A text as it is; whatever else a reply has in its place says nothing."""
+    return value if isinstance(value, str) else ""
+
+
+def _check_size(arguments: dict[str, object]) -> None:
+    size = len(orjson.dumps(arguments))
+    if size > MAX_ARGUMENT_BYTES:
+        message = f"{PLACE}: have {size} bytes, the limit is {MAX_ARGUMENT_BYTES}; make them smaller"
+        raise ToolError(Kind.LIMIT_EXCEEDED, message)
+
+
+async def _agrees(confirm: Confirm, call: Call, error: ToolError) -> bool:
+    """Whether somebody said yes; a question that could not be asked was not answered."""
+    try:
+        answer = confirm(call, error)
+        return (await answer if isinstance(answer, Awaitable) else answer) is True
+    except Exception:
+        # The other calls have run, and the model must hear of them.
+        logger.exception("asking for the confirmation of %s failed, so nobody agreed", call.name)
+        return False
+
+
+def _without_token(result: Result, cure: str) -> Result:
+    """A refusal in words for a model, without what the host could confirm the call with."""
+    error = result.error
+    if not _is_refused(error):
+        return result
+    reason = error.message.removesuffix(f"; {error.details.get('cure')}")
+    return replace(result, error=ToolError(error.kind, f"{reason}; {cure}"))
+
+
+def _is_refused(error: ToolError | None) -> TypeGuard[ToolError]:
+    return error is not None and error.kind is Kind.CONFIRMATION_REQUIRED
 
 
 def _too_many() -> ToolError:

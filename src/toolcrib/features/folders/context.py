@@ -1,4 +1,4 @@
-"""What a handler is told of the call it serves, and what it may ask for while it runs: messages and audit entries."""
+"""Serve a running handler: the facts of its call, and the messages and audit entries that it asks for."""
 
 from __future__ import annotations
 
@@ -18,10 +18,20 @@ if TYPE_CHECKING:
     from toolcrib.model.call import Context
     from toolcrib.model.tool import Tool
 
+logger = logging.getLogger("toolcrib.runners")
 
-# MERGED toolcrib.runners.handler.contents
+VOICE = "voice"
+MAX_EVENT_LETTERS = 200
+MAX_AUDIT_BYTES = 100_000
+# Each is a line of the journal, which a handler in a loop would fill.
+MAX_AUDIT_ENTRIES = 1_000
+MAX_BYTES_OF_A_CALL = 1_000_000
+# Beyond these a handler would only fill the log.
+MAX_COMPLAINTS = 10
+# Beyond it JavaScript rounds whole numbers.
+LARGEST_OF_NODE = 2**53 - 1
 
-# The files of a handler as they were checked.
+_SHAPES = '{"ask": 1, "do": "send", "message": …} or {"do": "audit", "event": "…", "data": {…}}'
 
 
 def checked_files(run: Handler) -> dict[Path, bytes]:
@@ -39,22 +49,6 @@ def refuse_changed(tool: Tool, run: Handler, layers: Iterable[str]) -> None:
         return ToolError(Kind.CONFLICT, message)
 
     contents.refuse_changed(tool, checked_files(run), run.folders, layers, changed)
-
-
-logger = logging.getLogger("toolcrib.runners")
-
-VOICE = "voice"
-MAX_EVENT_LETTERS = 200
-MAX_AUDIT_BYTES = 100_000
-# Each is a line of the journal, which a handler in a loop would fill.
-MAX_AUDIT_ENTRIES = 1_000
-MAX_BYTES_OF_A_CALL = 1_000_000
-# Beyond these a handler would only fill the log.
-MAX_COMPLAINTS = 10
-# Beyond it JavaScript rounds whole numbers.
-LARGEST_OF_NODE = 2**53 - 1
-
-_SHAPES = '{"ask": 1, "do": "send", "message": …} or {"do": "audit", "event": "…", "data": {…}}'
 
 
 class Desk:

@@ -1,4 +1,4 @@
-"""One process that holds a handler, and the conversation with it: a call, what it asks for meanwhile, its answer."""
+"""Keep one Node process that holds a handler: start it, make a call, answer what it asks for meanwhile, read its result."""
 
 from __future__ import annotations
 
@@ -40,16 +40,32 @@ if TYPE_CHECKING:
     from toolcrib.infra.sandbox.jobs import Ended, Premises
     from toolcrib.model.tool import Handler, Tool
 
-
-# MERGED toolcrib.runners.handler.node
-
-# The job of a worker: Node, the handler that it loads, and the bytes that were checked.
+logger = logging.getLogger("toolcrib.runners")
 
 JAVASCRIPT = "javascript"
 OLDEST = (20, 19)
 CURE = "install Node 20.19 or newer, or pip install 'toolcrib[node]'"
 WORKER = Path(child.__file__).parent / "handler.cjs"
 FILES = (WORKER, WORKER.with_name("modules.cjs"))
+# How many messages of one call may be under way; a handler that sends more waits.
+MAX_UNDER_WAY = 32
+# How long messages that the handler did not wait for may still take when it has answered.
+PARTING_SECONDS = 0.2
+# How long a process that closed its channel may take to end by itself; it tells by what.
+ENDING_SECONDS = 0.5
+KILLING_SECONDS = 5.0
+# How long a process that has served before may take to begin a call.
+BEGINNING_SECONDS = 1.0
+LOOK_SECONDS = 0.01
+OUT_OF_MEMORY = b"JavaScript heap out of memory"
+# Errors that calls leave behind: how many of a process are told, and of how many calls it is known which one it was.
+MAX_STRAYS = 10
+CALLS_REMEMBERED = 100
+# Why a handler is none, in words of ours; a process can only choose among them.
+UNFIT = {
+    "no execute": "it exports no function execute; write: export async function execute({ args, context }) { … }",
+    "old Node": "its Node is too old; install Node 20.19 or newer, or pip install 'toolcrib[node]'",
+}
 
 
 def make_job(tool: Tool, run: Handler, commands: Commands, premises: Premises, *, observe: bool = False) -> Program:
@@ -82,45 +98,6 @@ def make_job(tool: Tool, run: Handler, commands: Commands, premises: Premises, *
         channel=True,
         files=files,
     )
-
-
-def _find(tool: Tool, commands: Commands) -> Found:
-    # The operator's and nobody else's: what a project has installed runs in it, and is not what it runs on.
-    found = commands.installed(NODE)
-    if found is None:
-        raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name} needs Node, which was not found; {CURE}")
-    program = found.argv[0]
-    if not node_runtime.is_node(found):
-        message = f"{tool.name} needs Node, and {found.argv[-1]} is a script of {program}; {CURE}"
-        raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)
-    version = version_of(program)
-    if version is not None and version < OLDEST:
-        message = f"{tool.name} needs Node 20.19 or newer, and {program} is {'.'.join(map(str, version))}; {CURE}"
-        raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)
-    return found
-
-
-logger = logging.getLogger("toolcrib.runners")
-
-# How many messages of one call may be under way; a handler that sends more waits.
-MAX_UNDER_WAY = 32
-# How long messages that the handler did not wait for may still take when it has answered.
-PARTING_SECONDS = 0.2
-# How long a process that closed its channel may take to end by itself; it tells by what.
-ENDING_SECONDS = 0.5
-KILLING_SECONDS = 5.0
-# How long a process that has served before may take to begin a call.
-BEGINNING_SECONDS = 1.0
-LOOK_SECONDS = 0.01
-OUT_OF_MEMORY = b"JavaScript heap out of memory"
-# Errors that calls leave behind: how many of a process are told, and of how many calls it is known which one it was.
-MAX_STRAYS = 10
-CALLS_REMEMBERED = 100
-# Why a handler is none, in words of ours; a process can only choose among them.
-UNFIT = {
-    "no execute": "it exports no function execute; write: export async function execute({ args, context }) { … }",
-    "old Node": "its Node is too old; install Node 20.19 or newer, or pip install 'toolcrib[node]'",
-}
 
 
 class NotBegunError(ToolError):
@@ -395,6 +372,22 @@ class Worker:
         what = f"{name_class(described)} in {place}" if place else name_class(described)
         message = f"{name}: its handler could not be loaded ({what}); the log has the details"
         return ToolError(Kind.INTERNAL, message)
+
+
+def _find(tool: Tool, commands: Commands) -> Found:
+    # The operator's and nobody else's: what a project has installed runs in it, and is not what it runs on.
+    found = commands.installed(NODE)
+    if found is None:
+        raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name} needs Node, which was not found; {CURE}")
+    program = found.argv[0]
+    if not node_runtime.is_node(found):
+        message = f"{tool.name} needs Node, and {found.argv[-1]} is a script of {program}; {CURE}"
+        raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)
+    version = version_of(program)
+    if version is not None and version < OLDEST:
+        message = f"{tool.name} needs Node 20.19 or newer, and {program} is {'.'.join(map(str, version))}; {CURE}"
+        raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)
+    return found
 
 
 def _take_note(running: asyncio.Task[Ended]) -> None:

@@ -1,4 +1,4 @@
-"""Tool folders: JavaScript handlers in warm processes of Node, Python handlers in fresh ones."""
+"""Run the handlers of tool folders: JavaScript in warm processes of Node, Python in a fresh process for each call."""
 
 from __future__ import annotations
 
@@ -47,13 +47,81 @@ if TYPE_CHECKING:
     from toolcrib.model.protocols import Bound
     from toolcrib.model.tool import Tool
 
-
-# MERGED toolcrib.runners.handler.python
-
 # Handlers in Python, each call in a fresh child process that talks with the host while it runs.
 ENTRY = "execute"
 # How many messages of one handler may be under way; one that sends more waits.
 MAX_UNDER_WAY = 32
+PYTHON = "python"
+LONGEST_SECONDS = 7 * 24 * 3600.0
+MAX_PRINTED_BYTES = 64 * 1024
+
+
+class HandlerRunner:
+    """Runs the handlers of tool folders.
+
+    `commands` finds Node, `egress` leads out those that may use the network; both are only made when they are needed.
+    `environments` is where those of Python handlers are kept.
+    `workers` processes of Node are kept at the most, for all tools together; with `fresh` each call has one of its own,
+    and so it has with `observe`, which takes note of what each call does.
+    """
+
+    kind = Handler.kind
+
+    def __init__(
+        self,
+        *,
+        sandbox: Sandbox,
+        premises: Premises,
+        commands: Callable[[], Commands],
+        egress: Callable[[], Egress],
+        workers: int,
+        environments: Path | None = None,
+        fresh: bool = False,
+        observe: bool = False,
+    ) -> None:
+        self._sandbox = sandbox
+        self._premises = premises
+        self._commands = commands
+        self._egress = egress
+        self._environments = environments
+        self._workers = Workers(workers, fresh=fresh or observe)
+        self._observe = observe
+
+    def bind(self, tool: Tool) -> Bound:
+        """Take the handler's bytes as they were read; its process is started by the first call."""
+        run = tool.run
+        if isinstance(run, Handler) and run.language == JAVASCRIPT:
+            return _NodeHandler(tool, run, self._workers, self._sandbox, self._make_job, self._egress)
+        if isinstance(run, Handler) and run.language == PYTHON:
+            return PythonHandler(
+                tool,
+                run,
+                sandbox=self._sandbox,
+                premises=self._premises,
+                egress=self._egress,
+                interpreter=partial(self._interpreter, tool),
+                observe=self._observe,
+            )
+        raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name}: a handler is written in JavaScript or Python")
+
+    async def close(self) -> None:
+        """End the processes that wait and those that run."""
+        await self._workers.close()
+
+    def _interpreter(self, tool: Tool, run: Handler) -> Interpreter | None:
+        path, commands = run.root.absolute() / run.path, self._commands()
+        return find_interpreter(
+            path,
+            run.files[run.path],
+            root=commands.folders(path.parent)[-1],
+            # Without a folder for environments there is none in it.
+            envs=self._environments or Path(os.devnull),
+            search_path=commands.trusted_path,
+            name=tool.name,
+        )
+
+    def _make_job(self, tool: Tool, run: Handler) -> Program:
+        return make_job(tool, run, self._commands(), self._premises, observe=self._observe)
 
 
 class PythonHandler:
@@ -206,79 +274,6 @@ def _failure(tool: Tool, job: PythonFile, described: Mapping[str, object]) -> To
     if "in_result" in described:
         return invalid_response(tool, f"it has no JSON form ({described.get('type')})")
     return to_error(tool, job, described)
-
-
-PYTHON = "python"
-LONGEST_SECONDS = 7 * 24 * 3600.0
-MAX_PRINTED_BYTES = 64 * 1024
-
-
-class HandlerRunner:
-    """Runs the handlers of tool folders.
-
-    `commands` finds Node, `egress` leads out those that may use the network; both are only made when they are needed.
-    `environments` is where those of Python handlers are kept.
-    `workers` processes of Node are kept at the most, for all tools together; with `fresh` each call has one of its own,
-    and so it has with `observe`, which takes note of what each call does.
-    """
-
-    kind = Handler.kind
-
-    def __init__(
-        self,
-        *,
-        sandbox: Sandbox,
-        premises: Premises,
-        commands: Callable[[], Commands],
-        egress: Callable[[], Egress],
-        workers: int,
-        environments: Path | None = None,
-        fresh: bool = False,
-        observe: bool = False,
-    ) -> None:
-        self._sandbox = sandbox
-        self._premises = premises
-        self._commands = commands
-        self._egress = egress
-        self._environments = environments
-        self._workers = Workers(workers, fresh=fresh or observe)
-        self._observe = observe
-
-    def bind(self, tool: Tool) -> Bound:
-        """Take the handler's bytes as they were read; its process is started by the first call."""
-        run = tool.run
-        if isinstance(run, Handler) and run.language == JAVASCRIPT:
-            return _NodeHandler(tool, run, self._workers, self._sandbox, self._make_job, self._egress)
-        if isinstance(run, Handler) and run.language == PYTHON:
-            return PythonHandler(
-                tool,
-                run,
-                sandbox=self._sandbox,
-                premises=self._premises,
-                egress=self._egress,
-                interpreter=partial(self._interpreter, tool),
-                observe=self._observe,
-            )
-        raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name}: a handler is written in JavaScript or Python")
-
-    async def close(self) -> None:
-        """End the processes that wait and those that run."""
-        await self._workers.close()
-
-    def _interpreter(self, tool: Tool, run: Handler) -> Interpreter | None:
-        path, commands = run.root.absolute() / run.path, self._commands()
-        return find_interpreter(
-            path,
-            run.files[run.path],
-            root=commands.folders(path.parent)[-1],
-            # Without a folder for environments there is none in it.
-            envs=self._environments or Path(os.devnull),
-            search_path=commands.trusted_path,
-            name=tool.name,
-        )
-
-    def _make_job(self, tool: Tool, run: Handler) -> Program:
-        return make_job(tool, run, self._commands(), self._premises, observe=self._observe)
 
 
 class _NodeHandler:

@@ -1,4 +1,9 @@
-"""The URL of a request: scheme, host and port as the author wrote them, and slots in path and query."""
+"""Fill the slots of a request: in its URL, and from answers of earlier requests, arguments, names of the platform, secrets.
+
+Slots are written `${city}`, `${user.name}`, `${items[0].id}`. A `$` that no `{` follows and braces by themselves are
+literal. Before a `{`, two `$` are a literal one: `$${city}` is the text `${city}`, and `$$${price}` is a `$` with the
+price behind it. Scheme, host and port are as the author wrote them, without slots.
+"""
 
 from __future__ import annotations
 
@@ -25,19 +30,23 @@ if TYPE_CHECKING:
     Lookup = Callable[["Slot"], object]
     Place = Callable[[object], str]
 
-
-# MERGED toolcrib.pure.http_template.slots
-
-# Slots as documents of the platform write them: `${city}`, `${user.name}`, `${items[0].id}`.
-#
-# A `$` that no `{` follows and braces by themselves are literal. Before a `{`, two `$` are a literal one: `$${city}` is the
-# text `${city}`, and `$$${price}` is a `$` with the price behind it.
+SHOWN = 40
+Pieces = tuple["str | Slot", ...]
+Fills = tuple["str | Fill", ...]
+STAND_IN = "-"
+PLATFORM = frozenset(
+    {"request_id", "version", "tool_version", "slug", "tool_id", "bundle_id", "client_id", "now"},
+)
 
 _OPENING = re.compile(r"(\$+)\{")
 _NAME = r"[^\W\d][\w-]*"
 _INSIDE = re.compile(rf"({_NAME})((?:\.{_NAME}|\[\d{{1,9}}\])*)\}}")
 _STEP = re.compile(rf"\.({_NAME})|\[(\d+)\]")
-SHOWN = 40
+_SCHEME = re.compile(r"https?://", re.IGNORECASE)
+# Scheme, host and port written out by the author, and closed by what follows them.
+_AUTHORITY = re.compile(r"https?://[^/?#]+", re.IGNORECASE)
+_PARTS = re.compile(r"[/\\]")
+_DOTS = frozenset({".", ".."})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +85,6 @@ class Fill:
             cure = f"give {name} with what is asked for in it" if self.slot.steps else f"give {name}"
             raise ToolError(Kind.VALIDATION, f"{self.slot} has no value; {cure}")
         return self.place(value)
-
-
-Pieces = tuple["str | Slot", ...]
-Fills = tuple["str | Fill", ...]
 
 
 def read_slots(text: str) -> Pieces:
@@ -130,19 +135,6 @@ def write_if_given(fills: Fills, lookup: Lookup) -> str:
             return ""
         written.append(piece.place(value))
     return "".join(written)
-
-
-def _no_slot(text: str) -> ToolError:
-    cure = "write ${name}, ${name.member} or ${name[0]}, or $${ for the text itself"
-    return ToolError(Kind.VALIDATION, f"{text[:SHOWN]!r} opens no slot; {cure}")
-
-
-_SCHEME = re.compile(r"https?://", re.IGNORECASE)
-# Scheme, host and port written out by the author, and closed by what follows them.
-_AUTHORITY = re.compile(r"https?://[^/?#]+", re.IGNORECASE)
-_PARTS = re.compile(r"[/\\]")
-_DOTS = frozenset({".", ".."})
-STAND_IN = "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,74 +201,6 @@ def compile_address(url: str, fields: Mapping[str, str]) -> Address:
         fields=added,
         slots=slots,
     )
-
-
-def _check_grammar(pieces: Pieces) -> Url:
-    """The URL with a stand-in for every slot; refuses one whose scheme, host or port is not written out."""
-    head = pieces[0] if pieces and isinstance(pieces[0], str) else ""
-    if _SCHEME.match(head) is None:
-        raise ToolError(Kind.VALIDATION, "must begin with http:// or https://, written out")
-    authority = _AUTHORITY.match(head)
-    if authority is None or (authority.end() == len(head) and len(pieces) > 1):
-        raise ToolError(Kind.VALIDATION, "scheme, host and port take no slots; write them out")
-    return parse_url("".join(piece if isinstance(piece, str) else STAND_IN for piece in pieces))
-
-
-def _without_fragment(pieces: Pieces) -> Pieces:
-    """The pieces before a `#`, which is never sent."""
-    for index, piece in enumerate(pieces):
-        if not isinstance(piece, str) or "#" not in piece:
-            continue
-        if slots_in(pieces[index:]):
-            raise ToolError(Kind.VALIDATION, "what stands behind # is never sent, so it takes no slots; remove it")
-        return (*pieces[:index], piece.partition("#")[0])
-    return pieces
-
-
-def _split(pieces: Pieces) -> tuple[Pieces, Pieces]:
-    """Path and query, the path without scheme, host and port, the query with its question mark."""
-    head = str(pieces[0])
-    authority = _AUTHORITY.match(head)
-    rest = (head[authority.end() if authority else 0 :], *pieces[1:])
-    for index, piece in enumerate(rest):
-        if isinstance(piece, str) and "?" in piece:
-            before, mark, after = piece.partition("?")
-            return (*rest[:index], before), (mark + after, *rest[index + 1 :])
-    return rest, ()
-
-
-def _path(pieces: Pieces) -> tuple[str | Segment, ...]:
-    """The path: its slashes and the parts without slots as one text each, and every part that has one."""
-    parts: list[str | Slot] = []
-    for piece in _encoded(pieces):
-        parts += re.split(r"(/)", piece) if isinstance(piece, str) else [piece]
-    path: list[str | Segment] = [] if parts[0] == "" and len(parts) > 1 else ["/"]
-    for is_slash, group in groupby(parts, lambda part: part == "/"):
-        segment = tuple(group)
-        path.append(
-            Segment(put_in_place(segment, as_url_part))
-            if not is_slash and slots_in(segment)
-            else "".join(map(str, segment))
-        )
-    return tuple(part for part in path if part)
-
-
-def _encoded(pieces: Pieces) -> Pieces:
-    """The literals as they go on the wire: characters beyond ASCII encoded, everything else as written."""
-    return tuple(quote(piece, safe=string.punctuation) if isinstance(piece, str) else piece for piece in pieces)
-
-
-def _field(value: Pieces) -> Fills:
-    return tuple(as_url_part(piece) if isinstance(piece, str) else Fill(piece, as_url_part) for piece in value)
-
-
-# MERGED toolcrib.runners.http.values
-
-# What stands in the slots of a request: answers of earlier ones, arguments, names of the platform, secrets.
-
-PLATFORM = frozenset(
-    {"request_id", "version", "tool_version", "slug", "tool_id", "bundle_id", "client_id", "now"},
-)
 
 
 class _Unknown(str):
@@ -385,3 +309,67 @@ class Values:
         cure = f"declare the parameter {slot.name}, or let the operator set a secret of that name"
         message = f"{slot} is neither a parameter, a name of the platform nor a secret; {cure}"
         raise ToolError(Kind.VALIDATION, message, details={"name": slot.name})
+
+
+def _no_slot(text: str) -> ToolError:
+    cure = "write ${name}, ${name.member} or ${name[0]}, or $${ for the text itself"
+    return ToolError(Kind.VALIDATION, f"{text[:SHOWN]!r} opens no slot; {cure}")
+
+
+def _check_grammar(pieces: Pieces) -> Url:
+    """The URL with a stand-in for every slot; refuses one whose scheme, host or port is not written out."""
+    head = pieces[0] if pieces and isinstance(pieces[0], str) else ""
+    if _SCHEME.match(head) is None:
+        raise ToolError(Kind.VALIDATION, "must begin with http:// or https://, written out")
+    authority = _AUTHORITY.match(head)
+    if authority is None or (authority.end() == len(head) and len(pieces) > 1):
+        raise ToolError(Kind.VALIDATION, "scheme, host and port take no slots; write them out")
+    return parse_url("".join(piece if isinstance(piece, str) else STAND_IN for piece in pieces))
+
+
+def _without_fragment(pieces: Pieces) -> Pieces:
+    """The pieces before a `#`, which is never sent."""
+    for index, piece in enumerate(pieces):
+        if not isinstance(piece, str) or "#" not in piece:
+            continue
+        if slots_in(pieces[index:]):
+            raise ToolError(Kind.VALIDATION, "what stands behind # is never sent, so it takes no slots; remove it")
+        return (*pieces[:index], piece.partition("#")[0])
+    return pieces
+
+
+def _split(pieces: Pieces) -> tuple[Pieces, Pieces]:
+    """Path and query, the path without scheme, host and port, the query with its question mark."""
+    head = str(pieces[0])
+    authority = _AUTHORITY.match(head)
+    rest = (head[authority.end() if authority else 0 :], *pieces[1:])
+    for index, piece in enumerate(rest):
+        if isinstance(piece, str) and "?" in piece:
+            before, mark, after = piece.partition("?")
+            return (*rest[:index], before), (mark + after, *rest[index + 1 :])
+    return rest, ()
+
+
+def _path(pieces: Pieces) -> tuple[str | Segment, ...]:
+    """The path: its slashes and the parts without slots as one text each, and every part that has one."""
+    parts: list[str | Slot] = []
+    for piece in _encoded(pieces):
+        parts += re.split(r"(/)", piece) if isinstance(piece, str) else [piece]
+    path: list[str | Segment] = [] if parts[0] == "" and len(parts) > 1 else ["/"]
+    for is_slash, group in groupby(parts, lambda part: part == "/"):
+        segment = tuple(group)
+        path.append(
+            Segment(put_in_place(segment, as_url_part))
+            if not is_slash and slots_in(segment)
+            else "".join(map(str, segment))
+        )
+    return tuple(part for part in path if part)
+
+
+def _encoded(pieces: Pieces) -> Pieces:
+    """The literals as they go on the wire: characters beyond ASCII encoded, everything else as written."""
+    return tuple(quote(piece, safe=string.punctuation) if isinstance(piece, str) else piece for piece in pieces)
+
+
+def _field(value: Pieces) -> Fills:
+    return tuple(as_url_part(piece) if isinstance(piece, str) else Fill(piece, as_url_part) for piece in value)

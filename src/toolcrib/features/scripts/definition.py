@@ -1,4 +1,4 @@
-"""From metadata to tools."""
+"""Turn the metadata of a script into tools, with warnings where a good tool would do better."""
 
 from __future__ import annotations
 
@@ -29,11 +29,6 @@ if TYPE_CHECKING:
 
     Schema = dict[str, object]
 
-
-# MERGED toolcrib.dialects.script.practices
-
-# What a good tool does beyond what it must; advice, told as warnings.
-
 SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
 SAYS_HOW = re.compile(r"\b[\w-]+\.(?:py|js|mjs|cjs|sh|bash)\b", re.IGNORECASE)
 SAYS_ERRORS = re.compile(r"\b(?:errors?|exceptions?|fails?|failures?|raises?|refuses?|invalid)\b", re.IGNORECASE)
@@ -46,6 +41,30 @@ CONSTRAINTS = frozenset(
 IMPLIED = {"http_client": "net.http", "subprocess": "shell.execute", "bash": "shell.execute", "filesystem": "fs.read"}
 SHELL = "shell.execute"
 CALLED = frozenset({"script", "http", "subprocess", "docker", "filesystem"})
+LIBRARY = "library"
+RUNTIME = "runtime"
+PRIMITIVE = "primitive"
+SINK = "sink"
+SCRIPT = "script"
+PYTHON_RUNTIMES = frozenset({"python_runtime", "python"})
+# Requests that come to the same when they are sent again.
+REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE"})
+HTTP = "http"
+KINDS = {"http_client": HTTP, "subprocess": "subprocess", "docker": "docker", "filesystem": "filesystem"}
+
+
+def build_tools(metadata: Metadata, root: Path) -> list[Tool]:
+    """The tools of a file below the root; raises one ToolError that tells everything that is wrong with it."""
+    report = Report(metadata)
+    identity = read_identity(report, root)
+    options = read_options(report)
+    calls = [_call(report, identity, form) for form in read_forms(report, identity)]
+    warn_of_practices(report, identity, options, calls[0].kind)
+    report.raise_problems()
+    _check_examples(report, options, calls)
+    tools = [_tool(report, identity, options, call) for call in calls]
+    # What is to be said about the file is said once.
+    return [replace(tools[0], warnings=tuple(report.warnings)), *tools[1:]]
 
 
 def implied_capabilities(executor: str | None) -> frozenset[str]:
@@ -137,18 +156,6 @@ def _lists(fields: Mapping[str, object]) -> Iterator[tuple[Steps, list[object], 
             yield (*at, "parameters"), parameters, "input_schema" in written
 
 
-LIBRARY = "library"
-RUNTIME = "runtime"
-PRIMITIVE = "primitive"
-SINK = "sink"
-SCRIPT = "script"
-PYTHON_RUNTIMES = frozenset({"python_runtime", "python"})
-# Requests that come to the same when they are sent again.
-REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE"})
-HTTP = "http"
-KINDS = {"http_client": HTTP, "subprocess": "subprocess", "docker": "docker", "filesystem": "filesystem"}
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Call:
     """How one form of a tool is called."""
@@ -158,20 +165,6 @@ class _Call:
     entry: Entry | None
     inputs: Schema
     outputs: Schema | None
-
-
-def build_tools(metadata: Metadata, root: Path) -> list[Tool]:
-    """The tools of a file below the root; raises one ToolError that tells everything that is wrong with it."""
-    report = Report(metadata)
-    identity = read_identity(report, root)
-    options = read_options(report)
-    calls = [_call(report, identity, form) for form in read_forms(report, identity)]
-    warn_of_practices(report, identity, options, calls[0].kind)
-    report.raise_problems()
-    _check_examples(report, options, calls)
-    tools = [_tool(report, identity, options, call) for call in calls]
-    # What is to be said about the file is said once.
-    return [replace(tools[0], warnings=tuple(report.warnings)), *tools[1:]]
 
 
 def _call(report: Report, identity: Identity, form: Form) -> _Call:

@@ -1,4 +1,4 @@
-"""An egress that opens no connection: whoever goes out through it gets the answers that were recorded, and no others."""
+"""Answer requests from recorded answers: an egress that opens no connection."""
 
 from __future__ import annotations
 
@@ -35,11 +35,6 @@ if TYPE_CHECKING:
     # Method, origin, path, and the query where it matters, whatever the order of its parts.
     Key = tuple[str, str, str, tuple[tuple[str, str], ...] | None]
 
-
-# MERGED toolcrib.ground.egress.recorded_answers
-
-# Recorded answers, read once and found by what a request asks for.
-
 LOWEST_STATUS, HIGHEST_STATUS = 200, 599
 # What a server in earnest says, so that no tool is told by it that it is on trial.
 PHRASES = {
@@ -68,6 +63,45 @@ REWRITTEN = HOP_BY_HOP | {"content-encoding"}
 
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _VALUE = re.compile(r"[\t -~\x80-\xff]*")
+
+
+class Recorded(Egress):
+    """Answers what was recorded, over http and https, and refuses everything else; each job hears the answers from the first on.
+
+    From the request number `fail_from` of a job on, the server fails: it answers with 503, and after that it cuts the
+    connection. None means never.
+    """
+
+    def __init__(self, answers: Sequence[RecordedAnswer], *, fail_from: int | None = None) -> None:
+        super().__init__(resolve=_refuse_to_resolve)
+        self._answers = Answers(answers)
+        self._fail_from = fail_from
+
+    @cached_property
+    def authority(self) -> Authority:
+        """Who vouches for the servers that are made up here."""
+        return Authority()
+
+    async def fetch(self, request: Request, **_: object) -> Response:
+        """Refuse: only what goes through the proxy is answered."""
+        raise ToolError(
+            Kind.HOST_NOT_ALLOWED,
+            f"{request.url.origin}: requests of the platform itself are not recorded; send it from a file of code",
+        )
+
+    def proxy(
+        self, hosts: HostList | None, *, deadline: float, limits: ProxyLimits | None = None
+    ) -> Callable[[socket.socket], AbstractAsyncContextManager[ProxyLog]]:
+        """Serve one job on a listening socket, as the proxy of an egress does that leads outside."""
+        bounds = limits or ProxyLimits()
+
+        @asynccontextmanager
+        async def serve(listener: socket.socket) -> AsyncIterator[ProxyLog]:
+            server = _Server(self, self._answers, hosts, self._fail_from, bounds)
+            async with open_door(listener, server.attend, deadline, bounds.connections):
+                yield server.log
+
+        return serve
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -141,6 +175,9 @@ def path_of(url: Url) -> str:
     return unquote(url.target.partition("?")[0])
 
 
+FAULT = Reply(status=503, headers=(("Content-Type", "text/plain"),), body=b"Service Unavailable\n")
+
+
 def _keys(method: str, url: Url) -> list[Key]:
     """Under which keys a reply may stand: with the query before without, and HEAD may use what GET would say."""
     methods = (method, "GET") if method == "HEAD" else (method,)
@@ -175,48 +212,6 @@ def _is_json(text: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
-
-
-FAULT = Reply(status=503, headers=(("Content-Type", "text/plain"),), body=b"Service Unavailable\n")
-
-
-class Recorded(Egress):
-    """Answers what was recorded, over http and https, and refuses everything else; each job hears the answers from the first on.
-
-    From the request number `fail_from` of a job on, the server fails: it answers with 503, and after that it cuts the
-    connection. None means never.
-    """
-
-    def __init__(self, answers: Sequence[RecordedAnswer], *, fail_from: int | None = None) -> None:
-        super().__init__(resolve=_refuse_to_resolve)
-        self._answers = Answers(answers)
-        self._fail_from = fail_from
-
-    @cached_property
-    def authority(self) -> Authority:
-        """Who vouches for the servers that are made up here."""
-        return Authority()
-
-    async def fetch(self, request: Request, **_: object) -> Response:
-        """Refuse: only what goes through the proxy is answered."""
-        raise ToolError(
-            Kind.HOST_NOT_ALLOWED,
-            f"{request.url.origin}: requests of the platform itself are not recorded; send it from a file of code",
-        )
-
-    def proxy(
-        self, hosts: HostList | None, *, deadline: float, limits: ProxyLimits | None = None
-    ) -> Callable[[socket.socket], AbstractAsyncContextManager[ProxyLog]]:
-        """Serve one job on a listening socket, as the proxy of an egress does that leads outside."""
-        bounds = limits or ProxyLimits()
-
-        @asynccontextmanager
-        async def serve(listener: socket.socket) -> AsyncIterator[ProxyLog]:
-            server = _Server(self, self._answers, hosts, self._fail_from, bounds)
-            async with open_door(listener, server.attend, deadline, bounds.connections):
-                yield server.log
-
-        return serve
 
 
 async def _refuse_to_resolve(host: str, port: int) -> NoReturn:

@@ -1,11 +1,11 @@
-"""Locks between processes and threads: a lock is a file that is never deleted, and whoever dies lets go of it.
+"""Lock between processes and threads: a lock is a file that is never deleted, and a process that dies releases it.
 
-`flock`, because `lockf` is lost as soon as any descriptor of the file is closed in the process. It is waited for in the
-kernel and not by asking again and again, which would let whoever asks least often starve.
+`flock`, because `lockf` is lost as soon as any descriptor of the file is closed in the process. The kernel is waited for, and
+not asked again and again, which would starve the process that asks least often.
 
-Beside each lock lies a second file, the line: whoever wants the lock takes the line first and lets go of it when it has the
-lock. The kernel gives a lock to whoever comes next, which is a process that is running and wants it again rather than one
-that must first wake up; with the line, it has to stand behind those who wait already.
+Beside each lock lies a second file, the line: a process that wants the lock takes the line first and releases it when it has
+the lock. The kernel gives a lock to the process that comes next, which is one that is running and wants it again rather than
+one that must first wake up; with the line, it has to queue behind those that wait already.
 """
 
 from __future__ import annotations
@@ -29,17 +29,74 @@ from toolcrib.model.errors import Kind, ToolError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-
-# MERGED toolcrib.ground.files.flocks
-
-# `flock` on files that are never deleted: to take, to give back, and to ask who holds one.
-
 PRIVATE_FILE = 0o600
 HELD_LOCKS = Path("/proc/locks")
 WAITING = fcntl.LOCK_EX
 AT_ONCE = fcntl.LOCK_EX | fcntl.LOCK_NB
+# Local ones, whose locks one kernel keeps, by the number that statfs gives. Not among them: NFS, SMB, AFS, Ceph and the like,
+# FUSE and 9p (folders of another machine, of the host of a virtual machine, of Windows), whose other side may lock without
+# this kernel knowing of it; FAT, which cannot give a file a second name.
+LOCAL = {
+    0xEF53: "ext4",
+    0x58465342: "xfs",
+    0x9123683E: "btrfs",
+    0x2FC12FC1: "zfs",
+    0xF2F52010: "f2fs",
+    0xCA451A4E: "bcachefs",
+    0x794C7630: "overlayfs",
+    0x01021994: "tmpfs",
+    0x858458F6: "ramfs",
+}
+REMOTE = {
+    0x6969: "NFS",
+    0xFE534D42: "SMB",
+    0xFF534D42: "SMB",
+    0x517B: "SMB",
+    0x65735546: "FUSE",
+    0x01021997: "9p",
+    0x00C36400: "Ceph",
+    0x5346414F: "AFS",
+    0x4D44: "FAT",
+}
+# How long one waits in line before one looks past it: the first in it may be frozen, and must not hold up everybody.
+PATIENCE = 1.0
 
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_STATFS_BYTES = 512  # more than the structure has on any system; its kind comes first
+_NUMBER = 0xFFFFFFFF
+
+
+class Locks:
+    """The locks that are files of one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._resolved: Path | None = None
+
+    @contextmanager
+    def hold(self, name: str, seconds: float) -> Iterator[None]:
+        """Be the only thread of all processes that holds the lock; raises TRANSIENT at the deadline."""
+        deadline = time.monotonic() + seconds
+        path = self._place() / f"{name}.lock"
+        lock = _KNOWN.find(path)
+        if lock.mine:
+            raise held_already(name)
+        with explained(str(path)):
+            held = lock.acquire(deadline)
+        if not held:
+            raise not_free(name, seconds, holder_of(path))
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _place(self) -> Path:
+        if self._resolved is None:
+            with explained(str(self._folder)):
+                make_folder(self._folder)
+                check_lockable(self._folder)
+                self._resolved = self._folder.resolve()
+        return self._resolved
 
 
 def take(path: Path, operation: int) -> int | None:
@@ -83,59 +140,6 @@ def holder_of(path: Path) -> int | None:
     return None
 
 
-def _open(path: Path) -> int:
-    try:
-        descriptor = os.open(path, _OPEN, PRIVATE_FILE)
-    except FileNotFoundError:
-        make_folder(path.parent)
-        descriptor = os.open(path, _OPEN, PRIVATE_FILE)
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return descriptor
-    os.close(descriptor)
-    raise fault(errno.ENXIO)
-
-
-def _is_still(path: Path, descriptor: int) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), os.lstat(path))
-    except FileNotFoundError:
-        return False
-
-
-# MERGED toolcrib.ground.files.mounts
-
-# Which file systems keep the promise of a lock: that no two processes hold it, on whichever machine they run.
-
-# Local ones, whose locks one kernel keeps, by the number that statfs gives. Not among them: NFS, SMB, AFS, Ceph and the like,
-# FUSE and 9p (folders of another machine, of the host of a virtual machine, of Windows), whose other side may lock without
-# this kernel knowing of it; FAT, which cannot give a file a second name.
-LOCAL = {
-    0xEF53: "ext4",
-    0x58465342: "xfs",
-    0x9123683E: "btrfs",
-    0x2FC12FC1: "zfs",
-    0xF2F52010: "f2fs",
-    0xCA451A4E: "bcachefs",
-    0x794C7630: "overlayfs",
-    0x01021994: "tmpfs",
-    0x858458F6: "ramfs",
-}
-REMOTE = {
-    0x6969: "NFS",
-    0xFE534D42: "SMB",
-    0xFF534D42: "SMB",
-    0x517B: "SMB",
-    0x65735546: "FUSE",
-    0x01021997: "9p",
-    0x00C36400: "Ceph",
-    0x5346414F: "AFS",
-    0x4D44: "FAT",
-}
-
-_STATFS_BYTES = 512  # more than the structure has on any system; its kind comes first
-_NUMBER = 0xFFFFFFFF
-
-
 def check_lockable(folder: Path) -> None:
     """Refuse a folder on a file system whose locks other machines might not see."""
     number = kind_of(folder)
@@ -159,11 +163,6 @@ def kind_of(folder: Path) -> int:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
     return ctypes.c_long.from_buffer(status).value & _NUMBER
-
-
-# MERGED toolcrib.ground.files.turns
-
-# Threads one at a time, in the order in which they came.
 
 
 class Turns:
@@ -214,12 +213,6 @@ class Turns:
             return True
 
 
-class _Waiter:
-    def __init__(self) -> None:
-        self.thread = threading.get_ident()
-        self.called = threading.Event()
-
-
 def held_already(name: str) -> ToolError:
     """The refusal of a lock that the thread holds."""
     message = f"this thread holds the lock {name!r} already; take it once, around everything that needs it"
@@ -233,41 +226,58 @@ def not_free(name: str, seconds: float, pid: int | None = None) -> ToolError:
     return ToolError(Kind.TRANSIENT, message, retryable=True, details={"lock": name, "pid": pid})
 
 
-# How long one waits in line before one looks past it: the first in it may be frozen, and must not hold up everybody.
-PATIENCE = 1.0
+class _Known:
+    """The locks of this process, by path: whoever means the same file must queue up in the same place."""
+
+    def __init__(self) -> None:
+        self._watching = False
+        self._start_anew()
+
+    def find(self, path: Path) -> _FileLock:
+        with self._mutex:
+            if not self._watching:
+                os.register_at_fork(after_in_child=self._forget)
+                self._watching = True
+            return self._locks.setdefault(str(path), _FileLock(path))
+
+    def _start_anew(self) -> None:
+        self._mutex = threading.Lock()
+        self._locks: WeakValueDictionary[str, _FileLock] = WeakValueDictionary()
+
+    def _forget(self) -> None:
+        """In a forked child: nothing is held here, whatever the threads of the parent hold."""
+        held = list(self._locks.values())
+        self._start_anew()
+        for lock in held:
+            lock.abandon()
 
 
-class Locks:
-    """The locks that are files of one folder."""
+_KNOWN = _Known()
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._resolved: Path | None = None
 
-    @contextmanager
-    def hold(self, name: str, seconds: float) -> Iterator[None]:
-        """Be the only thread of all processes that holds the lock; raises TRANSIENT at the deadline."""
-        deadline = time.monotonic() + seconds
-        path = self._place() / f"{name}.lock"
-        lock = _KNOWN.find(path)
-        if lock.mine:
-            raise held_already(name)
-        with explained(str(path)):
-            held = lock.acquire(deadline)
-        if not held:
-            raise not_free(name, seconds, holder_of(path))
-        try:
-            yield
-        finally:
-            lock.release()
+def _open(path: Path) -> int:
+    try:
+        descriptor = os.open(path, _OPEN, PRIVATE_FILE)
+    except FileNotFoundError:
+        make_folder(path.parent)
+        descriptor = os.open(path, _OPEN, PRIVATE_FILE)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise fault(errno.ENXIO)
 
-    def _place(self) -> Path:
-        if self._resolved is None:
-            with explained(str(self._folder)):
-                make_folder(self._folder)
-                check_lockable(self._folder)
-                self._resolved = self._folder.resolve()
-        return self._resolved
+
+def _is_still(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.lstat(path))
+    except FileNotFoundError:
+        return False
+
+
+class _Waiter:
+    def __init__(self) -> None:
+        self.thread = threading.get_ident()
+        self.called = threading.Event()
 
 
 class _FileLock:
@@ -390,32 +400,3 @@ class _Wish:
     def grant(self, descriptor: int | None, error: OSError | None) -> None:
         self.descriptor, self.error = descriptor, error
         self.granted.set()
-
-
-class _Known:
-    """The locks of this process, by path: whoever means the same file must queue up in the same place."""
-
-    def __init__(self) -> None:
-        self._watching = False
-        self._start_anew()
-
-    def find(self, path: Path) -> _FileLock:
-        with self._mutex:
-            if not self._watching:
-                os.register_at_fork(after_in_child=self._forget)
-                self._watching = True
-            return self._locks.setdefault(str(path), _FileLock(path))
-
-    def _start_anew(self) -> None:
-        self._mutex = threading.Lock()
-        self._locks: WeakValueDictionary[str, _FileLock] = WeakValueDictionary()
-
-    def _forget(self) -> None:
-        """In a forked child: nothing is held here, whatever the threads of the parent hold."""
-        held = list(self._locks.values())
-        self._start_anew()
-        for lock in held:
-            lock.abandon()
-
-
-_KNOWN = _Known()

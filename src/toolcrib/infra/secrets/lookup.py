@@ -1,4 +1,4 @@
-"""Looking a secret up by name: in the environment, in the operator's file, in the project, in the keyring of the system."""
+"""Look a secret up by name: in the environment, in the operator's file, in the project, in the keyring of the system."""
 
 from __future__ import annotations
 
@@ -16,122 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-
-# MERGED toolcrib.ground.secrets.asked
-
-# Secrets in the keyring of the system, under one name of the operator's choice.
-
 # A keyring answers over a bus, in milliseconds; what it said holds for a while.
 KEPT_SECONDS = 30.0
-
-_CURE = "remove secrets_keyring and keep secrets with: crib secret set"
-
-
-class AskedSecrets:
-    """Asks the keyring by name; nobody can ask it which names it knows."""
-
-    def __init__(self, service: str, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self.service = service
-        self._clock = clock
-        self._answers: dict[str, tuple[float, str | None]] = {}
-
-    def get(self, name: str) -> str | None:
-        """The secret, if the keyring knows it."""
-        asked_at, value = self._answers.get(name, (float("-inf"), None))
-        if self._clock() - asked_at > KEPT_SECONDS:
-            value = self._ask(name)
-            self._answers[name] = self._clock(), value
-        return value
-
-    def _ask(self, name: str) -> str | None:
-        try:
-            import keyring
-            from keyring.errors import KeyringError, NoKeyringError
-        except ImportError:
-            message = "secrets_keyring needs the package keyring; install it with: pip install 'toolcrib[keyring]'"
-            raise SettingsError(message) from None
-        try:
-            return keyring.get_password(self.service, name)
-        except NoKeyringError:
-            raise SettingsError(f"this system has no keyring that could be asked for {name}; {_CURE}") from None
-        except KeyringError as problem:
-            message = f"the keyring did not hand out {name}: {type(problem).__name__}"
-            raise SettingsError(f"{message}; unlock it, or {_CURE}") from None
-
-
-# MERGED toolcrib.ground.secrets.listed
-
-# Secrets in a file of the operator's: one NAME=value in each line, for the owner's eyes only.
-
 MAX_FILE_BYTES = 1_000_000
-
-_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-
-
-class ListedSecrets:
-    """The secrets of a file, read again whenever it has changed."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._read: tuple[Stamp | None, dict[str, str]] = (None, {})
-
-    def values(self) -> dict[str, str]:
-        """What the file says now; a file that others can read, or that cannot be understood, is refused."""
-        try:
-            descriptor = os.open(self.path, _OPEN)
-        except OSError as problem:
-            message = f"{self.path}: the file of secrets cannot be opened: {problem.strerror}"
-            raise SettingsError(f"{message}; name a plain file of yours in secrets_file") from problem
-        try:
-            status = os.fstat(descriptor)
-            stamp, values = self._read
-            if stamp is None or stamp != stamp_of(status):
-                _check(self.path, status)
-                values = _parse(self.path, _decode(self.path, read_at_most(descriptor, MAX_FILE_BYTES + 1)))
-                self._read = settled_stamp(status), values
-        finally:
-            os.close(descriptor)
-        return values
-
-
-def _check(path: Path, status: os.stat_result) -> None:
-    if not stat.S_ISREG(status.st_mode):
-        raise SettingsError(f"{path}: the file of secrets must be a plain file; name another in secrets_file")
-    if status.st_uid != os.geteuid():
-        raise SettingsError(f"{path}: the file of secrets belongs to another user; make it yours, with chown")
-    if stat.S_IMODE(status.st_mode) & 0o077:
-        raise SettingsError(f"{path}: others can read these secrets; run chmod 600, and change those that were seen")
-
-
-def _decode(path: Path, data: bytes) -> str:
-    if len(data) > MAX_FILE_BYTES:
-        raise SettingsError(f"{path}: a file of secrets has at most {MAX_FILE_BYTES} bytes; keep only secrets in it")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as problem:
-        # Not as its cause: it carries everything that was read.
-        raise SettingsError(f"{path}: not UTF-8 at byte {problem.start}; save it as UTF-8") from None
-
-
-def _parse(path: Path, text: str) -> dict[str, str]:
-    values: dict[str, str] = {}
-    for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        name, equals, value = line.partition("=")
-        place = f"{path}, line {number}"
-        # Never quoted: what is no NAME=value may be a secret.
-        if not equals or not NAME.fullmatch(name):
-            raise SettingsError(f"{place}: write NAME=value, the name in letters, digits and '_', no space around it")
-        if name in values:
-            raise SettingsError(f"{place}: {name} is there twice; remove one of them")
-        values[name] = value
-    return values
-
-
 IN_ENVIRONMENT = "the environment"
 IN_PROJECT = "this project"
 IN_MEMORY = "this process"
+
+_CURE = "remove secrets_keyring and keep secrets with: crib secret set"
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Secrets:
@@ -220,3 +113,96 @@ class Secrets:
         if name in self._in_memory:
             return self._in_memory[name]
         return None if self._asked is None else self._asked.get(name)
+
+
+class AskedSecrets:
+    """Asks the keyring by name; nobody can ask it which names it knows."""
+
+    def __init__(self, service: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.service = service
+        self._clock = clock
+        self._answers: dict[str, tuple[float, str | None]] = {}
+
+    def get(self, name: str) -> str | None:
+        """The secret, if the keyring knows it."""
+        asked_at, value = self._answers.get(name, (float("-inf"), None))
+        if self._clock() - asked_at > KEPT_SECONDS:
+            value = self._ask(name)
+            self._answers[name] = self._clock(), value
+        return value
+
+    def _ask(self, name: str) -> str | None:
+        try:
+            import keyring
+            from keyring.errors import KeyringError, NoKeyringError
+        except ImportError:
+            message = "secrets_keyring needs the package keyring; install it with: pip install 'toolcrib[keyring]'"
+            raise SettingsError(message) from None
+        try:
+            return keyring.get_password(self.service, name)
+        except NoKeyringError:
+            raise SettingsError(f"this system has no keyring that could be asked for {name}; {_CURE}") from None
+        except KeyringError as problem:
+            message = f"the keyring did not hand out {name}: {type(problem).__name__}"
+            raise SettingsError(f"{message}; unlock it, or {_CURE}") from None
+
+
+class ListedSecrets:
+    """The secrets of a file, read again whenever it has changed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._read: tuple[Stamp | None, dict[str, str]] = (None, {})
+
+    def values(self) -> dict[str, str]:
+        """What the file says now; a file that others can read, or that cannot be understood, is refused."""
+        try:
+            descriptor = os.open(self.path, _OPEN)
+        except OSError as problem:
+            message = f"{self.path}: the file of secrets cannot be opened: {problem.strerror}"
+            raise SettingsError(f"{message}; name a plain file of yours in secrets_file") from problem
+        try:
+            status = os.fstat(descriptor)
+            stamp, values = self._read
+            if stamp is None or stamp != stamp_of(status):
+                _check(self.path, status)
+                values = _parse(self.path, _decode(self.path, read_at_most(descriptor, MAX_FILE_BYTES + 1)))
+                self._read = settled_stamp(status), values
+        finally:
+            os.close(descriptor)
+        return values
+
+
+def _check(path: Path, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise SettingsError(f"{path}: the file of secrets must be a plain file; name another in secrets_file")
+    if status.st_uid != os.geteuid():
+        raise SettingsError(f"{path}: the file of secrets belongs to another user; make it yours, with chown")
+    if stat.S_IMODE(status.st_mode) & 0o077:
+        raise SettingsError(f"{path}: others can read these secrets; run chmod 600, and change those that were seen")
+
+
+def _decode(path: Path, data: bytes) -> str:
+    if len(data) > MAX_FILE_BYTES:
+        raise SettingsError(f"{path}: a file of secrets has at most {MAX_FILE_BYTES} bytes; keep only secrets in it")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        # Not as its cause: it carries everything that was read.
+        raise SettingsError(f"{path}: not UTF-8 at byte {problem.start}; save it as UTF-8") from None
+
+
+def _parse(path: Path, text: str) -> dict[str, str]:
+    values: dict[str, str] = {}
+    for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        name, equals, value = line.partition("=")
+        place = f"{path}, line {number}"
+        # Never quoted: what is no NAME=value may be a secret.
+        if not equals or not NAME.fullmatch(name):
+            raise SettingsError(f"{place}: write NAME=value, the name in letters, digits and '_', no space around it")
+        if name in values:
+            raise SettingsError(f"{place}: {name} is there twice; remove one of them")
+        values[name] = value
+    return values
