@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 FUNCTION_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 HASH_LETTERS = 8
+NEAR = 0.8
 COMPARED_NAMES = 1_000
 # What editors, Python and npm leave in the folder of a tool.
 FOREIGN = frozenset({"node_modules", "__pycache__"})
@@ -103,6 +104,18 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
     near = difflib.get_close_matches(name, candidates, n=3, cutoff=0.6)
     return f"did you mean {' or '.join(near)}?" if near else ""
+
+
+def near_misses(names: Iterable[str], known: Iterable[str]) -> list[tuple[str, str]]:
+    """The names that look like a slip of the pen, each with what was meant."""
+    unknown = [name for name in names if name]
+    if not unknown:
+        return []
+    import difflib
+
+    candidates = list(known)
+    found = ((name, difflib.get_close_matches(name, candidates, n=1, cutoff=NEAR)) for name in unknown)
+    return [(name, near[0]) for name, near in found if near]
 
 
 def is_capability(text: str) -> bool:

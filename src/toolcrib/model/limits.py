@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+MAX_ATTEMPTS = 100
+# How documents of every format write the fields of a retry policy.
+RETRY_KEYS = ("max_attempts", "backoff_type", "initial_delay", "max_delay", "backoff_multiplier")
+
 
 class Backoff(StrEnum):
     """How the wait grows from one attempt to the next."""

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.folders.documentation import doc_examples, failure_modes, missing_sections, unix_lines
 from toolcrib.features.folders.handler_source import check_javascript, check_python
-from toolcrib.features.folders.report import SHOWN, Report
+from toolcrib.features.folders.report import Report
 from toolcrib.features.folders.schema_file import NOTHING_DECLARED, read_declaration, read_fields
 from toolcrib.infra.files.tool_folder import DOCUMENTATION, HANDLERS, SCHEMA, SUMMARY, spell_name, spell_root
 from toolcrib.lib.documents import decode
+from toolcrib.lib.positions import SHOWN
 from toolcrib.lib.schema import explain_problems
 from toolcrib.lib.schema.check import compile_schema, fill_defaults
 from toolcrib.model.errors import Kind, ToolError

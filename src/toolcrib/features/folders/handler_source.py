@@ -10,9 +10,9 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from toolcrib.features.folders.report import show
 from toolcrib.lib.documents import decode
 from toolcrib.lib.names import is_foreign
+from toolcrib.lib.positions import show
 from toolcrib.lib.python_source import parse_python
 from toolcrib.model.errors import ToolError
 

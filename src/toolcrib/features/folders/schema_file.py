@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from toolcrib.features.folders.report import SchemaFile, guesses, show, spell
+from toolcrib.features.folders.report import SchemaFile
 from toolcrib.lib.documents import decode, read_json
 from toolcrib.lib.hosts import parse_hosts
-from toolcrib.lib.metadata import line_of_fault
-from toolcrib.lib.names import is_capability
+from toolcrib.lib.names import is_capability, near_misses
+from toolcrib.lib.positions import SHOWN, line_of_fault, show, spell
 from toolcrib.lib.schema import schema_problems
 from toolcrib.lib.schema.check import compile_schema
 from toolcrib.lib.schema.explain import misfitting_choices, misfitting_defaults
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from enum import StrEnum
 
     from toolcrib.features.folders.report import Report
-    from toolcrib.lib.metadata import Steps
+    from toolcrib.lib.positions import Steps
     from toolcrib.lib.schema.structure import Place
 
     Part = tuple[Steps, Mapping[str, object]]
@@ -46,6 +46,7 @@ KEYWORDS = frozenset(
 OLDER = frozenset({"id", "dependencies", "additionalItems", "$recursiveRef", "$recursiveAnchor"})
 CURRENT = "2020-12"
 MAX_REASONS = 3
+MAX_GUESSES = 20
 OPTIONAL = ("requires", "hosts", "outputSchema", "timeoutMs", "tags", "displayName")
 MAX_TIMEOUT_MS = 7 * 24 * 3600 * 1000
 VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
@@ -217,7 +218,7 @@ def _warn_of_choices(file: SchemaFile, name: str, schema: dict[str, object]) -> 
 def _warn_of_keywords(file: SchemaFile, parts: list[Part], root: Mapping[str, object]) -> None:
     known = KEYWORDS if CURRENT in str(root.get("$schema", CURRENT)) else KEYWORDS | OLDER
     strangers = [(at, word) for at, part in parts for word in part if word not in known]
-    meant = guesses([word for _, word in strangers], KEYWORDS)
+    meant = dict(near_misses([word[:SHOWN] for _, word in strangers[:MAX_GUESSES]], KEYWORDS))
     for at, word in strangers:
         cure = f"write {meant[word]}" if word in meant else "remove it, since nothing checks it"
         file.warn((*at, word), f"{spell(at)}: unknown keyword {show(word)}; {cure}")
@@ -325,7 +326,7 @@ def _display_name(file: SchemaFile) -> str:
 def _warn_of_strangers(file: SchemaFile) -> None:
     known = (*REQUIRED, *OPTIONAL, *UNREAD)
     strangers = [name for name in file.fields if name not in known]
-    meant = guesses(strangers, known)
+    meant = dict(near_misses([word[:SHOWN] for word in strangers[:MAX_GUESSES]], known))
     for name in strangers:
         cure = f"write {meant[name]}" if name in meant else "remove it"
         file.warn((name,), f"{show(name)} is not read; {cure}")

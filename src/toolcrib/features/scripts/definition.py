@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from toolcrib.features.scripts.fields import read_forms, read_identity
+from toolcrib.features.scripts.metadata import Report
+from toolcrib.features.scripts.options import read_options
 from toolcrib.features.scripts.python_code import PROGRAM, choose_entry, demanded_names, does_nothing, missing_names
 from toolcrib.features.scripts.schemas import checked
-from toolcrib.lib.declared_fields import read_options
 from toolcrib.lib.docstring import read_docstring
-from toolcrib.lib.metadata import Report
 from toolcrib.lib.python_signature import HintError, SyntaxHints, read_answer, read_parameters, top_imports, writable
 from toolcrib.lib.schema.check import compile_schema
 from toolcrib.lib.schema.structure import object_schema
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from toolcrib.features.scripts.fields import Form, Identity
+    from toolcrib.features.scripts.metadata import Metadata
+    from toolcrib.features.scripts.options import Options
     from toolcrib.features.scripts.python_code import Entry
-    from toolcrib.lib.declared_fields import Options
-    from toolcrib.lib.metadata import Metadata, Steps
+    from toolcrib.lib.positions import Steps
 
     Schema = dict[str, object]
 

@@ -6,15 +6,17 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from toolcrib.features.scripts.metadata import name_type, warn_of_strangers
 from toolcrib.features.scripts.schemas import Declared, read_schemas
-from toolcrib.lib.metadata import SHOWN, name_type, warn_of_strangers
+from toolcrib.lib.positions import SHOWN
 from toolcrib.model.tool import MAX_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from toolcrib.lib.metadata import Report, Steps
+    from toolcrib.features.scripts.metadata import Report
+    from toolcrib.lib.positions import Steps
 
 NAME = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)*")
 VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")

@@ -7,8 +7,9 @@ import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from toolcrib.features.scripts.metadata import FIELDS, Metadata, Notation
 from toolcrib.lib.documents import check_plain
-from toolcrib.lib.metadata import FIELDS, Metadata, Notation, near_misses
+from toolcrib.lib.names import near_misses
 from toolcrib.lib.python_signature import HintError, writable
 from toolcrib.lib.python_source import parse_python, refuse_base_tools
 from toolcrib.model.errors import ToolError
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from toolcrib.lib.metadata import Steps
+    from toolcrib.lib.positions import Steps
     from toolcrib.lib.python_signature import AnyFunction
 
 MAIN = "main"

@@ -10,7 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolcrib.lib.metadata import SHOWN, name_type, warn_of_strangers
+from toolcrib.features.scripts.metadata import name_type, warn_of_strangers
+from toolcrib.lib.positions import SHOWN
 from toolcrib.lib.schema.check import accepts, check_parameters, check_schema, with_default
 from toolcrib.lib.schema.structure import any_of, object_schema, parse_pointer, type_alias
 from toolcrib.model.errors import ToolError
@@ -18,7 +19,8 @@ from toolcrib.model.errors import ToolError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from toolcrib.lib.metadata import Report, Steps
+    from toolcrib.features.scripts.metadata import Report
+    from toolcrib.lib.positions import Steps
 
     Schema = dict[str, object]
     Check = Callable[[object, str], None]

@@ -15,8 +15,8 @@ from toolcrib.features.folders.documentation import Absent, doc_examples, failur
 from toolcrib.features.testing.cases import FAILS, SENDING, Case, FakeContext
 from toolcrib.infra.files.disk import read_small
 from toolcrib.lib.documents import MAX_DEFINITION_BYTES, check_plain, decode, read_json
-from toolcrib.lib.metadata import json_lines
 from toolcrib.lib.names import did_you_mean
+from toolcrib.lib.positions import Lines
 from toolcrib.lib.schema import explain_problems
 from toolcrib.lib.schema.check import compile_schema, fill_defaults
 from toolcrib.lib.yaml import read_yaml
@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
     from toolcrib.features.folders.documentation import DocExample
+    from toolcrib.lib.positions import Steps
     from toolcrib.model.tool import Tool
-
-    Steps = tuple[str | int, ...]
 
 DOCUMENT = "doc.md"
 FAILURE_MODES = "Failure Modes"
@@ -174,14 +173,7 @@ def _read(document: bytes, place: str) -> tuple[object, Callable[[Steps], int]]:
     value = read_json(text, place=place)
     check_plain(value, place=place)
 
-    def line_of(at: Steps) -> int:
-        # Looked up only when something is to be said about it.
-        lines: dict[Steps, int] = {(): 1, **json_lines(text)}
-        while at not in lines:
-            at = at[:-1]
-        return lines[at]
-
-    return value, line_of
+    return value, Lines(text).line
 
 
 @dataclass(frozen=True, slots=True)
