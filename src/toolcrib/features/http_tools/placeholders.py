@@ -22,8 +22,7 @@ from toolcrib.model.errors import Kind, ToolError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from toolcrib.infra.secrets.masking import Masking
-    from toolcrib.infra.secrets.secret import Secret
+    from toolcrib.infra.secrets.secret import Secret, VariableMasking
     from toolcrib.model.tool import Http, Tool
 
     # What stands in a slot; ABSENT for what may be left out and was. Raises ToolError for a name that nobody knows.
@@ -262,7 +261,7 @@ class Values:
     """What one call gives the slots; every secret that it hands out is hidden by `masking` from then on."""
 
     def __init__(
-        self, names: Names, arguments: Mapping[str, object], *, call_id: str, caller: str, masking: Masking
+        self, names: Names, arguments: Mapping[str, object], *, call_id: str, caller: str, masking: VariableMasking
     ) -> None:
         self._names = names
         self._arguments = arguments

@@ -187,11 +187,6 @@ def content_type_of(headers: Mapping[str, str]) -> str | None:
     return next((value for name, value in headers.items() if name.lower() == CONTENT_TYPE), None)
 
 
-def urls_of(http: Http) -> list[Url]:
-    """Where the requests go, with something in place of the slots in path and query; only of calls that are right."""
-    return [compile_address(call.url, {}).base for call in http.calls]
-
-
 def _guess(pieces: Pieces) -> tuple[Fills, str]:
     """JSON if it can be; what begins like JSON and cannot is a mistake, and no text."""
     try:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from toolcrib.features.http_tools.extraction import Extract
     from toolcrib.infra.egress.messages import Request, Response
-    from toolcrib.infra.secrets.masking import Masking
+    from toolcrib.infra.secrets.secret import VariableMasking
     from toolcrib.model.limits import RetryPolicy
 
 HEAD_LETTERS = 500
@@ -50,7 +50,7 @@ class Value(NamedTuple):
 
 
 def read_value(
-    response: Response, encoding: Encoding, extract: Extract | None, max_bytes: int, masking: Masking
+    response: Response, encoding: Encoding, extract: Extract | None, max_bytes: int, masking: VariableMasking
 ) -> Value:
     """What the answer says, or what is taken out of it; without a body there is nothing, whatever is to be taken."""
     if not response.body:
@@ -119,7 +119,7 @@ class Repeating:
         return pause if pause < left else None
 
 
-def _extract_hidden(extract: Extract, source: object, masking: Masking) -> object:
+def _extract_hidden(extract: Extract, source: object, masking: VariableMasking) -> object:
     """What is taken out of the answer once it is hidden: an expression could cut a secret into pieces nobody knows."""
     try:
         return masking.hide_in(extract(masking.hide_in(source)))
@@ -127,7 +127,7 @@ def _extract_hidden(extract: Extract, source: object, masking: Masking) -> objec
         return MASK
 
 
-def _may_tell(response: Response, masking: Masking) -> bool:
+def _may_tell(response: Response, masking: VariableMasking) -> bool:
     """Whether the server may have repeated a secret."""
     if not masking:
         return False

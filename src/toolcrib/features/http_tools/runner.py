@@ -12,7 +12,7 @@ from toolcrib.features.http_tools.placeholders import UNKNOWN, Names, Values
 from toolcrib.features.http_tools.request_template import check_http, compile_call
 from toolcrib.features.http_tools.response import Repeating, explain_status, nothing, read_value
 from toolcrib.infra.egress.messages import Request, read_media_type
-from toolcrib.infra.secrets.masking import Masking
+from toolcrib.infra.secrets.secret import VariableMasking
 from toolcrib.lib.hosts import parse_hosts
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Outcome
@@ -93,7 +93,7 @@ class BoundHttp:
 
     def __init__(self, tool: Tool, http: Http, way: Way, secrets: SecretSource, version: str) -> None:
         self._tool = tool
-        self._masking = Masking()
+        self._masking = VariableMasking()
         self._names = Names(tool, http, secrets=secrets, version=version)
         self._steps = [Step(call, way, self._masking, self._names) for call in http.calls]
         self._contested = self._names.declared.intersection(
@@ -181,7 +181,7 @@ class Report:
         self.error: ToolError | None = None
         self.stands_in = False
 
-    def to_json(self, masking: Masking) -> dict[str, object]:
+    def to_json(self, masking: VariableMasking) -> dict[str, object]:
         """The facts, with nothing in them that nobody may see."""
         facts: dict[str, object] = {"origin": self.origin, "attempts": self.attempts}
         if self.response is not None:
@@ -195,7 +195,7 @@ class Report:
 class Step:
     """A request with its templates read and its expression compiled; `names` says what stands in its slots."""
 
-    def __init__(self, call: HttpCall, way: Way, masking: Masking, names: Names) -> None:
+    def __init__(self, call: HttpCall, way: Way, masking: VariableMasking, names: Names) -> None:
         self.call = call
         self.template = compile_call(call).settle(names.known)
         self._way = way

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.files.jail import encode_text, list_items, read_text
-from toolcrib.infra.secrets.masking import Masking
+from toolcrib.infra.secrets.secret import VariableMasking
 from toolcrib.lib.system_tools import OPERATIONS
 from toolcrib.lib.templates import Text, compile_template, look_up_in
 from toolcrib.model.errors import Kind, ToolError
@@ -53,11 +53,11 @@ class FilesystemDriver:
 
     def check(self, order: Order, call: Call) -> None:
         """Refuse what can be seen without touching a file: slots, operation, capability, path and content."""
-        _prepare(order, Masking(order.variable))
+        _prepare(order, VariableMasking(order.variable))
 
     async def run(self, order: Order, context: Context) -> Outcome:
         """Do it, and say what came of it."""
-        masking = Masking(order.variable)
+        masking = VariableMasking(order.variable)
         errand = _prepare(order, masking)
         try:
             return Outcome(value=self._acts[errand.operation](errand.path, errand.data))
@@ -77,7 +77,7 @@ class FilesystemDriver:
         return {"path": path, "deleted": True}
 
 
-def _prepare(order: Order, masking: Masking) -> _Errand:
+def _prepare(order: Order, masking: VariableMasking) -> _Errand:
     try:
         wish = _wish_of(order, masking)
         operation = wish.get("operation")
@@ -100,7 +100,7 @@ def _data_of(operation: str, path: str, content: object) -> bytes:
     return encode_text(path, content, MAX_FILE_BYTES)
 
 
-def _wish_of(order: Order, masking: Masking) -> Mapping[str, object]:
+def _wish_of(order: Order, masking: VariableMasking) -> Mapping[str, object]:
     """What the arguments say, but the word of the author counts for all that the author said something about."""
     if order.is_primitive:
         return order.arguments

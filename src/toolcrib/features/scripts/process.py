@@ -36,7 +36,7 @@ from toolcrib.infra.programs.observed_effects import Witness
 from toolcrib.infra.sandbox.environments import find_interpreter
 from toolcrib.infra.sandbox.host import strike_time
 from toolcrib.infra.sandbox.jobs import Program, PythonFile, build_walls, python_runtime
-from toolcrib.infra.secrets.masking import Masking
+from toolcrib.infra.secrets.secret import VariableMasking
 from toolcrib.lib.command_arguments import check_words, spell
 from toolcrib.lib.documents import read_json
 from toolcrib.lib.schema.check import compile_schema
@@ -108,7 +108,7 @@ class ProcessDriver:
 
     async def run(self, order: Order, context: Context) -> Outcome:
         """Start it, wait for its end, and read the answer."""
-        masking = Masking(order.variable)
+        masking = VariableMasking(order.variable)
         work = self._work(replace(order, variable=masking.variable))
         ended = await self._until_its_end(work, order, context)
         meta: dict[str, object] = {"sandbox": self._sandbox.report_on(work.job)}
