@@ -20,7 +20,7 @@ ANY_CLASS = "Error"
 
 # Words of a name: parted by anything but letters and digits, or by a capital.
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-# What is only filled in when the tool runs is shown, and helps whoever looks for the reason of a refusal.
+# What is only filled in when the tool runs is shown, and helps to find the reason of a refusal.
 _FILLED_IN = re.compile(r"(?:(?:Bearer|Basic|Token) +)?(?:\$\{\w+\}|\{\w+\})")
 _OPTION = re.compile(r"--?([\w-]+)")
 _ASSIGNED = re.compile(r"(?<![\w-])([\w-]+)=(?!\$?\{)[^&\s]+")

@@ -180,7 +180,7 @@ def framed(parts: Iterable[str]) -> bytes:
 
 
 def new_key(path: Path) -> str:
-    """Make a key of one's own, for this user's eyes only; its public half, to be given to whoever should trust it."""
+    """Make a key that only this user can read; returns its public half, for those who should trust it."""
     if not durable.create(path, os.urandom(KEY_BYTES)):
         raise ToolError(Kind.CONFLICT, f"{path} is there already; name another file, or show its public half with it")
     return public_half(path)

@@ -101,17 +101,17 @@ class Adapter(ABC):
 
     def calls(self, reply: object) -> list[Call]:
         """The calls that a reply asks for and that can be made, in their order; nothing runs."""
-        return [wish for wish in self._wishes(self._read_checked(reply)) if isinstance(wish, Call)]
+        return [each for each in self._calls_of(self._read_checked(reply)) if isinstance(each, Call)]
 
     async def answer(self, reply: object) -> list[dict[str, object]]:
         """Make the calls of a reply side by side; what to append to the conversation, nothing if there were none."""
         asked = self._read_checked(reply)
         if not asked:
             return []
-        wishes = self._wishes(asked)
-        calls = [wish for wish in wishes if isinstance(wish, Call)]
+        requested = self._calls_of(asked)
+        calls = [each for each in requested if isinstance(each, Call)]
         made = iter(await make_calls(self._crib, calls, self._confirm))
-        results = [next(made) if isinstance(wish, Call) else Result(error=wish) for wish in wishes]
+        results = [next(made) if isinstance(each, Call) else Result(error=each) for each in requested]
         return self._write(list(zip(asked, results, strict=True)))
 
     def answer_sync(self, reply: object) -> list[dict[str, object]]:
@@ -137,7 +137,7 @@ class Adapter(ABC):
         if entry is None:
             cure = self._crib.suggest(name) or "list the tools with: crib list"
             raise ToolError(Kind.NOT_FOUND, f"Tool {name[:MAX_SHOWN_NAME]!r} not found; {cure}")
-        # Whoever gave an address meant that tool, even where its bare name means another.
+        # A caller that gave an address meant that tool, even where its bare name means another.
         offered = offered_tools([entry], lambda _: entry, self._mode)
         return without_failing(offered, self._crib.examples.failing())
 
@@ -147,16 +147,16 @@ class Adapter(ABC):
         given = f"a {type(reply).__name__} without any of {', '.join(self.marks)}"
         raise ToolError(Kind.VALIDATION, f"{type(self).__name__} reads {self.replies}, not {given}")
 
-    def _wishes(self, asked: Sequence[Asked]) -> list[Call | ToolError]:
+    def _calls_of(self, asked: Sequence[Asked]) -> list[Call | ToolError]:
         """For each the call to make, or why none is made; past the bounds nothing is even read."""
-        wishes: list[Call | ToolError] = []
+        requested: list[Call | ToolError] = []
         room = MAX_LETTERS
         for number, each in enumerate(asked):
             room -= len(each.arguments) if isinstance(each.arguments, str) else 0
-            wishes.append(self._wish(each) if number < MAX_CALLS and room >= 0 else _too_many())
-        return wishes
+            requested.append(self._call_of(each) if number < MAX_CALLS and room >= 0 else _too_many())
+        return requested
 
-    def _wish(self, asked: Asked) -> Call | ToolError:
+    def _call_of(self, asked: Asked) -> Call | ToolError:
         export = self._exports.get(asked.name)
         if export is None:
             return self._not_offered(asked.name)
@@ -256,7 +256,7 @@ def _check_size(arguments: dict[str, object]) -> None:
 
 
 async def _agrees(confirm: Confirm, call: Call, error: ToolError) -> bool:
-    """Whether somebody said yes; a question that could not be asked was not answered."""
+    """Whether a person said yes; a question that could not be asked was not answered."""
     try:
         answer = confirm(call, error)
         return (await answer if isinstance(answer, Awaitable) else answer) is True

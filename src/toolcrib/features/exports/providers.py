@@ -163,7 +163,7 @@ def _function_call(thing: object) -> object:
 def _response(asked: Asked, result: Result) -> dict[str, object]:
     told = {"output": value_of(result)} if result.error is None else {"error": error_of(result.error, result)}
     response: dict[str, object] = {"name": asked.name, "response": told}
-    # Not every model numbers its calls; an id that nobody gave would match nothing.
+    # Not every model numbers its calls; an id that was not given would match nothing.
     return {"id": asked.id, **response} if asked.id else response
 
 

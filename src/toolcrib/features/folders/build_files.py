@@ -273,7 +273,7 @@ def _code() -> str:
 
 
 def _covers(path: Path, *here: str) -> bool:
-    """Whether a line of the file speaks of the registry; one that asks for it to be kept is its author's wish as well."""
+    """Whether a line of the file names the registry; one that asks for it to be kept is the author's decision as well."""
     lines = (read_small(path, MAX_IGNORED_BYTES) or b"").decode("utf-8", "replace").splitlines()
     return any(line.strip().removeprefix("!") in {*_EVERYWHERE, *here} for line in lines)
 

@@ -99,7 +99,7 @@ class Heading:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fence:
-    """Code between fences; one that nobody closes runs to the end."""
+    """Code between fences; an unclosed one runs to the end."""
 
     language: str
     code: str

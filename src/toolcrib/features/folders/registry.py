@@ -1,6 +1,6 @@
 """Load a registry: which folders are as they were built, and so are tools, and which are not.
 
-The file says only which bytes were built, and anybody may have written it. What a tool is comes from the bytes of its own
+The file says only which bytes were built, and any program may have written it. What a tool is comes from the bytes of its own
 folder, once their hashes are those of the file.
 """
 

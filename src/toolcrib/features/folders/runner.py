@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.features.folders.context import LARGEST_OF_NODE, Desk, checked_files, refuse_changed
+from toolcrib.features.folders.context import LARGEST_OF_NODE, HandlerService, checked_files, refuse_changed
 from toolcrib.features.folders.node_worker import JAVASCRIPT, NotBegunError, Worker, make_job
 from toolcrib.features.folders.response import invalid_response, read_response, thrown
 from toolcrib.features.folders.worker_pool import Workers
@@ -159,7 +159,7 @@ class PythonHandler:
         self._walls = build_walls(tool.requires, premises, runtime, listed=run.folders, observe=observe)
 
     def check(self, arguments: dict[str, object], call: Call) -> None:
-        """Refuse a language that nobody runs here, and a machine that cannot keep the handler in."""
+        """Refuse an unknown language, and a machine that cannot sandbox the handler."""
         run = self._run
         if run.language != PYTHON:
             raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{run.path}: {run.language!r} is not {PYTHON!r}")
@@ -173,12 +173,12 @@ class PythonHandler:
         tool = self._tool
         if context is None:
             raise ToolError(Kind.INTERNAL, f"{tool.name} runs only in a call")
-        desk, asked = Desk(tool, context), time.monotonic()
-        job = self._job({"args": arguments, "context": desk.facts()})
+        service, asked = HandlerService(tool, context), time.monotonic()
+        job = self._job({"args": arguments, "context": service.facts()})
         await self._look_at_files(job)
         # The time in which the walls are tried before the first job of all is not its own.
         deadline = strike_time(context.deadline, context.room) + time.monotonic() - asked
-        ended, begun = await self._until_its_end(job, desk, deadline)
+        ended, begun = await self._until_its_end(job, service, deadline)
         meta: dict[str, object] = {"sandbox": self._sandbox.report_on(job)}
         said = to_outcome(ended, meta, lambda: _read(tool, job, ended, context.seconds))
         outcome = replace(said.value, meta=said.meta) if isinstance(said.value, Outcome) else said
@@ -205,14 +205,14 @@ class PythonHandler:
         await self._sandbox.learn()
         refuse_changed(self._tool, self._run, self._sandbox.report_on(job)["layers"])
 
-    async def _until_its_end(self, job: PythonFile, desk: Desk, deadline: float) -> tuple[Ended, float]:
+    async def _until_its_end(self, job: PythonFile, service: HandlerService, deadline: float) -> tuple[Ended, float]:
         """How the process ended, and when it began."""
         begun, witness = time.monotonic(), None
 
         async def talk(lines: Lines) -> None:
             nonlocal begun
             begun = time.monotonic()
-            await serve(desk, lines)
+            await serve(service, lines)
 
         if self._observe:
             witness = Witness()
@@ -227,13 +227,13 @@ class PythonHandler:
         return ended if witness is None else witness.testify(ended), begun
 
 
-async def serve(desk: Desk, lines: Lines) -> None:
+async def serve(service: HandlerService, lines: Lines) -> None:
     """Answer a handler until it has nothing more to say; what it only tells does not wait behind what it sends."""
     room = asyncio.Semaphore(MAX_UNDER_WAY)
 
     async def answer(message: dict[str, object]) -> None:
         try:
-            said = await desk.answer(message)
+            said = await service.answer(message)
             if said is not None:
                 await lines.write(said)
         finally:
@@ -328,7 +328,7 @@ class _NodeHandler:
             if not worker.is_ready:
                 await worker.begin(deadline, context.seconds)
             began = time.monotonic()
-            said = await worker.call(arguments, Desk(self._tool, context), deadline, context.seconds)
+            said = await worker.call(arguments, HandlerService(self._tool, context), deadline, context.seconds)
             outcome = self._read(said, worker)
         except NotBegunError:
             raise
@@ -387,7 +387,7 @@ class _NodeHandler:
 
 
 def _refuse_beyond_node(tool: Tool, value: object) -> None:
-    """Refuse whole numbers that Node would round: whoever acts on another number than was given acts on the wrong thing."""
+    """Refuse whole numbers that Node would round: a handler that gets another number than was given acts on the wrong thing."""
     if isinstance(value, dict):
         for inner in value.values():
             _refuse_beyond_node(tool, inner)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from toolcrib.infra.secrets.secret import Secret, VariableMasking
     from toolcrib.model.tool import Http, Tool
 
-    # What stands in a slot; ABSENT for what may be left out and was. Raises ToolError for a name that nobody knows.
+    # What stands in a slot; ABSENT for what may be left out and was. Raises ToolError for an unknown name.
     Lookup = Callable[["Slot"], object]
     Place = Callable[[object], str]
 
@@ -208,7 +208,7 @@ class _Unknown(str):
     __slots__ = ()
 
 
-# In place of an answer that nobody has yet, while a call is only asked about.
+# In place of an answer that is not there yet, while a call is only asked about.
 UNKNOWN: Final = _Unknown("-")
 
 
@@ -223,7 +223,7 @@ class SecretSource(Protocol):
 
 
 class Names:
-    """What the slots of a tool mean, as far as it can be told before anybody calls it.
+    """What the slots of a tool mean, as far as it is known before a call.
 
     `known` are the names of the platform that mean the same at each call.
     """
@@ -243,11 +243,11 @@ class Names:
         self.known: dict[str, object] = {name: value for name, value in known.items() if name not in taken}
 
     def may_be_secret(self, slots: Iterable[Slot]) -> frozenset[str]:
-        """The names that nobody but the operator, or a server, gives a value to."""
+        """The names that only the operator, or a server, gives a value to."""
         return frozenset(slot.name for slot in slots) - self.declared - PLATFORM
 
     def refuse_secrets(self, parameters: Iterable[str]) -> None:
-        """Refuse parameters that have the name of a secret: nobody could tell which of the two is meant.
+        """Refuse parameters that have the name of a secret: it would be unclear which of the two is meant.
 
         Asked at each call, because the secret may have come after the tool.
         """

@@ -32,7 +32,7 @@ TOO_MANY_REQUESTS = 429
 UNAUTHORISED = frozenset({401, 403})
 RETRY_AFTER = "retryAfter"
 REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
-# A server that wants to be left alone for longer is asked again by whoever calls next.
+# A server that wants to be left alone for longer is asked again by the next call.
 MAX_WAIT_SECONDS = 60.0
 VOICE = "voice"
 
@@ -43,7 +43,7 @@ _SECONDS = re.compile(r"[0-9]{1,9}")
 
 
 class Value(NamedTuple):
-    """What an answer says: as it is, for later requests, and without any secret, for everybody."""
+    """What an answer says: as it is, for later requests, and without any secret, for the caller."""
 
     raw: object
     shown: object
@@ -75,7 +75,7 @@ def is_plain(response: Response) -> bool:
 
 
 def explain_status(request: Request, response: Response, hide: Callable[[str], str]) -> ToolError:
-    """The error for a response whose status is no success; `hide` takes out of it what nobody may see."""
+    """The error for a response whose status is no success; `hide` removes secrets from it."""
     status, origin = response.status, response.url.origin
     again = status in {REQUEST_TIMEOUT, TOO_MANY_REQUESTS} or status in SERVER_ERRORS
     details: dict[str, object] = {"origin": origin, "status": status}
@@ -120,7 +120,7 @@ class Repeating:
 
 
 def _extract_hidden(extract: Extract, source: object, masking: VariableMasking) -> object:
-    """What is taken out of the answer once it is hidden: an expression could cut a secret into pieces nobody knows."""
+    """What is taken out of the answer once it is hidden: an expression could cut a secret into unknown pieces."""
     try:
         return masking.hide_in(extract(masking.hide_in(source)))
     except ToolError:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SUCCESS = range(200, 300)
 # What is larger is read beside the other calls: that takes longer than to hand it over.
 AT_ONCE_BYTES = 65_536
-# What nobody's error mode turns into an empty answer: the request was wrong, or led where it may not.
+# What no error mode turns into an empty answer: the request was wrong, or led where it may not.
 REFUSALS = frozenset({Kind.VALIDATION, Kind.HOST_NOT_ALLOWED})
 MAX_RETRIES = 4
 MAX_SENT_BYTES = 1_000_000
@@ -80,7 +80,7 @@ class HttpRunner:
         return BoundHttp(tool, tool.run, self._way, self._secrets, self._version)
 
     async def close(self) -> None:
-        """The egress belongs to whoever made it."""
+        """Nothing to do: the egress is closed by its owner."""
 
 
 class BoundHttp:
@@ -169,7 +169,7 @@ class Way:
 
 
 class Report:
-    """What there is to tell of a request that was sent; `answer` is for later requests, `value` for everybody."""
+    """What there is to tell of a request that was sent; `answer` is for later requests, `value` for the caller."""
 
     def __init__(self, origin: str) -> None:
         self.origin = origin
@@ -182,7 +182,7 @@ class Report:
         self.stands_in = False
 
     def to_json(self, masking: VariableMasking) -> dict[str, object]:
-        """The facts, with nothing in them that nobody may see."""
+        """The facts, without secrets."""
         facts: dict[str, object] = {"origin": self.origin, "attempts": self.attempts}
         if self.response is not None:
             facts["status"] = self.response.status
@@ -290,7 +290,7 @@ async def _in_thread(read: Callable[[], Value], deadline: float) -> Value:
 
 
 def _late(error: ToolError, origin: str, limit: int) -> ToolError:
-    """What ran out of time, by the limit that somebody set: not by what was left of it for the last attempt."""
+    """What ran out of time, by the limit that was set: not by what was left of it for the last attempt."""
     return ToolError(
         Kind.TIMEOUT,
         f"{origin}: no complete response within {limit} ms",

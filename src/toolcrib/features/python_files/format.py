@@ -1,4 +1,4 @@
-"""Plain `.py` files whose public function is the tool; see `reading` for how one is understood."""
+"""Read plain `.py` files whose public function is the tool."""
 
 from __future__ import annotations
 
@@ -28,5 +28,4 @@ class PlainFile:
 
     def read(self, path: Path, code: bytes) -> list[Tool]:
         """The one tool of the file."""
-        # Reading hints from a syntax tree takes a few modules; a crib whose files nobody asks for does not wait for them.
         return [read_plain_file(path, code)]

@@ -33,7 +33,7 @@ class FindExecutor(Protocol):
     """Looks an executor up by name in the space of `bundle` and those below it."""
 
     def __call__(self, name: str, bundle: str, /) -> Entry | None:
-        """The tool of that name and whether it is switched on; None if nobody there knows it."""
+        """The tool of that name and whether it is switched on; None if it is unknown there."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -90,8 +90,8 @@ def _capabilities(report: Report, identity: Identity, options: Options) -> None:
     implied = IMPLIED.get(identity.executor or "")
     if implied is None:
         return
-    family = implied if implied == SHELL else f"{implied.partition('.')[0]}."
-    if not any(capability.startswith(family) for capability in options.requires):
+    group = implied if implied == SHELL else f"{implied.partition('.')[0]}."
+    if not any(capability.startswith(group) for capability in options.requires):
         report.warn(("requires",), f"{identity.executor} needs {implied}, which is not listed; add it to requires")
 
 

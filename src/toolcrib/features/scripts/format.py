@@ -29,7 +29,7 @@ DOCUMENTS = {
     ".toml": read_toml_file,
     ".json": read_json_file,
 }
-# Languages that tools could be written in and whose comments nobody here reads.
+# Languages that tools could be written in and whose comments are not read here.
 OTHER_LANGUAGES = frozenset(
     {
         ".awk",

@@ -52,7 +52,7 @@ class HttpDriver:
 
     def check(self, order: Order, call: Call) -> None:
         """Refuse what can be seen without sending: capability, slots, names, variables, URL, headers and host."""
-        # A call that is only asked about may have no id yet, and nobody is to be refused for that.
+        # A call that is only asked about may have no id yet, which is no reason to refuse it.
         values = {**order.values, "request_id": order.values.get("request_id") or "0"}
         self._prepare(replace(order, values=values), VariableMasking(order.variable))
 

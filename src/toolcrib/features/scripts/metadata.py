@@ -24,7 +24,7 @@ OPTIONAL = (
     *("retry_policy", "cost", "documentation", "metadata", "hosts"),
 )
 FIELDS = frozenset(REQUIRED + OPTIONAL)
-# Other files say `version` or `description` too; whoever writes one of these means a tool.
+# Other files say `version` or `description` too; a file with one of these is meant as a tool.
 MARKS = frozenset({"tool_id", "tool_type", "executor_id"})
 
 
@@ -143,7 +143,7 @@ def name_type(value: object) -> str:
 
 
 def warn_of_strangers(report: Report, at: Steps, names: Iterable[str], known: Collection[str]) -> dict[str, str]:
-    """Warn of keys that nobody reads; gives back what was meant, each with what stands there."""
+    """Warn of unknown keys; returns what was meant, each with the name that stands there."""
     strangers = [name for name in names if name not in known]
     meant = dict(near_misses(strangers, known))
     otherwise = f"remove it, or write one of {', '.join(known)}" if at else "remove it, or write it under metadata"

@@ -211,12 +211,12 @@ class ProcessDriver:
         return time.monotonic() - began
 
     def _proxy(self, order: Order, deadline: float, witness: Witness | None) -> Proxy:
-        """What answers where the job knocks for a network: the hosts of the first in the chain that narrows them."""
+        """The proxy of a job with a network; its hosts are those of the first in the chain that narrows them."""
         hosts = next((run.hosts for run in map(chained, order.chain.elements) if run.hosts is not None), None)
         return lead_out(self._egress, hosts, deadline, witness)
 
     async def _remove(self, removal: Program) -> None:
-        """Remove a container, and go on doing so if nobody waits for it any more."""
+        """Remove a container, even if the call is cancelled meanwhile."""
         task = asyncio.ensure_future(self._removed(removal))
         self._removals.add(task)
         task.add_done_callback(self._removals.discard)
@@ -324,7 +324,7 @@ def _goes_through(order: Order, runtime: str) -> bool:
 
 
 def _is_our_python(order: Order) -> bool:
-    """Whether it is our own Python that runs the file, and nobody along the chain put another command in its place."""
+    """Whether it is our own Python that runs the file, and no executor along the chain replaces its command."""
     namers = (element for element in order.chain.elements if COMMAND in chained(element).config)
     first = next(namers, None)
     return first is not None and first.name == PYTHON and is_ours(first)

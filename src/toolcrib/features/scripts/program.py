@@ -120,7 +120,7 @@ class Programs:
         return self._commands.find(command, script.path.parent)
 
     def _arguments(self, order: Order, slots: Slots, found: Found) -> list[str]:
-        """What follows the command: those of whoever names the command, the file, and then the tool's own."""
+        """What follows the command: those of the executor that names the command, the file, and then the tool's own."""
         script, own = order.run.script, order.run.config
         if script is None:
             return slots.arguments(order.chain.config.get(ARGUMENTS))

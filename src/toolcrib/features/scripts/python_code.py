@@ -127,7 +127,7 @@ def _choose_defined(module: ast.Module, names: frozenset[str] | None, action: st
 
 
 def _choose_brought_in(module: ast.Module, action: str) -> Entry:
-    """A function that the file imports or makes under the name of an entry; nobody knows what it takes."""
+    """A function that the file imports or makes under the name of an entry; its parameters are unknown."""
     functions, offered = _functions(module), _brought_in(module)
     for name in [action.replace("-", "_")] if action else (MAIN, EXECUTE):
         if name in offered and not name.startswith("_"):

@@ -178,7 +178,7 @@ def _read(document: bytes, place: str) -> tuple[object, Callable[[Steps], int]]:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """A document under the eyes of a strict reader, who reads to the end: what is refused is noted, and something stands in."""
+    """A strict reader of one document that reads to the end: problems are collected, and a placeholder stands in."""
 
     place: str
     line_of: Callable[[Steps], int]

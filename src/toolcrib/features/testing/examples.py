@@ -98,7 +98,7 @@ def _bounded(known: dict[str, list[Arguments]]) -> bytes:
 
 @contextmanager
 def _one_at_a_time(folder: Path) -> Iterator[None]:
-    """Of several who remember something one goes after the other, so that nobody's word is lost."""
+    """Serialise writers, so that no update is lost."""
     make_folder(folder)
     descriptor = os.open(folder, OPEN_FOLDER)
     try:

@@ -32,7 +32,7 @@ MAX_DIALLED = 4
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Block:
-    """A range of addresses that nobody reaches unasked, and what it is for."""
+    """A range of addresses that is not dialled unless listed, and what it is for."""
 
     network: IPv4Network | IPv6Network
     purpose: str

@@ -15,7 +15,7 @@ from toolcrib.infra.egress import http1
 from toolcrib.infra.egress.certificates import Authority
 from toolcrib.infra.egress.client import Egress
 from toolcrib.infra.egress.http1 import HOP_BY_HOP, WITHOUT_BODY
-from toolcrib.infra.egress.listener import ESTABLISHED, GO_ON, Meter, open_door
+from toolcrib.infra.egress.listener import ESTABLISHED, GO_ON, Meter, serve_clients
 from toolcrib.infra.egress.proxy import ProxyLimits, ProxyLog, destination, too_many
 from toolcrib.lib.http_syntax import check_method, parse_url
 from toolcrib.model.errors import Kind, ToolError
@@ -98,7 +98,7 @@ class Recorded(Egress):
         @asynccontextmanager
         async def serve(listener: socket.socket) -> AsyncIterator[ProxyLog]:
             server = _Server(self, self._answers, hosts, self._fail_from, bounds)
-            async with open_door(listener, server.attend, deadline, bounds.connections):
+            async with serve_clients(listener, server.attend, deadline, bounds.connections):
                 yield server.log
 
         return serve
@@ -142,7 +142,7 @@ class Answers:
         return Turns(self._replies)
 
     def scheme_at(self, host: str, port: int) -> str:
-        """What is spoken there, empty if nobody is there."""
+        """The protocol that is recorded for it, empty if none is."""
         return next((scheme for scheme in ("https", "http") if (scheme, host, port) in self._places), "")
 
     def _add(self, answer: RecordedAnswer) -> None:
@@ -330,10 +330,10 @@ def _address(request: RequestHead, tunnel: Url | None) -> Url:
 
 
 def _may_stay(request: RequestHead) -> bool:
-    wishes = {
+    options = {
         word.strip().lower() for name, value in request.headers if name == "connection" for word in value.split(",")
     }
-    return request.minor == "1" and "close" not in wishes
+    return request.minor == "1" and "close" not in options
 
 
 def _unanswered(method: str, what: str) -> ToolError:

@@ -21,8 +21,6 @@ RACY_NANOSECONDS = 50_000_000
 Stamp = tuple[int, ...]
 ABSENT: Stamp = ()
 
-# Small files of others, of whom nothing is known: a pipe does not hold the reader up, nor does an endless file fill it.
-
 _OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
@@ -74,7 +72,7 @@ def make_folder(folder: Path) -> None:
     """Make a folder and those on the way to it, each to stay when the power fails."""
     if folder.is_dir():
         return
-    # One by one: mkdir with `parents` would open the folders on the way to everybody.
+    # One by one: mkdir with `parents` would open the folders on the way to all users.
     make_folder(folder.parent)
     folder.mkdir(PRIVATE_FOLDER, exist_ok=True)
     descriptor = os.open(folder.parent, OPEN_FOLDER)
@@ -121,12 +119,12 @@ def stamp_of(status: os.stat_result) -> Stamp:
 
 def settled_stamp(status: os.stat_result) -> Stamp | None:
     """The stamp, unless a change at this very moment would leave it as it is."""
-    # The time of the last change of any kind: unlike the time of writing, nobody can set it back.
+    # The time of the last change of any kind: unlike the time of writing, it cannot be set back.
     return stamp_of(status) if time.time_ns() - status.st_ctime_ns > RACY_NANOSECONDS else None
 
 
 def is_as_it_was(path: str, stamp: Stamp | None) -> bool:
-    """Whether the file or folder still has this stamp; without one nobody knows."""
+    """Whether the file or folder still has this stamp; without one it is unknown."""
     if stamp is None:
         return False
     try:
@@ -173,7 +171,7 @@ def _make_and_enter(folder: int, name: str, disk: Disk) -> int:
         try:
             return enter(folder, name, disk)
         except FileNotFoundError:
-            # Somebody else may make it, or discard it, at the same time.
+            # Another process may make it, or discard it, at the same time.
             with suppress(FileExistsError):
                 disk.make_folder(name, PRIVATE_FOLDER, folder=folder)
             disk.sync(folder)

@@ -170,7 +170,7 @@ def sweep_trash_in(folder: int, *, disk: Disk = DISK) -> None:
 
 
 def is_temporary(name: str) -> bool:
-    """Whether it is the name of a file that somebody is writing, or was."""
+    """Whether it is the name of a temporary file, of a live writer or a dead one."""
     return _TEMPORARY.fullmatch(name) is not None
 
 
@@ -260,7 +260,7 @@ def _sync_change(folder: int, disk: Disk) -> None:
 def _delete(folder: int, name: str) -> None:
     import shutil
 
-    # What stays behind, for whatever reason, is out of everybody's sight; `sweep_trash_in` finds it.
+    # What stays behind, for whatever reason, has no name that is looked for; `sweep_trash_in` finds it.
     shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 WORKSPACE = "workspace"
 
-# Without O_NONBLOCK a fifo would hold the reader until somebody writes.
+# Without O_NONBLOCK a fifo would block the reader until another process writes.
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -374,7 +374,7 @@ def _check_writable(path: str, status: os.stat_result) -> None:
         raise fault(errno.EISDIR)
     if not stat.S_ISREG(status.st_mode):
         raise fault(errno.ENXIO)
-    # Replacing a file needs no permission on the file itself, so its wish not to be written is asked for here.
+    # Replacing a file needs no permission on the file itself, so its write permission is checked here.
     if not status.st_mode & _ANY_WRITE:
         message = f"{show(path)} is read-only; make it writable (chmod u+w) or write another file"
         raise ToolError(Kind.PERMANENT, message, details={"path": path})

@@ -58,7 +58,7 @@ REMOTE = {
     0x5346414F: "AFS",
     0x4D44: "FAT",
 }
-# How long one waits in line before one looks past it: the first in it may be frozen, and must not hold up everybody.
+# How long a process waits in line before it tries to pass it: the first in it may be frozen, and must not hold up all others.
 PATIENCE = 1.0
 
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -100,7 +100,7 @@ class Locks:
 
 
 def take(path: Path, operation: int) -> int | None:
-    """The descriptor of the locked file; None if somebody else has it and the operation is not to wait."""
+    """The descriptor of the locked file; None if another process has it and the operation is not to wait."""
     while True:
         descriptor = _open(path)
         try:
@@ -113,7 +113,7 @@ def take(path: Path, operation: int) -> int | None:
         except BaseException:
             os.close(descriptor)
             raise
-        os.close(descriptor)  # somebody deleted the file after all, and the next one would lock another
+        os.close(descriptor)  # the file was deleted after all, and the next one would lock another
 
 
 def give_back(descriptor: int) -> None:
@@ -133,7 +133,7 @@ def holder_of(path: Path) -> int | None:
         return None
     place = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
     for line in lines:
-        # 12: FLOCK  ADVISORY  WRITE 4711 fd:01:2097 0 EOF; whoever waits has an arrow before the kind
+        # 12: FLOCK  ADVISORY  WRITE 4711 fd:01:2097 0 EOF; a process that waits has an arrow before the kind
         words = line.split()
         if words[1:2] == ["FLOCK"] and words[5:6] == [place]:
             return int(words[4]) if words[4].isdecimal() else None
@@ -227,7 +227,7 @@ def not_free(name: str, seconds: float, pid: int | None = None) -> ToolError:
 
 
 class _Known:
-    """The locks of this process, by path: whoever means the same file must queue up in the same place."""
+    """The locks of this process, by path: threads that mean the same file must queue up in the same place."""
 
     def __init__(self) -> None:
         self._watching = False
@@ -289,7 +289,7 @@ class _FileLock:
         self._turns = Turns()
         self._mutex = threading.Lock()
         self._seeking = False
-        self._wish: _Wish | None = None
+        self._request: _LockRequest | None = None
         self._descriptor: int | None = None
 
     @property
@@ -331,50 +331,50 @@ class _FileLock:
             give_back(place)
 
     def _wait(self, deadline: float) -> int | None:
-        """Let a helper wait in the kernel, where nobody can be called back from, and wait for the helper."""
-        wish = self._ask()
+        """Let a helper thread wait in the kernel, where waiting cannot be cancelled, and wait for the helper."""
+        request = self._ask()
         try:
-            past_the_line = self._watch(wish, deadline)
+            past_the_line = self._watch(request, deadline)
         except BaseException:
-            self._withdraw(wish)
-            if wish.descriptor is not None:
-                give_back(wish.descriptor)
+            self._withdraw(request)
+            if request.descriptor is not None:
+                give_back(request.descriptor)
             raise
-        self._withdraw(wish)
+        self._withdraw(request)
         if past_the_line is not None:
             return past_the_line
-        if wish.error is not None:
-            raise wish.error
-        return wish.descriptor
+        if request.error is not None:
+            raise request.error
+        return request.descriptor
 
-    def _watch(self, wish: _Wish, deadline: float) -> int | None:
-        """Wait until the wish is granted or the deadline is there; the descriptor if the lock was got past the line."""
+    def _watch(self, request: _LockRequest, deadline: float) -> int | None:
+        """Wait until the request is granted or the deadline is there; the descriptor if the lock was got past the line."""
         while (left := deadline - time.monotonic()) > PATIENCE:
-            if wish.granted.wait(PATIENCE):
+            if request.granted.wait(PATIENCE):
                 return None
             descriptor = take(self._path, AT_ONCE)
             if descriptor is not None:
                 return descriptor
-        wish.granted.wait(max(0.0, left))
+        request.granted.wait(max(0.0, left))
         return None
 
-    def _ask(self) -> _Wish:
-        wish = _Wish()
+    def _ask(self) -> _LockRequest:
+        request = _LockRequest()
         with self._mutex:
             if not self._seeking:
                 threading.Thread(target=self._seek, name=f"lock {self._path.name}", daemon=True).start()
                 self._seeking = True
-            self._wish = wish
-        return wish
+            self._request = request
+        return request
 
-    def _withdraw(self, wish: _Wish) -> None:
-        """From now on the wish is granted already, or never."""
+    def _withdraw(self, request: _LockRequest) -> None:
+        """From now on the request is granted already, or never."""
         with self._mutex:
-            if self._wish is wish:
-                self._wish = None
+            if self._request is request:
+                self._request = None
 
     def _seek(self) -> None:
-        """What the helper does: get the lock for whoever wants it by then, and give it back if nobody does."""
+        """What the helper does: get the lock for the thread that wants it by then, and give it back if none does."""
         descriptor, error = None, None
         try:
             descriptor = self._take_in_turn(WAITING)
@@ -382,14 +382,14 @@ class _FileLock:
             error = problem
         with self._mutex:
             self._seeking = False
-            wish, self._wish = self._wish, None
-            if wish is not None:
-                wish.grant(descriptor, error)
+            request, self._request = self._request, None
+            if request is not None:
+                request.grant(descriptor, error)
             elif descriptor is not None:
                 give_back(descriptor)
 
 
-class _Wish:
+class _LockRequest:
     """What one thread waits for from the helper."""
 
     def __init__(self) -> None:

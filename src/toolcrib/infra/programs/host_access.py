@@ -41,7 +41,7 @@ def serve_calls(context: Context) -> Callable[[Lines], Awaitable[None]]:
                 under_way.add(task)
                 task.add_done_callback(under_way.discard)
                 task.add_done_callback(lambda _: room.release())
-            # Nobody is left to hear an answer.
+            # There is no reader left for an answer.
             for task in under_way:
                 task.cancel()
 
@@ -51,7 +51,7 @@ def serve_calls(context: Context) -> Callable[[Lines], Awaitable[None]]:
 def lead_out(
     egress: Callable[[], Egress], hosts: tuple[str, ...] | None, deadline: float, witness: Witness | None = None
 ) -> Proxy:
-    """What answers where the job knocks; without hosts it leads wherever a tool may go."""
+    """The proxy of a job; without hosts it leads wherever a tool may go."""
     proxy = egress().proxy(None if hosts is None else parse_hosts(hosts), deadline=deadline)
     return proxy if witness is None else witness.follow(proxy)
 

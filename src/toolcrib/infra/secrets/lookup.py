@@ -64,7 +64,7 @@ class Secrets:
         return Secret(name, value)
 
     def names(self) -> list[str]:
-        """The names of all secrets but those of the keyring, which nobody can ask for them; sorted."""
+        """The names of all secrets but those of the keyring, which cannot list them; sorted."""
         return sorted(self.places())
 
     def places(self) -> dict[str, str]:
@@ -116,7 +116,7 @@ class Secrets:
 
 
 class AskedSecrets:
-    """Asks the keyring by name; nobody can ask it which names it knows."""
+    """Asks the keyring by name; it cannot list its names."""
 
     def __init__(self, service: str, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.service = service

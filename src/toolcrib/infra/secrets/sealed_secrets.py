@@ -31,7 +31,7 @@ LAYOUT = "toolcrib secrets 1"
 MAX_FILE_BYTES = 20_000_000
 NONCE_BYTES = 12
 
-# Neither a link nor a pipe may stand where the key belongs, or somebody else decides what the key is.
+# Neither a link nor a pipe may stand where the key belongs, or another user decides what the key is.
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PURPOSE = b"toolcrib secret\0"
 
@@ -131,7 +131,7 @@ def new_key() -> bytes:
 
 
 def load_key(path: Path, cure: str = REMOVE) -> bytes:
-    """The key of a project; made at first use, for this user's eyes only, by exactly one of many processes.
+    """The key of a project; made at first use, readable by this user only, by exactly one of many processes.
 
     `cure` is what to do about a file that is no good as a key.
     """
@@ -173,5 +173,5 @@ def _parse(path: Path, data: bytes) -> dict[str, str]:
         raise SettingsError(f"{path} is no file of secrets of ours; put back the one that was there, or remove it")
     if strange := next((name for name in secrets if not NAME.fullmatch(name)), None):
         raise SettingsError(f"{path}: {strange[:80]!r} is no name of a secret; remove it from the file")
-    # What is no text cannot be opened, and is refused when somebody asks for it.
+    # What is no text cannot be opened, and is refused when it is asked for.
     return {name: sealed if isinstance(sealed, str) else "" for name, sealed in secrets.items()}

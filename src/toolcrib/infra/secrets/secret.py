@@ -78,7 +78,7 @@ class Secret:
 def check_name(name: str) -> None:
     """Refuse what cannot be the name of a secret."""
     if not NAME.fullmatch(name):
-        # Never quoted: whoever mixes the two up has written the secret itself.
+        # Never quoted: a caller that mixes the two up has written the secret itself.
         message = "this cannot be the name of a secret; write letters, digits and '_', at most 64 and no digit first"
         raise ToolError(Kind.VALIDATION, message)
 
@@ -189,7 +189,7 @@ class HideSecrets(logging.Filter):
         self._masking = masking
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Let every record pass, fit to be read by anybody."""
+        """Let every record pass, fit to be shown."""
         if not self._masking:
             return True
         record.msg, record.args = _message_of(record), ()
@@ -201,7 +201,7 @@ class HideSecrets(logging.Filter):
         return True
 
     def _hide_raised(self, record: logging.LogRecord, raised: BaseException) -> None:
-        """Replace what was raised if it tells anything, or if what led to it does: whoever formats it sees all of that."""
+        """Replace what was raised if it tells anything, or if what led to it does: formatting it shows all of that."""
         record.exc_text = record.exc_text or "".join(traceback.format_exception(raised)).rstrip("\n")
         texts = record.exc_text, str(raised)
         if any(self._masking.hide(text) != text for text in texts):

@@ -117,7 +117,7 @@ def plain(text: str) -> Word:
 
 
 def unknown(text: str = "", source: str = "") -> Word:
-    """A word that nobody can know before it runs."""
+    """A word whose value is unknown before it runs."""
     return Word(text=text, shape=UNKNOWN, computed=True, source=source)
 
 
