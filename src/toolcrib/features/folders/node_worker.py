@@ -26,7 +26,7 @@ from toolcrib.infra.programs.job_outcome import (
 from toolcrib.infra.programs.node_runtime import refuse_without_proxy, version_of
 from toolcrib.infra.sandbox import child
 from toolcrib.infra.sandbox.jobs import Program, build_walls, has_network
-from toolcrib.lib.redaction import find_place, name_class, tell_all
+from toolcrib.lib.javascript_error import find_place, name_class, tell_all
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.infra.programs.job_outcome import WORDS_OF_THE_PLATFORM
 from toolcrib.lib.documents import check_plain
-from toolcrib.lib.redaction import name_class, tell_all
+from toolcrib.lib.javascript_error import name_class, tell_all
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Intent, Outcome
 

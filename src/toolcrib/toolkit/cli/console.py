@@ -265,7 +265,7 @@ class _OneLine(logging.Formatter):
 
 def _sum_up(trace: list[str]) -> str:
     """What a traceback comes to; --verbose shows all of it."""
-    from toolcrib.lib.redaction import sum_up  # most commands fail in no handler
+    from toolcrib.lib.javascript_error import sum_up  # most commands fail in no handler
 
     # JavaScript begins with what went wrong, Python ends with it.
     return sum_up(trace) or trace[-1].strip()
