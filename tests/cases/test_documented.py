@@ -10,7 +10,7 @@ from toolcrib import tool, tool_of
 from toolcrib.features.folders.format import read_tool
 from toolcrib.features.testing.case_files import find_cases
 from toolcrib.features.testing.cases import FakeContext
-from toolcrib.infra.files.tool_folder import collect_files, shared_files
+from toolcrib.infra.files.tool_folder import survey_folder, survey_shared
 
 SCHEMA = {
     "toolId": "add_up",
@@ -77,7 +77,7 @@ def folder_tool(tmp_path):
         (folder / "doc.md").write_text(HEAD.format(modes=modes, examples="\n".join(examples)))
         (folder / "handler.py").write_text(HANDLER)
         root = tmp_path / "tools"
-        reading = read_tool(root, "add-up", collect_files(root, "add-up"), shared_files(root))
+        reading = read_tool(root, "add-up", survey_folder(root, "add-up").files, survey_shared(root).files)
         return reading.tool
 
     return make

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.features.http_tools.placeholders import Slot, read_slots
-from toolcrib.features.http_tools.request_template import check_http, compile_call, urls_of
+from toolcrib.features.http_tools.request_template import check_http, compile_call
 from toolcrib.lib.templates import ABSENT
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Encoding, Http, HttpCall
@@ -457,11 +457,6 @@ def test_an_answer_can_only_be_used_by_a_later_call():
         "calls[1].slots: ${second} asks for the answer of a call that comes later, or of this one; put second before it",
     ]
     assert check_http(Http(calls=()), {}) == ["calls: holds none; write at least one"]
-
-
-def test_where_requests_go_is_known_without_values():
-    calls = (HttpCall(url="https://API.example.com/${a}"), HttpCall(url="http://[::1]:8080/?q=${b}"))
-    assert [url.origin for url in urls_of(Http(calls=calls))] == ["https://api.example.com", "http://[::1]:8080"]
 
 
 def test_the_example_of_the_document_is_right():

@@ -8,10 +8,12 @@ import pytest
 from toolcrib.features.scripts.chain import Order, resolve
 from toolcrib.features.scripts.filesystem import MAX_FILE_BYTES, FilesystemDriver
 from toolcrib.infra.files.jail import Jail
-from toolcrib.lib.system_tools import OPERATIONS, primitive_named
+from toolcrib.lib.system_tools import OPERATIONS, system_tools
 from toolcrib.model.call import Call, Context
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained, Entry, Tool
+
+PRIMITIVES = {tool.name: tool for tool in system_tools()}
 
 BOTH = ("fs.read", "fs.write")
 
@@ -22,7 +24,7 @@ def not_granted(name):
 
 def order_for(config=None, arguments=None, *, declared=None, requires=BOTH, variable=not_granted):
     """An order for a tool with this config, or for the primitive itself if there is none."""
-    tool = primitive_named("filesystem")
+    tool = PRIMITIVES["filesystem"]
     if config is not None:
         run = Chained(kind="filesystem", tool_type="tool", executor="filesystem", folder=Path(), config=config)
         names = declared or arguments or {}
@@ -34,7 +36,7 @@ def order_for(config=None, arguments=None, *, declared=None, requires=BOTH, vari
             bundle="project",
             requires=frozenset(requires),
         )
-    chain = resolve(tool, lambda name, _: Entry(tool=primitive_named(name)))
+    chain = resolve(tool, lambda name, _: Entry(tool=PRIMITIVES[name]))
     values = {"tool_id": tool.name}
     return Order(tool=tool, run=tool.run, chain=chain, arguments=arguments or {}, values=values, variable=variable)
 

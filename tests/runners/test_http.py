@@ -16,11 +16,13 @@ from hypothesis import strategies as st
 from toolcrib.features.scripts.chain import Order, resolve
 from toolcrib.features.scripts.http_client import HttpDriver
 from toolcrib.infra.egress.client import Egress
-from toolcrib.infra.secrets.masking import Masking
-from toolcrib.lib.system_tools import primitive_named
+from toolcrib.infra.secrets.secret import VariableMasking
+from toolcrib.lib.system_tools import system_tools
 from toolcrib.model.call import Call, Context
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained, Entry, Tool
+
+PRIMITIVES = {tool.name: tool for tool in system_tools()}
 
 REMOTE_CALL = """
 method: POST
@@ -43,7 +45,7 @@ def not_granted(name):
 
 def order_for(config=None, arguments=None, *, declared=(), requires=("net.http",), hosts=None, variable=not_granted):
     """An order for a tool with this config, or for the primitive itself if there is none."""
-    tool = primitive_named("http_client")
+    tool = PRIMITIVES["http_client"]
     if config is not None:
         run = Chained(kind="http", tool_type="http", executor="http_client", folder=Path(), config=config, hosts=hosts)
         properties = {name: {} for name in declared or arguments or {}}
@@ -55,7 +57,7 @@ def order_for(config=None, arguments=None, *, declared=(), requires=("net.http",
             bundle="project",
             requires=frozenset(requires),
         )
-    chain = resolve(tool, lambda name, _: Entry(tool=primitive_named(name)))
+    chain = resolve(tool, lambda name, _: Entry(tool=PRIMITIVES[name]))
     return Order(tool=tool, run=tool.run, chain=chain, arguments=arguments or {}, values=PLATFORM, variable=variable)
 
 
@@ -288,7 +290,7 @@ class TestUrl:
         if value in {"", ".", ".."}:
             assert refuse_check(driver, order).kind is Kind.VALIDATION
             return
-        request, _ = driver._prepare(order, Masking(not_granted))
+        request, _ = driver._prepare(order, VariableMasking(not_granted))
         encoded = quote(value, safe="")
         assert str(request.url) == f"https://example.com/a/{encoded}/b?q={encoded}"
 

@@ -12,11 +12,6 @@ if TYPE_CHECKING:
 SHOWN_LETTERS = 200
 
 
-def contains(whole: object, part: object) -> bool:
-    """Whether a value holds everything that the part does: objects may hold more keys, lists have as many items."""
-    return next(differences(part, whole, "value", exact=False), None) is None
-
-
 def differences(expected: object, got: object, path: str, *, exact: bool) -> Iterator[str]:
     """One sentence for each place where a value is not as expected; unless `exact`, objects may hold more keys."""
     if isinstance(expected, Mapping) and isinstance(got, Mapping):

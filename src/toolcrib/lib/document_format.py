@@ -1,4 +1,7 @@
-"""Slugs and versions as names of files: lower-case ASCII, one for each, so that no file system takes two for the same."""
+"""Write stored documents: their JSON, format versions, times, ids (UUID version 7) and file names.
+
+File names are lower-case ASCII, one for each slug and version, so that no file system takes two for the same.
+"""
 
 from __future__ import annotations
 
@@ -14,56 +17,23 @@ if TYPE_CHECKING:
 
     from toolcrib.model.bundle import Bundle
 
-
-# MERGED toolcrib.dialects.platform.times
-
-# Points in time as documents write them.
-
-_RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII)
-
-
-def read_time(text: object) -> str | None:
-    """The time in UTC with milliseconds, so that the later one is the greater text; None for what is no RFC 3339."""
-    if not isinstance(text, str) or _RFC3339.fullmatch(text) is None:
-        return None
-    from datetime import UTC, datetime
-
-    try:
-        moment = datetime.fromisoformat(text.upper()).astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-# MERGED toolcrib.dialects.platform.versions
-
-# The versions of the format that documents are written in: any text is taken, and our own are a series.
-
 SERIES = "toolcrib-"
 NUMBER = 1
 SCHEMA_VERSION = f"{SERIES}{NUMBER}"
+LONGEST = 96
+HASH_LETTERS = 32
+# Before a letter `_` means the capital, before a 0 and up to the next `_` the number of any other letter. Two may meet, three
+# never: they stand before the hash of what was cut short.
+CUT = "___"
 
+_RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII)
 _OURS = re.compile(rf"{SERIES}([1-9][0-9]{{0,8}})", re.ASCII)
-
-
-def is_newer(schema_version: str) -> bool:
-    """Whether a later Toolcrib wrote it, so that this one may read it and must not change it."""
-    ours = _OURS.fullmatch(schema_version)
-    return ours is not None and int(ours[1]) > NUMBER
-
-
-def remark_on(schema_version: str) -> str:
-    """What the author should know about the version; empty for our own."""
-    if schema_version == SCHEMA_VERSION:
-        return ""
-    if is_newer(schema_version):
-        return "was written by a later version of Toolcrib; what is new in it is not read"
-    return f'is not known here and was read as "{SCHEMA_VERSION}"'
-
-
-# MERGED toolcrib.dialects.platform.writing
-
-# Documents as they are written down: JSON that a person can read and change.
+_PLAIN = frozenset(string.ascii_lowercase + string.digits + ".-")
+_CAPITALS = frozenset(string.ascii_uppercase)
+_ESCAPE = re.compile(r"_0([0-9a-f]{1,6})_|_([a-z])|([a-z0-9.-])")
+# 2026-01-01: ids that are worked out have no time of their own, and sort before every id that is made.
+_EPOCH_MS = 1_767_225_600_000
+_UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
 
 def write_tool(document: Mapping[str, object]) -> bytes:
@@ -91,16 +61,32 @@ def write_bundle(bundle: Bundle) -> bytes:
     return write_tool(document)
 
 
-LONGEST = 96
-HASH_LETTERS = 32
+def read_time(text: object) -> str | None:
+    """The time in UTC with milliseconds, so that the later one is the greater text; None for what is no RFC 3339."""
+    if not isinstance(text, str) or _RFC3339.fullmatch(text) is None:
+        return None
+    from datetime import UTC, datetime
 
-# Before a letter `_` means the capital, before a 0 and up to the next `_` the number of any other letter. Two may meet, three
-# never: they stand before the hash of what was cut short.
-CUT = "___"
+    try:
+        moment = datetime.fromisoformat(text.upper()).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
-_PLAIN = frozenset(string.ascii_lowercase + string.digits + ".-")
-_CAPITALS = frozenset(string.ascii_uppercase)
-_ESCAPE = re.compile(r"_0([0-9a-f]{1,6})_|_([a-z])|([a-z0-9.-])")
+
+def is_newer(schema_version: str) -> bool:
+    """Whether a later Toolcrib wrote it, so that this one may read it and must not change it."""
+    ours = _OURS.fullmatch(schema_version)
+    return ours is not None and int(ours[1]) > NUMBER
+
+
+def remark_on(schema_version: str) -> str:
+    """What the author should know about the version; empty for our own."""
+    if schema_version == SCHEMA_VERSION:
+        return ""
+    if is_newer(schema_version):
+        return "was written by a later version of Toolcrib; what is new in it is not read"
+    return f'is not known here and was read as "{SCHEMA_VERSION}"'
 
 
 def to_filename(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Bounded reading of documents: how large, how deep, and only what JSON itself can say."""
+"""Read JSON, JSON with comments and TOML within bounds: how large, how deep, and only what JSON itself can say."""
 
 from __future__ import annotations
 
@@ -24,29 +24,9 @@ _TOML_NAME = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"?+|'[^'\n]*+'?+)"""
 # The second branch eats a name that no dot follows, so that every character is looked at a bounded number of times.
 _TOML_DOTTED = re.compile(rf"((?:{_TOML_NAME}[ \t]*+\.[ \t]*+)++)|{_TOML_NAME}")
 _TOML_POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
-
-
-@dataclass(frozen=True, slots=True)
-class _Bounds:
-    """What a value may be."""
-
-    max_depth: int
-    any_integer: bool = False
-
-
-class _FaultError(Exception):
-    """What is wrong inside a value; `path` grows on the way out, innermost key first."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.path: list[object] = []
-
-    def to_error(self, place: str) -> ToolError:
-        """The refusal, with the way to the fault as far as it can be read at a glance."""
-        where = "".join(map(_spell_key, self.path[: -SHOWN_KEYS - 1 : -1])).removeprefix(".")
-        more = "…" if len(self.path) > SHOWN_KEYS else ""
-        return _refusal(f"{place}: {where}{more}: {self.message}" if where else f"{place}: {self.message}")
+# Text in quotes comes first, so that what looks like a comment inside it stays. One without an end goes to the very end.
+_PART = re.compile(r'(?P<text>"(?:[^"\\]++|\\.)*+"?+)|//[^\r\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/|(?P<open>/\*)', re.DOTALL)
+_LETTER = re.compile(r"[^\r\n]")
 
 
 def read_json(
@@ -134,6 +114,48 @@ def decode(document: str | bytes, place: str, max_bytes: int = MAX_DEFINITION_BY
         column = error.start - raw.rfind(b"\n", 0, error.start)
         raise _refusal(f"{place}:{line}:{column}: is not UTF-8; save the document as UTF-8", line, column) from None
     return text.removeprefix("\ufeff")
+
+
+def read_jsonc(document: str | bytes, place: str = "document", *, max_bytes: int = MAX_DEFINITION_BYTES) -> object:
+    """The value of a definition with comments, under all the limits of `read_json`."""
+    return read_json(without_comments(document, place, max_bytes=max_bytes), place=place, max_bytes=max_bytes)
+
+
+def without_comments(document: str | bytes, place: str = "document", *, max_bytes: int = MAX_DEFINITION_BYTES) -> str:
+    """The text with a space for each letter of a comment, so that everything else stands where it stood."""
+    text = decode(document, place, max_bytes)
+
+    def blank(part: re.Match[str]) -> str:
+        if part["text"]:
+            return part[0]
+        if part["open"]:
+            raise _open_comment(text, part.start(), place)
+        return _LETTER.sub(" ", part[0])
+
+    return _PART.sub(blank, text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """What a value may be."""
+
+    max_depth: int
+    any_integer: bool = False
+
+
+class _FaultError(Exception):
+    """What is wrong inside a value; `path` grows on the way out, innermost key first."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.path: list[object] = []
+
+    def to_error(self, place: str) -> ToolError:
+        """The refusal, with the way to the fault as far as it can be read at a glance."""
+        where = "".join(map(_spell_key, self.path[: -SHOWN_KEYS - 1 : -1])).removeprefix(".")
+        more = "…" if len(self.path) > SHOWN_KEYS else ""
+        return _refusal(f"{place}: {where}{more}: {self.message}" if where else f"{place}: {self.message}")
 
 
 def _check_size(size: int, place: str, max_bytes: int) -> None:
@@ -277,34 +299,6 @@ def _refusal(message: str, line: int | None = None, column: int | None = None) -
 def _name_type(value: object) -> str:
     names = {list: "a list", str: "text", bool: "a boolean", type(None): "null"}
     return names.get(type(value), "a number")
-
-
-# MERGED toolcrib.pure.jsonc
-
-# JSON with comments, as people write it: `//` to the end of a line and `/* … */`, and nothing else beyond JSON.
-
-# Text in quotes comes first, so that what looks like a comment inside it stays. One without an end goes to the very end.
-_PART = re.compile(r'(?P<text>"(?:[^"\\]++|\\.)*+"?+)|//[^\r\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/|(?P<open>/\*)', re.DOTALL)
-_LETTER = re.compile(r"[^\r\n]")
-
-
-def read_jsonc(document: str | bytes, place: str = "document", *, max_bytes: int = MAX_DEFINITION_BYTES) -> object:
-    """The value of a definition with comments, under all the limits of `read_json`."""
-    return read_json(without_comments(document, place, max_bytes=max_bytes), place=place, max_bytes=max_bytes)
-
-
-def without_comments(document: str | bytes, place: str = "document", *, max_bytes: int = MAX_DEFINITION_BYTES) -> str:
-    """The text with a space for each letter of a comment, so that everything else stands where it stood."""
-    text = decode(document, place, max_bytes)
-
-    def blank(part: re.Match[str]) -> str:
-        if part["text"]:
-            return part[0]
-        if part["open"]:
-            raise _open_comment(text, part.start(), place)
-        return _LETTER.sub(" ", part[0])
-
-    return _PART.sub(blank, text)
 
 
 def _open_comment(text: str, position: int, place: str) -> ToolError:

@@ -1,4 +1,7 @@
-"""The one reading of a URL: a strict grammar, parsed once, and the parsed object is what gets connected to."""
+"""Parse URLs once, by a strict grammar, and check methods and headers.
+
+The parsed URL is what gets connected to. A header that ends early or changes how a message is framed is refused.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,6 @@ from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from urllib.parse import quote
 
 from toolcrib.model.errors import Kind, ToolError
-
-# MERGED toolcrib.pure.headers
-
-# Which methods and headers a request may have; what ends a header early or changes how a message is framed is refused.
 
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -31,40 +30,12 @@ RESERVED = frozenset(
         "upgrade",
     }
 )
-
-_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-
-
-def check_method(method: str) -> None:
-    """Refuse a method that is none of the usual ones, in capitals."""
-    if method not in METHODS:
-        raise ToolError(Kind.VALIDATION, f"method {method[:20]!r} is refused; use one of {', '.join(METHODS)}")
-
-
-def check_header(name: str, value: str) -> None:
-    """Refuse a header that is not for a tool to send; the value is never repeated."""
-    if problem := _problem_with(name):
-        raise ToolError(Kind.VALIDATION, problem)
-    if not (value.isprintable() or value.replace("\t", "").isprintable()):
-        message = f"header {name[:40]!r}: the value holds a line break or another control character"
-        raise ToolError(Kind.VALIDATION, message)
-
-
-@lru_cache(maxsize=1_024)  # every request asks, and tools use few names
-def _problem_with(name: str) -> str:
-    shown = repr(name[:40])
-    if _NAME.fullmatch(name) is None:
-        return f"header {shown}: the name may hold letters, digits and '-' only"
-    if name.lower() in RESERVED or name.lower().startswith("proxy-"):
-        return f"header {shown} is set by Toolcrib or refused; leave it out"
-    return ""
-
-
 MAX_URL = 8_000
 MAX_HOST = 253
 MAX_PORT = 65_535
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
+_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _URL = re.compile(r"(https?)://([^/?#]*)([^#]*)(?:#.*)?", re.ASCII | re.IGNORECASE)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _BRACKETED = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::(.*))?")
@@ -140,6 +111,25 @@ def follow_reference(base: Url, reference: str) -> Url:
     return parse_url(base.origin + _without_dots(path) + mark + query)
 
 
+def parse_authority(text: str) -> tuple[str, int | None]:
+    """Host and port in their one spelling."""
+    if "@" in text:
+        raise _refusal("it holds a user name or password; leave it out and send credentials in a header")
+    host, port = split_authority(text)
+    return (host if text.startswith("[") else parse_host(host)), port
+
+
+def split_authority(text: str) -> tuple[str, int | None]:
+    """Host and port of `host`, `host:port`, `[address]` or `[address]:port`, the host not looked at yet unless IPv6."""
+    if not text.startswith("["):
+        host, mark, port = text.partition(":")
+        return host, _parse_port(port) if mark else None
+    parts = _BRACKETED.fullmatch(text)
+    if parts is None:
+        raise _refusal("brackets belong around an IPv6 address without a zone, and only a port may follow them")
+    return parse_ipv6(parts[1]), None if parts[2] is None else _parse_port(parts[2])
+
+
 def parse_host(text: str) -> str:
     """The one spelling of a host name (IDNA 2008, lower case) or of an IPv4 address."""
     if not text:
@@ -162,28 +152,34 @@ def parse_ipv6(text: str) -> str:
         raise _refusal("the brackets hold no IPv6 address; write names without brackets") from None
 
 
-def split_authority(text: str) -> tuple[str, int | None]:
-    """Host and port of `host`, `host:port`, `[address]` or `[address]:port`, the host not looked at yet unless IPv6."""
-    if not text.startswith("["):
-        host, mark, port = text.partition(":")
-        return host, _parse_port(port) if mark else None
-    parts = _BRACKETED.fullmatch(text)
-    if parts is None:
-        raise _refusal("brackets belong around an IPv6 address without a zone, and only a port may follow them")
-    return parse_ipv6(parts[1]), None if parts[2] is None else _parse_port(parts[2])
-
-
-def parse_authority(text: str) -> tuple[str, int | None]:
-    """Host and port in their one spelling."""
-    if "@" in text:
-        raise _refusal("it holds a user name or password; leave it out and send credentials in a header")
-    host, port = split_authority(text)
-    return (host if text.startswith("[") else parse_host(host)), port
-
-
 def ends_in_number(host: str) -> bool:
     """Whether some resolver could read the host as an IPv4 address in any spelling."""
     return _NUMBER.fullmatch(host.rpartition(".")[2]) is not None
+
+
+def check_method(method: str) -> None:
+    """Refuse a method that is none of the usual ones, in capitals."""
+    if method not in METHODS:
+        raise ToolError(Kind.VALIDATION, f"method {method[:20]!r} is refused; use one of {', '.join(METHODS)}")
+
+
+def check_header(name: str, value: str) -> None:
+    """Refuse a header that is not for a tool to send; the value is never repeated."""
+    if problem := _problem_with(name):
+        raise ToolError(Kind.VALIDATION, problem)
+    if not (value.isprintable() or value.replace("\t", "").isprintable()):
+        message = f"header {name[:40]!r}: the value holds a line break or another control character"
+        raise ToolError(Kind.VALIDATION, message)
+
+
+@lru_cache(maxsize=1_024)  # every request asks, and tools use few names
+def _problem_with(name: str) -> str:
+    shown = repr(name[:40])
+    if _NAME.fullmatch(name) is None:
+        return f"header {shown}: the name may hold letters, digits and '-' only"
+    if name.lower() in RESERVED or name.lower().startswith("proxy-"):
+        return f"header {shown} is set by Toolcrib or refused; leave it out"
+    return ""
 
 
 @lru_cache(maxsize=1_024)  # every hop asks, and reading an address costs more than all else that is asked

@@ -1,4 +1,4 @@
-"""Names of tools as models and people spell them."""
+"""Read the names of tools as models and people spell them, and those of capabilities: dotted, of any depth."""
 
 from __future__ import annotations
 
@@ -13,31 +13,14 @@ if TYPE_CHECKING:
 
     from toolcrib.model.tool import Tool
 
-
-# MERGED toolcrib.pure.capabilities
-
-# How a capability is written: dotted names, any depth.
-
-_CAPABILITY = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)+")
-
-
-def is_capability(text: str) -> bool:
-    """Whether this is written like a capability, such as `fs.read`."""
-    return _CAPABILITY.fullmatch(text) is not None
-
-
 FUNCTION_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 HASH_LETTERS = 8
+NEAR = 0.8
 COMPARED_NAMES = 1_000
-
-
 # What editors, Python and npm leave in the folder of a tool.
 FOREIGN = frozenset({"node_modules", "__pycache__"})
 
-
-def is_foreign(name: str) -> bool:
-    """Whether a file or folder of this name is no part of a tool folder, wherever in it it lies."""
-    return name.startswith(".") or name in FOREIGN
+_CAPABILITY = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)+")
 
 
 class Address(NamedTuple):
@@ -85,10 +68,6 @@ def version_order(version: str) -> tuple[object, ...]:
     return _pieces(core), not preview, _pieces(preview)
 
 
-def _pieces(text: str) -> tuple[tuple[int, int, str], ...]:
-    return tuple((1, int(piece), "") if piece.isdecimal() else (0, 0, piece) for piece in text.split("."))
-
-
 def function_name(name: str) -> str:
     """The name a model sees: the tool's own where every provider takes it, else an ASCII form with a short hash."""
     if FUNCTION_NAME.fullmatch(name):
@@ -125,3 +104,29 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
     near = difflib.get_close_matches(name, candidates, n=3, cutoff=0.6)
     return f"did you mean {' or '.join(near)}?" if near else ""
+
+
+def near_misses(names: Iterable[str], known: Iterable[str]) -> list[tuple[str, str]]:
+    """The names that look like a slip of the pen, each with what was meant."""
+    unknown = [name for name in names if name]
+    if not unknown:
+        return []
+    import difflib
+
+    candidates = list(known)
+    found = ((name, difflib.get_close_matches(name, candidates, n=1, cutoff=NEAR)) for name in unknown)
+    return [(name, near[0]) for name, near in found if near]
+
+
+def is_capability(text: str) -> bool:
+    """Whether this is written like a capability, such as `fs.read`."""
+    return _CAPABILITY.fullmatch(text) is not None
+
+
+def is_foreign(name: str) -> bool:
+    """Whether a file or folder of this name is no part of a tool folder, wherever in it it lies."""
+    return name.startswith(".") or name in FOREIGN
+
+
+def _pieces(text: str) -> tuple[tuple[int, int, str], ...]:
+    return tuple((1, int(piece), "") if piece.isdecimal() else (0, 0, piece) for piece in text.split("."))

@@ -1,30 +1,19 @@
-"""What a JavaScript error says of itself: its class and its place for a caller, all of it for the log."""
+"""Hide passwords, keys and tokens in what an author configured, so that it can be shown."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from toolcrib.model.tool import Handler
-
-
-# MERGED toolcrib.pure.hiding
-
-# Showing what an author configured without what should not have been written there: passwords, keys and tokens.
 
 HIDDEN = "(hidden)"
-
 SECRET_WORDS = frozenset({"pwd", "pass", "authorization", "auth", "cookie", "signature", "bearer"})
 SECRET_ENDINGS = (
     *("password", "passwd", "passphrase", "secret", "secrets"),
     *("token", "apikey", "credential", "credentials"),
 )
+
 # Words of a name: parted by anything but letters and digits, or by a capital.
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-# What is only filled in when the tool runs is shown, and helps whoever looks for the reason of a refusal.
+# What is only filled in when the tool runs is shown, and helps to find the reason of a refusal.
 _FILLED_IN = re.compile(r"(?:(?:Bearer|Basic|Token) +)?(?:\$\{\w+\}|\{\w+\})")
 _OPTION = re.compile(r"--?([\w-]+)")
 _ASSIGNED = re.compile(r"(?<![\w-])([\w-]+)=(?!\$?\{)[^&\s]+")
@@ -71,68 +60,3 @@ def _option(before: object) -> str:
 
 def _pairs(items: list[object] | tuple[object, ...]) -> list[tuple[object, object]]:
     return list(zip([None, *items], items, strict=False))
-
-
-ANY_CLASS = "Error"
-
-_CLASS = re.compile(r"[A-Za-z_$][\w$]{0,99}", re.ASCII)
-_FRAME = re.compile(r"^\s+at (?:.*?\()?(?:async )?(\S.*):(\d+):\d+\)?$")
-# What Node puts before the error itself where code cannot be read: the place, the line, and an arrow under it.
-_HEADING = re.compile(r"^((?:file://)?/.+):(\d+)$")
-_OURS = tuple(f"/toolcrib/infra/sandbox/child/{name}.cjs" for name in ("handler", "modules"))
-_LINE_LETTERS = 1_000
-_NAMED = re.compile(r"^[\w$.]+(?: \[\w+\])?: ")
-
-
-def name_class(described: Mapping[str, object]) -> str:
-    """The class of an error; a name that is none is no word for a caller."""
-    name = described.get("name")
-    return name if isinstance(name, str) and _CLASS.fullmatch(name) else ANY_CLASS
-
-
-def tell_all(described: Mapping[str, object]) -> str:
-    """Everything that is known of an error, for the log: what was thrown may have no stack, or one that leaves its message out."""
-    name, message, stack = (str(described.get(part) or "") for part in ("name", "message", "stack"))
-    if stack and message in stack:
-        return stack
-    return f"{name}: {message}\n{stack}".strip(": \n")
-
-
-def find_place(described: Mapping[str, object], run: Handler) -> str:
-    """The file and the line of the handler where it happened, from its root; empty if that is unknown."""
-    roots = {str(run.root.absolute()), str(run.root.resolve())}
-    contents = run.contents
-    for path, line in _places(str(described.get("stack") or "").splitlines()):
-        for root in roots:
-            inner = path.removeprefix(f"{root}/")
-            if inner != path and inner in contents:
-                return f"{inner}:{line}"
-    return ""
-
-
-def sum_up(lines: Sequence[str]) -> str | None:
-    """A stack in one line: what went wrong and where; None if the lines are no stack of JavaScript's."""
-    first = next((number for number, line in enumerate(lines) if _FRAME.match(line[:_LINE_LETTERS])), None)
-    if not first:
-        return None
-    said = lines[0].strip()
-    if _HEADING.match(said):
-        said = next((line for line in reversed(lines[:first]) if _NAMED.match(line)), said)
-    place = next((f" ({path}:{line})" for path, line in _places(lines) if path.startswith("/")), "")
-    return f"{said}{place}"
-
-
-def _places(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The files and lines that a stack names, the innermost first, without those of the worker's own code."""
-    for line in (line[:_LINE_LETTERS] for line in lines):
-        found = _HEADING.match(line) or _FRAME.match(line)
-        if found and not found[1].endswith(_OURS):
-            yield _path_of(found[1]), found[2]
-
-
-def _path_of(place: str) -> str:
-    if not place.startswith("file://"):
-        return place
-    from urllib.parse import unquote
-
-    return unquote(place.removeprefix("file://"))

@@ -1,4 +1,4 @@
-"""Which files are nobody's business: the list, and how a path is brought into the form that the list speaks of."""
+"""List sensitive files, and bring a path into the form that the list uses."""
 
 from __future__ import annotations
 

@@ -33,11 +33,6 @@ def system_tools() -> list[Tool]:
     return [*_tools().values()]
 
 
-def primitive_named(name: str) -> Tool:
-    """The platform's primitive of that name."""
-    return _tools()[name]
-
-
 def primitive_of(tool: Tool) -> str | None:
     """The name of the primitive that the tool is; None for every tool but the platform's own."""
     return tool.name if tool.kind == PRIMITIVE and is_ours(tool) else None

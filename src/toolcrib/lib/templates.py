@@ -29,7 +29,7 @@ class _Absent:
         return "ABSENT"
 
 
-# What stands for a parameter that nobody gave: a member of an object is left out with it.
+# What stands for a parameter that was not given: a member of an object is left out with it.
 ABSENT: Final = _Absent()
 
 _BRACES = re.compile(

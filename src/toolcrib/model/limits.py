@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 MEGABYTE = 1_000_000
+MAX_ATTEMPTS = 100
+# How documents of every format write the fields of a retry policy.
+RETRY_KEYS = ("max_attempts", "backoff_type", "initial_delay", "max_delay", "backoff_multiplier")
 
 
 class Backoff(StrEnum):

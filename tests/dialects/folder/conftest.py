@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib.features.folders.format import Reading, read_tool
-from toolcrib.infra.files.tool_folder import collect_files
+from toolcrib.infra.files.tool_folder import survey_folder
 
 FIXTURES = Path(__file__).parents[2] / "seeds/fixtures/tool_folders"
 ROOT = Path("tools")
@@ -113,7 +113,7 @@ def warnings_of(read) -> Callable[..., list[str]]:
 def read_fixture() -> Callable[[str], Reading]:
     """Read one of the document's own folders from disk."""
     root = FIXTURES / "tools"
-    return lambda folder: read_tool(root, folder, collect_files(root, folder), {})
+    return lambda folder: read_tool(root, folder, survey_folder(root, folder).files, {})
 
 
 @pytest.fixture

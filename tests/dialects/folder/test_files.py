@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from toolcrib.infra.files import safe_paths
-from toolcrib.infra.files.tool_folder import collect_files, shared_files, survey_folder, tool_folders
+from toolcrib.infra.files.tool_folder import survey_folder, survey_shared, tool_folders
 from toolcrib.model.errors import Kind, ToolError
 
 
@@ -21,6 +21,21 @@ def write(path, data=b"x"):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     return path
+
+
+def whole(survey):
+    """The files that were read; raises the first problem."""
+    for problem in survey.problems:
+        raise problem
+    return survey.files
+
+
+def collect_files(root, folder):
+    return whole(survey_folder(root, folder))
+
+
+def shared_files(root):
+    return whole(survey_shared(root))
 
 
 def refusal(function, *arguments):

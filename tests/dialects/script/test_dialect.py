@@ -11,7 +11,7 @@ from toolcrib.core.catalog import Catalog
 from toolcrib.core.file_source import Folder
 from toolcrib.features.scripts.definition import build_tools
 from toolcrib.features.scripts.format import ScriptFile
-from toolcrib.lib.metadata import Metadata
+from toolcrib.features.scripts.metadata import Metadata
 from toolcrib.model.errors import ToolError
 
 ROOT = Path(".ai/tools")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from toolcrib.features.scripts.format import ScriptFile
 from toolcrib.lib.documents import read_json, read_toml
-from toolcrib.lib.metadata import json_lines, toml_lines
+from toolcrib.lib.positions import json_lines, toml_lines
 from toolcrib.model.errors import ToolError
 
 

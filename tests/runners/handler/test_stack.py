@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.lib.redaction import find_place, sum_up, tell_all
+from toolcrib.lib.javascript_error import find_place, sum_up, tell_all
 from toolcrib.model.tool import Handler
 
 RUN = Handler(

@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
-from toolcrib.lib.declared_fields import MAX_ATTEMPTS, RETRY_KEYS
 from toolcrib.lib.documents import check_plain
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.limits import Backoff, RetryPolicy
+from toolcrib.model.limits import MAX_ATTEMPTS, RETRY_KEYS, Backoff, RetryPolicy
 from toolcrib.model.tool import MAX_NAME, Encoding, ErrorMode, Http, HttpCall, Registered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from toolcrib.lib.metadata import Steps
+    from toolcrib.lib.positions import Steps
 
 
 # MERGED toolcrib.dialects.platform.report
@@ -209,7 +208,7 @@ class Fields:
         unknown = [name for name in self.values if name not in known]
         if not unknown:
             return []
-        from toolcrib.lib.metadata import near_misses
+        from toolcrib.lib.names import near_misses
 
         meant = dict(near_misses([name for name in unknown[:MAX_STRANGERS] if len(name) < 2 * MAX_STRANGERS], known))
         return [(name, meant.get(name, "")) for name in unknown]

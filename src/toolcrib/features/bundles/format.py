@@ -28,7 +28,7 @@ from toolcrib.model.errors import Kind, ToolError
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from toolcrib.lib.metadata import Steps
+    from toolcrib.lib.positions import Steps
     from toolcrib.model.tool import Tool
 
 
@@ -71,7 +71,7 @@ def _with_line(error: ToolError, data: bytes, place: str) -> ToolError:
     """The error with the line of the fault, where the reader could tell only what is wrong."""
     if error.kind is not Kind.VALIDATION or "line" in error.details:
         return error
-    from toolcrib.lib.metadata import line_of_fault
+    from toolcrib.lib.positions import line_of_fault
 
     line = line_of_fault(without_comments(data, place, max_bytes=MAX_STORED_BYTES).encode())
     return ToolError(error.kind, f"{place}:{line}{error.message.removeprefix(place)}", details={"line": line})
@@ -86,7 +86,7 @@ class _Lines:
 
     @cached_property
     def _lines(self) -> dict[Steps, int]:
-        from toolcrib.lib.metadata import json_lines
+        from toolcrib.lib.positions import json_lines
 
         return {(): 1, **json_lines(without_comments(self._data, self._place, max_bytes=MAX_STORED_BYTES))}
 

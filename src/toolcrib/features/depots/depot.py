@@ -122,7 +122,7 @@ class FolderDepot:
                     f"{manifest.name}@{manifest.version} is published already, with other content; raise the version"
                 )
                 raise ToolError(Kind.CONFLICT, message)
-            # Also when it was there: whoever published it may have been killed before this step.
+            # Also when it was there: its publisher may have been killed before this step.
             self._write_index()
         return is_new
 

@@ -1,4 +1,4 @@
-"""One version of a tool, packed: its files, and a manifest that says exactly which bytes they are."""
+"""Describe one version of a tool: its files, a manifest that says exactly which bytes they are, and its Ed25519 signature."""
 
 from __future__ import annotations
 
@@ -27,12 +27,15 @@ MAX_FILES = 200
 MAX_FILE_BYTES = 4_000_000
 MAX_PACKAGE_BYTES = 16_000_000
 MAX_MANIFEST_BYTES = 256_000
-
 NAME = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)*")
 VERSION = re.compile(r"\d+\.\d+\.\d+")
 # No hidden files, no way up, no drive letters, nothing that two file systems could take for the same name but case.
 PATH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 HASH = re.compile(r"[0-9a-f]{64}")
+ALGORITHM = "ed25519"
+KEY_BYTES = 32
+
+_PURPOSE = "toolcrib depot manifest"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -176,6 +179,43 @@ def framed(parts: Iterable[str]) -> bytes:
     return b"".join(len(part).to_bytes(8, "big") + part for part in encoded)
 
 
+def new_key(path: Path) -> str:
+    """Make a key that only this user can read; returns its public half, for those who should trust it."""
+    if not durable.create(path, os.urandom(KEY_BYTES)):
+        raise ToolError(Kind.CONFLICT, f"{path} is there already; name another file, or show its public half with it")
+    return public_half(path)
+
+
+def public_half(path: Path) -> str:
+    """The public half of a key."""
+    return _spell(_load(path).public_key())
+
+
+def sign(manifest: Manifest, path: Path) -> Manifest:
+    """The manifest with a signature by the key in the file."""
+    key = _load(path)
+    mark = Signature(key=_spell(key.public_key()), time=datetime.now(UTC).isoformat(timespec="seconds"), value="")
+    value = base64.b64encode(key.sign(_message(manifest, mark))).decode()
+    return replace(manifest, signature=replace(mark, value=value))
+
+
+def check_signature(manifest: Manifest, trusted: tuple[str, ...], *, required: bool) -> str:
+    """Who signed the manifest, in words; refuses a signature that is false, and one that is missing where it is required."""
+    mark = manifest.signature
+    address = f"{manifest.name}@{manifest.version}"
+    if mark is None:
+        if required:
+            raise _untrusted(f"{address} is not signed, and depot_signed asks for a signature")
+        return "not signed"
+    if not _holds(manifest, mark):
+        raise _untrusted(f"{address}: its signature is false; the package was changed after it was signed")
+    if mark.key in trusted:
+        return f"signed by the trusted key {mark.key} at {mark.time}"
+    if required:
+        raise _untrusted(f"{address} is signed by {mark.key}, which is not among depot_keys; add it if you trust it")
+    return f"signed by {mark.key}, which is not among depot_keys"
+
+
 def _read(document: Mapping[str, object]) -> Manifest:
     if document["depot"] != FORMAT:
         raise TypeError(f"it has the format {document['depot']!r:.40}, and this Toolcrib reads {FORMAT}")
@@ -219,52 +259,6 @@ def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"a text is expected, not {value!r:.40}")
     return value
-
-
-# MERGED toolcrib.depots.signing
-
-# Signatures of published tools: Ed25519, by keys that the operator trusts.
-
-ALGORITHM = "ed25519"
-KEY_BYTES = 32
-_PURPOSE = "toolcrib depot manifest"
-
-
-def new_key(path: Path) -> str:
-    """Make a key of one's own, for this user's eyes only; its public half, to be given to whoever should trust it."""
-    if not durable.create(path, os.urandom(KEY_BYTES)):
-        raise ToolError(Kind.CONFLICT, f"{path} is there already; name another file, or show its public half with it")
-    return public_half(path)
-
-
-def public_half(path: Path) -> str:
-    """The public half of a key."""
-    return _spell(_load(path).public_key())
-
-
-def sign(manifest: Manifest, path: Path) -> Manifest:
-    """The manifest with a signature by the key in the file."""
-    key = _load(path)
-    mark = Signature(key=_spell(key.public_key()), time=datetime.now(UTC).isoformat(timespec="seconds"), value="")
-    value = base64.b64encode(key.sign(_message(manifest, mark))).decode()
-    return replace(manifest, signature=replace(mark, value=value))
-
-
-def check_signature(manifest: Manifest, trusted: tuple[str, ...], *, required: bool) -> str:
-    """Who signed the manifest, in words; refuses a signature that is false, and one that is missing where it is required."""
-    mark = manifest.signature
-    address = f"{manifest.name}@{manifest.version}"
-    if mark is None:
-        if required:
-            raise _untrusted(f"{address} is not signed, and depot_signed asks for a signature")
-        return "not signed"
-    if not _holds(manifest, mark):
-        raise _untrusted(f"{address}: its signature is false; the package was changed after it was signed")
-    if mark.key in trusted:
-        return f"signed by the trusted key {mark.key} at {mark.time}"
-    if required:
-        raise _untrusted(f"{address} is signed by {mark.key}, which is not among depot_keys; add it if you trust it")
-    return f"signed by {mark.key}, which is not among depot_keys"
 
 
 def _untrusted(message: str) -> ToolError:

@@ -1,4 +1,4 @@
-"""From a tool in a tree of files to a package."""
+"""Pack a tool of a tree of files into a package, and install a package into a tree: all of its files, or none."""
 
 from __future__ import annotations
 
@@ -21,12 +21,34 @@ if TYPE_CHECKING:
 
     from toolcrib.model.tool import Tool
 
-
-# MERGED toolcrib.depots.installing
-
-# From a package to files in a tree of tools: all of them, or none.
-
 FILE_MODE = 0o644
+
+
+def pack(tool: Tool, root: Path, tree: str, further: Iterable[str] = ()) -> Package:
+    """The tool's file, the files beside it that its config names, and `further` ones, named from its folder."""
+    main = _file_of(tool, root)
+    folder = main.parent
+    paths = [main, *_named_in_config(tool, folder), *(_named(name, folder, tool) for name in further)]
+    contents: dict[str, bytes] = {}
+    files = []
+    for path in dict.fromkeys(paths):
+        place = str(PurePosixPath(path.relative_to(root)))
+        data = durable.read(path, MAX_FILE_BYTES)
+        if data is None:
+            raise ToolError(Kind.NOT_FOUND, f"{path} is not there any more; nothing was published")
+        contents[place] = data
+        digest = hashlib.sha256(data).hexdigest()
+        files.append(PackedFile(path=place, size=len(data), sha256=digest, executable=os.access(path, os.X_OK)))
+    manifest = Manifest(
+        name=whole_name(tool),
+        version=tool.version,
+        description=tool.description,
+        requires=tuple(sorted(tool.requires)),
+        tree=tree,
+        main=str(PurePosixPath(main.relative_to(root))),
+        files=tuple(files),
+    )
+    return Package(manifest=manifest, contents=contents)
 
 
 def install(
@@ -46,6 +68,27 @@ def install(
         files = _in_order(package.manifest)
         wanted = [file for file in files if _is_new(package, file, root, replace=replace)]
         return _place(package, wanted, root)
+
+
+def left_behind(tool: Tool, package: Package, own: Iterable[str]) -> list[str]:
+    """What the tool seems to need and the package does not hold; `own` are the executors that every crib has."""
+    if not isinstance(tool.run, Chained):
+        return []
+    folder = tool.run.folder
+    packed = {PurePosixPath(path).name for path in package.contents}
+    names = {name.partition(".")[0] for name in tool.run.script.imports} if tool.run.script is not None else set()
+    found = [f"{name}.py" for name in sorted(names) if (folder / f"{name}.py").is_file() and f"{name}.py" not in packed]
+    missing = [f"it imports {name}, which was not packed; add: --with {name}" for name in found]
+    executor = tool.run.executor
+    if executor is not None and executor not in set(own):
+        missing.append(f"it is executed by {executor}, which must be there wherever it is pulled; publish that too")
+    return missing
+
+
+def whole_name(tool: Tool) -> str:
+    """The name of the whole tool, also where only its actions can be called."""
+    action = tool.run.action if isinstance(tool.run, Chained) else ""
+    return tool.name.removesuffix(action)[:-1] if action else tool.name
 
 
 def _inspect(package: Package, staging: Path, check: Callable[[Path, Manifest], None]) -> None:
@@ -121,54 +164,6 @@ def _write(path: Path, data: bytes, mode: int) -> None:
             replace_in(folder, path.name, data, mode=mode)
     finally:
         os.close(folder)
-
-
-def pack(tool: Tool, root: Path, tree: str, further: Iterable[str] = ()) -> Package:
-    """The tool's file, the files beside it that its config names, and `further` ones, named from its folder."""
-    main = _file_of(tool, root)
-    folder = main.parent
-    paths = [main, *_named_in_config(tool, folder), *(_named(name, folder, tool) for name in further)]
-    contents: dict[str, bytes] = {}
-    files = []
-    for path in dict.fromkeys(paths):
-        place = str(PurePosixPath(path.relative_to(root)))
-        data = durable.read(path, MAX_FILE_BYTES)
-        if data is None:
-            raise ToolError(Kind.NOT_FOUND, f"{path} is not there any more; nothing was published")
-        contents[place] = data
-        digest = hashlib.sha256(data).hexdigest()
-        files.append(PackedFile(path=place, size=len(data), sha256=digest, executable=os.access(path, os.X_OK)))
-    manifest = Manifest(
-        name=whole_name(tool),
-        version=tool.version,
-        description=tool.description,
-        requires=tuple(sorted(tool.requires)),
-        tree=tree,
-        main=str(PurePosixPath(main.relative_to(root))),
-        files=tuple(files),
-    )
-    return Package(manifest=manifest, contents=contents)
-
-
-def left_behind(tool: Tool, package: Package, own: Iterable[str]) -> list[str]:
-    """What the tool seems to need and the package does not hold; `own` are the executors that every crib has."""
-    if not isinstance(tool.run, Chained):
-        return []
-    folder = tool.run.folder
-    packed = {PurePosixPath(path).name for path in package.contents}
-    names = {name.partition(".")[0] for name in tool.run.script.imports} if tool.run.script is not None else set()
-    found = [f"{name}.py" for name in sorted(names) if (folder / f"{name}.py").is_file() and f"{name}.py" not in packed]
-    missing = [f"it imports {name}, which was not packed; add: --with {name}" for name in found]
-    executor = tool.run.executor
-    if executor is not None and executor not in set(own):
-        missing.append(f"it is executed by {executor}, which must be there wherever it is pulled; publish that too")
-    return missing
-
-
-def whole_name(tool: Tool) -> str:
-    """The name of the whole tool, also where only its actions can be called."""
-    action = tool.run.action if isinstance(tool.run, Chained) else ""
-    return tool.name.removesuffix(action)[:-1] if action else tool.name
 
 
 def _file_of(tool: Tool, root: Path) -> Path:

@@ -1,4 +1,8 @@
-"""One chat with a model: the tools it is offered, the calls it asks for, the answers it gets."""
+"""Run one chat with a model: the tools it is offered, the calls it asks for, the results it gets.
+
+Replies are read without their vendor's package: an object of the package and the plain JSON of the wire look alike. The
+token that confirms a call stays with the host.
+"""
 
 from __future__ import annotations
 
@@ -30,125 +34,11 @@ if TYPE_CHECKING:
 
     Confirm = Callable[[Call, ToolError], bool | Awaitable[bool]]
 
-
-# MERGED toolcrib.adapters.asking
-
-# What a model asks for, and the arguments it wrote, within bounds.
-
-PLACE = "arguments"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
-    """One call as a reply has it: the vendor's id, the name that the model used, and the arguments as they came."""
-
-    id: str
-    name: str
-    arguments: object = None
-
-
-def read_arguments(written: object) -> dict[str, object]:
-    """The arguments of a call, from text or from what the vendor's package made of it; nothing means none."""
-    if written is None or (isinstance(written, str) and not written.strip()):
-        # Models leave the text empty for a tool that takes nothing.
-        return {}
-    value = read_json(written, place=PLACE, max_bytes=MAX_ARGUMENT_BYTES) if isinstance(written, str) else written
-    if not isinstance(value, Mapping):
-        raise ToolError(Kind.VALIDATION, f'{PLACE}: must be a JSON object; write {{"name": value, …}}')
-    arguments = dict(value)
-    check_plain(arguments, place=PLACE)
-    if not isinstance(written, str):
-        _check_size(arguments)
-    return arguments
-
-
-def _check_size(arguments: dict[str, object]) -> None:
-    size = len(orjson.dumps(arguments))
-    if size > MAX_ARGUMENT_BYTES:
-        message = f"{PLACE}: have {size} bytes, the limit is {MAX_ARGUMENT_BYTES}; make them smaller"
-        raise ToolError(Kind.LIMIT_EXCEEDED, message)
-
-
-# MERGED toolcrib.adapters.confirming
-
-# Calls made side by side, and again where a person said yes: the token that confirms stays with the host.
-
 logger = logging.getLogger("toolcrib.adapters")
 
+PLACE = "arguments"
 NOBODY_ASKED = "nobody can confirm it here, and you cannot; say what it would do and let the person decide"
 PERSON_ASKED = "the person was asked; ask for it again only if they say so"
-
-
-async def make_calls(crib: Crib, calls: Sequence[Call], confirm: Confirm | None) -> list[Result]:
-    """Make calls side by side; those that need a person's word are made again with it, after one question each."""
-    results = await crib.call_all(calls)
-    if confirm is None:
-        return [_without_token(result, NOBODY_ASKED) for result in results]
-    confirmed: dict[int, Call] = {}
-    for number, (call, result) in enumerate(zip(calls, results, strict=True)):
-        if not _is_refused(result.error):
-            continue
-        token = result.error.details.get("confirmation")
-        if isinstance(token, str) and await _agrees(confirm, call, result.error):
-            confirmed[number] = replace(call, confirmation=token)
-    for number, result in zip(confirmed, await crib.call_all(confirmed.values()), strict=True):
-        results[number] = result
-    return [_without_token(result, PERSON_ASKED) for result in results]
-
-
-async def _agrees(confirm: Confirm, call: Call, error: ToolError) -> bool:
-    """Whether somebody said yes; a question that could not be asked was not answered."""
-    try:
-        answer = confirm(call, error)
-        return (await answer if isinstance(answer, Awaitable) else answer) is True
-    except Exception:
-        # The other calls have run, and the model must hear of them.
-        logger.exception("asking for the confirmation of %s failed, so nobody agreed", call.name)
-        return False
-
-
-def _without_token(result: Result, cure: str) -> Result:
-    """A refusal in words for a model, without what the host could confirm the call with."""
-    error = result.error
-    if not _is_refused(error):
-        return result
-    reason = error.message.removesuffix(f"; {error.details.get('cure')}")
-    return replace(result, error=ToolError(error.kind, f"{reason}; {cure}"))
-
-
-def _is_refused(error: ToolError | None) -> TypeGuard[ToolError]:
-    return error is not None and error.kind is Kind.CONFIRMATION_REQUIRED
-
-
-# MERGED toolcrib.adapters.reading
-
-# Reading replies without their vendor's package: an object of the package and the plain JSON of the wire look alike.
-
-
-def has(thing: object, name: str) -> bool:
-    """Whether there is an item or an attribute of that name."""
-    return name in thing if isinstance(thing, Mapping) else hasattr(thing, name)
-
-
-def part(thing: object, *names: str) -> object:
-    """The first of these items or attributes that there is and that is not null."""
-    for name in names:
-        value: object = thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
-        if value is not None:
-            return value
-    return None
-
-
-def items(value: object) -> Sequence[object]:
-    """A list as it is; whatever else a reply has in its place holds nothing."""
-    return value if isinstance(value, (list, tuple)) else ()
-
-
-def text(value: object) -> str:
-    """A text as it is; whatever else a reply has in its place says nothing."""
-    return value if isinstance(value, str) else ""
-
-
 MAX_CALLS = 64
 MAX_LETTERS = 4_000_000
 MAX_SHOWN_NAME = 80
@@ -211,17 +101,17 @@ class Adapter(ABC):
 
     def calls(self, reply: object) -> list[Call]:
         """The calls that a reply asks for and that can be made, in their order; nothing runs."""
-        return [wish for wish in self._wishes(self._read_checked(reply)) if isinstance(wish, Call)]
+        return [each for each in self._calls_of(self._read_checked(reply)) if isinstance(each, Call)]
 
     async def answer(self, reply: object) -> list[dict[str, object]]:
         """Make the calls of a reply side by side; what to append to the conversation, nothing if there were none."""
         asked = self._read_checked(reply)
         if not asked:
             return []
-        wishes = self._wishes(asked)
-        calls = [wish for wish in wishes if isinstance(wish, Call)]
+        requested = self._calls_of(asked)
+        calls = [each for each in requested if isinstance(each, Call)]
         made = iter(await make_calls(self._crib, calls, self._confirm))
-        results = [next(made) if isinstance(wish, Call) else Result(error=wish) for wish in wishes]
+        results = [next(made) if isinstance(each, Call) else Result(error=each) for each in requested]
         return self._write(list(zip(asked, results, strict=True)))
 
     def answer_sync(self, reply: object) -> list[dict[str, object]]:
@@ -247,7 +137,7 @@ class Adapter(ABC):
         if entry is None:
             cure = self._crib.suggest(name) or "list the tools with: crib list"
             raise ToolError(Kind.NOT_FOUND, f"Tool {name[:MAX_SHOWN_NAME]!r} not found; {cure}")
-        # Whoever gave an address meant that tool, even where its bare name means another.
+        # A caller that gave an address meant that tool, even where its bare name means another.
         offered = offered_tools([entry], lambda _: entry, self._mode)
         return without_failing(offered, self._crib.examples.failing())
 
@@ -257,16 +147,16 @@ class Adapter(ABC):
         given = f"a {type(reply).__name__} without any of {', '.join(self.marks)}"
         raise ToolError(Kind.VALIDATION, f"{type(self).__name__} reads {self.replies}, not {given}")
 
-    def _wishes(self, asked: Sequence[Asked]) -> list[Call | ToolError]:
+    def _calls_of(self, asked: Sequence[Asked]) -> list[Call | ToolError]:
         """For each the call to make, or why none is made; past the bounds nothing is even read."""
-        wishes: list[Call | ToolError] = []
+        requested: list[Call | ToolError] = []
         room = MAX_LETTERS
         for number, each in enumerate(asked):
             room -= len(each.arguments) if isinstance(each.arguments, str) else 0
-            wishes.append(self._wish(each) if number < MAX_CALLS and room >= 0 else _too_many())
-        return wishes
+            requested.append(self._call_of(each) if number < MAX_CALLS and room >= 0 else _too_many())
+        return requested
 
-    def _wish(self, asked: Asked) -> Call | ToolError:
+    def _call_of(self, asked: Asked) -> Call | ToolError:
         export = self._exports.get(asked.name)
         if export is None:
             return self._not_offered(asked.name)
@@ -291,6 +181,102 @@ class Adapter(ABC):
         # Only what was offered is named: a model does not learn here what else there is.
         cure = did_you_mean(name, self._exports) or "call one of the tools that you were given"
         return ToolError(Kind.NOT_FOUND, f"there is no tool {name[:MAX_SHOWN_NAME]!r} here; {cure}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """One call as a reply has it: the vendor's id, the name that the model used, and the arguments as they came."""
+
+    id: str
+    name: str
+    arguments: object = None
+
+
+def read_arguments(written: object) -> dict[str, object]:
+    """The arguments of a call, from text or from what the vendor's package made of it; nothing means none."""
+    if written is None or (isinstance(written, str) and not written.strip()):
+        # Models leave the text empty for a tool that takes nothing.
+        return {}
+    value = read_json(written, place=PLACE, max_bytes=MAX_ARGUMENT_BYTES) if isinstance(written, str) else written
+    if not isinstance(value, Mapping):
+        raise ToolError(Kind.VALIDATION, f'{PLACE}: must be a JSON object; write {{"name": value, …}}')
+    arguments = dict(value)
+    check_plain(arguments, place=PLACE)
+    if not isinstance(written, str):
+        _check_size(arguments)
+    return arguments
+
+
+async def make_calls(crib: Crib, calls: Sequence[Call], confirm: Confirm | None) -> list[Result]:
+    """Make calls side by side; those that need a person's word are made again with it, after one question each."""
+    results = await crib.call_all(calls)
+    if confirm is None:
+        return [_without_token(result, NOBODY_ASKED) for result in results]
+    confirmed: dict[int, Call] = {}
+    for number, (call, result) in enumerate(zip(calls, results, strict=True)):
+        if not _is_refused(result.error):
+            continue
+        token = result.error.details.get("confirmation")
+        if isinstance(token, str) and await _agrees(confirm, call, result.error):
+            confirmed[number] = replace(call, confirmation=token)
+    for number, result in zip(confirmed, await crib.call_all(confirmed.values()), strict=True):
+        results[number] = result
+    return [_without_token(result, PERSON_ASKED) for result in results]
+
+
+def has(thing: object, name: str) -> bool:
+    """Whether there is an item or an attribute of that name."""
+    return name in thing if isinstance(thing, Mapping) else hasattr(thing, name)
+
+
+def part(thing: object, *names: str) -> object:
+    """The first of these items or attributes that there is and that is not null."""
+    for name in names:
+        value: object = thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
+        if value is not None:
+            return value
+    return None
+
+
+def items(value: object) -> Sequence[object]:
+    """A list as it is; whatever else a reply has in its place holds nothing."""
+    return value if isinstance(value, (list, tuple)) else ()
+
+
+def text(value: object) -> str:
+    """A text as it is; whatever else a reply has in its place says nothing."""
+    return value if isinstance(value, str) else ""
+
+
+def _check_size(arguments: dict[str, object]) -> None:
+    size = len(orjson.dumps(arguments))
+    if size > MAX_ARGUMENT_BYTES:
+        message = f"{PLACE}: have {size} bytes, the limit is {MAX_ARGUMENT_BYTES}; make them smaller"
+        raise ToolError(Kind.LIMIT_EXCEEDED, message)
+
+
+async def _agrees(confirm: Confirm, call: Call, error: ToolError) -> bool:
+    """Whether a person said yes; a question that could not be asked was not answered."""
+    try:
+        answer = confirm(call, error)
+        return (await answer if isinstance(answer, Awaitable) else answer) is True
+    except Exception:
+        # The other calls have run, and the model must hear of them.
+        logger.exception("asking for the confirmation of %s failed, so nobody agreed", call.name)
+        return False
+
+
+def _without_token(result: Result, cure: str) -> Result:
+    """A refusal in words for a model, without what the host could confirm the call with."""
+    error = result.error
+    if not _is_refused(error):
+        return result
+    reason = error.message.removesuffix(f"; {error.details.get('cure')}")
+    return replace(result, error=ToolError(error.kind, f"{reason}; {cure}"))
+
+
+def _is_refused(error: ToolError | None) -> TypeGuard[ToolError]:
+    return error is not None and error.kind is Kind.CONFIRMATION_REQUIRED
 
 
 def _too_many() -> ToolError:

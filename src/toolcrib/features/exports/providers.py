@@ -1,4 +1,7 @@
-"""Gemini's shape: parts with a `function_call` in, one content with a `function_response` for each out."""
+"""Translate between tool calls and results and the messages of Anthropic, Gemini and OpenAI.
+
+A model is told the value of a result, or why there is none; never a token, a stack or a setting.
+"""
 
 from __future__ import annotations
 
@@ -14,57 +17,7 @@ if TYPE_CHECKING:
     from toolcrib.model.errors import ToolError
     from toolcrib.model.result import Result
 
-
-# MERGED toolcrib.adapters.telling
-
-# What a model is told of a result: its value, or why there is none; never a token, a stack or a setting.
-
 MAX_MESSAGE = 4_000
-
-
-def tell(result: Result) -> str:
-    """The result as text: the value, or the error as JSON."""
-    return to_text(value_of(result) if result.error is None else error_of(result.error, result))
-
-
-def value_of(result: Result) -> object:
-    """The value; of one that was kept aside its head, and how to read the rest."""
-    kept = result.meta.get("kept")
-    if not isinstance(kept, dict):
-        return result.value
-    shown = kept.get("shown")
-    return (
-        f"{result.value}\n\n[These are {shown} of {kept.get('letters')} letters. The rest is kept for an hour: "
-        f'crib.read_result("{kept.get("handle")}", offset={shown}). Or ask for less.]'
-    )
-
-
-def error_of(error: ToolError, result: Result) -> dict[str, object]:
-    """The error as an object; what the tool had achieved stands beside it."""
-    told: dict[str, object] = {
-        "type": str(error.kind),
-        "message": _sendable(_without_cure(error)),
-        "retryable": error.retryable,
-        "partialSideEffects": error.partial_side_effects,
-    }
-    return told if result.value is None else {**told, "partialValue": value_of(result)}
-
-
-def _without_cure(error: ToolError) -> str:
-    """What went wrong, without what only an operator can do about it."""
-    cure = error.details.get("cure")
-    return error.message.removesuffix(f"; {cure}") if isinstance(cure, str) and cure else error.message
-
-
-def _sendable(message: str) -> str:
-    """A message that is short enough and holds no half characters, which no client could send."""
-    short = message if len(message) <= MAX_MESSAGE else f"{message[:MAX_MESSAGE]}…"
-    return short.encode("utf-8", "replace").decode()
-
-
-# MERGED toolcrib.adapters.anthropic
-
-# Anthropic's shape: blocks of the type `tool_use` in, one message of the user with a `tool_result` for each out.
 
 
 class Anthropic(Adapter):
@@ -116,33 +69,6 @@ class Gemini(Adapter):
         return [{"role": "user", "parts": parts}]
 
 
-def _content(reply: object) -> object:
-    """The content of the first candidate, or of a candidate; else the reply itself."""
-    if not has(reply, "candidates"):
-        return part(reply, "content") or reply
-    candidates = items(part(reply, "candidates"))
-    return part(candidates[0], "content") if candidates else None
-
-
-def _function_call(thing: object) -> object:
-    """The call in a part, or a call by itself as the package hands them out too; None for anything else."""
-    # The package writes function_call, the wire functionCall.
-    call = part(thing, "function_call", "functionCall")
-    return thing if call is None and has(thing, "name") else call
-
-
-def _response(asked: Asked, result: Result) -> dict[str, object]:
-    told = {"output": value_of(result)} if result.error is None else {"error": error_of(result.error, result)}
-    response: dict[str, object] = {"name": asked.name, "response": told}
-    # Not every model numbers its calls; an id that nobody gave would match nothing.
-    return {"id": asked.id, **response} if asked.id else response
-
-
-# MERGED toolcrib.adapters.openai
-
-# OpenAI's two shapes: chat completions and responses. Results are text in both.
-
-
 class OpenAIChat(Adapter):
     """Chat completions, and every server that speaks like them: `tool_calls` in, messages of the role `tool` out."""
 
@@ -177,6 +103,68 @@ class OpenAIResponses(Adapter):
         return [
             {"type": "function_call_output", "call_id": asked.id, "output": tell(result)} for asked, result in answers
         ]
+
+
+def tell(result: Result) -> str:
+    """The result as text: the value, or the error as JSON."""
+    return to_text(value_of(result) if result.error is None else error_of(result.error, result))
+
+
+def value_of(result: Result) -> object:
+    """The value; of one that was kept aside its head, and how to read the rest."""
+    kept = result.meta.get("kept")
+    if not isinstance(kept, dict):
+        return result.value
+    shown = kept.get("shown")
+    return (
+        f"{result.value}\n\n[These are {shown} of {kept.get('letters')} letters. The rest is kept for an hour: "
+        f'crib.read_result("{kept.get("handle")}", offset={shown}). Or ask for less.]'
+    )
+
+
+def error_of(error: ToolError, result: Result) -> dict[str, object]:
+    """The error as an object; what the tool had achieved stands beside it."""
+    told: dict[str, object] = {
+        "type": str(error.kind),
+        "message": _sendable(_without_cure(error)),
+        "retryable": error.retryable,
+        "partialSideEffects": error.partial_side_effects,
+    }
+    return told if result.value is None else {**told, "partialValue": value_of(result)}
+
+
+def _without_cure(error: ToolError) -> str:
+    """What went wrong, without what only an operator can do about it."""
+    cure = error.details.get("cure")
+    return error.message.removesuffix(f"; {cure}") if isinstance(cure, str) and cure else error.message
+
+
+def _sendable(message: str) -> str:
+    """A message that is short enough and holds no half characters, which no client could send."""
+    short = message if len(message) <= MAX_MESSAGE else f"{message[:MAX_MESSAGE]}…"
+    return short.encode("utf-8", "replace").decode()
+
+
+def _content(reply: object) -> object:
+    """The content of the first candidate, or of a candidate; else the reply itself."""
+    if not has(reply, "candidates"):
+        return part(reply, "content") or reply
+    candidates = items(part(reply, "candidates"))
+    return part(candidates[0], "content") if candidates else None
+
+
+def _function_call(thing: object) -> object:
+    """The call in a part, or a call by itself as the package hands them out too; None for anything else."""
+    # The package writes function_call, the wire functionCall.
+    call = part(thing, "function_call", "functionCall")
+    return thing if call is None and has(thing, "name") else call
+
+
+def _response(asked: Asked, result: Result) -> dict[str, object]:
+    told = {"output": value_of(result)} if result.error is None else {"error": error_of(result.error, result)}
+    response: dict[str, object] = {"name": asked.name, "response": told}
+    # Not every model numbers its calls; an id that was not given would match nothing.
+    return {"id": asked.id, **response} if asked.id else response
 
 
 def _message(reply: object) -> object:

@@ -1,4 +1,4 @@
-"""Checking every tool folder of a root: all that is wrong with any of them, found in one run."""
+"""Build a registry: check every tool folder, and write the file if nothing is wrong, whole or not at all."""
 
 from __future__ import annotations
 
@@ -42,6 +42,96 @@ if TYPE_CHECKING:
 
     Stamp = tuple[int, int, int, int]
 
+SECONDS = 0.3
+MAX_FILES = 200_000
+# File systems tell times apart only by their tick: a file this young may be changed again without a new time.
+RACY_NANOSECONDS = 50_000_000
+
+
+def build(root: Path, *, cache: Path | None = None, project: Path | None = None, strict: bool = False) -> Built:
+    """Check every folder and write the registry of them; `strict` takes a warning for a problem.
+
+    `cache` is a file that remembers folders without problems, `project` the folder whose `.gitignore` counts too.
+    """
+    path = root / REGISTRY
+    try:
+        with explained(str(root)), _one_at_a_time(root):
+            checked = check_folders(root, cache=cache)
+            problems = (*checked.problems, *(checked.warnings if strict else ()))
+            written = not problems and _write(root, checked, project)
+    except ToolError as problem:
+        return Built(path=path, problems=(problem.message,), has_registry=os.path.lexists(path))
+    return Built(
+        path=path,
+        version=checked.version,
+        tools=tuple(checked.tools),
+        problems=problems,
+        warnings=() if strict else checked.warnings,
+        written=written,
+        has_registry=os.path.lexists(path),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Built:
+    """What a build came to: the registry is as `version` says, or it is what it was and `problems` say why.
+
+    `tools` are the names of those without a problem. `written` says whether the file is another one now; where it held
+    these very bytes already it is left alone. `has_registry` says whether any is there, new or as it was.
+    """
+
+    path: Path
+    version: str = ""
+    tools: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    written: bool = False
+    has_registry: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """Whether the registry is that of the folders as they are."""
+        return not self.problems
+
+
+def watch(
+    root: Path,
+    *,
+    say: Callable[[Built], None],
+    stop: Stop,
+    cache: Path | None = None,
+    project: Path | None = None,
+    strict: bool = False,
+) -> None:
+    """Build at once and after every change, until it is time to stop; `say` hears what each build came to.
+
+    While something is wrong with a folder the registry stays what it was.
+    """
+    seen: dict[str, Stamp] | None = None
+    said: Built | None = None
+    with suppress(KeyboardInterrupt):
+        while True:
+            stamps = _look(root)
+            if stamps != seen:
+                built = build(root, cache=cache, project=project, strict=strict)
+                if built.written or said != replace(built, written=False):
+                    say(built)
+                said = replace(built, written=False)
+                seen = stamps if _is_settled(stamps) else None
+            if stop.wait(SECONDS):
+                return
+
+
+def check_folders(root: Path, *, cache: Path | None = None, say: Callable[[str], None] | None = None) -> Checked:
+    """Read and check every tool folder of the root, in the order of their names; nothing of them runs.
+
+    `cache` is a file that remembers folders without problems, so that an unchanged one costs no more than its hash;
+    `say` hears the name of each folder that is looked into. Raises ToolError if the root itself cannot be read.
+    """
+    check = _Check(root, read_content(root), Cache(cache), say)
+    check.run()
+    return check.result()
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Checked:
@@ -57,15 +147,23 @@ class Checked:
     warnings: tuple[str, ...] = ()
 
 
-def check_folders(root: Path, *, cache: Path | None = None, say: Callable[[str], None] | None = None) -> Checked:
-    """Read and check every tool folder of the root, in the order of their names; nothing of them runs.
+def encode_registry(checked: Checked, commit: str) -> bytes:
+    """The registry as it is written: from the same content the same bytes, wherever and whenever."""
+    document = {
+        "registryVersion": checked.version,
+        "gitCommit": commit,
+        "shared": checked.shared,
+        "tools": checked.tools,
+    }
+    # The standard library and not orjson: it keeps integers beyond 64 bit, which a schema may hold.
+    return json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False).encode() + b"\n"
 
-    `cache` is a file that remembers folders without problems, so that an unchanged one costs no more than its hash;
-    `say` hears the name of each folder that is looked into. Raises ToolError if the root itself cannot be read.
-    """
-    check = _Check(root, read_content(root), Cache(cache), say)
-    check.run()
-    return check.result()
+
+class Stop(Protocol):
+    """When to end, as a `threading.Event` says it."""
+
+    def wait(self, timeout: float) -> bool:
+        """Wait that long, or until it is time to end; whether it is."""
 
 
 class _Check:
@@ -182,69 +280,6 @@ def _others(folder: str, alike: list[str]) -> str:
     return " and ".join(other for other in alike if other != folder)
 
 
-# MERGED toolcrib.build.building
-
-# From folders to a registry: check them all, and write the file if nothing is wrong, whole or not at all.
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Built:
-    """What a build came to: the registry is as `version` says, or it is what it was and `problems` say why.
-
-    `tools` are the names of those without a problem. `written` says whether the file is another one now; where it held
-    these very bytes already it is left alone. `has_registry` says whether any is there, new or as it was.
-    """
-
-    path: Path
-    version: str = ""
-    tools: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    written: bool = False
-    has_registry: bool = False
-
-    @property
-    def ok(self) -> bool:
-        """Whether the registry is that of the folders as they are."""
-        return not self.problems
-
-
-def build(root: Path, *, cache: Path | None = None, project: Path | None = None, strict: bool = False) -> Built:
-    """Check every folder and write the registry of them; `strict` takes a warning for a problem.
-
-    `cache` is a file that remembers folders without problems, `project` the folder whose `.gitignore` counts too.
-    """
-    path = root / REGISTRY
-    try:
-        with explained(str(root)), _one_at_a_time(root):
-            checked = check_folders(root, cache=cache)
-            problems = (*checked.problems, *(checked.warnings if strict else ()))
-            written = not problems and _write(root, checked, project)
-    except ToolError as problem:
-        return Built(path=path, problems=(problem.message,), has_registry=os.path.lexists(path))
-    return Built(
-        path=path,
-        version=checked.version,
-        tools=tuple(checked.tools),
-        problems=problems,
-        warnings=() if strict else checked.warnings,
-        written=written,
-        has_registry=os.path.lexists(path),
-    )
-
-
-def encode_registry(checked: Checked, commit: str) -> bytes:
-    """The registry as it is written: from the same content the same bytes, wherever and whenever."""
-    document = {
-        "registryVersion": checked.version,
-        "gitCommit": commit,
-        "shared": checked.shared,
-        "tools": checked.tools,
-    }
-    # The standard library and not orjson: it keeps integers beyond 64 bit, which a schema may hold.
-    return json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False).encode() + b"\n"
-
-
 def _write(root: Path, checked: Checked, project: Path | None) -> bool:
     """Put the registry in place with all that belongs to it; False if it is there already."""
     path = root / REGISTRY
@@ -282,51 +317,6 @@ def _one_at_a_time(root: Path) -> Iterator[None]:
         with suppress(OSError):  # some file systems keep no locks; there builds may overtake each other
             fcntl.flock(folder, fcntl.LOCK_EX)
         yield
-
-
-# MERGED toolcrib.build.watching
-
-# Building again whenever a file of a tool changes.
-
-SECONDS = 0.3
-MAX_FILES = 200_000
-# File systems tell times apart only by their tick: a file this young may be changed again without a new time.
-RACY_NANOSECONDS = 50_000_000
-
-
-class Stop(Protocol):
-    """When to end, as a `threading.Event` says it."""
-
-    def wait(self, timeout: float) -> bool:
-        """Wait that long, or until it is time to end; whether it is."""
-
-
-def watch(
-    root: Path,
-    *,
-    say: Callable[[Built], None],
-    stop: Stop,
-    cache: Path | None = None,
-    project: Path | None = None,
-    strict: bool = False,
-) -> None:
-    """Build at once and after every change, until it is time to stop; `say` hears what each build came to.
-
-    While something is wrong with a folder the registry stays what it was.
-    """
-    seen: dict[str, Stamp] | None = None
-    said: Built | None = None
-    with suppress(KeyboardInterrupt):
-        while True:
-            stamps = _look(root)
-            if stamps != seen:
-                built = build(root, cache=cache, project=project, strict=strict)
-                if built.written or said != replace(built, written=False):
-                    say(built)
-                said = replace(built, written=False)
-                seen = stamps if _is_settled(stamps) else None
-            if stop.wait(SECONDS):
-                return
 
 
 def _look(root: Path) -> dict[str, Stamp]:

@@ -1,6 +1,7 @@
-"""What earlier checks of tool folders came to: kept to save time, and believed for nothing else.
+"""Read and write the files around a build: the content of the root, the cache of earlier checks, the git commit, `.gitignore`.
 
-The file is one line, with the hash of the code that checked and the hash of the rest, and then the entries as JSON.
+The cache is one line, with the hash of the code that checked and the hash of the rest, and then the entries as JSON. It
+saves time and is believed for nothing else.
 """
 
 from __future__ import annotations
@@ -32,75 +33,29 @@ if TYPE_CHECKING:
     Hashes = Mapping[str, str]
     Entry = Mapping[str, object]
 
-
-# MERGED toolcrib.build.commit
-
-# Which commit a folder is at: read from the files of its repository, without starting git.
-
 UNKNOWN = "unknown"
 MAX_FILE_BYTES = 4_096
 MAX_PACKED_BYTES = 16_000_000
 MAX_REFERENCES = 5
+VERSION_SERIES = "1.0"
+VERSION_LETTERS = 16
+NO_CONTENT = f"{VERSION_SERIES}.{'0' * VERSION_LETTERS}"
+# Named as packages, so that one that moves is missed at once: a folder that is not there would count as one without code.
+CHECKING = ("toolcrib.features.folders", "toolcrib.infra.files", "toolcrib.lib", "toolcrib.model")
+MAX_CACHE_BYTES = 64_000_000
+ENTRY_DEPTH = (
+    4 * MAX_DEPTH
+)  # a parameter schema as deep as any may be, in the words of a provider that needs more of them
+REGISTRY = "tool_registry.json"
+ERROR_TYPES = "_core/error-types.js"
+IGNORED = ".gitignore"
+FILE_MODE = 0o644
+MAX_IGNORED_BYTES = 1_000_000
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 # No part begins with a dot, so that none leads up, and nothing is in it that git itself would not take.
 _REFERENCE = re.compile(r"refs(?:/[^./\x00-\x20\x7f~^:?*\[\\][^/\x00-\x20\x7f~^:?*\[\\]*)+")
-
-
-def read_commit(folder: Path) -> str:
-    """The commit of the nearest repository around the folder; `unknown` if there is none, or none that can be read."""
-    real = folder.resolve()
-    for place in (real, *real.parents):
-        # The nearest one counts, whatever it holds: one further up would speak of other files.
-        if os.path.lexists(place / ".git"):
-            return _resolve(_repository(place / ".git"))
-    return UNKNOWN
-
-
-def _repository(mark: Path) -> Path:
-    """Where the repository lies; of a worktree or a submodule `.git` is a file that says so."""
-    kind, _, place = _read(mark).partition(": ")
-    return mark.parent / place if kind == "gitdir" else mark
-
-
-def _resolve(repository: Path) -> str:
-    common = _common_folder(repository)
-    text = _read(repository / "HEAD")
-    for _ in range(MAX_REFERENCES):
-        if _COMMIT.fullmatch(text):
-            return text
-        kind, _, name = text.partition(": ")
-        if kind != "ref" or not _REFERENCE.fullmatch(name):
-            return UNKNOWN
-        text = _read(repository / name) or _read(common / name) or _packed(common, name)
-    return UNKNOWN
-
-
-def _common_folder(repository: Path) -> Path:
-    """Where branches lie: a worktree has only its own HEAD."""
-    return repository / _read(repository / "commondir")
-
-
-def _packed(repository: Path, name: str) -> str:
-    """What `packed-refs`, with a commit and a name on each line, says of the name."""
-    end = f" {name}".encode("utf-8", "surrogateescape")
-    lines = (read_small(repository / "packed-refs", MAX_PACKED_BYTES) or b"").splitlines()
-    return next((line for line in lines if line.endswith(end)), b"").removesuffix(end).decode("utf-8", "replace")
-
-
-def _read(path: Path) -> str:
-    """The text of a small file without the end of its line; nothing if there is none to read."""
-    data = read_small(path, MAX_FILE_BYTES) or b""
-    return data.decode("utf-8", "surrogateescape").rstrip("\r\n")
-
-
-# MERGED toolcrib.build.content
-
-# The files of a root of tool folders: read once, and known by their hashes from then on.
-
-VERSION_SERIES = "1.0"
-VERSION_LETTERS = 16
-NO_CONTENT = f"{VERSION_SERIES}.{'0' * VERSION_LETTERS}"
+_EVERYWHERE = frozenset({REGISTRY, f"**/{REGISTRY}", "*.json", "*"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -136,10 +91,6 @@ def read_content(root: Path) -> Content:
     )
 
 
-def _told(survey: Survey) -> tuple[str, ...]:
-    return tuple(problem.message for problem in survey.problems)
-
-
 def hash_files(files: Files) -> dict[str, str]:
     """The SHA-256 of each file, by path."""
     return {path: hashlib.sha256(files[path]).hexdigest() for path in sorted(files)}
@@ -162,14 +113,6 @@ def version_of(folders: Iterable[Hashes], shared: Hashes) -> str:
     if not everything:
         return NO_CONTENT
     return f"{VERSION_SERIES}.{hash_of({**everything, **shared})[:VERSION_LETTERS]}"
-
-
-# Named as packages, so that one that moves is missed at once: a folder that is not there would count as one without code.
-CHECKING = ("toolcrib.features.folders", "toolcrib.infra.files", "toolcrib.lib", "toolcrib.model")
-MAX_CACHE_BYTES = 64_000_000
-ENTRY_DEPTH = (
-    4 * MAX_DEPTH
-)  # a parameter schema as deep as any may be, in the words of a provider that needs more of them
 
 
 class Cache:
@@ -200,53 +143,14 @@ class Cache:
             durable.replace(self._path, _seal(document) + document)
 
 
-def _load(path: Path) -> dict[str, Entry]:
-    with suppress(ToolError):
-        data = durable.read(path, MAX_CACHE_BYTES) or b""
-        line, _, document = data.partition(b"\n")
-        if line + b"\n" == _seal(document):
-            found = read_json(document, place=str(path), max_bytes=MAX_CACHE_BYTES, max_depth=ENTRY_DEPTH)
-            return {key: entry for key, entry in found.items() if _is_entry(entry)} if isinstance(found, dict) else {}
-    return {}
-
-
-def _is_entry(entry: object) -> bool:
-    if not isinstance(entry, dict):
-        return False
-    warnings = entry.get("warnings")
-    return isinstance(warnings, list) and all(isinstance(warning, str) for warning in warnings)
-
-
-def _seal(document: bytes) -> bytes:
-    return f"toolcrib-build {_code()} {hashlib.sha256(document).hexdigest()}\n".encode()
-
-
-@cache
-def _code() -> str:
-    """A hash over the code that checks, and the Python that reads handlers: with others a check may end otherwise."""
-    from importlib.resources import files
-
-    folders = {name: Path(str(files(name))) for name in CHECKING}
-    code = {
-        f"{name}/{file.relative_to(folder).as_posix()}": file.read_bytes()
-        for name, folder in folders.items()
-        for file in folder.rglob("*.py")
-    }
-    hashes = hash_files(code)
-    return hash_of({**hashes, "python": "{}.{}".format(*sys.version_info)})
-
-
-# MERGED toolcrib.build.surroundings
-
-# What a build sees to beside the registry: the module that handlers import, and that git leaves the registry alone.
-
-REGISTRY = "tool_registry.json"
-ERROR_TYPES = "_core/error-types.js"
-IGNORED = ".gitignore"
-FILE_MODE = 0o644
-MAX_IGNORED_BYTES = 1_000_000
-
-_EVERYWHERE = frozenset({REGISTRY, f"**/{REGISTRY}", "*.json", "*"})
+def read_commit(folder: Path) -> str:
+    """The commit of the nearest repository around the folder; `unknown` if there is none, or none that can be read."""
+    real = folder.resolve()
+    for place in (real, *real.parents):
+        # The nearest one counts, whatever it holds: one further up would speak of other files.
+        if os.path.lexists(place / ".git"):
+            return _resolve(_repository(place / ".git"))
+    return UNKNOWN
 
 
 def error_types() -> bytes:
@@ -291,8 +195,85 @@ def opened(folder: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
+def _repository(mark: Path) -> Path:
+    """Where the repository lies; of a worktree or a submodule `.git` is a file that says so."""
+    kind, _, place = _read(mark).partition(": ")
+    return mark.parent / place if kind == "gitdir" else mark
+
+
+def _resolve(repository: Path) -> str:
+    common = _common_folder(repository)
+    text = _read(repository / "HEAD")
+    for _ in range(MAX_REFERENCES):
+        if _COMMIT.fullmatch(text):
+            return text
+        kind, _, name = text.partition(": ")
+        if kind != "ref" or not _REFERENCE.fullmatch(name):
+            return UNKNOWN
+        text = _read(repository / name) or _read(common / name) or _packed(common, name)
+    return UNKNOWN
+
+
+def _common_folder(repository: Path) -> Path:
+    """Where branches lie: a worktree has only its own HEAD."""
+    return repository / _read(repository / "commondir")
+
+
+def _packed(repository: Path, name: str) -> str:
+    """What `packed-refs`, with a commit and a name on each line, says of the name."""
+    end = f" {name}".encode("utf-8", "surrogateescape")
+    lines = (read_small(repository / "packed-refs", MAX_PACKED_BYTES) or b"").splitlines()
+    return next((line for line in lines if line.endswith(end)), b"").removesuffix(end).decode("utf-8", "replace")
+
+
+def _read(path: Path) -> str:
+    """The text of a small file without the end of its line; nothing if there is none to read."""
+    data = read_small(path, MAX_FILE_BYTES) or b""
+    return data.decode("utf-8", "surrogateescape").rstrip("\r\n")
+
+
+def _told(survey: Survey) -> tuple[str, ...]:
+    return tuple(problem.message for problem in survey.problems)
+
+
+def _load(path: Path) -> dict[str, Entry]:
+    with suppress(ToolError):
+        data = durable.read(path, MAX_CACHE_BYTES) or b""
+        line, _, document = data.partition(b"\n")
+        if line + b"\n" == _seal(document):
+            found = read_json(document, place=str(path), max_bytes=MAX_CACHE_BYTES, max_depth=ENTRY_DEPTH)
+            return {key: entry for key, entry in found.items() if _is_entry(entry)} if isinstance(found, dict) else {}
+    return {}
+
+
+def _is_entry(entry: object) -> bool:
+    if not isinstance(entry, dict):
+        return False
+    warnings = entry.get("warnings")
+    return isinstance(warnings, list) and all(isinstance(warning, str) for warning in warnings)
+
+
+def _seal(document: bytes) -> bytes:
+    return f"toolcrib-build {_code()} {hashlib.sha256(document).hexdigest()}\n".encode()
+
+
+@cache
+def _code() -> str:
+    """A hash over the code that checks, and the Python that reads handlers: with others a check may end otherwise."""
+    from importlib.resources import files
+
+    folders = {name: Path(str(files(name))) for name in CHECKING}
+    code = {
+        f"{name}/{file.relative_to(folder).as_posix()}": file.read_bytes()
+        for name, folder in folders.items()
+        for file in folder.rglob("*.py")
+    }
+    hashes = hash_files(code)
+    return hash_of({**hashes, "python": "{}.{}".format(*sys.version_info)})
+
+
 def _covers(path: Path, *here: str) -> bool:
-    """Whether a line of the file speaks of the registry; one that asks for it to be kept is its author's wish as well."""
+    """Whether a line of the file names the registry; one that asks for it to be kept is the author's decision as well."""
     lines = (read_small(path, MAX_IGNORED_BYTES) or b"").decode("utf-8", "replace").splitlines()
     return any(line.strip().removeprefix("!") in {*_EVERYWHERE, *here} for line in lines)
 

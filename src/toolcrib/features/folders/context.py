@@ -1,4 +1,4 @@
-"""What a handler is told of the call it serves, and what it may ask for while it runs: messages and audit entries."""
+"""Serve a running handler: the facts of its call, and the messages and audit entries that it asks for."""
 
 from __future__ import annotations
 
@@ -18,10 +18,20 @@ if TYPE_CHECKING:
     from toolcrib.model.call import Context
     from toolcrib.model.tool import Tool
 
+logger = logging.getLogger("toolcrib.runners")
 
-# MERGED toolcrib.runners.handler.contents
+VOICE = "voice"
+MAX_EVENT_LETTERS = 200
+MAX_AUDIT_BYTES = 100_000
+# Each is a line of the journal, which a handler in a loop would fill.
+MAX_AUDIT_ENTRIES = 1_000
+MAX_BYTES_OF_A_CALL = 1_000_000
+# Beyond these a handler would only fill the log.
+MAX_COMPLAINTS = 10
+# Beyond it JavaScript rounds whole numbers.
+LARGEST_OF_NODE = 2**53 - 1
 
-# The files of a handler as they were checked.
+_SHAPES = '{"ask": 1, "do": "send", "message": …} or {"do": "audit", "event": "…", "data": {…}}'
 
 
 def checked_files(run: Handler) -> dict[Path, bytes]:
@@ -41,24 +51,8 @@ def refuse_changed(tool: Tool, run: Handler, layers: Iterable[str]) -> None:
     contents.refuse_changed(tool, checked_files(run), run.folders, layers, changed)
 
 
-logger = logging.getLogger("toolcrib.runners")
-
-VOICE = "voice"
-MAX_EVENT_LETTERS = 200
-MAX_AUDIT_BYTES = 100_000
-# Each is a line of the journal, which a handler in a loop would fill.
-MAX_AUDIT_ENTRIES = 1_000
-MAX_BYTES_OF_A_CALL = 1_000_000
-# Beyond these a handler would only fill the log.
-MAX_COMPLAINTS = 10
-# Beyond it JavaScript rounds whole numbers.
-LARGEST_OF_NODE = 2**53 - 1
-
-_SHAPES = '{"ask": 1, "do": "send", "message": …} or {"do": "audit", "event": "…", "data": {…}}'
-
-
-class Desk:
-    """Where the messages of one running handler arrive; whatever they hold, nothing is raised here."""
+class HandlerService:
+    """Answers the messages of one running handler; whatever they hold, it raises nothing."""
 
     def __init__(self, tool: Tool, context: Context) -> None:
         import asyncio
@@ -85,7 +79,7 @@ class Desk:
         }
 
     async def answer(self, message: Mapping[str, object]) -> dict[str, object] | None:
-        """Do what one message asks for; None where nobody waits for an answer."""
+        """Do what one message asks for; None where no answer is expected."""
         try:
             await self._do(message)
         except ToolError as refusal:
@@ -97,13 +91,13 @@ class Desk:
         return None if number is None else {"ask": number, "ok": True}
 
     async def _do(self, message: Mapping[str, object]) -> None:
-        wish = message.get("do")
-        if wish == "send":
+        action = message.get("do")
+        if action == "send":
             await self._send(message)
-        elif wish == "audit":
+        elif action == "audit":
             self._audit(message.get("event"), message.get("data", {}))
         else:
-            raise _refusal(f"{str(wish)[:40]!r} is nothing that a handler can ask for; write {_SHAPES}")
+            raise _refusal(f"{str(action)[:40]!r} is nothing that a handler can ask for; write {_SHAPES}")
 
     async def _send(self, message: Mapping[str, object]) -> None:
         import asyncio
@@ -180,7 +174,7 @@ class Desk:
 
 
 def _number_of(message: Mapping[str, object]) -> int | None:
-    """The number that the answer goes to; None where nobody waits for one."""
+    """The number that the answer goes to; None where none is expected."""
     number = message.get("ask")
     if not isinstance(number, int) or isinstance(number, bool):
         return None
@@ -198,7 +192,7 @@ def _plain(value: object) -> object:
 
 
 def _is_being_cancelled() -> bool:
-    """Whether it is this task that somebody wants to end, and not only what it waits for."""
+    """Whether this task itself is being cancelled, and not only what it waits for."""
     import asyncio
 
     task = asyncio.current_task()

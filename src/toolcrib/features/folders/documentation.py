@@ -1,4 +1,8 @@
-"""What `doc.md` shows: its sections, examples that can be tried, and the ways in which the tool fails."""
+"""Read `doc.md`: its sections, the examples that can be run, and the ways in which the tool fails.
+
+Of Markdown it knows headings, code fences and lines of text, each with its line. What stands in a fence, in indented code
+or in a comment is no heading. Each line is read once.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +17,6 @@ from toolcrib.model.errors import Kind, ToolError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-
-# MERGED toolcrib.dialects.folder.markdown
-
-# Markdown, as far as documentation needs it: headings, code fences and lines of text, each with its line.
-#
-# What stands in a fence, in indented code or in a comment is no heading. Each line is looked at once.
-
 FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)", re.DOTALL)
 HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?", re.DOTALL)
 COMMENT = re.compile(r" {0,3}<!--")
@@ -27,6 +24,68 @@ COMMENT_END = "-->"
 # What a fence, a heading or a comment begins with; most lines are none of these.
 SPECIAL = frozenset("`~#<")
 SECTION = 2
+EXAMPLES = "Examples"
+FAILURE_MODES = "Failure Modes"
+SECTIONS = (
+    *("Summary", "Preconditions", "Postconditions", "Invariants"),
+    *(FAILURE_MODES, EXAMPLES, "Common Mistakes"),
+)
+EXAMPLE_LEVEL = SECTION + 1
+JSON = "json"
+RESULT = re.compile(r"[ \t*_>-]*Result[*_]*:")
+CAPITALS = re.compile(r"[A-Z][A-Z_]+")
+FAILURE = re.compile(r" {0,3}[-*+][ \t]+\*\*([^*]+)\*\*")
+PLACE = "example"
+
+
+class Absent:
+    """What stands for the result of an example that shows none."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DocExample:
+    """A call that the documentation shows; `line` is where its arguments begin.
+
+    `arguments` is None where they cannot be read, and `problem` says why. `expected` is the data that the example shows
+    as its result, or `Absent`; `expected_error` is the error type that its result names.
+    """
+
+    title: str
+    line: int
+    arguments_text: str
+    arguments: dict[str, object] | None
+    problem: str = ""
+    expected: object = Absent
+    expected_error: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FailureMode:
+    """A way to fail that the documentation names; `known` says whether it is the name of an error type."""
+
+    name: str
+    line: int
+    known: bool
+
+
+def missing_sections(text: str) -> list[str]:
+    """The required sections that have no heading of their own."""
+    titles = [block.title for block in read_blocks(text) if isinstance(block, Heading) and block.level == SECTION]
+    return [name for name in SECTIONS if not any(is_called(title, name) for title in titles)]
+
+
+def doc_examples(text: str) -> list[DocExample]:
+    """The examples that show arguments, in their order."""
+    parts = [part for section in sections(text, EXAMPLES) for part in _parts(section)]
+    return [_example(title, blocks) for title, blocks in parts if _fences(blocks)]
+
+
+def failure_modes(text: str) -> list[FailureMode]:
+    """The items of the section on failure modes that name one."""
+    lines = [block for section in sections(text, FAILURE_MODES) for block in section if isinstance(block, Text)]
+    found = ((FAILURE.match(line.text), line.line) for line in lines)
+    names = [(match[1].strip(" \t`:"), number) for match, number in found if match]
+    return [FailureMode(name=name, line=number, known=name in Kind.__members__) for name, number in names]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,7 +99,7 @@ class Heading:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fence:
-    """Code between fences; one that nobody closes runs to the end."""
+    """Code between fences; an unclosed one runs to the end."""
 
     language: str
     code: str
@@ -138,72 +197,8 @@ def _title(text: str) -> str:
     return without_marks.rstrip() if without_marks[-1:] in {"", " ", "\t"} else title
 
 
-EXAMPLES = "Examples"
-FAILURE_MODES = "Failure Modes"
-SECTIONS = (
-    *("Summary", "Preconditions", "Postconditions", "Invariants"),
-    *(FAILURE_MODES, EXAMPLES, "Common Mistakes"),
-)
-EXAMPLE_LEVEL = SECTION + 1
-JSON = "json"
-RESULT = re.compile(r"[ \t*_>-]*Result[*_]*:")
-CAPITALS = re.compile(r"[A-Z][A-Z_]+")
-FAILURE = re.compile(r" {0,3}[-*+][ \t]+\*\*([^*]+)\*\*")
-PLACE = "example"
-
-
-class Absent:
-    """What stands for the result of an example that shows none."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DocExample:
-    """A call that the documentation shows; `line` is where its arguments begin.
-
-    `arguments` is None where they cannot be read, and `problem` says why. `expected` is the data that the example shows
-    as its result, or `Absent`; `expected_error` is the error type that its result names.
-    """
-
-    title: str
-    line: int
-    arguments_text: str
-    arguments: dict[str, object] | None
-    problem: str = ""
-    expected: object = Absent
-    expected_error: str = ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FailureMode:
-    """A way to fail that the documentation names; `known` says whether it is the name of an error type."""
-
-    name: str
-    line: int
-    known: bool
-
-
 class _FaultError(Exception):
     """Why the JSON of an example cannot be read."""
-
-
-def missing_sections(text: str) -> list[str]:
-    """The required sections that have no heading of their own."""
-    titles = [block.title for block in read_blocks(text) if isinstance(block, Heading) and block.level == SECTION]
-    return [name for name in SECTIONS if not any(is_called(title, name) for title in titles)]
-
-
-def doc_examples(text: str) -> list[DocExample]:
-    """The examples that show arguments, in their order."""
-    parts = [part for section in sections(text, EXAMPLES) for part in _parts(section)]
-    return [_example(title, blocks) for title, blocks in parts if _fences(blocks)]
-
-
-def failure_modes(text: str) -> list[FailureMode]:
-    """The items of the section on failure modes that name one."""
-    lines = [block for section in sections(text, FAILURE_MODES) for block in section if isinstance(block, Text)]
-    found = ((FAILURE.match(line.text), line.line) for line in lines)
-    names = [(match[1].strip(" \t`:"), number) for match, number in found if match]
-    return [FailureMode(name=name, line=number, known=name in Kind.__members__) for name, number in names]
 
 
 def _parts(section: list[Block]) -> list[tuple[str, list[Block]]]:

@@ -1,4 +1,4 @@
-"""The four files of a folder, each read and checked, and the tool that they make."""
+"""Read the four files of a folder into a tool, or into everything that is wrong with it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.folders.documentation import doc_examples, failure_modes, missing_sections, unix_lines
 from toolcrib.features.folders.handler_source import check_javascript, check_python
-from toolcrib.features.folders.report import SHOWN, Report
+from toolcrib.features.folders.report import Report
 from toolcrib.features.folders.schema_file import NOTHING_DECLARED, read_declaration, read_fields
 from toolcrib.infra.files.tool_folder import DOCUMENTATION, HANDLERS, SCHEMA, SUMMARY, spell_name, spell_root
 from toolcrib.lib.documents import decode
+from toolcrib.lib.positions import SHOWN
 from toolcrib.lib.schema import explain_problems
 from toolcrib.lib.schema.check import compile_schema, fill_defaults
 from toolcrib.model.errors import Kind, ToolError
@@ -29,6 +30,36 @@ MAX_SUMMARY = 249
 MAX_SUMMARY_LINES = 4
 CHECKS = {"javascript": check_javascript, "python": check_python}
 KINDS = "write an error type such as VALIDATION, TRANSIENT or CONFLICT"
+# How long a tool that the conversation waits for may take, in milliseconds.
+BUDGETS = {"voice": 800, "text": 2000}
+QUICK = frozenset({Behaviour.RETRIEVAL, Behaviour.UTILITY})
+CAN_WRITE = frozenset({"fs.write", "shell.execute"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reading:
+    """What a folder came to: without problems a tool. Each line is `PATH:LINE: what; cure`."""
+
+    tool: Tool | None
+    problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def read_tool(
+    root: Path,
+    folder: str,
+    files: Mapping[str, bytes],
+    shared: Mapping[str, bytes],
+    *,
+    registry: str = "",
+    unread: Collection[str] = (),
+) -> Reading:
+    """Read one folder from the bytes of its files; `registry` is the version of the registry that it is loaded from.
+
+    `unread` are paths of the folder that lie there and could not be read: of these nothing is said, and there is no tool.
+    """
+    tool, report = build_tool(root, folder, files, shared, registry, unread)
+    return Reading(tool=tool, problems=report.problems, warnings=report.warnings)
 
 
 def build_tool(
@@ -82,6 +113,14 @@ def build_tool(
         warnings=report.warnings,
     )
     return tool, report
+
+
+def warn_of_practices(file: SchemaFile, declared: Declaration) -> None:
+    """Refuse what the category forbids, and warn of what is unusual for it."""
+    if declared.behaviour is Behaviour.RETRIEVAL:
+        _check_retrieval(file, declared)
+    _warn_of_effects(file, declared)
+    _warn_of_budget(file, declared)
 
 
 def _check_handler(report: Report, own: Mapping[str, bytes]) -> str:
@@ -181,55 +220,6 @@ def _examples(report: Report, documentation: str, declared: Declaration) -> tupl
 
 def _name(example: DocExample) -> str:
     return example.title[:SHOWN] or "example"
-
-
-# MERGED toolcrib.dialects.folder.reading
-
-# From the bytes of a folder to a tool, or to everything that is wrong with it.
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Reading:
-    """What a folder came to: without problems a tool. Each line is `PATH:LINE: what; cure`."""
-
-    tool: Tool | None
-    problems: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-
-
-def read_tool(
-    root: Path,
-    folder: str,
-    files: Mapping[str, bytes],
-    shared: Mapping[str, bytes],
-    *,
-    registry: str = "",
-    unread: Collection[str] = (),
-) -> Reading:
-    """Read one folder from the bytes of its files; `registry` is the version of the registry that it is loaded from.
-
-    `unread` are paths of the folder that lie there and could not be read: of these nothing is said, and there is no tool.
-    """
-    tool, report = build_tool(root, folder, files, shared, registry, unread)
-    return Reading(tool=tool, problems=report.problems, warnings=report.warnings)
-
-
-# MERGED toolcrib.dialects.folder.advice
-
-# What the category of a tool asks of it: two rules that must hold, and advice.
-
-# How long a tool that the conversation waits for may take, in milliseconds.
-BUDGETS = {"voice": 800, "text": 2000}
-QUICK = frozenset({Behaviour.RETRIEVAL, Behaviour.UTILITY})
-CAN_WRITE = frozenset({"fs.write", "shell.execute"})
-
-
-def warn_of_practices(file: SchemaFile, declared: Declaration) -> None:
-    """Refuse what the category forbids, and warn of what is unusual for it."""
-    if declared.behaviour is Behaviour.RETRIEVAL:
-        _check_retrieval(file, declared)
-    _warn_of_effects(file, declared)
-    _warn_of_budget(file, declared)
 
 
 def _check_retrieval(file: SchemaFile, declared: Declaration) -> None:

@@ -1,4 +1,7 @@
-"""Whether a handler has an `execute` that can be called, found out without running it."""
+"""Check without running it that a handler has an `execute` that can be called, and what it imports.
+
+A handler that imports a file which is no part of its tool works on its author's machine and nowhere else.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,9 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from toolcrib.features.folders.report import show
 from toolcrib.lib.documents import decode
 from toolcrib.lib.names import is_foreign
+from toolcrib.lib.positions import show
 from toolcrib.lib.python_source import parse_python
 from toolcrib.model.errors import ToolError
 
@@ -20,17 +23,53 @@ if TYPE_CHECKING:
 
     from toolcrib.features.folders.report import Report
 
-
-# MERGED toolcrib.dialects.folder.imports
-
-# Imports of files that are no part of a tool: a handler that counts on one works on its author's machine and nowhere else.
-
 # Most handlers hold nothing like it, and are not looked through.
 SUSPECT = re.compile(r"node_modules|__pycache__|[/\"'`]\.[^./\"'`\s]")
 HERE = frozenset({"", ".", ".."})
 NOT_TAKEN = "is no part of the tool, as its path has a name that begins with a dot, or node_modules or __pycache__"
 CURE = "it is not there when the handler runs; move it to another name"
 LOADERS = frozenset({"import_module", "__import__", "run_path", "spec_from_file_location", "SourceFileLoader"})
+EXECUTE = "execute"
+NO_JAVASCRIPT_EXPORT = "exports no `execute`; write `export async function execute({ args, context }) { … }`"
+NO_PYTHON_FUNCTION = "has no function `execute`; write `async def execute(args, context):`"
+POSITIONAL = 2
+
+
+def check_javascript(report: Report, name: str, code: bytes) -> None:
+    """Note a syntax error, or that nothing named `execute` is exported."""
+    try:
+        text = decode(code, f"{report.place}/{name}")
+    except ToolError as error:
+        report.refuse_error(name, error)
+        return
+    root = _parse(text.encode())
+    if root.has_error:
+        report.refuse(name, _first_error(root), "is no JavaScript from here on; correct the syntax")
+        return
+    if not any(map(_exports_execute, root.named_children)):
+        report.refuse(name, 1, NO_JAVASCRIPT_EXPORT)
+    warn_of_javascript(report, name, text, root)
+
+
+def check_python(report: Report, name: str, code: bytes) -> None:
+    """Note a syntax error, or that no function `execute` takes two arguments."""
+    # Only a handler in Python needs what reads plain Python files.
+    try:
+        module = parse_python(code, f"{report.place}/{name}")
+    except ToolError as error:
+        report.refuse_error(name, error)
+        return
+    warn_of_python(report, name, code.decode("utf-8", "replace"), module)
+    functions = [
+        statement
+        for statement in module.body
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) and statement.name == EXECUTE
+    ]
+    if not functions:
+        report.refuse(name, 1, NO_PYTHON_FUNCTION)
+    elif not _takes_two(functions[-1].args):
+        line = functions[-1].lineno
+        report.refuse(name, line, "`execute` must take two arguments; write `async def execute(args, context):`")
 
 
 def warn_of_javascript(report: Report, name: str, text: str, root: Node) -> None:
@@ -107,49 +146,6 @@ def _modules(text: str) -> list[str]:
 
 def _called(function: ast.expr) -> str:
     return getattr(function, "attr", "") or getattr(function, "id", "")
-
-
-EXECUTE = "execute"
-NO_JAVASCRIPT_EXPORT = "exports no `execute`; write `export async function execute({ args, context }) { … }`"
-NO_PYTHON_FUNCTION = "has no function `execute`; write `async def execute(args, context):`"
-POSITIONAL = 2
-
-
-def check_javascript(report: Report, name: str, code: bytes) -> None:
-    """Note a syntax error, or that nothing named `execute` is exported."""
-    try:
-        text = decode(code, f"{report.place}/{name}")
-    except ToolError as error:
-        report.refuse_error(name, error)
-        return
-    root = _parse(text.encode())
-    if root.has_error:
-        report.refuse(name, _first_error(root), "is no JavaScript from here on; correct the syntax")
-        return
-    if not any(map(_exports_execute, root.named_children)):
-        report.refuse(name, 1, NO_JAVASCRIPT_EXPORT)
-    warn_of_javascript(report, name, text, root)
-
-
-def check_python(report: Report, name: str, code: bytes) -> None:
-    """Note a syntax error, or that no function `execute` takes two arguments."""
-    # Only a handler in Python needs what reads plain Python files.
-    try:
-        module = parse_python(code, f"{report.place}/{name}")
-    except ToolError as error:
-        report.refuse_error(name, error)
-        return
-    warn_of_python(report, name, code.decode("utf-8", "replace"), module)
-    functions = [
-        statement
-        for statement in module.body
-        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) and statement.name == EXECUTE
-    ]
-    if not functions:
-        report.refuse(name, 1, NO_PYTHON_FUNCTION)
-    elif not _takes_two(functions[-1].args):
-        line = functions[-1].lineno
-        report.refuse(name, line, "`execute` must take two arguments; write `async def execute(args, context):`")
 
 
 def _takes_two(arguments: ast.arguments) -> bool:

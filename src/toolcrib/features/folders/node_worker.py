@@ -1,4 +1,4 @@
-"""One process that holds a handler, and the conversation with it: a call, what it asks for meanwhile, its answer."""
+"""Keep one Node process that holds a handler: start it, make a call, answer what it asks for meanwhile, read its result."""
 
 from __future__ import annotations
 
@@ -26,30 +26,46 @@ from toolcrib.infra.programs.job_outcome import (
 from toolcrib.infra.programs.node_runtime import refuse_without_proxy, version_of
 from toolcrib.infra.sandbox import child
 from toolcrib.infra.sandbox.jobs import Program, build_walls, has_network
-from toolcrib.lib.redaction import find_place, name_class, tell_all
+from toolcrib.lib.javascript_error import find_place, name_class, tell_all
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
     from typing import Any
 
-    from toolcrib.features.folders.context import Desk
+    from toolcrib.features.folders.context import HandlerService
     from toolcrib.infra.programs.executables import Commands, Found
     from toolcrib.infra.sandbox.attempt import Talk
     from toolcrib.infra.sandbox.conversation import Lines
     from toolcrib.infra.sandbox.jobs import Ended, Premises
     from toolcrib.model.tool import Handler, Tool
 
-
-# MERGED toolcrib.runners.handler.node
-
-# The job of a worker: Node, the handler that it loads, and the bytes that were checked.
+logger = logging.getLogger("toolcrib.runners")
 
 JAVASCRIPT = "javascript"
 OLDEST = (20, 19)
 CURE = "install Node 20.19 or newer, or pip install 'toolcrib[node]'"
 WORKER = Path(child.__file__).parent / "handler.cjs"
 FILES = (WORKER, WORKER.with_name("modules.cjs"))
+# How many messages of one call may be under way; a handler that sends more waits.
+MAX_UNDER_WAY = 32
+# How long messages that the handler did not wait for may still take when it has answered.
+PARTING_SECONDS = 0.2
+# How long a process that closed its channel may take to end by itself; it tells by what.
+ENDING_SECONDS = 0.5
+KILLING_SECONDS = 5.0
+# How long a process that has served before may take to begin a call.
+BEGINNING_SECONDS = 1.0
+LOOK_SECONDS = 0.01
+OUT_OF_MEMORY = b"JavaScript heap out of memory"
+# Errors that calls leave behind: how many of a process are told, and of how many calls it is known which one it was.
+MAX_STRAYS = 10
+CALLS_REMEMBERED = 100
+# Why a handler is none, in words of ours; a process can only choose among them.
+UNFIT = {
+    "no execute": "it exports no function execute; write: export async function execute({ args, context }) { … }",
+    "old Node": "its Node is too old; install Node 20.19 or newer, or pip install 'toolcrib[node]'",
+}
 
 
 def make_job(tool: Tool, run: Handler, commands: Commands, premises: Premises, *, observe: bool = False) -> Program:
@@ -84,45 +100,6 @@ def make_job(tool: Tool, run: Handler, commands: Commands, premises: Premises, *
     )
 
 
-def _find(tool: Tool, commands: Commands) -> Found:
-    # The operator's and nobody else's: what a project has installed runs in it, and is not what it runs on.
-    found = commands.installed(NODE)
-    if found is None:
-        raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name} needs Node, which was not found; {CURE}")
-    program = found.argv[0]
-    if not node_runtime.is_node(found):
-        message = f"{tool.name} needs Node, and {found.argv[-1]} is a script of {program}; {CURE}"
-        raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)
-    version = version_of(program)
-    if version is not None and version < OLDEST:
-        message = f"{tool.name} needs Node 20.19 or newer, and {program} is {'.'.join(map(str, version))}; {CURE}"
-        raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)
-    return found
-
-
-logger = logging.getLogger("toolcrib.runners")
-
-# How many messages of one call may be under way; a handler that sends more waits.
-MAX_UNDER_WAY = 32
-# How long messages that the handler did not wait for may still take when it has answered.
-PARTING_SECONDS = 0.2
-# How long a process that closed its channel may take to end by itself; it tells by what.
-ENDING_SECONDS = 0.5
-KILLING_SECONDS = 5.0
-# How long a process that has served before may take to begin a call.
-BEGINNING_SECONDS = 1.0
-LOOK_SECONDS = 0.01
-OUT_OF_MEMORY = b"JavaScript heap out of memory"
-# Errors that calls leave behind: how many of a process are told, and of how many calls it is known which one it was.
-MAX_STRAYS = 10
-CALLS_REMEMBERED = 100
-# Why a handler is none, in words of ours; a process can only choose among them.
-UNFIT = {
-    "no execute": "it exports no function execute; write: export async function execute({ args, context }) { … }",
-    "old Node": "its Node is too old; install Node 20.19 or newer, or pip install 'toolcrib[node]'",
-}
-
-
 class NotBegunError(ToolError):
     """The process went before it began the call, of which nothing was done: another may have it."""
 
@@ -155,7 +132,7 @@ class Worker:
 
     @property
     def is_usable(self) -> bool:
-        """Whether it can take a call: it is alive, and has said nothing that nobody asked for."""
+        """Whether it can take a call: it is alive, and has sent nothing unasked."""
         return not self._running.done() and self._lines.done() and self._lines.result().is_silent
 
     def when_ended(self, tell: Callable[[Worker], None]) -> None:
@@ -223,21 +200,21 @@ class Worker:
         self.is_ready = True
 
     async def call(
-        self, arguments: Mapping[str, object], desk: Desk, deadline: float, seconds: float
+        self, arguments: Mapping[str, object], service: HandlerService, deadline: float, seconds: float
     ) -> dict[str, object]:
         """Have one call answered: the line that says what came of it. Raises ToolError if nothing did."""
         self._number += 1
-        self._ids.append(desk.call_id)
+        self._ids.append(service.call_id)
         self._has_begun = False
         lines = self._lines.result()
         timer = self._set_timer(deadline, seconds)
-        # Whoever does not even begin is busy with what an earlier call left behind.
+        # A process that does not even begin is busy with what an earlier call left behind.
         if self._number > 1:
             self._patience = self.loop.call_later(BEGINNING_SECONDS, self._give_up)
         sending: set[asyncio.Task[None]] = set()
         self._is_heard = True
         try:
-            await self._ask(lines, arguments, desk)
+            await self._ask(lines, arguments, service)
             while (said := await self._hear(lines)) is not None:
                 # Whatever it says about the call, it has begun it: only what did nothing is ever given to another process.
                 self._has_begun = True
@@ -245,7 +222,7 @@ class Worker:
                     self._stop_patience()
                     continue
                 if "do" in said:
-                    await self._serve(said, lines, desk, sending)
+                    await self._serve(said, lines, service, sending)
                     continue
                 self.is_spent = self.is_spent or said.get("spent") is True
                 if sending:
@@ -260,7 +237,7 @@ class Worker:
                 task.cancel()
 
     async def _listen(self, lines: Lines) -> None:
-        """Whoever calls reads and writes; this keeps the channel open, and hears in the end what nobody asked for."""
+        """Keep the channel open while callers read and write, and log at the end what was sent unasked."""
         self._lines.set_result(lines)
         try:
             await self._over
@@ -269,15 +246,15 @@ class Worker:
                 await self._hear_out(lines)
 
     async def _hear_out(self, lines: Lines) -> None:
-        """Take note of what a process said that serves nobody any more."""
+        """Log what a process sent that serves no call any more."""
         with suppress(TimeoutError):
             async with asyncio.timeout(ENDING_SECONDS):
                 while (said := await lines.read()) is not None:
                     self._note_stray(said)
 
-    async def _ask(self, lines: Lines, arguments: Mapping[str, object], desk: Desk) -> None:
+    async def _ask(self, lines: Lines, arguments: Mapping[str, object], service: HandlerService) -> None:
         try:
-            await lines.write({"call": self._number, "args": arguments, "context": desk.facts()})
+            await lines.write({"call": self._number, "args": arguments, "context": service.facts()})
         except ToolError as problem:
             message = f"{self.tool.name}: the arguments and the session's state are too long for one call"
             raise ToolError(Kind.LIMIT_EXCEEDED, message) from problem
@@ -293,7 +270,7 @@ class Worker:
         return None
 
     def _note_stray(self, said: Mapping[str, object]) -> bool:
-        """Write down what nobody caught of a call that was over; whether the line is about that."""
+        """Log an uncaught error of a call that was over; whether the line is one."""
         described, number = said.get("stray"), said.get("of")
         if not isinstance(described, dict):
             return False
@@ -309,14 +286,16 @@ class Worker:
         back = self._number - number if isinstance(number, int) else -1
         return self._ids[-1 - back] if 0 <= back < len(self._ids) else "(unknown)"
 
-    async def _serve(self, said: dict[str, object], lines: Lines, desk: Desk, sending: set[asyncio.Task[None]]) -> None:
+    async def _serve(
+        self, said: dict[str, object], lines: Lines, service: HandlerService, sending: set[asyncio.Task[None]]
+    ) -> None:
         """Do what the handler asks for; what it sends goes on beside what it does next."""
         if "ask" not in said:
-            await desk.answer(said)
+            await service.answer(said)
             return
         while len(sending) >= MAX_UNDER_WAY:
             await asyncio.wait(sending, return_when=asyncio.FIRST_COMPLETED)
-        task = self.loop.create_task(_send(said, lines, desk))
+        task = self.loop.create_task(_send(said, lines, service))
         sending.add(task)
         task.add_done_callback(sending.discard)
 
@@ -397,13 +376,29 @@ class Worker:
         return ToolError(Kind.INTERNAL, message)
 
 
+def _find(tool: Tool, commands: Commands) -> Found:
+    # Only the operator's: what a project has installed runs in it, and is not what it runs on.
+    found = commands.installed(NODE)
+    if found is None:
+        raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name} needs Node, which was not found; {CURE}")
+    program = found.argv[0]
+    if not node_runtime.is_node(found):
+        message = f"{tool.name} needs Node, and {found.argv[-1]} is a script of {program}; {CURE}"
+        raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)
+    version = version_of(program)
+    if version is not None and version < OLDEST:
+        message = f"{tool.name} needs Node 20.19 or newer, and {program} is {'.'.join(map(str, version))}; {CURE}"
+        raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)
+    return found
+
+
 def _take_note(running: asyncio.Task[Ended]) -> None:
-    """What became of a process that nobody waits for is nobody's concern."""
+    """Consume the result of a process that no caller waits for."""
     if not running.cancelled():
         running.exception()
 
 
-async def _send(said: dict[str, object], lines: Lines, desk: Desk) -> None:
-    answer = await desk.answer(said)
+async def _send(said: dict[str, object], lines: Lines, service: HandlerService) -> None:
+    answer = await service.answer(said)
     if answer is not None:
         await lines.write(answer)

@@ -1,6 +1,7 @@
-"""The registry at start: which folders are as they were built, and so are tools, and which are not.
+"""Load a registry: which folders are as they were built, and so are tools, and which are not.
 
-The file says only which bytes were built. What a tool is comes from the bytes of its own folder, once they are those.
+The file says only which bytes were built, and any program may have written it. What a tool is comes from the bytes of its own
+folder, once their hashes are those of the file.
 """
 
 from __future__ import annotations
@@ -35,18 +36,75 @@ if TYPE_CHECKING:
     from toolcrib.features.folders.build_files import Content, Hashes
     from toolcrib.model.tool import Tool
 
-
-# MERGED toolcrib.build.claims
-
-# What a registry file says, taken for what it is: the word of a file that anybody may have written.
-
 MAX_REGISTRY_BYTES = 64_000_000
 SHOWN = 80
+# That a provider shows fewer examples changes nothing about what a model may send.
+SHOWN_ONLY = "examples"
+SCHEMAS = {"openai": "openai", "gemini": "geminiNative"}
+NOT_BUILT = "not built yet"
+NOT_NAMED = "not in the registry"
+CHANGED = "changed since the build"
+REMOVED = "removed since the build"
+UNUSABLE = "the registry cannot be used"
+SHARED_CHANGED = "a shared folder changed since the build"
 
 _VERSION = re.compile(rf"{re.escape(VERSION_SERIES)}\.[0-9a-f]{{{VERSION_LETTERS}}}")
 _COMMIT = re.compile(rf"[0-9a-f]{{40}}|[0-9a-f]{{64}}|{UNKNOWN}")
 _HASH = re.compile(r"[0-9a-f]{64}")
 _FOLDER = re.compile(r"(?!_)[\w-]+")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unbuilt:
+    """A tool folder that is not in force as it lies there, and why."""
+
+    name: str
+    folder: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Registry:
+    """A registry as it was loaded; `problem` says why nothing of it could be."""
+
+    path: Path
+    version: str = ""
+    git_commit: str = ""
+    tools: tuple[Tool, ...] = ()
+    unbuilt: tuple[Unbuilt, ...] = ()
+    problem: str = ""
+
+
+def load_registry(root: Path) -> Registry | None:
+    """The tools that were built and are still as they were then; None if nothing was built."""
+    path = root / REGISTRY
+    try:
+        data = durable.read(path, MAX_REGISTRY_BYTES)
+        if data is None:
+            return None
+        claims = read_claims(data)
+        content = read_content(root)
+    except ToolError as problem:
+        reason = problem.message.removeprefix(f"{show(str(path))} ")
+        unbuilt = tuple(replace(each, reason=UNUSABLE) for each in unbuilt_folders(root))
+        return Registry(path=path, problem=f"{reason}; run: crib build", unbuilt=unbuilt)
+    found = [*_load(root, claims, content)]
+    return Registry(
+        path=path,
+        version=claims.version,
+        git_commit=claims.git_commit,
+        tools=tuple(each for each in found if not isinstance(each, Unbuilt)),
+        unbuilt=tuple(each for each in found if isinstance(each, Unbuilt)),
+    )
+
+
+def unbuilt_folders(root: Path, registry: Registry | None = None) -> tuple[Unbuilt, ...]:
+    """The folders that are not in force as they lie there now: all that a build and a new start would change."""
+    try:
+        content = read_content(root)
+    except ToolError:
+        return ()
+    return tuple(_differences(content, registry))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,6 +127,42 @@ def read_claims(data: bytes) -> Claims:
     if claims.version != version_of(claims.folders.values(), claims.shared):
         raise ToolError(Kind.VALIDATION, f"registryVersion: {claims.version} is not that of the files it names")
     return claims
+
+
+def entry_of(tool: Tool, warnings: tuple[str, ...]) -> dict[str, object]:
+    """What the tool says of itself, how providers are offered it, and what its author should know.
+
+    Places in warnings are paths from the root. Raises ToolError if a provider could not be offered the tool.
+    """
+    exports = {provider: export_tool(tool, Provider(provider)) for provider in SCHEMAS}
+    losses = [(provider, loss) for provider, export in exports.items() for loss in export.losses]
+    schema = f"{tool.run.folder}/schema.json" if isinstance(tool.run, Handler) else ""
+    return {
+        "version": tool.version,
+        "description": tool.description,
+        "category": tool.behaviour,
+        "sideEffects": tool.side_effects,
+        "idempotent": tool.idempotent,
+        "requiresConfirmation": tool.requires_confirmation,
+        "allowedModes": sorted(tool.modes or ()),
+        "latencyBudgetMs": tool.limits.latency_budget_ms,
+        "parameters": tool.parameters,
+        **_options(tool),
+        "summary": tool.summary,
+        "providerSchemas": {SCHEMAS[provider]: export.definition for provider, export in exports.items()},
+        "losses": [
+            {"provider": provider, "path": loss.path, "keyword": loss.keyword, "text": loss.text}
+            for provider, loss in losses
+        ],
+        "warnings": [
+            *warnings,
+            *(
+                f"{schema}:1: for {provider}: parameters{loss}"
+                for provider, loss in losses
+                if loss.keyword != SHOWN_ONLY
+            ),
+        ],
+    }
 
 
 class _OddError(Exception):
@@ -127,51 +221,6 @@ def _match(pattern: re.Pattern[str], value: object, place: str) -> str:
     return value
 
 
-# MERGED toolcrib.build.entries
-
-# The entry of one tool in the registry: what a reader in any language needs to offer it to a model.
-
-# That a provider shows fewer examples changes nothing about what a model may send.
-SHOWN_ONLY = "examples"
-SCHEMAS = {"openai": "openai", "gemini": "geminiNative"}
-
-
-def entry_of(tool: Tool, warnings: tuple[str, ...]) -> dict[str, object]:
-    """What the tool says of itself, how providers are offered it, and what its author should know.
-
-    Places in warnings are paths from the root. Raises ToolError if a provider could not be offered the tool.
-    """
-    exports = {provider: export_tool(tool, Provider(provider)) for provider in SCHEMAS}
-    losses = [(provider, loss) for provider, export in exports.items() for loss in export.losses]
-    schema = f"{tool.run.folder}/schema.json" if isinstance(tool.run, Handler) else ""
-    return {
-        "version": tool.version,
-        "description": tool.description,
-        "category": tool.behaviour,
-        "sideEffects": tool.side_effects,
-        "idempotent": tool.idempotent,
-        "requiresConfirmation": tool.requires_confirmation,
-        "allowedModes": sorted(tool.modes or ()),
-        "latencyBudgetMs": tool.limits.latency_budget_ms,
-        "parameters": tool.parameters,
-        **_options(tool),
-        "summary": tool.summary,
-        "providerSchemas": {SCHEMAS[provider]: export.definition for provider, export in exports.items()},
-        "losses": [
-            {"provider": provider, "path": loss.path, "keyword": loss.keyword, "text": loss.text}
-            for provider, loss in losses
-        ],
-        "warnings": [
-            *warnings,
-            *(
-                f"{schema}:1: for {provider}: parameters{loss}"
-                for provider, loss in losses
-                if loss.keyword != SHOWN_ONLY
-            ),
-        ],
-    }
-
-
 def _options(tool: Tool) -> dict[str, object]:
     """The fields that a tool may have, as far as it has them."""
     found = {
@@ -183,67 +232,6 @@ def _options(tool: Tool) -> dict[str, object]:
         "displayName": tool.display_name or None,
     }
     return {name: value for name, value in found.items() if value is not None}
-
-
-NOT_BUILT = "not built yet"
-NOT_NAMED = "not in the registry"
-CHANGED = "changed since the build"
-REMOVED = "removed since the build"
-UNUSABLE = "the registry cannot be used"
-SHARED_CHANGED = "a shared folder changed since the build"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Unbuilt:
-    """A tool folder that is not in force as it lies there, and why."""
-
-    name: str
-    folder: str
-    reason: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Registry:
-    """A registry as it was loaded; `problem` says why nothing of it could be."""
-
-    path: Path
-    version: str = ""
-    git_commit: str = ""
-    tools: tuple[Tool, ...] = ()
-    unbuilt: tuple[Unbuilt, ...] = ()
-    problem: str = ""
-
-
-def load_registry(root: Path) -> Registry | None:
-    """The tools that were built and are still as they were then; None if nothing was built."""
-    path = root / REGISTRY
-    try:
-        data = durable.read(path, MAX_REGISTRY_BYTES)
-        if data is None:
-            return None
-        claims = read_claims(data)
-        content = read_content(root)
-    except ToolError as problem:
-        reason = problem.message.removeprefix(f"{show(str(path))} ")
-        unbuilt = tuple(replace(each, reason=UNUSABLE) for each in unbuilt_folders(root))
-        return Registry(path=path, problem=f"{reason}; run: crib build", unbuilt=unbuilt)
-    found = [*_load(root, claims, content)]
-    return Registry(
-        path=path,
-        version=claims.version,
-        git_commit=claims.git_commit,
-        tools=tuple(each for each in found if not isinstance(each, Unbuilt)),
-        unbuilt=tuple(each for each in found if isinstance(each, Unbuilt)),
-    )
-
-
-def unbuilt_folders(root: Path, registry: Registry | None = None) -> tuple[Unbuilt, ...]:
-    """The folders that are not in force as they lie there now: all that a build and a new start would change."""
-    try:
-        content = read_content(root)
-    except ToolError:
-        return ()
-    return tuple(_differences(content, registry))
 
 
 def _load(root: Path, claims: Claims, content: Content) -> Iterator[Tool | Unbuilt]:

@@ -1,24 +1,19 @@
-"""Everything that is wrong with one folder, told at once and each with its place."""
+"""Collect everything that is wrong with the files of one folder, each with its place."""
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.files.tool_folder import MARKS
-from toolcrib.lib.metadata import lines_of
+from toolcrib.lib.positions import Lines
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
     from collections.abc import Set as AbstractSet
 
-    from toolcrib.lib.metadata import Steps
+    from toolcrib.lib.positions import Steps
     from toolcrib.model.errors import ToolError
 
 Remark = tuple[str, int, str]
-SHOWN = 80
-NEAR = 0.8
-MAX_GUESSES = 20
 
 
 class Report:
@@ -70,7 +65,7 @@ class SchemaFile:
         self.fields = fields
         self._report = report
         self._name = name
-        self._text = text
+        self._lines = Lines(text)
 
     def refuse(self, at: Steps, text: str) -> None:
         """Note what is wrong with a field."""
@@ -82,38 +77,7 @@ class SchemaFile:
 
     def line(self, at: Steps) -> int:
         """The line of a key or an item, or of the nearest thing around it."""
-        while at not in self._lines:
-            at = at[:-1]
-        return self._lines[at]
-
-    @cached_property
-    def _lines(self) -> dict[Steps, int]:
-        # Looked up only when something is to be said.
-        return lines_of(self._text)
-
-
-def spell(at: Steps) -> str:
-    """The way to a field as people write it: `parameters.required[2]`."""
-    steps = (f"[{step}]" if isinstance(step, int) else f".{step[:SHOWN]}" for step in at)
-    return "".join(steps).removeprefix(".")
-
-
-def show(value: object) -> str:
-    """A value as a message can quote it."""
-    import json
-
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
-
-
-def guesses(strangers: list[str], known: Collection[str]) -> dict[str, str]:
-    """What was meant by the first words that nobody knows, where they look like a slip of the pen."""
-    if not strangers:
-        return {}
-    from difflib import get_close_matches
-
-    near = {word: get_close_matches(word[:SHOWN], known, n=1, cutoff=NEAR) for word in strangers[:MAX_GUESSES]}
-    return {word: found[0] for word, found in near.items() if found}
+        return self._lines.line(at)
 
 
 def printable(text: str) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.infra.programs.job_outcome import WORDS_OF_THE_PLATFORM
 from toolcrib.lib.documents import check_plain
-from toolcrib.lib.redaction import name_class, tell_all
+from toolcrib.lib.javascript_error import name_class, tell_all
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Intent, Outcome
 
@@ -121,7 +121,7 @@ def _read_intents(intents: object) -> tuple[Intent, ...]:
 
 
 def _read_intent(intent: object, place: str) -> Intent:
-    """One intent with its defaults; of a type that nobody knows it is handed on as it is."""
+    """One intent with its defaults; one of an unknown type is passed on as it is."""
     if not isinstance(intent, dict):
         raise ValueError(f"{place} is {_name_type(intent)} and no object")
     kind = intent.get("type")

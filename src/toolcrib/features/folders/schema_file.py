@@ -1,4 +1,4 @@
-"""The schemas of `schema.json`: what is refused in them, and what their author should know."""
+"""Read `schema.json`: its ten required fields, the optional ones and its schemas, with problems and warnings."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from toolcrib.features.folders.report import SchemaFile, guesses, show, spell
+from toolcrib.features.folders.report import SchemaFile
 from toolcrib.lib.documents import decode, read_json
 from toolcrib.lib.hosts import parse_hosts
-from toolcrib.lib.metadata import line_of_fault
-from toolcrib.lib.names import is_capability
+from toolcrib.lib.names import is_capability, near_misses
+from toolcrib.lib.positions import SHOWN, line_of_fault, show, spell
 from toolcrib.lib.schema import schema_problems
 from toolcrib.lib.schema.check import compile_schema
 from toolcrib.lib.schema.explain import misfitting_choices, misfitting_defaults
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from enum import StrEnum
 
     from toolcrib.features.folders.report import Report
-    from toolcrib.lib.metadata import Steps
+    from toolcrib.lib.positions import Steps
     from toolcrib.lib.schema.structure import Place
 
     Part = tuple[Steps, Mapping[str, object]]
@@ -46,6 +46,107 @@ KEYWORDS = frozenset(
 OLDER = frozenset({"id", "dependencies", "additionalItems", "$recursiveRef", "$recursiveAnchor"})
 CURRENT = "2020-12"
 MAX_REASONS = 3
+MAX_GUESSES = 20
+OPTIONAL = ("requires", "hosts", "outputSchema", "timeoutMs", "tags", "displayName")
+MAX_TIMEOUT_MS = 7 * 24 * 3600 * 1000
+VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
+# Each required field, with what could stand there.
+REQUIRED = {
+    "toolId": '"my_tool"',
+    "version": '"1.0.0"',
+    "description": '"What the tool does"',
+    "category": '"retrieval"',
+    "sideEffects": '"read_only"',
+    "idempotent": "true",
+    "requiresConfirmation": "false",
+    "allowedModes": '["text", "voice"]',
+    "latencyBudgetMs": "1000",
+    "parameters": '{"type": "object", "additionalProperties": false, "properties": {}}',
+}
+UNREAD = frozenset({"$schema", "$comment"})
+Word = TypeVar("Word", bound="StrEnum")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    """What a tool adds to its ten fields."""
+
+    requires: frozenset[str] = frozenset()
+    hosts: tuple[str, ...] | None = None
+    output_schema: dict[str, object] | None = None
+    timeout_ms: int | None = None
+    tags: tuple[str, ...] = ()
+    display_name: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Declaration:
+    """What a tool says about itself; a field that was refused is None or empty."""
+
+    name: str = ""
+    version: str = ""
+    description: str = ""
+    behaviour: Behaviour | None = None
+    side_effects: SideEffects | None = None
+    idempotent: bool | None = None
+    requires_confirmation: bool = True
+    modes: frozenset[str] = frozenset()
+    latency_budget_ms: int | None = None
+    parameters: dict[str, object] = field(default_factory=dict)
+    options: Options = Options()
+
+
+NOTHING_DECLARED = Declaration()
+
+
+def read_fields(report: Report, name: str, code: bytes) -> SchemaFile | None:
+    """The fields of the file; None if it holds no JSON object."""
+    place = f"{report.place}/{name}"
+    try:
+        text = decode(code, place)
+        fields = read_json(text, place=place)
+    except ToolError as error:
+        report.refuse_error(name, error, line=line_of_fault(code))
+        return None
+    if isinstance(fields, dict):
+        return SchemaFile(report, name, text, fields)
+    report.refuse(name, 1, f"must be a JSON object, not {show(fields)}; write the fields of the tool between braces")
+    return None
+
+
+def read_declaration(file: SchemaFile, folder: str) -> Declaration:
+    """Read every field; what is wrong is noted in the file."""
+    expected = folder.replace("-", "_")
+    for name, sample in {**REQUIRED, "toolId": f'"{expected}"'}.items():
+        if name not in file.fields:
+            file.refuse((), f'Missing required field: {name}; write "{name}": {sample}')
+    _warn_of_strangers(file)
+    confirmed = _switch(file, "requiresConfirmation")
+    return Declaration(
+        name=_name(file, expected),
+        version=_version(file),
+        description=_description(file),
+        behaviour=_word(file, "category", Behaviour),
+        side_effects=_word(file, "sideEffects", SideEffects),
+        idempotent=_switch(file, "idempotent"),
+        requires_confirmation=confirmed is not False,
+        modes=_modes(file),
+        latency_budget_ms=_budget(file),
+        parameters=read_parameters(file, "parameters"),
+        options=read_options(file),
+    )
+
+
+def read_options(file: SchemaFile) -> Options:
+    """Read the optional fields; what is refused is left out."""
+    return Options(
+        requires=_requires(file),
+        hosts=_hosts(file),
+        output_schema=read_schema(file, "outputSchema") or None,
+        timeout_ms=_timeout(file),
+        tags=_texts(file, "tags"),
+        display_name=_display_name(file),
+    )
 
 
 def read_schema(file: SchemaFile, name: str) -> dict[str, object]:
@@ -117,7 +218,7 @@ def _warn_of_choices(file: SchemaFile, name: str, schema: dict[str, object]) -> 
 def _warn_of_keywords(file: SchemaFile, parts: list[Part], root: Mapping[str, object]) -> None:
     known = KEYWORDS if CURRENT in str(root.get("$schema", CURRENT)) else KEYWORDS | OLDER
     strangers = [(at, word) for at, part in parts for word in part if word not in known]
-    meant = guesses([word for _, word in strangers], KEYWORDS)
+    meant = dict(near_misses([word[:SHOWN] for _, word in strangers[:MAX_GUESSES]], KEYWORDS))
     for at, word in strangers:
         cure = f"write {meant[word]}" if word in meant else "remove it, since nothing checks it"
         file.warn((*at, word), f"{spell(at)}: unknown keyword {show(word)}; {cure}")
@@ -167,38 +268,6 @@ def _steps(schema: object, place: Place) -> Steps:
 
 def _mapping(value: object) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
-
-
-# MERGED toolcrib.dialects.folder.options
-
-# The fields of `schema.json` that a tool may have.
-
-OPTIONAL = ("requires", "hosts", "outputSchema", "timeoutMs", "tags", "displayName")
-MAX_TIMEOUT_MS = 7 * 24 * 3600 * 1000
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Options:
-    """What a tool adds to its ten fields."""
-
-    requires: frozenset[str] = frozenset()
-    hosts: tuple[str, ...] | None = None
-    output_schema: dict[str, object] | None = None
-    timeout_ms: int | None = None
-    tags: tuple[str, ...] = ()
-    display_name: str = ""
-
-
-def read_options(file: SchemaFile) -> Options:
-    """Read the optional fields; what is refused is left out."""
-    return Options(
-        requires=_requires(file),
-        hosts=_hosts(file),
-        output_schema=read_schema(file, "outputSchema") or None,
-        timeout_ms=_timeout(file),
-        tags=_texts(file, "tags"),
-        display_name=_display_name(file),
-    )
 
 
 def _requires(file: SchemaFile) -> frozenset[str]:
@@ -254,91 +323,10 @@ def _display_name(file: SchemaFile) -> str:
     return ""
 
 
-# MERGED toolcrib.dialects.folder.fields
-
-# The fields of `schema.json`: ten that every tool has, and some that it may have.
-
-VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
-# Each required field, with what could stand there.
-REQUIRED = {
-    "toolId": '"my_tool"',
-    "version": '"1.0.0"',
-    "description": '"What the tool does"',
-    "category": '"retrieval"',
-    "sideEffects": '"read_only"',
-    "idempotent": "true",
-    "requiresConfirmation": "false",
-    "allowedModes": '["text", "voice"]',
-    "latencyBudgetMs": "1000",
-    "parameters": '{"type": "object", "additionalProperties": false, "properties": {}}',
-}
-UNREAD = frozenset({"$schema", "$comment"})
-
-Word = TypeVar("Word", bound="StrEnum")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Declaration:
-    """What a tool says about itself; a field that was refused is None or empty."""
-
-    name: str = ""
-    version: str = ""
-    description: str = ""
-    behaviour: Behaviour | None = None
-    side_effects: SideEffects | None = None
-    idempotent: bool | None = None
-    requires_confirmation: bool = True
-    modes: frozenset[str] = frozenset()
-    latency_budget_ms: int | None = None
-    parameters: dict[str, object] = field(default_factory=dict)
-    options: Options = Options()
-
-
-NOTHING_DECLARED = Declaration()
-
-
-def read_fields(report: Report, name: str, code: bytes) -> SchemaFile | None:
-    """The fields of the file; None if it holds no JSON object."""
-    place = f"{report.place}/{name}"
-    try:
-        text = decode(code, place)
-        fields = read_json(text, place=place)
-    except ToolError as error:
-        report.refuse_error(name, error, line=line_of_fault(code))
-        return None
-    if isinstance(fields, dict):
-        return SchemaFile(report, name, text, fields)
-    report.refuse(name, 1, f"must be a JSON object, not {show(fields)}; write the fields of the tool between braces")
-    return None
-
-
-def read_declaration(file: SchemaFile, folder: str) -> Declaration:
-    """Read every field; what is wrong is noted in the file."""
-    expected = folder.replace("-", "_")
-    for name, sample in {**REQUIRED, "toolId": f'"{expected}"'}.items():
-        if name not in file.fields:
-            file.refuse((), f'Missing required field: {name}; write "{name}": {sample}')
-    _warn_of_strangers(file)
-    confirmed = _switch(file, "requiresConfirmation")
-    return Declaration(
-        name=_name(file, expected),
-        version=_version(file),
-        description=_description(file),
-        behaviour=_word(file, "category", Behaviour),
-        side_effects=_word(file, "sideEffects", SideEffects),
-        idempotent=_switch(file, "idempotent"),
-        requires_confirmation=confirmed is not False,
-        modes=_modes(file),
-        latency_budget_ms=_budget(file),
-        parameters=read_parameters(file, "parameters"),
-        options=read_options(file),
-    )
-
-
 def _warn_of_strangers(file: SchemaFile) -> None:
     known = (*REQUIRED, *OPTIONAL, *UNREAD)
     strangers = [name for name in file.fields if name not in known]
-    meant = guesses(strangers, known)
+    meant = dict(near_misses([word[:SHOWN] for word in strangers[:MAX_GUESSES]], known))
     for name in strangers:
         cure = f"write {meant[name]}" if name in meant else "remove it"
         file.warn((name,), f"{show(name)} is not read; {cure}")

@@ -175,7 +175,7 @@ class Workers:
         return worker
 
     def _forget(self, worker: Worker) -> None:
-        """Give the place of a process that has gone to whoever waits longest."""
+        """Give the place of a process that ended to the caller that waits longest."""
         with self._lock:
             if worker.timer is not None:
                 worker.timer.cancel()
@@ -191,7 +191,7 @@ class Workers:
 
     def _dismiss(self, worker: Worker) -> None:
         worker.end()
-        if not worker.loop.is_running():  # nobody will tell when it has gone
+        if not worker.loop.is_running():  # its end will not be reported
             self._strike_off(worker)
 
     def _clear_stranded(self) -> None:
@@ -200,7 +200,7 @@ class Workers:
             self._dismiss(worker)
 
     def _let_in(self) -> None:
-        """Give room to whoever waits longest."""
+        """Free a place for the caller that waits longest."""
         while self._waiting:
             turn = next(iter(self._waiting))
             self._waiting.pop(turn)

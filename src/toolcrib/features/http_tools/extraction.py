@@ -1,7 +1,7 @@
-"""JSONPath as RFC 9535 says: a library reads the expression, and this follows it, within a budget.
+"""Take a value out of an answer, with a pattern or a JSONPath as RFC 9535 defines it.
 
-The library's own way of following is not used: it has no bounds, takes `$[?@]` for false where the value is, and holds
-`[true]` and `[1]` for equal.
+A library reads the expression, and this follows it, within a budget. The library's own evaluation is not used: it has no
+bounds, takes `$[?@]` for false where the value is, and holds `[true]` and `[1]` for equal.
 """
 
 from __future__ import annotations
@@ -20,13 +20,10 @@ if TYPE_CHECKING:
 
     from toolcrib.features.http_tools.filters import Select
 
-
-# MERGED toolcrib.pure.extract.extract
-
-# Taking a value out of an answer.
-
 MAX_EXPRESSION = 2_000
 SHOWN = 80
+MAX_DESCENTS = 1
+Step = Callable[[list[object], Walk], list[object]]
 
 _JSON_PATH = re.compile(r"\$(?:[.\[]|\Z)")
 
@@ -61,12 +58,6 @@ def compile_extract(expression: str) -> Extract:
         return Extract(expression, compile_json_path(expression), looks_into_json=True)
     pattern = compile_pattern(expression)
     return Extract(expression, lambda text, budget: find_all(pattern, text, budget or Budget()), looks_into_json=False)
-
-
-MAX_DESCENTS = 1
-
-
-Step = Callable[[list[object], Walk], list[object]]
 
 
 def compile_json_path(expression: str) -> Callable[[object, Budget | None], list[object]]:

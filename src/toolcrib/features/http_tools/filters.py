@@ -1,4 +1,4 @@
-"""The filters of a JSONPath: what they compare, what they ask functions for, and what counts as true."""
+"""Evaluate the filters of a JSONPath, and patterns of linear time, within a budget of visits and seconds."""
 
 from __future__ import annotations
 
@@ -20,13 +20,17 @@ if TYPE_CHECKING:
     Test = Callable[[object, "Walk"], bool]
     Give = Callable[[object, "Walk"], object]
 
-
-# MERGED toolcrib.pure.extract.budget
-
-# How much looking an expression may do, whatever it says and whatever it is given.
-
 MAX_VISITS = 1_000_000
 MAX_SECONDS = 1.0
+MAX_PATTERN = 2_000
+MAX_MATCHES = 10_000
+MAX_MEMORY = 4_000_000
+# Instructions of the engine. At its slowest it goes through all of them for every byte, some 7 ns for each.
+MAX_PROGRAM = 2_000
+INSTRUCTIONS_PER_VISIT = 500
+SHOWN = 80
+
+_ORDERS: dict[str, Callable[..., bool]] = {"<": operator.lt, ">": operator.gt, "<=": operator.lt, ">=": operator.gt}
 
 
 class Budget:
@@ -60,19 +64,6 @@ class Walk:
     def __init__(self, root: object, budget: Budget) -> None:
         self.root = root
         self.spend = budget.spend
-
-
-# MERGED toolcrib.pure.extract.patterns
-
-# Patterns of linear time, whoever wrote them and whatever they are held against.
-
-MAX_PATTERN = 2_000
-MAX_MATCHES = 10_000
-MAX_MEMORY = 4_000_000
-# Instructions of the engine. At its slowest it goes through all of them for every byte, some 7 ns for each.
-MAX_PROGRAM = 2_000
-INSTRUCTIONS_PER_VISIT = 500
-SHOWN = 80
 
 
 class Match(Protocol):
@@ -155,8 +146,6 @@ class _Nothing:
 
 # What a query gives that selects no value, and a function that has none to give.
 NOTHING: Final = _Nothing()
-
-_ORDERS: dict[str, Callable[..., bool]] = {"<": operator.lt, ">": operator.gt, "<=": operator.lt, ">=": operator.gt}
 
 
 def compile_filter(expression: Expression, query: CompileQuery) -> Test:

@@ -1,4 +1,9 @@
-"""The URL of a request: scheme, host and port as the author wrote them, and slots in path and query."""
+"""Fill the slots of a request: in its URL, and from answers of earlier requests, arguments, names of the platform, secrets.
+
+Slots are written `${city}`, `${user.name}`, `${items[0].id}`. A `$` that no `{` follows and braces by themselves are
+literal. Before a `{`, two `$` are a literal one: `$${city}` is the text `${city}`, and `$$${price}` is a `$` with the
+price behind it. Scheme, host and port are as the author wrote them, without slots.
+"""
 
 from __future__ import annotations
 
@@ -17,27 +22,30 @@ from toolcrib.model.errors import Kind, ToolError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from toolcrib.infra.secrets.masking import Masking
-    from toolcrib.infra.secrets.secret import Secret
+    from toolcrib.infra.secrets.secret import Secret, VariableMasking
     from toolcrib.model.tool import Http, Tool
 
-    # What stands in a slot; ABSENT for what may be left out and was. Raises ToolError for a name that nobody knows.
+    # What stands in a slot; ABSENT for what may be left out and was. Raises ToolError for an unknown name.
     Lookup = Callable[["Slot"], object]
     Place = Callable[[object], str]
 
-
-# MERGED toolcrib.pure.http_template.slots
-
-# Slots as documents of the platform write them: `${city}`, `${user.name}`, `${items[0].id}`.
-#
-# A `$` that no `{` follows and braces by themselves are literal. Before a `{`, two `$` are a literal one: `$${city}` is the
-# text `${city}`, and `$$${price}` is a `$` with the price behind it.
+SHOWN = 40
+Pieces = tuple["str | Slot", ...]
+Fills = tuple["str | Fill", ...]
+STAND_IN = "-"
+PLATFORM = frozenset(
+    {"request_id", "version", "tool_version", "slug", "tool_id", "bundle_id", "client_id", "now"},
+)
 
 _OPENING = re.compile(r"(\$+)\{")
 _NAME = r"[^\W\d][\w-]*"
 _INSIDE = re.compile(rf"({_NAME})((?:\.{_NAME}|\[\d{{1,9}}\])*)\}}")
 _STEP = re.compile(rf"\.({_NAME})|\[(\d+)\]")
-SHOWN = 40
+_SCHEME = re.compile(r"https?://", re.IGNORECASE)
+# Scheme, host and port written out by the author, and closed by what follows them.
+_AUTHORITY = re.compile(r"https?://[^/?#]+", re.IGNORECASE)
+_PARTS = re.compile(r"[/\\]")
+_DOTS = frozenset({".", ".."})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +84,6 @@ class Fill:
             cure = f"give {name} with what is asked for in it" if self.slot.steps else f"give {name}"
             raise ToolError(Kind.VALIDATION, f"{self.slot} has no value; {cure}")
         return self.place(value)
-
-
-Pieces = tuple["str | Slot", ...]
-Fills = tuple["str | Fill", ...]
 
 
 def read_slots(text: str) -> Pieces:
@@ -130,19 +134,6 @@ def write_if_given(fills: Fills, lookup: Lookup) -> str:
             return ""
         written.append(piece.place(value))
     return "".join(written)
-
-
-def _no_slot(text: str) -> ToolError:
-    cure = "write ${name}, ${name.member} or ${name[0]}, or $${ for the text itself"
-    return ToolError(Kind.VALIDATION, f"{text[:SHOWN]!r} opens no slot; {cure}")
-
-
-_SCHEME = re.compile(r"https?://", re.IGNORECASE)
-# Scheme, host and port written out by the author, and closed by what follows them.
-_AUTHORITY = re.compile(r"https?://[^/?#]+", re.IGNORECASE)
-_PARTS = re.compile(r"[/\\]")
-_DOTS = frozenset({".", ".."})
-STAND_IN = "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +202,119 @@ def compile_address(url: str, fields: Mapping[str, str]) -> Address:
     )
 
 
+class _Unknown(str):
+    """The only one of its kind; no answer is the same object."""
+
+    __slots__ = ()
+
+
+# In place of an answer that is not there yet, while a call is only asked about.
+UNKNOWN: Final = _Unknown("-")
+
+
+class SecretSource(Protocol):
+    """Looks secrets up by name."""
+
+    def get(self, name: str) -> Secret | None:
+        """The secret, or None."""
+
+    def names(self) -> Collection[str]:
+        """The names that are known."""
+
+
+class Names:
+    """What the slots of a tool mean, as far as it is known before a call.
+
+    `known` are the names of the platform that mean the same at each call.
+    """
+
+    def __init__(self, tool: Tool, http: Http, *, secrets: SecretSource, version: str) -> None:
+        properties = tool.parameters.get("properties")
+        self.declared: frozenset[str] = frozenset(properties) if isinstance(properties, dict) else frozenset()
+        self.secrets = secrets
+        known = {
+            "version": version,
+            "tool_version": tool.version,
+            "slug": tool.slug,
+            "tool_id": tool.id or tool.name,
+            "bundle_id": http.bundle or tool.bundle,
+        }
+        taken = self.declared.union(call.name for call in http.calls)
+        self.known: dict[str, object] = {name: value for name, value in known.items() if name not in taken}
+
+    def may_be_secret(self, slots: Iterable[Slot]) -> frozenset[str]:
+        """The names that only the operator, or a server, gives a value to."""
+        return frozenset(slot.name for slot in slots) - self.declared - PLATFORM
+
+    def refuse_secrets(self, parameters: Iterable[str]) -> None:
+        """Refuse parameters that have the name of a secret: it would be unclear which of the two is meant.
+
+        Asked at each call, because the secret may have come after the tool.
+        """
+        for name in parameters:
+            if self.secrets.get(name) is not None:
+                cure = "rename the parameter, or remove the secret"
+                raise ToolError(Kind.VALIDATION, f"{name} is a parameter and the name of a secret; {cure}")
+
+
+class Values:
+    """What one call gives the slots; every secret that it hands out is hidden by `masking` from then on."""
+
+    def __init__(
+        self, names: Names, arguments: Mapping[str, object], *, call_id: str, caller: str, masking: VariableMasking
+    ) -> None:
+        self._names = names
+        self._arguments = arguments
+        self._call_id = call_id
+        self._caller = caller
+        self._masking = masking
+        self._answers: dict[str, object] = {}
+
+    def keep(self, name: str, answer: object) -> None:
+        """Let later requests speak of an answer."""
+        if name:
+            self._answers[name] = answer
+
+    def __call__(self, slot: Slot) -> object:
+        """What the slot stands for, or ABSENT."""
+        name = slot.name
+        if name in self._answers:
+            answer = self._answers[name]
+            return answer if answer is UNKNOWN else slot.reach(answer)
+        if name in self._names.declared:
+            return slot.reach(self._arguments.get(name, ABSENT))
+        if name in PLATFORM:
+            return slot.reach(self._platform(name))
+        return slot.reach(self._further(slot))
+
+    def _platform(self, name: str) -> object:
+        if name == "request_id":
+            # A call that is only asked about has no id yet.
+            return self._call_id or "0"
+        if name == "client_id":
+            return self._caller
+        if name == "now":
+            return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        return self._names.known[name]
+
+    def _further(self, slot: Slot) -> object:
+        secret = self._names.secrets.get(slot.name)
+        if secret is not None:
+            value = secret.reveal()
+            self._masking.add(value)
+            return value
+        if slot.name in self._arguments:
+            return self._arguments[slot.name]
+        cure = f"declare the parameter {slot.name}, or let the operator set a secret of that name"
+        message = f"{slot} is neither a parameter, a name of the platform nor a secret; {cure}"
+        raise ToolError(Kind.VALIDATION, message, details={"name": slot.name})
+
+
+def _no_slot(text: str) -> ToolError:
+    cure = "write ${name}, ${name.member} or ${name[0]}, or $${ for the text itself"
+    return ToolError(Kind.VALIDATION, f"{text[:SHOWN]!r} opens no slot; {cure}")
+
+
 def _check_grammar(pieces: Pieces) -> Url:
     """The URL with a stand-in for every slot; refuses one whose scheme, host or port is not written out."""
     head = pieces[0] if pieces and isinstance(pieces[0], str) else ""
@@ -268,120 +372,3 @@ def _encoded(pieces: Pieces) -> Pieces:
 
 def _field(value: Pieces) -> Fills:
     return tuple(as_url_part(piece) if isinstance(piece, str) else Fill(piece, as_url_part) for piece in value)
-
-
-# MERGED toolcrib.runners.http.values
-
-# What stands in the slots of a request: answers of earlier ones, arguments, names of the platform, secrets.
-
-PLATFORM = frozenset(
-    {"request_id", "version", "tool_version", "slug", "tool_id", "bundle_id", "client_id", "now"},
-)
-
-
-class _Unknown(str):
-    """The only one of its kind; no answer is the same object."""
-
-    __slots__ = ()
-
-
-# In place of an answer that nobody has yet, while a call is only asked about.
-UNKNOWN: Final = _Unknown("-")
-
-
-class SecretSource(Protocol):
-    """Looks secrets up by name."""
-
-    def get(self, name: str) -> Secret | None:
-        """The secret, or None."""
-
-    def names(self) -> Collection[str]:
-        """The names that are known."""
-
-
-class Names:
-    """What the slots of a tool mean, as far as it can be told before anybody calls it.
-
-    `known` are the names of the platform that mean the same at each call.
-    """
-
-    def __init__(self, tool: Tool, http: Http, *, secrets: SecretSource, version: str) -> None:
-        properties = tool.parameters.get("properties")
-        self.declared: frozenset[str] = frozenset(properties) if isinstance(properties, dict) else frozenset()
-        self.secrets = secrets
-        known = {
-            "version": version,
-            "tool_version": tool.version,
-            "slug": tool.slug,
-            "tool_id": tool.id or tool.name,
-            "bundle_id": http.bundle or tool.bundle,
-        }
-        taken = self.declared.union(call.name for call in http.calls)
-        self.known: dict[str, object] = {name: value for name, value in known.items() if name not in taken}
-
-    def may_be_secret(self, slots: Iterable[Slot]) -> frozenset[str]:
-        """The names that nobody but the operator, or a server, gives a value to."""
-        return frozenset(slot.name for slot in slots) - self.declared - PLATFORM
-
-    def refuse_secrets(self, parameters: Iterable[str]) -> None:
-        """Refuse parameters that have the name of a secret: nobody could tell which of the two is meant.
-
-        Asked at each call, because the secret may have come after the tool.
-        """
-        for name in parameters:
-            if self.secrets.get(name) is not None:
-                cure = "rename the parameter, or remove the secret"
-                raise ToolError(Kind.VALIDATION, f"{name} is a parameter and the name of a secret; {cure}")
-
-
-class Values:
-    """What one call gives the slots; every secret that it hands out is hidden by `masking` from then on."""
-
-    def __init__(
-        self, names: Names, arguments: Mapping[str, object], *, call_id: str, caller: str, masking: Masking
-    ) -> None:
-        self._names = names
-        self._arguments = arguments
-        self._call_id = call_id
-        self._caller = caller
-        self._masking = masking
-        self._answers: dict[str, object] = {}
-
-    def keep(self, name: str, answer: object) -> None:
-        """Let later requests speak of an answer."""
-        if name:
-            self._answers[name] = answer
-
-    def __call__(self, slot: Slot) -> object:
-        """What the slot stands for, or ABSENT."""
-        name = slot.name
-        if name in self._answers:
-            answer = self._answers[name]
-            return answer if answer is UNKNOWN else slot.reach(answer)
-        if name in self._names.declared:
-            return slot.reach(self._arguments.get(name, ABSENT))
-        if name in PLATFORM:
-            return slot.reach(self._platform(name))
-        return slot.reach(self._further(slot))
-
-    def _platform(self, name: str) -> object:
-        if name == "request_id":
-            # A call that is only asked about has no id yet.
-            return self._call_id or "0"
-        if name == "client_id":
-            return self._caller
-        if name == "now":
-            return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        return self._names.known[name]
-
-    def _further(self, slot: Slot) -> object:
-        secret = self._names.secrets.get(slot.name)
-        if secret is not None:
-            value = secret.reveal()
-            self._masking.add(value)
-            return value
-        if slot.name in self._arguments:
-            return self._arguments[slot.name]
-        cure = f"declare the parameter {slot.name}, or let the operator set a secret of that name"
-        message = f"{slot} is neither a parameter, a name of the platform nor a secret; {cure}"
-        raise ToolError(Kind.VALIDATION, message, details={"name": slot.name})

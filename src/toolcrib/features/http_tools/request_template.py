@@ -1,4 +1,4 @@
-"""The body of a request, by what its author says it is: JSON, lines of JSON, XML, a form, or text."""
+"""Compile the request templates of a tool, write a request at each call, and report everything that is wrong with them."""
 
 from __future__ import annotations
 
@@ -35,155 +35,12 @@ TEXT_TYPE = "text/plain; charset=utf-8"
 FORM_TYPE = "application/x-www-form-urlencoded"
 LINES_TYPES = frozenset({"application/ndjson", "application/x-ndjson", "application/jsonl", "application/x-jsonlines"})
 XML_TYPES = frozenset({"application/xml", "text/xml"})
+CONTENT_TYPE = "content-type"
+BODILESS = frozenset({"GET", "HEAD"})
 
 # What no escape brings into XML 1.0.
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _QUOTES = re.compile(r'\\.|(")', re.DOTALL)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Body:
-    """What is sent, and the type it is sent as where its author named none."""
-
-    fills: Fills
-    content_type: str
-    slots: tuple[Slot, ...]
-
-    def write(self, lookup: Lookup) -> bytes:
-        """The body with every slot filled."""
-        try:
-            return write(self.fills, lookup).encode()
-        except UnicodeEncodeError as error:
-            message = f"holds half of a surrogate pair (character {error.start}); give the whole character"
-            raise ToolError(Kind.VALIDATION, message) from None
-
-
-def compile_body(text: str, content_type: str | None) -> Body | None:
-    """Read the slots of a body; without a type of its author's, what reads as JSON is JSON and the rest is text."""
-    if not text:
-        return None
-    pieces = read_slots(text)
-    if content_type is None:
-        fills, content_type = _guess(pieces)
-    else:
-        fills = _in_type(content_type.partition(";")[0].strip().lower(), pieces)
-    return Body(fills=fills, content_type=content_type, slots=slots_in(pieces))
-
-
-def _guess(pieces: Pieces) -> tuple[Fills, str]:
-    """JSON if it can be; what begins like JSON and cannot is a mistake, and no text."""
-    try:
-        return _in_json(pieces), JSON_TYPE
-    except ToolError:
-        if isinstance(pieces[0], str) and pieces[0].lstrip().startswith(("{", "[")):
-            raise
-        return put_in_place(pieces, as_text), TEXT_TYPE
-
-
-def _in_type(media_type: str, pieces: Pieces) -> Fills:
-    if media_type in {JSON_TYPE, "text/json"} or media_type.endswith("+json"):
-        return _in_json(pieces)
-    if media_type in LINES_TYPES or media_type.endswith("+ndjson"):
-        return _in_json_lines(pieces)
-    if media_type in XML_TYPES or media_type.endswith("+xml"):
-        return put_in_place(pieces, as_xml)
-    if media_type.startswith("multipart/") and slots_in(pieces):
-        cure = "send a form or JSON, or leave the slots out"
-        raise ToolError(Kind.VALIDATION, f"multipart takes no slots: a value could bring parts of its own; {cure}")
-    return put_in_place(pieces, as_url_part if media_type == FORM_TYPE else as_text)
-
-
-def as_xml(value: object) -> str:
-    """The letters of the text with those escaped that mean something in XML."""
-    import html
-
-    text = as_text(value)
-    if found := _NO_XML.search(text):
-        raise ToolError(Kind.VALIDATION, f"character {found.start()} of a value cannot stand in XML; leave it out")
-    return html.escape(text)
-
-
-def _in_json_lines(pieces: Pieces) -> Fills:
-    """Each line as JSON of its own; no value breaks a line."""
-    lines: list[list[str | Slot]] = [[]]
-    for piece in pieces:
-        first, *rest = piece.split("\n") if isinstance(piece, str) else [piece]
-        lines[-1].append(first)
-        lines += [[part] for part in rest]
-    written = [_in_json(tuple(line)) if any(_is_told(piece) for piece in line) else () for line in lines]
-    return tuple(piece for index, line in enumerate(written) for piece in (("\n", *line) if index else line))
-
-
-def _is_told(piece: str | Slot) -> bool:
-    return not isinstance(piece, str) or bool(piece.strip())
-
-
-def _in_json(pieces: Pieces) -> Fills:
-    """Each slot in its place: the whole value where JSON expects one or a string is nothing else, letters inside a string.
-
-    Whatever the values are, what comes out is JSON with the members that its author wrote.
-    """
-    fills = tuple(piece for piece in _place(pieces) if piece)
-    _check_json(pieces, fills)
-    return fills
-
-
-def _place(pieces: Pieces) -> Iterator[str | Fill]:
-    is_inside = is_alone = False
-    for index, piece in enumerate(pieces):
-        if isinstance(piece, Slot):
-            yield Fill(piece, as_json if is_alone or not is_inside else as_json_letters)
-            continue
-        # The quotes around a slot that is alone go: its value brings its own, or needs none.
-        literal = piece[1:] if is_alone else piece
-        quotes = [found for found in _QUOTES.finditer(piece) if found[1]]
-        is_inside = is_inside != (len(quotes) % 2 == 1)
-        opens = is_inside and bool(quotes) and quotes[-1].end() == len(piece)
-        is_alone = opens and _closes_at_once(pieces[index + 1 :])
-        yield literal[:-1] if is_alone else literal
-
-
-def _closes_at_once(rest: Pieces) -> bool:
-    """Whether a slot comes next, and right behind it the quote that ends the string."""
-    return len(rest) > 1 and isinstance(rest[0], Slot) and isinstance(rest[1], str) and rest[1].startswith('"')
-
-
-def _check_json(pieces: Pieces, fills: Fills) -> None:
-    """Refuse a body that no values make JSON, and one whose values would choose the names of members."""
-    marker = "slot"
-    while any(marker in piece for piece in pieces if isinstance(piece, str)):
-        marker += "-"
-
-    def refuse_slots_in_names(pairs: list[tuple[str, object]]) -> None:
-        if any(marker in name for name, _ in pairs):
-            raise ToolError(Kind.VALIDATION, "a slot cannot be the name of a member; write the names out")
-
-    sample = "".join(piece if isinstance(piece, str) else piece.place(marker) for piece in fills)
-    try:
-        json.loads(sample, object_pairs_hook=refuse_slots_in_names, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
-        cure = "correct it, or name another Content-Type in headers"
-        raise ToolError(Kind.VALIDATION, f"can never be JSON, whatever stands in its slots; {cure}") from None
-
-
-def _refuse_constant(word: str) -> object:
-    raise ValueError(word)
-
-
-# MERGED toolcrib.pure.http_template.call
-
-# One request, made ready when its tool is loaded and written at each call.
-
-CONTENT_TYPE = "content-type"
-BODILESS = frozenset({"GET", "HEAD"})
-
-
-class Written(NamedTuple):
-    """A request with nothing left to fill."""
-
-    url: Url
-    headers: dict[str, str]
-    body: bytes | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -254,24 +111,12 @@ def compile_call(call: HttpCall) -> CallTemplate:
     )
 
 
-def read_body(call: HttpCall) -> Body | None:
-    """The body of a request; refuses one that is not sent, and one whose type a value would choose."""
-    if call.body and call.method in BODILESS:
-        raise ToolError(Kind.VALIDATION, f"{call.method} sends none; leave it empty, or use POST, PUT, PATCH or DELETE")
-    content_type = content_type_of(call.headers)
-    if content_type is not None and slots_in(read_slots(content_type)):
-        raise ToolError(Kind.VALIDATION, "Content-Type says how values are written into it; write it without slots")
-    return compile_body(call.body, content_type)
+class Written(NamedTuple):
+    """A request with nothing left to fill."""
 
-
-def content_type_of(headers: Mapping[str, str]) -> str | None:
-    """What the author says that the body is."""
-    return next((value for name, value in headers.items() if name.lower() == CONTENT_TYPE), None)
-
-
-# MERGED toolcrib.pure.http_template.check
-
-# Everything that is wrong with the requests of a tool, in words, before anybody calls it.
+    url: Url
+    headers: dict[str, str]
+    body: bytes | None
 
 
 def check_http(http: Http, parameters: Mapping[str, object]) -> list[str]:
@@ -288,9 +133,148 @@ def check_http(http: Http, parameters: Mapping[str, object]) -> list[str]:
     return problems
 
 
-def urls_of(http: Http) -> list[Url]:
-    """Where the requests go, with something in place of the slots in path and query; only of calls that are right."""
-    return [compile_address(call.url, {}).base for call in http.calls]
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Body:
+    """What is sent, and the type it is sent as where its author named none."""
+
+    fills: Fills
+    content_type: str
+    slots: tuple[Slot, ...]
+
+    def write(self, lookup: Lookup) -> bytes:
+        """The body with every slot filled."""
+        try:
+            return write(self.fills, lookup).encode()
+        except UnicodeEncodeError as error:
+            message = f"holds half of a surrogate pair (character {error.start}); give the whole character"
+            raise ToolError(Kind.VALIDATION, message) from None
+
+
+def compile_body(text: str, content_type: str | None) -> Body | None:
+    """Read the slots of a body; without a type of its author's, what reads as JSON is JSON and the rest is text."""
+    if not text:
+        return None
+    pieces = read_slots(text)
+    if content_type is None:
+        fills, content_type = _guess(pieces)
+    else:
+        fills = _in_type(content_type.partition(";")[0].strip().lower(), pieces)
+    return Body(fills=fills, content_type=content_type, slots=slots_in(pieces))
+
+
+def as_xml(value: object) -> str:
+    """The letters of the text with those escaped that mean something in XML."""
+    import html
+
+    text = as_text(value)
+    if found := _NO_XML.search(text):
+        raise ToolError(Kind.VALIDATION, f"character {found.start()} of a value cannot stand in XML; leave it out")
+    return html.escape(text)
+
+
+def read_body(call: HttpCall) -> Body | None:
+    """The body of a request; refuses one that is not sent, and one whose type a value would choose."""
+    if call.body and call.method in BODILESS:
+        raise ToolError(Kind.VALIDATION, f"{call.method} sends none; leave it empty, or use POST, PUT, PATCH or DELETE")
+    content_type = content_type_of(call.headers)
+    if content_type is not None and slots_in(read_slots(content_type)):
+        raise ToolError(Kind.VALIDATION, "Content-Type says how values are written into it; write it without slots")
+    return compile_body(call.body, content_type)
+
+
+def content_type_of(headers: Mapping[str, str]) -> str | None:
+    """What the author says that the body is."""
+    return next((value for name, value in headers.items() if name.lower() == CONTENT_TYPE), None)
+
+
+def _guess(pieces: Pieces) -> tuple[Fills, str]:
+    """JSON if it can be; what begins like JSON and cannot is a mistake, and no text."""
+    try:
+        return _in_json(pieces), JSON_TYPE
+    except ToolError:
+        if isinstance(pieces[0], str) and pieces[0].lstrip().startswith(("{", "[")):
+            raise
+        return put_in_place(pieces, as_text), TEXT_TYPE
+
+
+def _in_type(media_type: str, pieces: Pieces) -> Fills:
+    if media_type in {JSON_TYPE, "text/json"} or media_type.endswith("+json"):
+        return _in_json(pieces)
+    if media_type in LINES_TYPES or media_type.endswith("+ndjson"):
+        return _in_json_lines(pieces)
+    if media_type in XML_TYPES or media_type.endswith("+xml"):
+        return put_in_place(pieces, as_xml)
+    if media_type.startswith("multipart/") and slots_in(pieces):
+        cure = "send a form or JSON, or leave the slots out"
+        raise ToolError(Kind.VALIDATION, f"multipart takes no slots: a value could bring parts of its own; {cure}")
+    return put_in_place(pieces, as_url_part if media_type == FORM_TYPE else as_text)
+
+
+def _in_json_lines(pieces: Pieces) -> Fills:
+    """Each line as JSON of its own; no value breaks a line."""
+    lines: list[list[str | Slot]] = [[]]
+    for piece in pieces:
+        first, *rest = piece.split("\n") if isinstance(piece, str) else [piece]
+        lines[-1].append(first)
+        lines += [[part] for part in rest]
+    written = [_in_json(tuple(line)) if any(_is_told(piece) for piece in line) else () for line in lines]
+    return tuple(piece for index, line in enumerate(written) for piece in (("\n", *line) if index else line))
+
+
+def _is_told(piece: str | Slot) -> bool:
+    return not isinstance(piece, str) or bool(piece.strip())
+
+
+def _in_json(pieces: Pieces) -> Fills:
+    """Each slot in its place: the whole value where JSON expects one or a string is nothing else, letters inside a string.
+
+    Whatever the values are, what comes out is JSON with the members that its author wrote.
+    """
+    fills = tuple(piece for piece in _place(pieces) if piece)
+    _check_json(pieces, fills)
+    return fills
+
+
+def _place(pieces: Pieces) -> Iterator[str | Fill]:
+    is_inside = is_alone = False
+    for index, piece in enumerate(pieces):
+        if isinstance(piece, Slot):
+            yield Fill(piece, as_json if is_alone or not is_inside else as_json_letters)
+            continue
+        # The quotes around a slot that is alone go: its value brings its own, or needs none.
+        literal = piece[1:] if is_alone else piece
+        quotes = [found for found in _QUOTES.finditer(piece) if found[1]]
+        is_inside = is_inside != (len(quotes) % 2 == 1)
+        opens = is_inside and bool(quotes) and quotes[-1].end() == len(piece)
+        is_alone = opens and _closes_at_once(pieces[index + 1 :])
+        yield literal[:-1] if is_alone else literal
+
+
+def _closes_at_once(rest: Pieces) -> bool:
+    """Whether a slot comes next, and right behind it the quote that ends the string."""
+    return len(rest) > 1 and isinstance(rest[0], Slot) and isinstance(rest[1], str) and rest[1].startswith('"')
+
+
+def _check_json(pieces: Pieces, fills: Fills) -> None:
+    """Refuse a body that no values make JSON, and one whose values would choose the names of members."""
+    marker = "slot"
+    while any(marker in piece for piece in pieces if isinstance(piece, str)):
+        marker += "-"
+
+    def refuse_slots_in_names(pairs: list[tuple[str, object]]) -> None:
+        if any(marker in name for name, _ in pairs):
+            raise ToolError(Kind.VALIDATION, "a slot cannot be the name of a member; write the names out")
+
+    sample = "".join(piece if isinstance(piece, str) else piece.place(marker) for piece in fills)
+    try:
+        json.loads(sample, object_pairs_hook=refuse_slots_in_names, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        cure = "correct it, or name another Content-Type in headers"
+        raise ToolError(Kind.VALIDATION, f"can never be JSON, whatever stands in its slots; {cure}") from None
+
+
+def _refuse_constant(word: str) -> object:
+    raise ValueError(word)
 
 
 def _check_call(call: HttpCall) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""From the body of an answer to the value of a tool, and to what of it may be shown."""
+"""Turn the answer of a server into a value or an error, and decide whether the request is sent again, and when."""
 
 from __future__ import annotations
 
@@ -22,23 +22,35 @@ if TYPE_CHECKING:
 
     from toolcrib.features.http_tools.extraction import Extract
     from toolcrib.infra.egress.messages import Request, Response
-    from toolcrib.infra.secrets.masking import Masking
+    from toolcrib.infra.secrets.secret import VariableMasking
     from toolcrib.model.limits import RetryPolicy
+
+HEAD_LETTERS = 500
+SERVER_ERRORS = range(500, 600)
+REQUEST_TIMEOUT = 408
+TOO_MANY_REQUESTS = 429
+UNAUTHORISED = frozenset({401, 403})
+RETRY_AFTER = "retryAfter"
+REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
+# A server that wants to be left alone for longer is asked again by the next call.
+MAX_WAIT_SECONDS = 60.0
+VOICE = "voice"
 
 # orjson rounds integers beyond 64 bit in silence; without so many digits in a row there is none.
 _LONG_NUMBER = re.compile(rb"[0-9]{19}")
 _PLAIN_CODECS = frozenset({UTF_8, "ascii"})
+_SECONDS = re.compile(r"[0-9]{1,9}")
 
 
 class Value(NamedTuple):
-    """What an answer says: as it is, for later requests, and without any secret, for everybody."""
+    """What an answer says: as it is, for later requests, and without any secret, for the caller."""
 
     raw: object
     shown: object
 
 
 def read_value(
-    response: Response, encoding: Encoding, extract: Extract | None, max_bytes: int, masking: Masking
+    response: Response, encoding: Encoding, extract: Extract | None, max_bytes: int, masking: VariableMasking
 ) -> Value:
     """What the answer says, or what is taken out of it; without a body there is nothing, whatever is to be taken."""
     if not response.body:
@@ -52,21 +64,6 @@ def read_value(
     return Value(raw, _extract_hidden(extract, source, masking) if _may_tell(response, masking) else raw)
 
 
-def _extract_hidden(extract: Extract, source: object, masking: Masking) -> object:
-    """What is taken out of the answer once it is hidden: an expression could cut a secret into pieces nobody knows."""
-    try:
-        return masking.hide_in(extract(masking.hide_in(source)))
-    except ToolError:
-        return MASK
-
-
-def _may_tell(response: Response, masking: Masking) -> bool:
-    """Whether the server may have repeated a secret."""
-    if not masking:
-        return False
-    return not is_plain(response) or masking.is_in(response.body.decode("utf-8", "replace"))
-
-
 def nothing(encoding: Encoding) -> str | None:
     """What stands for no answer."""
     return None if encoding is Encoding.JSON else ""
@@ -75,6 +72,66 @@ def nothing(encoding: Encoding) -> str | None:
 def is_plain(response: Response) -> bool:
     """Whether the texts of the answer stand in its body letter by letter, in UTF-8 and without escapes."""
     return b"\\" not in response.body and _is_utf_8(response)
+
+
+def explain_status(request: Request, response: Response, hide: Callable[[str], str]) -> ToolError:
+    """The error for a response whose status is no success; `hide` removes secrets from it."""
+    status, origin = response.status, response.url.origin
+    again = status in {REQUEST_TIMEOUT, TOO_MANY_REQUESTS} or status in SERVER_ERRORS
+    details: dict[str, object] = {"origin": origin, "status": status}
+    if head := _head(response, hide):
+        details["body"] = head
+    wait = _retry_after(response.headers.get("retry-after", ""))
+    if wait is not None:
+        details[RETRY_AFTER] = wait
+    return ToolError(
+        _kind_of(status, again=again),
+        f"{origin}: the server answered {request.method} with status {status}",
+        retryable=again,
+        partial_side_effects=request.has_effects,
+        details=details,
+    )
+
+
+class Repeating:
+    """The repeats of one request of a tool: as its author says, else as its method allows; `max_retries` bounds both."""
+
+    def __init__(self, method: str, policy: RetryPolicy | None, max_retries: int) -> None:
+        self._policy = policy or REPEAT_IDEMPOTENT
+        self._attempts = min(self._policy.max_attempts, 1 + max_retries)
+        self._always = policy is not None or method in REPEATABLE
+
+    def pause_after(self, attempt: int, error: ToolError, *, mode: str, left: float) -> float | None:
+        """Seconds to wait before the next attempt; None when there is to be none. `left` are those until the deadline."""
+        if attempt >= self._attempts or mode == VOICE or not error.retryable:
+            return None
+        # Nothing can have changed only where nothing was sent.
+        if not self._always and error.partial_side_effects:
+            return None
+        pause = self._policy.delay_after(attempt)
+        if self._policy.jitter:
+            pause = random.uniform(0, pause)  # noqa: S311 - spreads callers out, keeps no secret
+        asked = error.details.get(RETRY_AFTER)
+        if isinstance(asked, float):
+            pause = max(pause, asked)
+            if asked > MAX_WAIT_SECONDS:
+                return None
+        return pause if pause < left else None
+
+
+def _extract_hidden(extract: Extract, source: object, masking: VariableMasking) -> object:
+    """What is taken out of the answer once it is hidden: an expression could cut a secret into unknown pieces."""
+    try:
+        return masking.hide_in(extract(masking.hide_in(source)))
+    except ToolError:
+        return MASK
+
+
+def _may_tell(response: Response, masking: VariableMasking) -> bool:
+    """Whether the server may have repeated a secret."""
+    if not masking:
+        return False
+    return not is_plain(response) or masking.is_in(response.body.decode("utf-8", "replace"))
 
 
 def _read_text(response: Response) -> str:
@@ -134,39 +191,6 @@ def _invalid(response: Response, reason: str) -> ToolError:
     return ToolError(Kind.OUTPUT_INVALID, f"{origin}: the answer cannot be used: {reason}", details=details)
 
 
-# MERGED toolcrib.runners.http.statuses
-
-# What a status means that is no success, and when the server would like to be asked again.
-
-HEAD_LETTERS = 500
-SERVER_ERRORS = range(500, 600)
-REQUEST_TIMEOUT = 408
-TOO_MANY_REQUESTS = 429
-UNAUTHORISED = frozenset({401, 403})
-RETRY_AFTER = "retryAfter"
-
-_SECONDS = re.compile(r"[0-9]{1,9}")
-
-
-def explain_status(request: Request, response: Response, hide: Callable[[str], str]) -> ToolError:
-    """The error for a response whose status is no success; `hide` takes out of it what nobody may see."""
-    status, origin = response.status, response.url.origin
-    again = status in {REQUEST_TIMEOUT, TOO_MANY_REQUESTS} or status in SERVER_ERRORS
-    details: dict[str, object] = {"origin": origin, "status": status}
-    if head := _head(response, hide):
-        details["body"] = head
-    wait = _retry_after(response.headers.get("retry-after", ""))
-    if wait is not None:
-        details[RETRY_AFTER] = wait
-    return ToolError(
-        _kind_of(status, again=again),
-        f"{origin}: the server answered {request.method} with status {status}",
-        retryable=again,
-        partial_side_effects=request.has_effects,
-        details=details,
-    )
-
-
 def _kind_of(status: int, *, again: bool) -> Kind:
     if status == TOO_MANY_REQUESTS:
         return Kind.RATE_LIMIT
@@ -191,39 +215,3 @@ def _retry_after(header: str) -> float | None:
         return max(0.0, round(parsedate_to_datetime(header).timestamp() - time.time(), 3))
     except (ValueError, TypeError, OverflowError, IndexError):
         return None
-
-
-# MERGED toolcrib.runners.http.repeating
-
-# Whether a request that came to nothing is sent again, and after how long.
-
-REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
-# A server that wants to be left alone for longer is asked again by whoever calls next.
-MAX_WAIT_SECONDS = 60.0
-VOICE = "voice"
-
-
-class Repeating:
-    """The repeats of one request of a tool: as its author says, else as its method allows; `max_retries` bounds both."""
-
-    def __init__(self, method: str, policy: RetryPolicy | None, max_retries: int) -> None:
-        self._policy = policy or REPEAT_IDEMPOTENT
-        self._attempts = min(self._policy.max_attempts, 1 + max_retries)
-        self._always = policy is not None or method in REPEATABLE
-
-    def pause_after(self, attempt: int, error: ToolError, *, mode: str, left: float) -> float | None:
-        """Seconds to wait before the next attempt; None when there is to be none. `left` are those until the deadline."""
-        if attempt >= self._attempts or mode == VOICE or not error.retryable:
-            return None
-        # Nothing can have changed only where nothing was sent.
-        if not self._always and error.partial_side_effects:
-            return None
-        pause = self._policy.delay_after(attempt)
-        if self._policy.jitter:
-            pause = random.uniform(0, pause)  # noqa: S311 - spreads callers out, keeps no secret
-        asked = error.details.get(RETRY_AFTER)
-        if isinstance(asked, float):
-            pause = max(pause, asked)
-            if asked > MAX_WAIT_SECONDS:
-                return None
-        return pause if pause < left else None

@@ -1,4 +1,4 @@
-"""Plain `.py` files whose public function is the tool; see `reading` for how one is understood."""
+"""Read plain `.py` files whose public function is the tool."""
 
 from __future__ import annotations
 

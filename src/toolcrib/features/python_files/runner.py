@@ -70,7 +70,7 @@ class _BoundFile:
         self._workspace = workspace
 
     def check(self, arguments: dict[str, object], call: Call) -> None:
-        """Refuse a language that nobody runs, and a machine that cannot keep the script in."""
+        """Refuse an unknown language, and a machine that cannot sandbox the script."""
         if self._script.language != PYTHON:
             message = f"{self._script.path}: no runner for {self._script.language!r}; scripts are written in {PYTHON!r}"
             raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)

@@ -1,4 +1,7 @@
-"""The executor chain: from a tool through runtimes to the primitive of the platform that does the work."""
+"""Follow the executor chain of a tool: from the tool through runtimes to the primitive that does the work.
+
+The chain is followed anew at each call, and the work handed to the driver of the primitive at its end.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +25,15 @@ ALIASES = {"python": "python_runtime"}
 COMMAND = "command"
 STARTS_ITSELF = "shell.execute"
 ENVIRONMENT = "env"
+LIBRARY = "library"
+SINK = "sink"
 
 
 class FindExecutor(Protocol):
     """Looks an executor up by name in the space of `bundle` and those below it."""
 
     def __call__(self, name: str, bundle: str, /) -> Entry | None:
-        """The tool of that name and whether it is switched on; None if nobody there knows it."""
+        """The tool of that name and whether it is switched on; None if it is unknown there."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,80 +75,6 @@ def chained(tool: Tool) -> Chained:
     return tool.run
 
 
-def _executor_of(tool: Tool, find: FindExecutor) -> Tool:
-    run = chained(tool)
-    if run.executor is not None:
-        return _look_up(tool, run.executor, tool.bundle, find)
-    # A runtime without an executor starts its command as a process; nothing else can do without one.
-    if run.kind == RUNTIME and run.config.get(COMMAND):
-        return _look_up(tool, SUBPROCESS, BUNDLE, find)
-    if run.kind == RUNTIME:
-        cure = "write the command that it starts: config: {command: …}"
-    else:
-        cure = "name its executor_id; only the platform's own primitives have none"
-    raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name}: nothing executes it; {cure}")
-
-
-def _look_up(tool: Tool, executor: str, bundle: str, find: FindExecutor) -> Tool:
-    entry = find(ALIASES.get(executor, executor), bundle)
-    if entry is None:
-        message = (
-            f"{tool.name}: there is no executor {executor!r} in its space or below; "
-            "name one that is listed there, such as python_runtime, node_runtime or subprocess"
-        )
-        raise ToolError(Kind.EXECUTOR_NOT_FOUND, message, details={"executor": executor})
-    if not entry.enabled:
-        raise ToolError(Kind.DISABLED, f"{tool.name}: its executor {entry.tool.name} is switched off: {entry.reason}")
-    if entry.tool.kind not in {RUNTIME, PRIMITIVE} or not isinstance(entry.tool.run, Chained):
-        message = f"{tool.name}: {entry.tool.name} runs no other tool, it is a {entry.tool.kind}; name a runtime or a primitive"
-        raise ToolError(Kind.EXECUTOR_NOT_FOUND, message, details={"executor": executor})
-    return entry.tool
-
-
-def _refuse_unlisted(tool: Tool, executors: list[Tool]) -> None:
-    """A tool lists what its runtimes require; what a primitive requires depends on what it is told to do.
-
-    That a runtime starts a program, its interpreter, is no reason for its tools to start others.
-    """
-    for executor in executors:
-        missing = sorted(executor.requires - tool.requires - {STARTS_ITSELF}) if executor.kind == RUNTIME else []
-        if missing:
-            message = (
-                f"{tool.name}: its executor {executor.name} requires {', '.join(missing)}; "
-                f"list {'it' if len(missing) == 1 else 'them'} in the tool's requires"
-            )
-            raise ToolError(Kind.CAPABILITY_MISSING, message, details={"missing": missing})
-
-
-def _merge(elements: list[Tool]) -> dict[str, object]:
-    """What the authors wrote, the tool's own word last; variables are merged one by one."""
-    merged: dict[str, object] = {}
-    variables: dict[str, object] = {}
-    for element in reversed(elements):
-        config = chained(element).config
-        merged |= config
-        variables |= _variables(element, config.get(ENVIRONMENT))
-    if variables:
-        merged[ENVIRONMENT] = variables
-    return merged
-
-
-def _variables(tool: Tool, written: object) -> dict[str, object]:
-    if written is None:
-        return {}
-    if isinstance(written, dict) and all(isinstance(name, str) for name in written):
-        return dict(written)
-    if isinstance(written, list) and all(isinstance(name, str) and name.isidentifier() for name in written):
-        return {name: f"${{{name}}}" for name in written}
-    message = f"{tool.name}: config.env: write a mapping of names to values, or a list of names of host variables"
-    raise ToolError(Kind.VALIDATION, message)
-
-
-# MERGED toolcrib.runners.driver
-
-# What the executor runner hands to whoever does the work of a primitive.
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Order:
     """One piece of work: a tool with its resolved chain, the checked arguments and the names of the platform.
@@ -174,14 +105,6 @@ class Driver(Protocol):
 
     async def run(self, order: Order, context: Context) -> Outcome:
         """Do it once. What failed is raised or stands in the outcome, beside what is worth telling."""
-
-
-# MERGED toolcrib.runners.following
-
-# A tool with an executor, made ready: its chain is followed at each call, and the work handed to the driver at its end.
-
-LIBRARY = "library"
-SINK = "sink"
 
 
 class BoundChain:
@@ -262,3 +185,72 @@ class BoundChain:
             )
             raise ToolError(Kind.CAPABILITY_MISSING, message, details={"missing": [name]})
         return value or None
+
+
+def _executor_of(tool: Tool, find: FindExecutor) -> Tool:
+    run = chained(tool)
+    if run.executor is not None:
+        return _look_up(tool, run.executor, tool.bundle, find)
+    # A runtime without an executor starts its command as a process; nothing else can do without one.
+    if run.kind == RUNTIME and run.config.get(COMMAND):
+        return _look_up(tool, SUBPROCESS, BUNDLE, find)
+    if run.kind == RUNTIME:
+        cure = "write the command that it starts: config: {command: …}"
+    else:
+        cure = "name its executor_id; only the platform's own primitives have none"
+    raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name}: nothing executes it; {cure}")
+
+
+def _look_up(tool: Tool, executor: str, bundle: str, find: FindExecutor) -> Tool:
+    entry = find(ALIASES.get(executor, executor), bundle)
+    if entry is None:
+        message = (
+            f"{tool.name}: there is no executor {executor!r} in its space or below; "
+            "name one that is listed there, such as python_runtime, node_runtime or subprocess"
+        )
+        raise ToolError(Kind.EXECUTOR_NOT_FOUND, message, details={"executor": executor})
+    if not entry.enabled:
+        raise ToolError(Kind.DISABLED, f"{tool.name}: its executor {entry.tool.name} is switched off: {entry.reason}")
+    if entry.tool.kind not in {RUNTIME, PRIMITIVE} or not isinstance(entry.tool.run, Chained):
+        message = f"{tool.name}: {entry.tool.name} runs no other tool, it is a {entry.tool.kind}; name a runtime or a primitive"
+        raise ToolError(Kind.EXECUTOR_NOT_FOUND, message, details={"executor": executor})
+    return entry.tool
+
+
+def _refuse_unlisted(tool: Tool, executors: list[Tool]) -> None:
+    """A tool lists what its runtimes require; what a primitive requires depends on what it is told to do.
+
+    That a runtime starts a program, its interpreter, is no reason for its tools to start others.
+    """
+    for executor in executors:
+        missing = sorted(executor.requires - tool.requires - {STARTS_ITSELF}) if executor.kind == RUNTIME else []
+        if missing:
+            message = (
+                f"{tool.name}: its executor {executor.name} requires {', '.join(missing)}; "
+                f"list {'it' if len(missing) == 1 else 'them'} in the tool's requires"
+            )
+            raise ToolError(Kind.CAPABILITY_MISSING, message, details={"missing": missing})
+
+
+def _merge(elements: list[Tool]) -> dict[str, object]:
+    """What the authors wrote, the tool's own word last; variables are merged one by one."""
+    merged: dict[str, object] = {}
+    variables: dict[str, object] = {}
+    for element in reversed(elements):
+        config = chained(element).config
+        merged |= config
+        variables |= _variables(element, config.get(ENVIRONMENT))
+    if variables:
+        merged[ENVIRONMENT] = variables
+    return merged
+
+
+def _variables(tool: Tool, written: object) -> dict[str, object]:
+    if written is None:
+        return {}
+    if isinstance(written, dict) and all(isinstance(name, str) for name in written):
+        return dict(written)
+    if isinstance(written, list) and all(isinstance(name, str) and name.isidentifier() for name in written):
+        return {name: f"${{{name}}}" for name in written}
+    message = f"{tool.name}: config.env: write a mapping of names to values, or a list of names of host variables"
+    raise ToolError(Kind.VALIDATION, message)

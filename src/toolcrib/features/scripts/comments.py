@@ -16,8 +16,10 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from toolcrib.features.scripts.metadata import FIELDS, MARKS, REQUIRED, Metadata, Notation
 from toolcrib.lib.documents import check_plain, decode, read_json
-from toolcrib.lib.metadata import FIELDS, MARKS, REQUIRED, Metadata, Notation, json_lines, near_misses
+from toolcrib.lib.names import near_misses
+from toolcrib.lib.positions import json_lines
 from toolcrib.lib.yaml import read_yaml
 from toolcrib.model.errors import Kind, ToolError
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from toolcrib.lib.metadata import Steps
+    from toolcrib.lib.positions import Steps
 
     Line = tuple[int, str]
 

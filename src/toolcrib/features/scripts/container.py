@@ -162,7 +162,7 @@ def _file(script: Script) -> str:
 
 
 def _variables(order: Order, slots: Slots) -> dict[str, str]:
-    """The variables, which go by way of the engine's own environment: on a command line everybody could read them."""
+    """The variables, which go by way of the engine's own environment: on a command line every user could read them."""
     variables = slots.variables()
     obeyed = sorted(name for name in variables if ENGINE_VARIABLES.fullmatch(name))
     if obeyed:

@@ -1,4 +1,4 @@
-"""From metadata to tools."""
+"""Turn the metadata of a script into tools, with warnings where a good tool would do better."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from toolcrib.features.scripts.fields import read_forms, read_identity
+from toolcrib.features.scripts.metadata import Report
+from toolcrib.features.scripts.options import read_options
 from toolcrib.features.scripts.python_code import PROGRAM, choose_entry, demanded_names, does_nothing, missing_names
 from toolcrib.features.scripts.schemas import checked
-from toolcrib.lib.declared_fields import read_options
 from toolcrib.lib.docstring import read_docstring
-from toolcrib.lib.metadata import Report
 from toolcrib.lib.python_signature import HintError, SyntaxHints, read_answer, read_parameters, top_imports, writable
 from toolcrib.lib.schema.check import compile_schema
 from toolcrib.lib.schema.structure import object_schema
@@ -23,16 +23,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from toolcrib.features.scripts.fields import Form, Identity
+    from toolcrib.features.scripts.metadata import Metadata
+    from toolcrib.features.scripts.options import Options
     from toolcrib.features.scripts.python_code import Entry
-    from toolcrib.lib.declared_fields import Options
-    from toolcrib.lib.metadata import Metadata, Steps
+    from toolcrib.lib.positions import Steps
 
     Schema = dict[str, object]
-
-
-# MERGED toolcrib.dialects.script.practices
-
-# What a good tool does beyond what it must; advice, told as warnings.
 
 SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
 SAYS_HOW = re.compile(r"\b[\w-]+\.(?:py|js|mjs|cjs|sh|bash)\b", re.IGNORECASE)
@@ -46,6 +42,30 @@ CONSTRAINTS = frozenset(
 IMPLIED = {"http_client": "net.http", "subprocess": "shell.execute", "bash": "shell.execute", "filesystem": "fs.read"}
 SHELL = "shell.execute"
 CALLED = frozenset({"script", "http", "subprocess", "docker", "filesystem"})
+LIBRARY = "library"
+RUNTIME = "runtime"
+PRIMITIVE = "primitive"
+SINK = "sink"
+SCRIPT = "script"
+PYTHON_RUNTIMES = frozenset({"python_runtime", "python"})
+# Requests that come to the same when they are sent again.
+REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE"})
+HTTP = "http"
+KINDS = {"http_client": HTTP, "subprocess": "subprocess", "docker": "docker", "filesystem": "filesystem"}
+
+
+def build_tools(metadata: Metadata, root: Path) -> list[Tool]:
+    """The tools of a file below the root; raises one ToolError that tells everything that is wrong with it."""
+    report = Report(metadata)
+    identity = read_identity(report, root)
+    options = read_options(report)
+    calls = [_call(report, identity, form) for form in read_forms(report, identity)]
+    warn_of_practices(report, identity, options, calls[0].kind)
+    report.raise_problems()
+    _check_examples(report, options, calls)
+    tools = [_tool(report, identity, options, call) for call in calls]
+    # What is to be said about the file is said once.
+    return [replace(tools[0], warnings=tuple(report.warnings)), *tools[1:]]
 
 
 def implied_capabilities(executor: str | None) -> frozenset[str]:
@@ -70,8 +90,8 @@ def _capabilities(report: Report, identity: Identity, options: Options) -> None:
     implied = IMPLIED.get(identity.executor or "")
     if implied is None:
         return
-    family = implied if implied == SHELL else f"{implied.partition('.')[0]}."
-    if not any(capability.startswith(family) for capability in options.requires):
+    group = implied if implied == SHELL else f"{implied.partition('.')[0]}."
+    if not any(capability.startswith(group) for capability in options.requires):
         report.warn(("requires",), f"{identity.executor} needs {implied}, which is not listed; add it to requires")
 
 
@@ -137,18 +157,6 @@ def _lists(fields: Mapping[str, object]) -> Iterator[tuple[Steps, list[object], 
             yield (*at, "parameters"), parameters, "input_schema" in written
 
 
-LIBRARY = "library"
-RUNTIME = "runtime"
-PRIMITIVE = "primitive"
-SINK = "sink"
-SCRIPT = "script"
-PYTHON_RUNTIMES = frozenset({"python_runtime", "python"})
-# Requests that come to the same when they are sent again.
-REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE"})
-HTTP = "http"
-KINDS = {"http_client": HTTP, "subprocess": "subprocess", "docker": "docker", "filesystem": "filesystem"}
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Call:
     """How one form of a tool is called."""
@@ -158,20 +166,6 @@ class _Call:
     entry: Entry | None
     inputs: Schema
     outputs: Schema | None
-
-
-def build_tools(metadata: Metadata, root: Path) -> list[Tool]:
-    """The tools of a file below the root; raises one ToolError that tells everything that is wrong with it."""
-    report = Report(metadata)
-    identity = read_identity(report, root)
-    options = read_options(report)
-    calls = [_call(report, identity, form) for form in read_forms(report, identity)]
-    warn_of_practices(report, identity, options, calls[0].kind)
-    report.raise_problems()
-    _check_examples(report, options, calls)
-    tools = [_tool(report, identity, options, call) for call in calls]
-    # What is to be said about the file is said once.
-    return [replace(tools[0], warnings=tuple(report.warnings)), *tools[1:]]
 
 
 def _call(report: Report, identity: Identity, form: Form) -> _Call:

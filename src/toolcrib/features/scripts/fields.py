@@ -1,4 +1,4 @@
-"""The six fields that every tool has."""
+"""Read the six fields that every script has, and the forms of a tool: itself, or one for each of its actions."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from toolcrib.features.scripts.metadata import name_type, warn_of_strangers
 from toolcrib.features.scripts.schemas import Declared, read_schemas
-from toolcrib.lib.metadata import SHOWN, name_type, warn_of_strangers
+from toolcrib.lib.positions import SHOWN
 from toolcrib.model.tool import MAX_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from toolcrib.lib.metadata import Report, Steps
+    from toolcrib.features.scripts.metadata import Report
+    from toolcrib.lib.positions import Steps
 
 NAME = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)*")
 VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
@@ -28,6 +30,7 @@ SAMPLES = {
     "executor_id": "python_runtime",
 }
 RUNTIMES = {"javascript": "node_runtime", "bash": "bash"}
+KEYS = ("name", "description", "parameters", "input_schema", "outputs", "output_schema")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,6 +62,27 @@ def suggest_name(text: str) -> str:
     """The nearest name in kebab-case."""
     apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", text[:MAX_NAME])
     return re.sub(r"[^a-z0-9]+", "-", apart.lower()).strip("-") or SAMPLES["tool_id"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Form:
+    """Something that can be called: the tool, or one action of it."""
+
+    name: str
+    description: str
+    declared: Declared
+    at: Steps = ()
+    action: str = ""
+
+
+def read_forms(report: Report, identity: Identity) -> list[Form]:
+    """What of the tool can be called: its actions, and itself if it has none or says what it takes without one."""
+    declared = read_schemas(report, (), report.fields)
+    itself = Form(name=identity.name, description=identity.description, declared=declared, at=("tool_id",))
+    actions = [_action(report, identity, declared, *found) for found in _entries(report)]
+    forms = [itself, *actions] if declared.inputs is not None or not actions else actions
+    _refuse_equal_names(report, forms)
+    return forms
 
 
 def _name(report: Report) -> str:
@@ -139,34 +163,6 @@ def _text(report: Report, name: str, sample: str = "") -> str:
     if not value.strip():
         report.refuse((name,), f"is empty; {cure}")
     return value.strip()
-
-
-# MERGED toolcrib.dialects.script.actions
-
-# The forms of a tool: itself, or one for each of its actions.
-
-KEYS = ("name", "description", "parameters", "input_schema", "outputs", "output_schema")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Form:
-    """Something that can be called: the tool, or one action of it."""
-
-    name: str
-    description: str
-    declared: Declared
-    at: Steps = ()
-    action: str = ""
-
-
-def read_forms(report: Report, identity: Identity) -> list[Form]:
-    """What of the tool can be called: its actions, and itself if it has none or says what it takes without one."""
-    declared = read_schemas(report, (), report.fields)
-    itself = Form(name=identity.name, description=identity.description, declared=declared, at=("tool_id",))
-    actions = [_action(report, identity, declared, *found) for found in _entries(report)]
-    forms = [itself, *actions] if declared.inputs is not None or not actions else actions
-    _refuse_equal_names(report, forms)
-    return forms
 
 
 def _entries(report: Report) -> Iterator[tuple[Steps, object, object]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.files.jail import encode_text, list_items, read_text
-from toolcrib.infra.secrets.masking import Masking
+from toolcrib.infra.secrets.secret import VariableMasking
 from toolcrib.lib.system_tools import OPERATIONS
 from toolcrib.lib.templates import Text, compile_template, look_up_in
 from toolcrib.model.errors import Kind, ToolError
@@ -28,7 +28,7 @@ KEYS = ("operation", "path", "content")
 
 
 @dataclass(frozen=True, slots=True)
-class _Errand:
+class _Operation:
     """What is to be done."""
 
     operation: str
@@ -53,11 +53,11 @@ class FilesystemDriver:
 
     def check(self, order: Order, call: Call) -> None:
         """Refuse what can be seen without touching a file: slots, operation, capability, path and content."""
-        _prepare(order, Masking(order.variable))
+        _prepare(order, VariableMasking(order.variable))
 
     async def run(self, order: Order, context: Context) -> Outcome:
         """Do it, and say what came of it."""
-        masking = Masking(order.variable)
+        masking = VariableMasking(order.variable)
         errand = _prepare(order, masking)
         try:
             return Outcome(value=self._acts[errand.operation](errand.path, errand.data))
@@ -77,17 +77,17 @@ class FilesystemDriver:
         return {"path": path, "deleted": True}
 
 
-def _prepare(order: Order, masking: Masking) -> _Errand:
+def _prepare(order: Order, masking: VariableMasking) -> _Operation:
     try:
-        wish = _wish_of(order, masking)
-        operation = wish.get("operation")
+        request = _request_of(order, masking)
+        operation = request.get("operation")
         if operation not in OPERATIONS:
             raise _refusal("operation", f"write one of {', '.join(OPERATIONS)}")
         _check_capability(order, str(operation))
-        path = wish.get("path")
+        path = request.get("path")
         if not isinstance(path, str):
             raise _refusal("path", "write a path of the workspace as text")
-        return _Errand(str(operation), path, _data_of(str(operation), path, wish.get("content")))
+        return _Operation(str(operation), path, _data_of(str(operation), path, request.get("content")))
     except ToolError as error:
         raise masking.hide_error(error) from None
 
@@ -100,7 +100,7 @@ def _data_of(operation: str, path: str, content: object) -> bytes:
     return encode_text(path, content, MAX_FILE_BYTES)
 
 
-def _wish_of(order: Order, masking: Masking) -> Mapping[str, object]:
+def _request_of(order: Order, masking: VariableMasking) -> Mapping[str, object]:
     """What the arguments say, but the word of the author counts for all that the author said something about."""
     if order.is_primitive:
         return order.arguments

@@ -1,4 +1,4 @@
-"""Which files may hold a tool with metadata, and who reads them."""
+"""Read files with metadata into tools: code in several languages, and documents that only describe."""
 
 from __future__ import annotations
 
@@ -6,25 +6,30 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from toolcrib.features.scripts import comments, python_code
+from toolcrib.features.scripts.comments import read_bash_file, read_javascript_file
 from toolcrib.features.scripts.definition import build_tools
-from toolcrib.lib import metadata as documents
+from toolcrib.features.scripts.metadata import read_json_file, read_toml_file, read_yaml_file
+from toolcrib.features.scripts.python_code import read_python_file
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from toolcrib.lib.metadata import Metadata
+    from toolcrib.features.scripts.metadata import Metadata
     from toolcrib.model.tool import Tool
 
-PYTHON = frozenset({".py"})
-JAVASCRIPT = frozenset({".js", ".mjs", ".cjs"})
-BASH = frozenset({".sh", ".bash"})
-YAML = frozenset({".yaml", ".yml"})
-TOML = frozenset({".toml"})
-JSON = frozenset({".json"})
-READ = PYTHON | JAVASCRIPT | BASH | YAML | TOML | JSON
-# Languages that tools could be written in and whose comments nobody here reads.
+# What reads each kind of file: code holds its metadata in comments or variables, a document is nothing else.
+CODE = {
+    ".py": read_python_file,
+    **dict.fromkeys((".js", ".mjs", ".cjs"), read_javascript_file),
+    **dict.fromkeys((".sh", ".bash"), read_bash_file),
+}
+DOCUMENTS = {
+    **dict.fromkeys((".yaml", ".yml"), read_yaml_file),
+    ".toml": read_toml_file,
+    ".json": read_json_file,
+}
+# Languages that tools could be written in and whose comments are not read here.
 OTHER_LANGUAGES = frozenset(
     {
         ".awk",
@@ -71,7 +76,12 @@ class ScriptFile:
         suffix = path.suffix.lower()
         if path.name[:1] in {"_", "."}:
             return False
-        return suffix in READ or suffix in OTHER_LANGUAGES or (not suffix and _has_full_header(path))
+        return (
+            suffix in CODE
+            or suffix in DOCUMENTS
+            or suffix in OTHER_LANGUAGES
+            or (not suffix and _has_full_header(path))
+        )
 
     def read(self, path: Path, code: bytes) -> list[Tool]:
         """The tools of the file: none for a helper, one for most, one per action where there are actions.
@@ -94,19 +104,11 @@ class ScriptFile:
 
 def read_metadata(path: Path, code: bytes) -> Metadata | None:
     """What the file says about its tool; None if it is not meant to be one."""
-    # Each kind of file needs modules of its own, and a crib waits only for those that its files ask for.
     suffix = path.suffix.lower()
-    if suffix in PYTHON:
-        return python_code.read_python_file(path, code)
-    if suffix in JAVASCRIPT | BASH:
-        read = comments.read_javascript_file if suffix in JAVASCRIPT else comments.read_bash_file
-        return read(path, code)
-    if suffix in READ and not _mentions_a_tool(code):
-        return None
-    if suffix in READ:
-        if suffix in YAML:
-            return documents.read_yaml_file(path, code)
-        return documents.read_toml_file(path, code) if suffix in TOML else documents.read_json_file(path, code)
+    if suffix in CODE:
+        return CODE[suffix](path, code)
+    if suffix in DOCUMENTS:
+        return DOCUMENTS[suffix](path, code) if _mentions_a_tool(code) else None
     _refuse_unread_language(path, code)
     return None
 

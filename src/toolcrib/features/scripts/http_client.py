@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.http_tools.response import explain_status
 from toolcrib.infra.egress.messages import Request, describe_binary, is_json, read_media_type, text_of
-from toolcrib.infra.secrets.masking import Masking
+from toolcrib.infra.secrets.secret import VariableMasking
 from toolcrib.lib.documents import read_json
 from toolcrib.lib.hosts import parse_hosts
 from toolcrib.lib.http_syntax import parse_url
@@ -52,13 +52,13 @@ class HttpDriver:
 
     def check(self, order: Order, call: Call) -> None:
         """Refuse what can be seen without sending: capability, slots, names, variables, URL, headers and host."""
-        # A call that is only asked about may have no id yet, and nobody is to be refused for that.
+        # A call that is only asked about may have no id yet, which is no reason to refuse it.
         values = {**order.values, "request_id": order.values.get("request_id") or "0"}
-        self._prepare(replace(order, values=values), Masking(order.variable))
+        self._prepare(replace(order, values=values), VariableMasking(order.variable))
 
     async def run(self, order: Order, context: Context) -> Outcome:
         """Send the request and read the answer; a status outside 200 to 399 is a failure."""
-        masking = Masking(order.variable)
+        masking = VariableMasking(order.variable)
         request, hosts = self._prepare(order, masking)
         try:
             response = await self._egress.fetch(
@@ -71,7 +71,7 @@ class HttpDriver:
             raise masking.hide_error(error) from None
         return Outcome(value=value, meta={"status": response.status, "origin": masking.hide(response.url.origin)})
 
-    def _prepare(self, order: Order, masking: Masking) -> tuple[Request, HostList | None]:
+    def _prepare(self, order: Order, masking: VariableMasking) -> tuple[Request, HostList | None]:
         _check_capability(order)
         hosts = _hosts_of(order)
         try:
@@ -128,7 +128,7 @@ def _hosts_of(order: Order) -> HostList | None:
     return None if hosts is None else parse_hosts(hosts)
 
 
-def _render(order: Order, masking: Masking) -> Request:
+def _render(order: Order, masking: VariableMasking) -> Request:
     """The request that the author configured; of the primitive itself, the one that the caller spells out."""
     if order.is_primitive:
         parts = dict(order.arguments)

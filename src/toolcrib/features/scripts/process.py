@@ -1,4 +1,7 @@
-"""The primitive `subprocess`: Python files, programs and containers, each call in processes of its own."""
+"""Run the primitive `subprocess`: Python files, programs and containers, each call in processes of its own.
+
+The value of a program is what it printed, and its exit code says whether that counts.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ from toolcrib.infra.programs.observed_effects import Witness
 from toolcrib.infra.sandbox.environments import find_interpreter
 from toolcrib.infra.sandbox.host import strike_time
 from toolcrib.infra.sandbox.jobs import Program, PythonFile, build_walls, python_runtime
-from toolcrib.infra.secrets.masking import Masking
+from toolcrib.infra.secrets.secret import VariableMasking
 from toolcrib.lib.command_arguments import check_words, spell
 from toolcrib.lib.documents import read_json
 from toolcrib.lib.schema.check import compile_schema
@@ -56,81 +59,12 @@ if TYPE_CHECKING:
     from toolcrib.model.result import Outcome
     from toolcrib.model.tool import Script, Tool
 
-
-# MERGED toolcrib.runners.printed
-
-# The answer of a program: what it printed, and the exit code that says whether that counts.
+logger = logging.getLogger("toolcrib.runners")
 
 MAX_PRINTED_BYTES = 8 * 1024 * 1024
 # By convention these say that there was nothing to run: a container that could not be made, a file that is no program,
 # a command that is not there. Another attempt finds the same.
 NOTHING_RAN = frozenset({125, 126, 127})
-
-
-def printed_value(tool: Tool, ended: Ended, seconds: float) -> object:
-    """The text without its last line end, or the JSON it is where the tool promises a shape; raises ToolError."""
-    refuse_early_end(tool.name, ended, seconds)
-    if ended.exit_code != 0:
-        raise _failure(tool, ended)
-    return _printed(tool, ended)
-
-
-def answered_value(tool: Tool, job: PythonFile, ended: Ended, seconds: float) -> object:
-    """What the entry function returned; where that is nothing, what it printed counts, as it does for a program."""
-    answer = read_answer(tool, job, ended, seconds)
-    exit_code = _exit_code(answer)
-    if exit_code:
-        raise _failure(tool, replace(ended, exit_code=exit_code, signal=None))
-    if exit_code is None and "value" not in answer:
-        raise described_error(tool, job, answer)
-    value = answer.get("value")
-    return value if value is not None or not ended.stdout or _may_be_null(tool) else _printed(tool, ended)
-
-
-def _exit_code(answer: Mapping[str, object]) -> int | None:
-    """The code with which the function ended the script, None if it did not."""
-    described = answer.get("error")
-    code = described.get("exit") if isinstance(described, dict) else None
-    return code if isinstance(code, int) else None
-
-
-def _may_be_null(tool: Tool) -> bool:
-    return tool.output_schema is not None and compile_schema(tool.output_schema).is_valid(None)
-
-
-def _printed(tool: Tool, ended: Ended) -> object:
-    if ended.stdout_dropped:
-        message = f"{tool.name} printed more than {MAX_PRINTED_BYTES} bytes; print less, or write it to a file"
-        raise ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=True)
-    text = ended.stdout.decode("utf-8", "replace")
-    text = text.removesuffix("\n").removesuffix("\r")
-    return text if tool.output_schema is None else _read(tool, text, tool.output_schema)
-
-
-def _failure(tool: Tool, ended: Ended) -> ToolError:
-    """What a program says about its failure."""
-    said = tail_of(ended.stderr).strip()
-    message = f"{tool.name} {describe_end(ended)}" + (f": {said}" if said else "")
-    details = exit_details(ended)
-    if ended.exit_code in NOTHING_RAN:
-        return ToolError(Kind.PERMANENT, message, partial_side_effects=True, details=details)
-    return failure(tool, message, Kind.PERMANENT, details=details)
-
-
-def _read(tool: Tool, text: str, promised: dict[str, object]) -> object:
-    is_text = promised.get("type") == "string"
-    try:
-        value = read_json(text.encode(), place=f"what {tool.name} printed", max_bytes=4 * MAX_PRINTED_BYTES)
-    except ToolError as problem:
-        if is_text:
-            return text
-        message = f"{tool.name} promises a shape and so prints JSON, but: {problem.message}"
-        raise ToolError(Kind.OUTPUT_INVALID, message, partial_side_effects=True) from problem
-    return text if is_text and not isinstance(value, str) else value
-
-
-logger = logging.getLogger("toolcrib.runners")
-
 PYTHON_LANGUAGE = "python"
 REMOVAL_SECONDS = 15.0
 # A container's end takes an engine longer than the kernel takes for a process.
@@ -174,7 +108,7 @@ class ProcessDriver:
 
     async def run(self, order: Order, context: Context) -> Outcome:
         """Start it, wait for its end, and read the answer."""
-        masking = Masking(order.variable)
+        masking = VariableMasking(order.variable)
         work = self._work(replace(order, variable=masking.variable))
         ended = await self._until_its_end(work, order, context)
         meta: dict[str, object] = {"sandbox": self._sandbox.report_on(work.job)}
@@ -277,12 +211,12 @@ class ProcessDriver:
         return time.monotonic() - began
 
     def _proxy(self, order: Order, deadline: float, witness: Witness | None) -> Proxy:
-        """What answers where the job knocks for a network: the hosts of the first in the chain that narrows them."""
+        """The proxy of a job with a network; its hosts are those of the first in the chain that narrows them."""
         hosts = next((run.hosts for run in map(chained, order.chain.elements) if run.hosts is not None), None)
         return lead_out(self._egress, hosts, deadline, witness)
 
     async def _remove(self, removal: Program) -> None:
-        """Remove a container, and go on doing so if nobody waits for it any more."""
+        """Remove a container, even if the call is cancelled meanwhile."""
         task = asyncio.ensure_future(self._removed(removal))
         self._removals.add(task)
         task.add_done_callback(self._removals.discard)
@@ -296,6 +230,68 @@ class ProcessDriver:
             return
         if ended.exit_code != 0:
             logger.warning("container %s could not be removed: %s", removal.argv[-1], tail_of(ended.stderr))
+
+
+def printed_value(tool: Tool, ended: Ended, seconds: float) -> object:
+    """The text without its last line end, or the JSON it is where the tool promises a shape; raises ToolError."""
+    refuse_early_end(tool.name, ended, seconds)
+    if ended.exit_code != 0:
+        raise _failure(tool, ended)
+    return _printed(tool, ended)
+
+
+def answered_value(tool: Tool, job: PythonFile, ended: Ended, seconds: float) -> object:
+    """What the entry function returned; where that is nothing, what it printed counts, as it does for a program."""
+    answer = read_answer(tool, job, ended, seconds)
+    exit_code = _exit_code(answer)
+    if exit_code:
+        raise _failure(tool, replace(ended, exit_code=exit_code, signal=None))
+    if exit_code is None and "value" not in answer:
+        raise described_error(tool, job, answer)
+    value = answer.get("value")
+    return value if value is not None or not ended.stdout or _may_be_null(tool) else _printed(tool, ended)
+
+
+def _exit_code(answer: Mapping[str, object]) -> int | None:
+    """The code with which the function ended the script, None if it did not."""
+    described = answer.get("error")
+    code = described.get("exit") if isinstance(described, dict) else None
+    return code if isinstance(code, int) else None
+
+
+def _may_be_null(tool: Tool) -> bool:
+    return tool.output_schema is not None and compile_schema(tool.output_schema).is_valid(None)
+
+
+def _printed(tool: Tool, ended: Ended) -> object:
+    if ended.stdout_dropped:
+        message = f"{tool.name} printed more than {MAX_PRINTED_BYTES} bytes; print less, or write it to a file"
+        raise ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=True)
+    text = ended.stdout.decode("utf-8", "replace")
+    text = text.removesuffix("\n").removesuffix("\r")
+    return text if tool.output_schema is None else _read(tool, text, tool.output_schema)
+
+
+def _failure(tool: Tool, ended: Ended) -> ToolError:
+    """What a program says about its failure."""
+    said = tail_of(ended.stderr).strip()
+    message = f"{tool.name} {describe_end(ended)}" + (f": {said}" if said else "")
+    details = exit_details(ended)
+    if ended.exit_code in NOTHING_RAN:
+        return ToolError(Kind.PERMANENT, message, partial_side_effects=True, details=details)
+    return failure(tool, message, Kind.PERMANENT, details=details)
+
+
+def _read(tool: Tool, text: str, promised: dict[str, object]) -> object:
+    is_text = promised.get("type") == "string"
+    try:
+        value = read_json(text.encode(), place=f"what {tool.name} printed", max_bytes=4 * MAX_PRINTED_BYTES)
+    except ToolError as problem:
+        if is_text:
+            return text
+        message = f"{tool.name} promises a shape and so prints JSON, but: {problem.message}"
+        raise ToolError(Kind.OUTPUT_INVALID, message, partial_side_effects=True) from problem
+    return text if is_text and not isinstance(value, str) else value
 
 
 def _talk(context: Context, witness: Witness | None) -> Talk:
@@ -328,7 +324,7 @@ def _goes_through(order: Order, runtime: str) -> bool:
 
 
 def _is_our_python(order: Order) -> bool:
-    """Whether it is our own Python that runs the file, and nobody along the chain put another command in its place."""
+    """Whether it is our own Python that runs the file, and no executor along the chain replaces its command."""
     namers = (element for element in order.chain.elements if COMMAND in chained(element).config)
     first = next(namers, None)
     return first is not None and first.name == PYTHON and is_ours(first)

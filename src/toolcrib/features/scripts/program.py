@@ -1,4 +1,7 @@
-"""Programs of the machine: from what a tool's authors configured to the job that starts one."""
+"""Build the job of a program from what the authors of a tool configured, with the slots filled.
+
+Slots stand in words, variables, folders and command lines.
+"""
 
 from __future__ import annotations
 
@@ -35,11 +38,6 @@ if TYPE_CHECKING:
     from toolcrib.lib.templates import Place
     from toolcrib.model.tool import Script, Tool
 
-
-# MERGED toolcrib.runners.slots
-
-# What a tool's authors configured, with the slots filled: words, variables, folders and command lines.
-
 COMMAND = "command"
 ARGUMENTS = "args"
 VARIABLES = "env"
@@ -48,8 +46,125 @@ SHELL = "shell"
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 END_OF_OPTIONS = "--"
 CODE_OPTION = re.compile(r"[-+][A-Za-z]*c[A-Za-z]*")
+SH = "/bin/sh"
+CALLS = "rye.execute"
+# What the primitive itself works with, like the shell tool: the files of the workspace.
+PRIMITIVE_CAPABILITIES = frozenset({PROGRAMS, READ, WRITE})
+# Who reads a file of code that says nothing of it in its first line.
+INTERPRETERS = {"python": "python", "javascript": "node", "bash": "bash"}
 
 _QUOTES = re.compile(r"""\\.|'[^']*'|"(?:\\.|[^"\\])*"|(?P<open>['"])""", re.DOTALL)
+
+
+class Programs:
+    """Makes the jobs of programs."""
+
+    def __init__(self, commands: Commands, premises: Premises, *, observe: bool = False) -> None:
+        self._commands = commands
+        self._premises = premises
+        self._observe = observe
+
+    def job(self, order: Order) -> Program:
+        """The program that an order comes to; raises ToolError for what cannot be started."""
+        if order.is_primitive:
+            return self._called_directly(order)
+        _refuse_unlisted_command(order)
+        if order.run.script is not None:
+            refuse_changed_script(order.run.script)
+        slots = Slots(order)
+        if _runs_shell(order):
+            return self._with_shell(order, slots)
+        found = self._starter(order, slots)
+        if found.program in SHELLS:
+            refuse_spliced_code(order.chain.config.get(ARGUMENTS))
+        words = [*slots.words(COMMAND)[1:], *self._arguments(order, slots, found)]
+        argv = [found.argv[0], *self._node_options(order, found), *found.argv[1:], *words]
+        argv += spell(slots.unmentioned(), order.run.action)
+        return self._program(order, slots, argv, found)
+
+    def _called_directly(self, order: Order) -> Program:
+        """The primitive under its own name: the caller says everything, and no slot is looked for in it."""
+        given = order.arguments
+        folder = inside(self._premises.workspace, str(given.get("cwd", "")), (self._premises.workspace,))
+        found = self._commands.find(str(given["command"]), folder)
+        own, words = given.get("env"), given.get("args")
+        variables = check_variables(own if isinstance(own, dict) else {})
+        argv = (*found.argv, *(str(word) for word in (words if isinstance(words, list) else [])))
+        environment = {**CLEAN_ENVIRONMENT, **variables}
+        check_words([*argv, *environment.values()], order.tool.name)
+        walls = build_walls(PRIMITIVE_CAPABILITIES, self._premises, found.runtime, observe=self._observe)
+        return Program(argv=argv, cwd=folder, environment=environment, walls=walls)
+
+    def _with_shell(self, order: Order, slots: Slots) -> Program:
+        line, values = slots.command_line()
+        words = [
+            *slots.arguments(order.chain.config.get(ARGUMENTS)),
+            *spell(slots.unmentioned(more=(COMMAND,)), order.run.action),
+        ]
+        behind = "".join(f' "${{{number}}}"' for number in range(len(values) + 1, len(values) + len(words) + 1))
+        return self._program(order, slots, [SH, "-c", f"{line}{behind}", "sh", *values, *words], None)
+
+    def _starter(self, order: Order, slots: Slots) -> Found:
+        """What is started: the command of the nearest element that names one, seen from where that element lies."""
+        folder = order.run.folder
+        words, script = slots.words(COMMAND), order.run.script
+        if not words:
+            return self._by_language(order.tool, script)
+        owner = next(element for element in order.chain.elements if COMMAND in chained(element).config)
+        return self._commands.find(words[0], chained(owner).folder if "/" in words[0] else folder)
+
+    def _by_language(self, tool: Tool, script: Script | None) -> Found:
+        command = "" if script is None else INTERPRETERS.get(script.language, "")
+        if script is None or not command:
+            raise ToolError(Kind.VALIDATION, f"{tool.name}: nothing says what to start; write config: {{command: …}}")
+        return self._commands.find(command, script.path.parent)
+
+    def _arguments(self, order: Order, slots: Slots, found: Found) -> list[str]:
+        """What follows the command: those of the executor that names the command, the file, and then the tool's own."""
+        script, own = order.run.script, order.run.config
+        if script is None:
+            return slots.arguments(order.chain.config.get(ARGUMENTS))
+        namers = order.chain.elements if COMMAND in own else order.chain.elements[1:]
+        written = (
+            config[ARGUMENTS] for config in (chained(element).config for element in namers) if ARGUMENTS in config
+        )
+        before = slots.options(next(written, None))
+        behind = [] if COMMAND in own else slots.arguments(own.get(ARGUMENTS))
+        is_misread = (
+            len(found.argv) == 1 and node_runtime.is_node(found) and node_runtime.needs_commonjs(script, self._commands)
+        )
+        return [*before, *([str(node_runtime.COMMONJS)] if is_misread else []), str(script.path), *behind]
+
+    def _node_options(self, order: Order, found: Found) -> list[str]:
+        if not node_runtime.is_node(found):
+            return []
+        script = order.run.script
+        if has_network(order.tool.requires) and script is not None:
+            has_packages = node_runtime.has_packages(self._commands.near(order.run.folder))
+            refuse_without_proxy(order.tool.name, (script.code,), found.argv[0], has_packages=has_packages)
+        return node_runtime.options(self._premises.memory_bytes, calls=CALLS in order.tool.requires)
+
+    def _program(self, order: Order, slots: Slots, argv: list[str], found: Found | None) -> Program:
+        folder, workspace, script = order.run.folder, self._premises.workspace, order.run.script
+        near = self._commands.near(folder)
+        environment = {
+            **basic_variables(order.tool.requires, self._premises),
+            "PATH": search_path(argv[0], near),
+            **(node_runtime.ENVIRONMENT if found is not None and node_runtime.is_node(found) else {}),
+            **slots.variables(),
+        }
+        check_words([*argv, *environment.values()], order.tool.name)
+        # Ours lie nowhere: they are made by code.
+        homes = [chained(element).folder for element in order.chain.elements if not is_ours(element)]
+        seen = (*homes, *(() if found is None else found.runtime), *near, *node_runtime.FILES)
+        return Program(
+            argv=tuple(argv),
+            cwd=inside(folder, slots.folder(), (folder, workspace)),
+            environment=environment,
+            walls=build_walls(order.tool.requires, self._premises, seen, observe=self._observe),
+            channel=CALLS in order.tool.requires,
+            files={} if script is None else {script.path.absolute(): script.code},
+        )
 
 
 class Slots:
@@ -164,6 +279,21 @@ def refuse_spliced_code(written: object) -> None:
             raise ToolError(Kind.VALIDATION, message)
 
 
+def inside(base: Path, written: str, allowed: Iterable[Path]) -> Path:
+    """The folder that `written` means, seen from `base`; refuses one outside the allowed ones, links followed."""
+    try:
+        folder = (base / written).resolve()
+        is_folder = folder.is_dir()
+        is_inside = any(folder.is_relative_to(place.resolve()) for place in allowed)
+    except (OSError, ValueError, RuntimeError) as problem:  # a loop of links, a name too long, a NUL
+        raise ToolError(Kind.VALIDATION, f"cwd {written[:200]!r} is no folder's name") from problem
+    if not is_inside:
+        raise ToolError(Kind.BLOCKED, f"cwd {written[:200]!r} is outside the workspace; write a path inside it")
+    if not is_folder:
+        raise ToolError(Kind.NOT_FOUND, f"cwd {written[:200]!r} is not a folder")
+    return folder
+
+
 def _list_of_words(written: object) -> list[object]:
     if written is None:
         return []
@@ -179,140 +309,6 @@ def _begins_with_slot(template: object) -> bool:
 
 def _is_inside_quotes(before: str) -> bool:
     return any(found["open"] for found in _QUOTES.finditer(before))
-
-
-SH = "/bin/sh"
-CALLS = "rye.execute"
-# What the primitive itself works with, like the shell tool: the files of the workspace.
-PRIMITIVE_CAPABILITIES = frozenset({PROGRAMS, READ, WRITE})
-# Who reads a file of code that says nothing of it in its first line.
-INTERPRETERS = {"python": "python", "javascript": "node", "bash": "bash"}
-
-
-class Programs:
-    """Makes the jobs of programs."""
-
-    def __init__(self, commands: Commands, premises: Premises, *, observe: bool = False) -> None:
-        self._commands = commands
-        self._premises = premises
-        self._observe = observe
-
-    def job(self, order: Order) -> Program:
-        """The program that an order comes to; raises ToolError for what cannot be started."""
-        if order.is_primitive:
-            return self._called_directly(order)
-        _refuse_unlisted_command(order)
-        if order.run.script is not None:
-            refuse_changed_script(order.run.script)
-        slots = Slots(order)
-        if _runs_shell(order):
-            return self._with_shell(order, slots)
-        found = self._starter(order, slots)
-        if found.program in SHELLS:
-            refuse_spliced_code(order.chain.config.get(ARGUMENTS))
-        words = [*slots.words(COMMAND)[1:], *self._arguments(order, slots, found)]
-        argv = [found.argv[0], *self._node_options(order, found), *found.argv[1:], *words]
-        argv += spell(slots.unmentioned(), order.run.action)
-        return self._program(order, slots, argv, found)
-
-    def _called_directly(self, order: Order) -> Program:
-        """The primitive under its own name: the caller says everything, and no slot is looked for in it."""
-        given = order.arguments
-        folder = inside(self._premises.workspace, str(given.get("cwd", "")), (self._premises.workspace,))
-        found = self._commands.find(str(given["command"]), folder)
-        own, words = given.get("env"), given.get("args")
-        variables = check_variables(own if isinstance(own, dict) else {})
-        argv = (*found.argv, *(str(word) for word in (words if isinstance(words, list) else [])))
-        environment = {**CLEAN_ENVIRONMENT, **variables}
-        check_words([*argv, *environment.values()], order.tool.name)
-        walls = build_walls(PRIMITIVE_CAPABILITIES, self._premises, found.runtime, observe=self._observe)
-        return Program(argv=argv, cwd=folder, environment=environment, walls=walls)
-
-    def _with_shell(self, order: Order, slots: Slots) -> Program:
-        line, values = slots.command_line()
-        words = [
-            *slots.arguments(order.chain.config.get(ARGUMENTS)),
-            *spell(slots.unmentioned(more=(COMMAND,)), order.run.action),
-        ]
-        behind = "".join(f' "${{{number}}}"' for number in range(len(values) + 1, len(values) + len(words) + 1))
-        return self._program(order, slots, [SH, "-c", f"{line}{behind}", "sh", *values, *words], None)
-
-    def _starter(self, order: Order, slots: Slots) -> Found:
-        """What is started: the command of the nearest element that names one, seen from where that element lies."""
-        folder = order.run.folder
-        words, script = slots.words(COMMAND), order.run.script
-        if not words:
-            return self._by_language(order.tool, script)
-        owner = next(element for element in order.chain.elements if COMMAND in chained(element).config)
-        return self._commands.find(words[0], chained(owner).folder if "/" in words[0] else folder)
-
-    def _by_language(self, tool: Tool, script: Script | None) -> Found:
-        command = "" if script is None else INTERPRETERS.get(script.language, "")
-        if script is None or not command:
-            raise ToolError(Kind.VALIDATION, f"{tool.name}: nothing says what to start; write config: {{command: …}}")
-        return self._commands.find(command, script.path.parent)
-
-    def _arguments(self, order: Order, slots: Slots, found: Found) -> list[str]:
-        """What follows the command: those of whoever names the command, the file, and then the tool's own."""
-        script, own = order.run.script, order.run.config
-        if script is None:
-            return slots.arguments(order.chain.config.get(ARGUMENTS))
-        namers = order.chain.elements if COMMAND in own else order.chain.elements[1:]
-        written = (
-            config[ARGUMENTS] for config in (chained(element).config for element in namers) if ARGUMENTS in config
-        )
-        before = slots.options(next(written, None))
-        behind = [] if COMMAND in own else slots.arguments(own.get(ARGUMENTS))
-        is_misread = (
-            len(found.argv) == 1 and node_runtime.is_node(found) and node_runtime.needs_commonjs(script, self._commands)
-        )
-        return [*before, *([str(node_runtime.COMMONJS)] if is_misread else []), str(script.path), *behind]
-
-    def _node_options(self, order: Order, found: Found) -> list[str]:
-        if not node_runtime.is_node(found):
-            return []
-        script = order.run.script
-        if has_network(order.tool.requires) and script is not None:
-            has_packages = node_runtime.has_packages(self._commands.near(order.run.folder))
-            refuse_without_proxy(order.tool.name, (script.code,), found.argv[0], has_packages=has_packages)
-        return node_runtime.options(self._premises.memory_bytes, calls=CALLS in order.tool.requires)
-
-    def _program(self, order: Order, slots: Slots, argv: list[str], found: Found | None) -> Program:
-        folder, workspace, script = order.run.folder, self._premises.workspace, order.run.script
-        near = self._commands.near(folder)
-        environment = {
-            **basic_variables(order.tool.requires, self._premises),
-            "PATH": search_path(argv[0], near),
-            **(node_runtime.ENVIRONMENT if found is not None and node_runtime.is_node(found) else {}),
-            **slots.variables(),
-        }
-        check_words([*argv, *environment.values()], order.tool.name)
-        # Ours lie nowhere: they are made by code.
-        homes = [chained(element).folder for element in order.chain.elements if not is_ours(element)]
-        seen = (*homes, *(() if found is None else found.runtime), *near, *node_runtime.FILES)
-        return Program(
-            argv=tuple(argv),
-            cwd=inside(folder, slots.folder(), (folder, workspace)),
-            environment=environment,
-            walls=build_walls(order.tool.requires, self._premises, seen, observe=self._observe),
-            channel=CALLS in order.tool.requires,
-            files={} if script is None else {script.path.absolute(): script.code},
-        )
-
-
-def inside(base: Path, written: str, allowed: Iterable[Path]) -> Path:
-    """The folder that `written` means, seen from `base`; refuses one outside the allowed ones, links followed."""
-    try:
-        folder = (base / written).resolve()
-        is_folder = folder.is_dir()
-        is_inside = any(folder.is_relative_to(place.resolve()) for place in allowed)
-    except (OSError, ValueError, RuntimeError) as problem:  # a loop of links, a name too long, a NUL
-        raise ToolError(Kind.VALIDATION, f"cwd {written[:200]!r} is no folder's name") from problem
-    if not is_inside:
-        raise ToolError(Kind.BLOCKED, f"cwd {written[:200]!r} is outside the workspace; write a path inside it")
-    if not is_folder:
-        raise ToolError(Kind.NOT_FOUND, f"cwd {written[:200]!r} is not a folder")
-    return folder
 
 
 def _runs_shell(order: Order) -> bool:

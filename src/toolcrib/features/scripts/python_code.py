@@ -1,4 +1,4 @@
-"""How a file of Python code is entered: which function or class, and how it takes its arguments."""
+"""Read the metadata of a Python file from its syntax tree, and find the function or class that enters it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from toolcrib.features.scripts.metadata import FIELDS, Metadata, Notation
 from toolcrib.lib.documents import check_plain
-from toolcrib.lib.metadata import FIELDS, Metadata, Notation, near_misses
+from toolcrib.lib.names import near_misses
 from toolcrib.lib.python_signature import HintError, writable
 from toolcrib.lib.python_source import parse_python, refuse_base_tools
 from toolcrib.model.errors import ToolError
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from toolcrib.lib.metadata import Steps
+    from toolcrib.lib.positions import Steps
     from toolcrib.lib.python_signature import AnyFunction
 
 MAIN = "main"
@@ -30,6 +31,37 @@ IDLE = (
     *(ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Pass),
 )
 MAKES_FUNCTIONS = (ast.Lambda, ast.Name, ast.Attribute, ast.Call)
+PYTHON = Notation(name="__{}__", sample='{} = "{}"', names={"description": "__tool_description__"})
+VARIABLES = {PYTHON.spell(name): name for name in FIELDS}
+# Every module may say its version; that alone makes no tool of it.
+COMMON = frozenset({"version"})
+
+
+def read_python_file(path: Path, code: bytes) -> Metadata | None:
+    """The metadata of a Python file; None for a file without any, which is a helper."""
+    place = str(path)
+    module = parse_python(code, place)
+    refuse_base_tools(module, place)
+    reader = _Variables(place)
+    for statement in module.body:
+        reader.read(statement)
+    if not reader.lines.keys() - {(name,) for name in COMMON}:
+        return None
+    slips = reader.slips()
+    return Metadata(
+        path=path,
+        fields=reader.fields,
+        line_of=reader.line,
+        notation=PYTHON,
+        language="python",
+        code=code,
+        module=module,
+        docstring=writable(inspect.cleandoc(ast.get_docstring(module, clean=False) or "")),
+        problems=tuple(reader.problems),
+        warnings=tuple(reader.warning(slip, meant) for slip, meant in slips),
+        refused=reader.refused(),
+        slips={VARIABLES[meant]: slip for slip, meant in slips},
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,6 +88,21 @@ def does_nothing(statements: Iterable[ast.stmt]) -> bool:
     return all(map(_is_idle, statements))
 
 
+def missing_names(function: AnyFunction, names: frozenset[str]) -> list[str]:
+    """The declared arguments that the function does not take."""
+    known = {argument.arg for argument in _named(function)}
+    return [] if function.args.kwarg else sorted(names - known)
+
+
+def demanded_names(function: AnyFunction) -> list[str]:
+    """The arguments that the function cannot do without."""
+    arguments = function.args
+    demanded = arguments.args[: len(arguments.args) - len(arguments.defaults)]
+    pairs = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    demanded += [argument for argument, default in pairs if default is None]
+    return [argument.arg for argument in demanded]
+
+
 def _is_idle(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.If):
         return does_nothing((*statement.body, *statement.orelse))
@@ -80,7 +127,7 @@ def _choose_defined(module: ast.Module, names: frozenset[str] | None, action: st
 
 
 def _choose_brought_in(module: ast.Module, action: str) -> Entry:
-    """A function that the file imports or makes under the name of an entry; nobody knows what it takes."""
+    """A function that the file imports or makes under the name of an entry; its parameters are unknown."""
     functions, offered = _functions(module), _brought_in(module)
     for name in [action.replace("-", "_")] if action else (MAIN, EXECUTE):
         if name in offered and not name.startswith("_"):
@@ -102,21 +149,6 @@ def _brought_in(module: ast.Module) -> dict[str, str]:
             other = statement.value.id if isinstance(statement.value, ast.Name) else ""
             found |= {target.id: other for target in statement.targets if isinstance(target, ast.Name)}
     return found
-
-
-def missing_names(function: AnyFunction, names: frozenset[str]) -> list[str]:
-    """The declared arguments that the function does not take."""
-    known = {argument.arg for argument in _named(function)}
-    return [] if function.args.kwarg else sorted(names - known)
-
-
-def demanded_names(function: AnyFunction) -> list[str]:
-    """The arguments that the function cannot do without."""
-    arguments = function.args
-    demanded = arguments.args[: len(arguments.args) - len(arguments.defaults)]
-    pairs = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    demanded += [argument for argument, default in pairs if default is None]
-    return [argument.arg for argument in demanded]
 
 
 def _action_entry(functions: dict[str, AnyFunction], action: str) -> Entry:
@@ -196,49 +228,12 @@ def _writes_events(node: ast.ClassDef) -> bool:
     return any(len(method.args.posonlyargs + method.args.args) == 2 for method in methods)  # noqa: PLR2004 - itself and the event
 
 
-# MERGED toolcrib.dialects.script.python
-
-# Metadata of Python files: module variables such as `__category__`, read from the syntax tree as literals.
-
-PYTHON = Notation(name="__{}__", sample='{} = "{}"', names={"description": "__tool_description__"})
-VARIABLES = {PYTHON.spell(name): name for name in FIELDS}
-# Every module may say its version; that alone makes no tool of it.
-COMMON = frozenset({"version"})
-
-
 class _NotLiteralError(Exception):
     """An expression that only running code could tell; `line` is where it stands."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(message)
         self.line = line
-
-
-def read_python_file(path: Path, code: bytes) -> Metadata | None:
-    """The metadata of a Python file; None for a file without any, which is a helper."""
-    place = str(path)
-    module = parse_python(code, place)
-    refuse_base_tools(module, place)
-    reader = _Variables(place)
-    for statement in module.body:
-        reader.read(statement)
-    if not reader.lines.keys() - {(name,) for name in COMMON}:
-        return None
-    slips = reader.slips()
-    return Metadata(
-        path=path,
-        fields=reader.fields,
-        line_of=reader.line,
-        notation=PYTHON,
-        language="python",
-        code=code,
-        module=module,
-        docstring=writable(inspect.cleandoc(ast.get_docstring(module, clean=False) or "")),
-        problems=tuple(reader.problems),
-        warnings=tuple(reader.warning(slip, meant) for slip, meant in slips),
-        refused=reader.refused(),
-        slips={VARIABLES[meant]: slip for slip, meant in slips},
-    )
 
 
 class _Variables:

@@ -1,4 +1,8 @@
-"""A list of parameters as the closed schema of an object."""
+"""Read what a script takes and gives: `parameters` and `input_schema`, `outputs` and `output_schema`, as JSON Schema.
+
+Arguments that are declared twice, as a list of parameters and as a schema, must satisfy both. Problems are reported at
+the line where the schema is written.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolcrib.lib.metadata import SHOWN, name_type, warn_of_strangers
+from toolcrib.features.scripts.metadata import name_type, warn_of_strangers
+from toolcrib.lib.positions import SHOWN
 from toolcrib.lib.schema.check import accepts, check_parameters, check_schema, with_default
 from toolcrib.lib.schema.structure import any_of, object_schema, parse_pointer, type_alias
 from toolcrib.model.errors import ToolError
@@ -14,17 +19,67 @@ from toolcrib.model.errors import ToolError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from toolcrib.lib.metadata import Report, Steps
+    from toolcrib.features.scripts.metadata import Report
+    from toolcrib.lib.positions import Steps
 
     Schema = dict[str, object]
     Check = Callable[[object, str], None]
 
-
-# MERGED toolcrib.dialects.script.checking
-
-# Schemas are checked where they are written, and what is wrong with one is told at its line.
-
 PLACE = "schema"
+# Words that say something about a value and nothing about the words beside them.
+ANNOTATIONS = frozenset({"default", "deprecated", "description", "examples", "title"})
+INDEPENDENT = ANNOTATIONS | frozenset(
+    {"const", "enum", "exclusiveMaximum", "exclusiveMinimum", "format", "maxItems", "maxLength", "maximum", "minItems"}
+    | {"minLength", "minimum", "multipleOf", "pattern", "type", "uniqueItems"}
+)
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+OWN_TYPES = ("string", "integer", "float", "boolean", "object", "array")
+JSON_TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
+KEYWORDS = (
+    *("description", "minimum", "maximum", "minLength", "maxLength", "pattern", "enum"),
+    *("exclusiveMinimum", "exclusiveMaximum", "multipleOf", "format", "const", "title", "examples"),
+    *("items", "minItems", "maxItems", "uniqueItems", "properties", "additionalProperties"),
+)
+KEYS = ("name", "type", "required", "default", *KEYWORDS)
+NUMBERS = frozenset({"integer", "number"})
+# A constraint binds values of one type only; on another it does nothing, and its author should know.
+BINDS = {
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), NUMBERS),
+    **dict.fromkeys(("minLength", "maxLength", "pattern", "format"), frozenset({"string"})),
+    **dict.fromkeys(("items", "minItems", "maxItems", "uniqueItems"), frozenset({"array"})),
+    **dict.fromkeys(("properties", "additionalProperties"), frozenset({"object"})),
+}
+SCHEMA_WORDS = frozenset(
+    {"$ref", "$schema", "$defs", "allOf", "anyOf", "const", "enum", "items", "oneOf", "properties", "required"}
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Declared:
+    """What the author declares; None where nothing is said. `names` are those of the arguments."""
+
+    inputs: Schema | None
+    outputs: Schema | None
+
+    @property
+    def names(self) -> frozenset[str] | None:
+        """The names of the declared arguments; None if none are declared."""
+        properties = None if self.inputs is None else self.inputs.get("properties")
+        return frozenset(properties) if isinstance(properties, dict) else None
+
+    @property
+    def sure(self) -> frozenset[str]:
+        """The names that every call has: required ones, and those with a default."""
+        schema = self.inputs or {}
+        properties, required = schema.get("properties"), schema.get("required")
+        entries = properties.items() if isinstance(properties, dict) else ()
+        filled = {name for name, entry in entries if isinstance(entry, dict) and "default" in entry}
+        return frozenset(filled | set(required if isinstance(required, list) else ()))
+
+
+def read_schemas(report: Report, at: Steps, written: Mapping[str, object]) -> Declared:
+    """The schemas that the tool at the top of a file, or one of its actions, declares."""
+    return Declared(inputs=_inputs(report, at, written), outputs=_outputs(report, at, written))
 
 
 def checked(
@@ -43,18 +98,6 @@ def checked(
     return schema
 
 
-# MERGED toolcrib.dialects.script.merging
-
-# Arguments that are declared twice, as a list of parameters and as a schema, must satisfy both.
-
-# Words that say something about a value and nothing about the words beside them.
-ANNOTATIONS = frozenset({"default", "deprecated", "description", "examples", "title"})
-INDEPENDENT = ANNOTATIONS | frozenset(
-    {"const", "enum", "exclusiveMaximum", "exclusiveMinimum", "format", "maxItems", "maxLength", "maximum", "minItems"}
-    | {"minLength", "minimum", "multipleOf", "pattern", "type", "uniqueItems"}
-)
-
-
 def merge_schemas(listed: Mapping[str, object], given: Mapping[str, object]) -> Schema:
     """One closed schema that accepts what both accept; a name that only one of them declares is judged by that one."""
     ours, theirs = _properties(listed), _properties(given)
@@ -66,51 +109,6 @@ def merge_schemas(listed: Mapping[str, object], given: Mapping[str, object]) -> 
         "required": list(dict.fromkeys((*_required(given), *_required(listed)))),
         "additionalProperties": False,
     }
-
-
-def _merge(ours: object, theirs: object) -> object:
-    if not isinstance(ours, dict) or not isinstance(theirs, dict):
-        return {"allOf": [ours, theirs]}
-    shared = ours.keys() & theirs.keys()
-    is_independent = ours.keys() <= INDEPENDENT or theirs.keys() <= INDEPENDENT
-    if is_independent and all(name in ANNOTATIONS or ours[name] == theirs[name] for name in shared):
-        return {**theirs, **ours}
-    # Defaults are looked for at the top of a property.
-    notes = {name: value for name, value in {**theirs, **ours}.items() if name in ANNOTATIONS}
-    return {**notes, "allOf": [_bare(ours), _bare(theirs)]}
-
-
-def _bare(schema: Schema) -> Schema:
-    return {name: value for name, value in schema.items() if name not in ANNOTATIONS}
-
-
-def _properties(schema: Mapping[str, object]) -> dict[str, object]:
-    properties = schema.get("properties")
-    return properties if isinstance(properties, dict) else {}
-
-
-def _required(schema: Mapping[str, object]) -> list[str]:
-    required = schema.get("required")
-    return required if isinstance(required, list) else []
-
-
-NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
-OWN_TYPES = ("string", "integer", "float", "boolean", "object", "array")
-JSON_TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
-KEYWORDS = (
-    *("description", "minimum", "maximum", "minLength", "maxLength", "pattern", "enum"),
-    *("exclusiveMinimum", "exclusiveMaximum", "multipleOf", "format", "const", "title", "examples"),
-    *("items", "minItems", "maxItems", "uniqueItems", "properties", "additionalProperties"),
-)
-KEYS = ("name", "type", "required", "default", *KEYWORDS)
-NUMBERS = frozenset({"integer", "number"})
-# A constraint binds values of one type only; on another it does nothing, and its author should know.
-BINDS = {
-    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), NUMBERS),
-    **dict.fromkeys(("minLength", "maxLength", "pattern", "format"), frozenset({"string"})),
-    **dict.fromkeys(("items", "minItems", "maxItems", "uniqueItems"), frozenset({"array"})),
-    **dict.fromkeys(("properties", "additionalProperties"), frozenset({"object"})),
-}
 
 
 def read_parameter_list(report: Report, at: Steps, value: object) -> Schema | None:
@@ -151,6 +149,32 @@ def translate_types(report: Report, at: Steps, schema: Mapping[str, object], giv
     if isinstance(items, dict):
         translated["items"] = translate_types(report, (*at, "items"), items)
     return translated
+
+
+def _merge(ours: object, theirs: object) -> object:
+    if not isinstance(ours, dict) or not isinstance(theirs, dict):
+        return {"allOf": [ours, theirs]}
+    shared = ours.keys() & theirs.keys()
+    is_independent = ours.keys() <= INDEPENDENT or theirs.keys() <= INDEPENDENT
+    if is_independent and all(name in ANNOTATIONS or ours[name] == theirs[name] for name in shared):
+        return {**theirs, **ours}
+    # Defaults are looked for at the top of a property.
+    notes = {name: value for name, value in {**theirs, **ours}.items() if name in ANNOTATIONS}
+    return {**notes, "allOf": [_bare(ours), _bare(theirs)]}
+
+
+def _bare(schema: Schema) -> Schema:
+    return {name: value for name, value in schema.items() if name not in ANNOTATIONS}
+
+
+def _properties(schema: Mapping[str, object]) -> dict[str, object]:
+    properties = schema.get("properties")
+    return properties if isinstance(properties, dict) else {}
+
+
+def _required(schema: Mapping[str, object]) -> list[str]:
+    required = schema.get("required")
+    return required if isinstance(required, list) else []
 
 
 def _name(report: Report, at: Steps, entry: object) -> str:
@@ -220,43 +244,6 @@ def _with_default(report: Report, at: Steps, entry: Mapping[str, object], schema
     if not accepts(schema, default):
         report.warn((*at, "default"), f"{default!r:.{SHOWN}} does not fit the parameter itself; correct one of them")
     return {**schema, "default": default}
-
-
-# MERGED toolcrib.dialects.script.schemas
-
-# What a tool takes and gives: `parameters` and `input_schema`, `outputs` and `output_schema`, as JSON Schema.
-
-SCHEMA_WORDS = frozenset(
-    {"$ref", "$schema", "$defs", "allOf", "anyOf", "const", "enum", "items", "oneOf", "properties", "required"}
-)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Declared:
-    """What the author declares; None where nothing is said. `names` are those of the arguments."""
-
-    inputs: Schema | None
-    outputs: Schema | None
-
-    @property
-    def names(self) -> frozenset[str] | None:
-        """The names of the declared arguments; None if none are declared."""
-        properties = None if self.inputs is None else self.inputs.get("properties")
-        return frozenset(properties) if isinstance(properties, dict) else None
-
-    @property
-    def sure(self) -> frozenset[str]:
-        """The names that every call has: required ones, and those with a default."""
-        schema = self.inputs or {}
-        properties, required = schema.get("properties"), schema.get("required")
-        entries = properties.items() if isinstance(properties, dict) else ()
-        filled = {name for name, entry in entries if isinstance(entry, dict) and "default" in entry}
-        return frozenset(filled | set(required if isinstance(required, list) else ()))
-
-
-def read_schemas(report: Report, at: Steps, written: Mapping[str, object]) -> Declared:
-    """The schemas that the tool at the top of a file, or one of its actions, declares."""
-    return Declared(inputs=_inputs(report, at, written), outputs=_outputs(report, at, written))
 
 
 def _inputs(report: Report, at: Steps, written: Mapping[str, object]) -> Schema | None:

@@ -37,7 +37,7 @@ PATH = "path"
 PYTHON = "python"
 EVENT_SECONDS = 30.0
 LONGEST_SECONDS = 7 * 24 * 3600.0
-# Without O_NONBLOCK a fifo would hold us until somebody reads.
+# Without O_NONBLOCK a fifo would block until another process reads.
 _LOOK = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY
 
 

@@ -1,4 +1,8 @@
-"""Files of cases, in JSON or YAML: read strictly, because a word that means nothing here may have been meant to test something."""
+"""Find and read the cases of a tool: examples of its documents, and files of cases in JSON or YAML.
+
+Files are read strictly, because a word that means nothing here may have been meant to test something. An example that cannot
+be run becomes a case that fails.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,8 @@ from toolcrib.features.folders.documentation import Absent, doc_examples, failur
 from toolcrib.features.testing.cases import FAILS, SENDING, Case, FakeContext
 from toolcrib.infra.files.disk import read_small
 from toolcrib.lib.documents import MAX_DEFINITION_BYTES, check_plain, decode, read_json
-from toolcrib.lib.metadata import json_lines
 from toolcrib.lib.names import did_you_mean
+from toolcrib.lib.positions import Lines
 from toolcrib.lib.schema import explain_problems
 from toolcrib.lib.schema.check import compile_schema, fill_defaults
 from toolcrib.lib.yaml import read_yaml
@@ -24,14 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
     from toolcrib.features.folders.documentation import DocExample
+    from toolcrib.lib.positions import Steps
     from toolcrib.model.tool import Tool
-
-    Steps = tuple[str | int, ...]
-
-
-# MERGED toolcrib.cases.documented
-
-# Examples that run: what the documents of a tool show becomes a case, and what cannot be run a case that fails.
 
 DOCUMENT = "doc.md"
 FAILURE_MODES = "Failure Modes"
@@ -41,6 +39,66 @@ CAUSES: dict[str, FakeContext] = {
     Kind.CONFIRMATION_REQUIRED: FakeContext(confirm=False),
     Kind.TRANSIENT: FakeContext(send=FAILS),
 }
+T = TypeVar("T")
+JSON_ENDING = ".json"
+NAMES = {dict: "an object", list: "a list", str: "text", bool: "true or false"}
+CASE = ("name", "arguments", "context", "expect")
+CONTEXT = ("clientId", "mode", "session", "send", "confirm")
+SESSION = ("isActive", "state")
+EXPECT: dict[str, type] = {
+    "ok": bool,
+    "value": object,
+    "contains": object,
+    "error": dict,
+    "intents": list,
+    "sent": list,
+    "audit": list,
+}
+ERROR: dict[str, type] = {"type": str, "message_contains": str, "retryable": bool, "partialSideEffects": bool}
+AUDIT: dict[str, type] = {"event": str, "data": dict}
+BESIDE_A_TOOL = "cases"
+IN_A_PROJECT = ("tests", "cases")
+ENDINGS = (".json", ".yaml")
+
+
+def find_cases(tool: Tool, root: Path | None = None) -> list[Case]:
+    """Every case of a tool, of its documents first; `root` is the project, whose files are named from there."""
+    recorded = [case for file in _files(tool, root) for case in read_file(file)]
+    return [replace(case, place=from_root(root, case.place)) for case in (*documented_cases(tool), *recorded)]
+
+
+def load_cases(path: str | Path) -> list[Case]:
+    """The cases of a file; raises ToolError with everything that is wrong with it, a line for each with place and cure."""
+    document = read_small(Path(path), MAX_DEFINITION_BYTES)
+    if document is None:
+        problem = "there is no such file" if not os.path.lexists(path) else "is no file that can be read"
+        cure = f"write cases into a file of at most {MAX_DEFINITION_BYTES} bytes"
+        raise ToolError(Kind.VALIDATION, f"{path}: {problem}; {cure}")
+    return read_cases(document, str(path))
+
+
+def read_cases(document: bytes, place: str) -> list[Case]:
+    """The cases of a document; a place that ends in .json holds JSON, any other YAML."""
+    value, line_of = _read(document, place)
+    page = _Page(place, line_of)
+    found: dict[str, Case] = {}
+    for number, item in enumerate(page.items(value, ())):
+        case = _case(page, item, (number,))
+        if case.name in found:
+            page.refuse((number, "name"), f"the name {case.name[:80]!r} stands twice; rename one of the cases")
+        if case.name:
+            found[case.name] = case
+    page.close()
+    return list(found.values())
+
+
+def read_file(file: Path) -> list[Case]:
+    """The cases of a file; each thing that is wrong with one is itself a case that fails."""
+    try:
+        return load_cases(file)
+    except ToolError as error:
+        problems = error.details.get("problems") or [(error.details.get("line", 1), error.message)]
+        return [_unreadable(file, line, problem) for line, problem in cast("list[tuple[int, str]]", problems)]
 
 
 def documented_cases(tool: Tool) -> Iterator[Case]:
@@ -52,6 +110,11 @@ def documented_cases(tool: Tool) -> Iterator[Case]:
     for number, arguments in enumerate(tool.examples, 1):
         problem = _misfit(tool, arguments)
         yield Case(name=f"example {number}", place=place, arguments=arguments, problem=problem, is_documented=True)
+
+
+def from_root(root: Path | None, place: str) -> str:
+    """A place as people of the project name it."""
+    return place if root is None else place.removeprefix(f"{root}{os.sep}")
 
 
 def _cases_of_document(tool: Tool, handler: Handler) -> Iterator[Case]:
@@ -101,52 +164,6 @@ def _misfit(tool: Tool, arguments: object) -> str:
     return f"the arguments do not fit the schema of {tool.name}: {'; '.join(problems)}; correct the example"
 
 
-T = TypeVar("T")
-
-JSON_ENDING = ".json"
-NAMES = {dict: "an object", list: "a list", str: "text", bool: "true or false"}
-
-CASE = ("name", "arguments", "context", "expect")
-CONTEXT = ("clientId", "mode", "session", "send", "confirm")
-SESSION = ("isActive", "state")
-EXPECT: dict[str, type] = {
-    "ok": bool,
-    "value": object,
-    "contains": object,
-    "error": dict,
-    "intents": list,
-    "sent": list,
-    "audit": list,
-}
-ERROR: dict[str, type] = {"type": str, "message_contains": str, "retryable": bool, "partialSideEffects": bool}
-AUDIT: dict[str, type] = {"event": str, "data": dict}
-
-
-def load_cases(path: str | Path) -> list[Case]:
-    """The cases of a file; raises ToolError with everything that is wrong with it, a line for each with place and cure."""
-    document = read_small(Path(path), MAX_DEFINITION_BYTES)
-    if document is None:
-        problem = "there is no such file" if not os.path.lexists(path) else "is no file that can be read"
-        cure = f"write cases into a file of at most {MAX_DEFINITION_BYTES} bytes"
-        raise ToolError(Kind.VALIDATION, f"{path}: {problem}; {cure}")
-    return read_cases(document, str(path))
-
-
-def read_cases(document: bytes, place: str) -> list[Case]:
-    """The cases of a document; a place that ends in .json holds JSON, any other YAML."""
-    value, line_of = _read(document, place)
-    page = _Page(place, line_of)
-    found: dict[str, Case] = {}
-    for number, item in enumerate(page.items(value, ())):
-        case = _case(page, item, (number,))
-        if case.name in found:
-            page.refuse((number, "name"), f"the name {case.name[:80]!r} stands twice; rename one of the cases")
-        if case.name:
-            found[case.name] = case
-    page.close()
-    return list(found.values())
-
-
 def _read(document: bytes, place: str) -> tuple[object, Callable[[Steps], int]]:
     """What a document says, and where each part of it stands."""
     if not place.endswith(JSON_ENDING):
@@ -156,19 +173,12 @@ def _read(document: bytes, place: str) -> tuple[object, Callable[[Steps], int]]:
     value = read_json(text, place=place)
     check_plain(value, place=place)
 
-    def line_of(at: Steps) -> int:
-        # Looked up only when something is to be said about it.
-        lines: dict[Steps, int] = {(): 1, **json_lines(text)}
-        while at not in lines:
-            at = at[:-1]
-        return lines[at]
-
-    return value, line_of
+    return value, Lines(text).line
 
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """A document under the eyes of a strict reader, who reads to the end: what is refused is noted, and something stands in."""
+    """A strict reader of one document that reads to the end: problems are collected, and a placeholder stands in."""
 
     place: str
     line_of: Callable[[Steps], int]
@@ -293,30 +303,6 @@ def _kind_of(value: object) -> str:
     return NAMES.get(type(value), "a number")
 
 
-# MERGED toolcrib.cases.finding
-
-# The cases of a tool: what its documents show, and what was recorded beside it or in the project.
-
-BESIDE_A_TOOL = "cases"
-IN_A_PROJECT = ("tests", "cases")
-ENDINGS = (".json", ".yaml")
-
-
-def find_cases(tool: Tool, root: Path | None = None) -> list[Case]:
-    """Every case of a tool, of its documents first; `root` is the project, whose files are named from there."""
-    recorded = [case for file in _files(tool, root) for case in read_file(file)]
-    return [replace(case, place=from_root(root, case.place)) for case in (*documented_cases(tool), *recorded)]
-
-
-def read_file(file: Path) -> list[Case]:
-    """The cases of a file; each thing that is wrong with one is itself a case that fails."""
-    try:
-        return load_cases(file)
-    except ToolError as error:
-        problems = error.details.get("problems") or [(error.details.get("line", 1), error.message)]
-        return [_unreadable(file, line, problem) for line, problem in cast("list[tuple[int, str]]", problems)]
-
-
 def _unreadable(file: Path, line: int, problem: str) -> Case:
     place = f"{file}:{line}"
     return Case(name=file.name, place=place, problem=problem.removeprefix(f"{place}: "))
@@ -335,8 +321,3 @@ def _files(tool: Tool, root: Path | None) -> Iterator[Path]:
             # Whatever stands there was meant to be a file of cases.
             if os.path.lexists(file):
                 yield file
-
-
-def from_root(root: Path | None, place: str) -> str:
-    """A place as people of the project name it."""
-    return place if root is None else place.removeprefix(f"{root}{os.sep}")

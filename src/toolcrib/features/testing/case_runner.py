@@ -47,7 +47,7 @@ async def run_cases(
 ) -> list[CaseResult]:
     """Try the cases one after the other, in this mode where a case names none; `heard` is told of each as it ends.
 
-    Unless somebody `agreed`, a recorded case confirms nothing: a tool may have written it.
+    Unless a person `agreed`, a recorded case confirms nothing: a tool may have written it.
     """
     results = []
     for case in cases:
@@ -70,7 +70,7 @@ async def perform(bench: Bench, call: Call, context: FakeContext, tool: Tool | N
 
 
 def take_down_audit(bench: Bench, performance: Performance) -> None:
-    """Let the client know what the tool wanted on record; whoever does not ask does not wait for the journal to be read."""
+    """Let the client know what the tool wanted on record; a case without that expectation does not wait for the journal."""
     call_id = performance.result.meta.get("callId")
     for line in bench.journal():
         if line.get("id") == call_id and line.get("event") != CALL:
@@ -172,7 +172,7 @@ def _is_kind(verdict: Verdict | None, kind: Kind) -> bool:
 def _is_repeated(tool: Tool, first: Performance) -> bool:
     """Whether a second call would show that a utility keeps to its answer.
 
-    What writes is not called twice, as nobody asked for that.
+    What writes is not called twice, as that was not asked for.
     """
     return first.result.ok and tool.behaviour is Behaviour.UTILITY and tool.side_effects is not SideEffects.WRITES
 
@@ -186,6 +186,6 @@ def _warnings(first: Performance, again: Performance) -> Iterator[str]:
 
 
 def _bounded(reasons: Iterator[str]) -> tuple[str, ...]:
-    """As many differences as anybody reads."""
+    """The first differences; more are not read."""
     found = tuple(islice(reasons, MOST_REASONS))
     return (*found, "… and more") if next(reasons, None) is not None else found

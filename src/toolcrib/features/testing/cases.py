@@ -1,4 +1,4 @@
-"""A case, and what trying it came to."""
+"""Describe a case, the client that it is tried with, and what trying it came to."""
 
 from __future__ import annotations
 
@@ -15,33 +15,6 @@ if TYPE_CHECKING:
     from toolcrib.model.session import Send, Session
     from toolcrib.model.tool import Tool
     from toolcrib.model.verdict import Verdict
-
-
-# MERGED toolcrib.cases.bench
-
-# What cases are tried on: the four things that a crib lends them.
-
-
-class OpenSession(Protocol):
-    """Opens a conversation."""
-
-    def __call__(self, *, mode: str, state: Mapping[str, object], send: Send | None) -> Session:
-        """A session with nothing behind it."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Bench:
-    """`refusal` is what would stop a call ahead, None if nothing; `journal` reads all that is on record, oldest first."""
-
-    call: Callable[[Call], Awaitable[Result]]
-    refusal: Callable[[Call], Verdict | None]
-    session: OpenSession
-    journal: Callable[[], Iterable[Mapping[str, object]]]
-
-
-# MERGED toolcrib.cases.context
-
-# The client of a conversation that never was: what it is told is written down, and how it answers is chosen ahead.
 
 OK, FAILS, CLOSED = SENDING = ("ok", "fails", "closed")
 TEXT = "text"
@@ -157,3 +130,20 @@ class CaseResult:
             "seconds": self.seconds,
             "result": None if self.result is None else self.result.to_json(),
         }
+
+
+class OpenSession(Protocol):
+    """Opens a conversation."""
+
+    def __call__(self, *, mode: str, state: Mapping[str, object], send: Send | None) -> Session:
+        """A session with nothing behind it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bench:
+    """`refusal` is what would stop a call ahead, None if nothing; `journal` reads all that is on record, oldest first."""
+
+    call: Callable[[Call], Awaitable[Result]]
+    refusal: Callable[[Call], Verdict | None]
+    session: OpenSession
+    journal: Callable[[], Iterable[Mapping[str, object]]]

@@ -1,4 +1,4 @@
-"""Which examples of which tools failed when they were last tried, so that no model is shown them.
+"""Remember which examples of which tools failed when they were last tried, so that no model is shown them.
 
 One file holds the arguments of failing examples by the content hash of the tool: a tool that was changed since is another one.
 It is kept to spare models bad examples, and is believed for nothing else.
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
     Arguments = dict[str, object]
 
-
-# MERGED toolcrib.crib.examples
-
-# What is known of the examples that tools carry: which of them failed when they were last tried.
+MAX_TOOLS = 1_000
+MAX_BYTES = 4_000_000
+# The arguments of an example lie three levels down, and may be as deep as any.
+MAX_DEPTH = 72
 
 
 class Examples:
@@ -47,12 +47,6 @@ class Examples:
         """Keep which examples of a tool failed, so that no model is shown them."""
         if self._file is not None:
             remember(self._file, tool, tried)
-
-
-MAX_TOOLS = 1_000
-MAX_BYTES = 4_000_000
-# The arguments of an example lie three levels down, and may be as deep as any.
-MAX_DEPTH = 72
 
 
 def remember(path: Path, tool: Tool, tried: Iterable[tuple[Case, CaseResult]]) -> None:
@@ -104,7 +98,7 @@ def _bounded(known: dict[str, list[Arguments]]) -> bytes:
 
 @contextmanager
 def _one_at_a_time(folder: Path) -> Iterator[None]:
-    """Of several who remember something one goes after the other, so that nobody's word is lost."""
+    """Serialise writers, so that no update is lost."""
     make_folder(folder)
     descriptor = os.open(folder, OPEN_FOLDER)
     try:

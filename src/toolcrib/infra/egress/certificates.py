@@ -1,4 +1,4 @@
-"""A certificate authority of our own for servers that are made up: whoever is shown it trusts them, and nobody else does."""
+"""Issue certificates for recorded servers, by an authority that only the job under trial trusts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way out: every connection of the platform to the outside starts here and is checked on every hop."""
+"""Send requests and open proxies: every connection to the outside starts here, and is checked on every hop."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Egress:
     def proxy(
         self, hosts: HostList | None, *, deadline: float, limits: ProxyLimits | None = None
     ) -> Callable[[socket.socket], AbstractAsyncContextManager[ProxyLog]]:
-        """Serve, on a listening socket and until `deadline` (time.monotonic), whoever can reach nothing but that socket.
+        """Serve, on a listening socket and until `deadline` (time.monotonic), clients that can reach nothing but that socket.
 
         The socket is closed when the context is left, and so is every connection that was made through it.
         """

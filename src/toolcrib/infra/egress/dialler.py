@@ -1,6 +1,7 @@
-"""Which addresses may be dialled: the public ones by a table of our own, others only if the operator lists them.
+"""Look a host up, check every address, and dial the very address that was checked.
 
-`ipaddress.is_global` does not serve: depending on the version of Python it calls NAT64, 6to4, multicast and more global.
+Public addresses are known by a table of our own, others are dialled only if the operator lists them. `ipaddress.is_global`
+does not serve: depending on the version of Python it calls NAT64, 6to4, multicast and more global.
 """
 
 from __future__ import annotations
@@ -22,11 +23,16 @@ if TYPE_CHECKING:
     from toolcrib.lib.http_syntax import Url
 
 Address = IPv4Address | IPv6Address
+GLOBAL_IPV6 = IPv6Network("2000::/3")
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+RESOLVE_SECONDS = 10
+CONNECT_SECONDS = 10
+MAX_DIALLED = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Block:
-    """A range of addresses that nobody reaches unasked, and what it is for."""
+    """A range of addresses that is not dialled unless listed, and what it is for."""
 
     network: IPv4Network | IPv6Network
     purpose: str
@@ -63,7 +69,8 @@ SPECIAL_IPV4 = _blocks(
     ("224.0.0.0/4", "multicast"),
     ("240.0.0.0/4", "reserved and broadcast"),
 )
-GLOBAL_IPV6 = IPv6Network("2000::/3")
+
+
 SPECIAL_IPV6 = _blocks(
     ("2001::/23", "protocol assignments and Teredo"),
     ("2001:db8::/32", "documentation"),
@@ -122,27 +129,6 @@ class AddressPolicy:
 def parse_private(endpoints: Iterable[str]) -> frozenset[tuple[Address, int]]:
     """The operator's list of private endpoints, each an exact address with a port."""
     return frozenset(_parse_endpoint(text) for text in endpoints)
-
-
-def _parse_endpoint(text: str) -> tuple[Address, int]:
-    try:
-        host, port = split_authority(text)
-        if port is not None:
-            return ip_address(host), port
-    except (ToolError, ValueError):
-        pass
-    raise SettingsError(f'egress.private: {text!r} is no address with a port; write "127.0.0.1:8080" or "[::1]:8080"')
-
-
-# MERGED toolcrib.ground.egress.dialling
-
-# From a host to a connection: look the name up ourselves, check every answer, dial the very address that was checked.
-
-Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-
-RESOLVE_SECONDS = 10
-CONNECT_SECONDS = 10
-MAX_DIALLED = 4
 
 
 async def resolve_name(host: str, port: int) -> Sequence[str]:
@@ -217,3 +203,13 @@ class Dialler:
 def unreachable(host: str, reason: str) -> ToolError:
     """The error for a connection that never came to be."""
     return ToolError(Kind.TRANSIENT, f"{host}: {reason}", retryable=True, details={"host": host, "reason": reason})
+
+
+def _parse_endpoint(text: str) -> tuple[Address, int]:
+    try:
+        host, port = split_authority(text)
+        if port is not None:
+            return ip_address(host), port
+    except (ToolError, ValueError):
+        pass
+    raise SettingsError(f'egress.private: {text!r} is no address with a port; write "127.0.0.1:8080" or "[::1]:8080"')

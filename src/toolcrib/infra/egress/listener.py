@@ -1,4 +1,4 @@
-"""The door where clients knock that can reach nothing else: who is let in, how much they use up, and the two sides of a connection."""
+"""Accept the clients of the sandbox proxy, with limits on connections and bytes, and read and write their connections."""
 
 from __future__ import annotations
 
@@ -44,18 +44,20 @@ class Attend(Protocol):
 
 
 @asynccontextmanager
-async def open_door(listener: socket.socket, attend: Attend, deadline: float, connections: int) -> AsyncIterator[None]:
-    """Let clients in at a listening socket until the deadline; at the end it is closed, and so is every connection."""
-    door = _Door(listener, attend, connections)
-    door.start(deadline)
+async def serve_clients(
+    listener: socket.socket, attend: Attend, deadline: float, connections: int
+) -> AsyncIterator[None]:
+    """Accept clients on a listening socket until the deadline; at the end it is closed, and so is every connection."""
+    accepting = _AcceptLoop(listener, attend, connections)
+    accepting.start(deadline)
     try:
         yield
     finally:
-        door.end()
-        await _see_ended(door.tasks)
+        accepting.end()
+        await _see_ended(accepting.tasks)
 
 
-class _Door:
+class _AcceptLoop:
     """The listener, and the task of each client."""
 
     def __init__(self, listener: socket.socket, attend: Attend, connections: int) -> None:
@@ -67,13 +69,13 @@ class _Door:
         self._timers: list[asyncio.TimerHandle] = []
 
     def start(self, deadline: float) -> None:
-        """Let clients in until the deadline."""
+        """Accept clients until the deadline."""
         self._listener.settimeout(0)
         self._timers = [self._loop.call_later(max(0.0, deadline - time.monotonic()), self.end)]
         self._loop.add_reader(self._listener, self._accept)
 
     def end(self) -> None:
-        """Let nobody in any more, and begin to end every connection."""
+        """Accept no more clients, and begin to end every connection."""
         if self._listener.fileno() < 0:
             return
         for timer in self._timers:
@@ -113,7 +115,7 @@ class _Door:
             async with open_end(connection) as client:
                 await self._attend(client, is_full=is_full)
         except* (OSError, EOFError):
-            pass  # whoever went away or fell silent needs no answer
+            pass  # a client that went away or stopped sending needs no answer
         except* Exception:
             logger.exception("a connection of the proxy failed unexpectedly")
 
@@ -145,7 +147,7 @@ class End:
         self.reader = reader
         self.writer = writer
         self.has_answer = False
-        # What TLS is spoken over; forgotten, it would be taken for a connection that nobody closed.
+        # What TLS is spoken over; forgotten, it would be taken for a connection that was never closed.
         self._plain: asyncio.StreamWriter | None = None
         # So that `drain` waits for all of it, and nothing is lost when the connection is then cut.
         writer.transport.set_write_buffer_limits(0)
@@ -190,7 +192,7 @@ class End:
     async def secure(self, context: ssl.SSLContext, greeting: bytes, seconds: float) -> None:
         """Say the greeting, and from then on speak TLS as a server."""
         loop, plain = asyncio.get_running_loop(), self.writer
-        # What comes from here on is TLS, and nobody else may read it.
+        # What comes from here on is TLS, and no other reader may take it.
         cast("asyncio.Transport", plain.transport).pause_reading()
         self._plain = plain
         self.reader.feed_eof()
@@ -217,7 +219,7 @@ class End:
     async def close(self) -> None:
         """Cut it, if it is still there."""
         self.writer.transport.abort()
-        # Behind a handshake that failed, nobody tells the plain side of its end.
+        # After a failed handshake, the plain side is not told of its end.
         if self.writer is not self._plain:
             with suppress(OSError):
                 await self.writer.wait_closed()
@@ -239,7 +241,7 @@ async def open_end(connection: socket.socket) -> AsyncIterator[End]:
 
 
 async def _see_ended(tasks: Collection[asyncio.Task[None]]) -> None:
-    """Wait until every task has left; whoever cancels meanwhile has to wait for that too."""
+    """Wait until every task has left; a cancellation meanwhile waits for that too."""
     cancelled = False
     while tasks:
         try:

@@ -1,4 +1,7 @@
-"""What a response holds, as far as it says so and its bytes agree: JSON, text, or neither."""
+"""Describe requests and responses, redirect a request, and tell JSON, text and binary bodies apart.
+
+What a response says of itself counts only as far as its bytes agree.
+"""
 
 from __future__ import annotations
 
@@ -38,72 +41,15 @@ CHARSETS = frozenset(
     | {f"cp{page}" for page in (866, 874, 932, 949, 950, *range(1250, 1259))}
     | {"gb2312", "gbk", "gb18030", "big5", "big5hkscs", "euc_jp", "euc_kr", "iso2022_jp", "shift_jis"}
 )
-
 # A byte order mark belongs to the encoding and not to the text.
 UTF_8 = "utf-8-sig"
-
-_MEDIA_TYPE = re.compile(r"\s*([a-z0-9!#$&^_.+-]{1,60}/[a-z0-9!#$&^_.+-]{1,60})\s*(?:;|$)", re.ASCII)
-_CHARSET = re.compile(r";\s*charset\s*=\s*\"?([a-z0-9_.:+-]{1,40})\"?\s*(?:;|$)", re.ASCII)
-
-
-def read_media_type(content_type: str) -> str:
-    """The media type in lower case and without parameters; empty if there is none to be read."""
-    found = _MEDIA_TYPE.match(content_type.lower())
-    return found[1] if found else ""
-
-
-def is_json(media_type: str) -> bool:
-    """Whether the type promises JSON."""
-    return media_type in {"application/json", "text/json"} or media_type.endswith("+json")
-
-
-def text_of(response: Response) -> str | None:
-    """The text of the body, or None for one that is not declared to be text or does not decode as such."""
-    declared = response.headers.get("content-type", "").lower()
-    return decode_text(response.body, declared) if _is_text(read_media_type(declared)) else None
-
-
-def decode_text(body: bytes, content_type: str) -> str | None:
-    """The text in the character set that the type declares, UTF-8 without one, or None if it is none in that."""
-    codec = codec_of(content_type)
-    try:
-        return None if codec is None else body.decode(codec)
-    except UnicodeDecodeError:
-        return None
-
-
-def codec_of(content_type: str) -> str | None:
-    """The codec for the character set that the type declares, UTF_8 without one, or None for one we do not take."""
-    charset = _CHARSET.search(content_type.lower())
-    if charset is None:
-        return UTF_8
-    try:
-        name = codecs.lookup(charset[1]).name
-    except LookupError:
-        return None
-    if name not in CHARSETS:
-        return None
-    return UTF_8 if name == "utf-8" else name
-
-
-def describe_binary(response: Response) -> str:
-    """A sentence in place of a body that is no text."""
-    media_type = read_media_type(response.headers.get("content-type", "")) or "unknown"
-    return f"Binary content of type {media_type}, {len(response.body)} bytes; not shown."
-
-
-def _is_text(media_type: str) -> bool:
-    return media_type.startswith("text/") or media_type in TEXT_TYPES or media_type.endswith(("+json", "+xml", "+yaml"))
-
-
-# MERGED toolcrib.ground.egress.messages
-
-# What is sent and what comes back, and what becomes of a request when it is redirected.
-
 MOVED = frozenset({301, 302})
 SEE_OTHER = 303
 REDIRECTS = MOVED | {SEE_OTHER, 307, 308}
 CREDENTIALS = frozenset({"authorization", "cookie"})
+
+_MEDIA_TYPE = re.compile(r"\s*([a-z0-9!#$&^_.+-]{1,60}/[a-z0-9!#$&^_.+-]{1,60})\s*(?:;|$)", re.ASCII)
+_CHARSET = re.compile(r";\s*charset\s*=\s*\"?([a-z0-9_.:+-]{1,40})\"?\s*(?:;|$)", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -170,3 +116,53 @@ def redirect(request: Request, status: int, url: Url) -> Request:
         headers=headers,
         body=None if bare else request.body,
     )
+
+
+def read_media_type(content_type: str) -> str:
+    """The media type in lower case and without parameters; empty if there is none to be read."""
+    found = _MEDIA_TYPE.match(content_type.lower())
+    return found[1] if found else ""
+
+
+def is_json(media_type: str) -> bool:
+    """Whether the type promises JSON."""
+    return media_type in {"application/json", "text/json"} or media_type.endswith("+json")
+
+
+def text_of(response: Response) -> str | None:
+    """The text of the body, or None for one that is not declared to be text or does not decode as such."""
+    declared = response.headers.get("content-type", "").lower()
+    return decode_text(response.body, declared) if _is_text(read_media_type(declared)) else None
+
+
+def decode_text(body: bytes, content_type: str) -> str | None:
+    """The text in the character set that the type declares, UTF-8 without one, or None if it is none in that."""
+    codec = codec_of(content_type)
+    try:
+        return None if codec is None else body.decode(codec)
+    except UnicodeDecodeError:
+        return None
+
+
+def codec_of(content_type: str) -> str | None:
+    """The codec for the character set that the type declares, UTF_8 without one, or None for one we do not take."""
+    charset = _CHARSET.search(content_type.lower())
+    if charset is None:
+        return UTF_8
+    try:
+        name = codecs.lookup(charset[1]).name
+    except LookupError:
+        return None
+    if name not in CHARSETS:
+        return None
+    return UTF_8 if name == "utf-8" else name
+
+
+def describe_binary(response: Response) -> str:
+    """A sentence in place of a body that is no text."""
+    media_type = read_media_type(response.headers.get("content-type", "")) or "unknown"
+    return f"Binary content of type {media_type}, {len(response.body)} bytes; not shown."
+
+
+def _is_text(media_type: str) -> bool:
+    return media_type.startswith("text/") or media_type in TEXT_TYPES or media_type.endswith(("+json", "+xml", "+yaml"))

@@ -1,4 +1,4 @@
-"""The way out for whoever can reach nothing else: an HTTP proxy that checks every host and dials for its client."""
+"""Proxy HTTP for sandboxed jobs: check every host, and dial for the client."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.infra.egress import http1
 from toolcrib.infra.egress.dialler import unreachable
-from toolcrib.infra.egress.listener import ESTABLISHED, GO_ON, Meter, open_door, open_end
+from toolcrib.infra.egress.listener import ESTABLISHED, GO_ON, Meter, open_end, serve_clients
 from toolcrib.lib.http_syntax import Url, parse_authority, parse_url
 from toolcrib.model.errors import Kind, ToolError
 
@@ -69,7 +69,7 @@ async def serve_proxy(
 ) -> AsyncIterator[ProxyLog]:
     """Serve on a listening socket, which is closed at the end; `reach` checks a destination and connects to it."""
     proxy = _Proxy(reach, limits)
-    async with open_door(listener, proxy.attend, deadline, limits.connections):
+    async with serve_clients(listener, proxy.attend, deadline, limits.connections):
         yield proxy.log
 
 
@@ -110,7 +110,7 @@ class _Proxy:
         self._received.check()
 
     async def _pass(self, request: RequestHead, url: Url, client: End, server: End, patience: asyncio.Timeout) -> None:
-        """Pass on what goes to and fro; each piece proves that somebody is still there."""
+        """Pass data on in both directions; each piece restarts the idle timeout."""
 
         def passing(end: End, meter: Meter) -> PassOn:
             async def pass_on(data: bytes) -> None:
@@ -185,7 +185,7 @@ async def _exchange(request: RequestHead, url: Url, client: End, server: End, se
 
 
 async def _send_body(request: RequestHead, client: End, send: PassOn) -> None:
-    # A server may close its ear before it answers; what it says is still worth reading.
+    # A server may stop reading before it answers; its answer is still worth reading.
     with suppress(ConnectionError):
         await http1.copy_body(client.reader, request.framing or http1.Framing(0), send)
 

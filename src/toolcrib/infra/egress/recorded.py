@@ -1,4 +1,4 @@
-"""An egress that opens no connection: whoever goes out through it gets the answers that were recorded, and no others."""
+"""Answer requests from recorded answers: an egress that opens no connection."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from toolcrib.infra.egress import http1
 from toolcrib.infra.egress.certificates import Authority
 from toolcrib.infra.egress.client import Egress
 from toolcrib.infra.egress.http1 import HOP_BY_HOP, WITHOUT_BODY
-from toolcrib.infra.egress.listener import ESTABLISHED, GO_ON, Meter, open_door
+from toolcrib.infra.egress.listener import ESTABLISHED, GO_ON, Meter, serve_clients
 from toolcrib.infra.egress.proxy import ProxyLimits, ProxyLog, destination, too_many
 from toolcrib.lib.http_syntax import check_method, parse_url
 from toolcrib.model.errors import Kind, ToolError
@@ -34,11 +34,6 @@ if TYPE_CHECKING:
 
     # Method, origin, path, and the query where it matters, whatever the order of its parts.
     Key = tuple[str, str, str, tuple[tuple[str, str], ...] | None]
-
-
-# MERGED toolcrib.ground.egress.recorded_answers
-
-# Recorded answers, read once and found by what a request asks for.
 
 LOWEST_STATUS, HIGHEST_STATUS = 200, 599
 # What a server in earnest says, so that no tool is told by it that it is on trial.
@@ -68,6 +63,45 @@ REWRITTEN = HOP_BY_HOP | {"content-encoding"}
 
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _VALUE = re.compile(r"[\t -~\x80-\xff]*")
+
+
+class Recorded(Egress):
+    """Answers what was recorded, over http and https, and refuses everything else; each job hears the answers from the first on.
+
+    From the request number `fail_from` of a job on, the server fails: it answers with 503, and after that it cuts the
+    connection. None means never.
+    """
+
+    def __init__(self, answers: Sequence[RecordedAnswer], *, fail_from: int | None = None) -> None:
+        super().__init__(resolve=_refuse_to_resolve)
+        self._answers = Answers(answers)
+        self._fail_from = fail_from
+
+    @cached_property
+    def authority(self) -> Authority:
+        """Who vouches for the servers that are made up here."""
+        return Authority()
+
+    async def fetch(self, request: Request, **_: object) -> Response:
+        """Refuse: only what goes through the proxy is answered."""
+        raise ToolError(
+            Kind.HOST_NOT_ALLOWED,
+            f"{request.url.origin}: requests of the platform itself are not recorded; send it from a file of code",
+        )
+
+    def proxy(
+        self, hosts: HostList | None, *, deadline: float, limits: ProxyLimits | None = None
+    ) -> Callable[[socket.socket], AbstractAsyncContextManager[ProxyLog]]:
+        """Serve one job on a listening socket, as the proxy of an egress does that leads outside."""
+        bounds = limits or ProxyLimits()
+
+        @asynccontextmanager
+        async def serve(listener: socket.socket) -> AsyncIterator[ProxyLog]:
+            server = _Server(self, self._answers, hosts, self._fail_from, bounds)
+            async with serve_clients(listener, server.attend, deadline, bounds.connections):
+                yield server.log
+
+        return serve
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,7 +142,7 @@ class Answers:
         return Turns(self._replies)
 
     def scheme_at(self, host: str, port: int) -> str:
-        """What is spoken there, empty if nobody is there."""
+        """The protocol that is recorded for it, empty if none is."""
         return next((scheme for scheme in ("https", "http") if (scheme, host, port) in self._places), "")
 
     def _add(self, answer: RecordedAnswer) -> None:
@@ -139,6 +173,9 @@ class Turns:
 def path_of(url: Url) -> str:
     """The path in its one spelling, without the query, which may hold a secret."""
     return unquote(url.target.partition("?")[0])
+
+
+FAULT = Reply(status=503, headers=(("Content-Type", "text/plain"),), body=b"Service Unavailable\n")
 
 
 def _keys(method: str, url: Url) -> list[Key]:
@@ -175,48 +212,6 @@ def _is_json(text: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
-
-
-FAULT = Reply(status=503, headers=(("Content-Type", "text/plain"),), body=b"Service Unavailable\n")
-
-
-class Recorded(Egress):
-    """Answers what was recorded, over http and https, and refuses everything else; each job hears the answers from the first on.
-
-    From the request number `fail_from` of a job on, the server fails: it answers with 503, and after that it cuts the
-    connection. None means never.
-    """
-
-    def __init__(self, answers: Sequence[RecordedAnswer], *, fail_from: int | None = None) -> None:
-        super().__init__(resolve=_refuse_to_resolve)
-        self._answers = Answers(answers)
-        self._fail_from = fail_from
-
-    @cached_property
-    def authority(self) -> Authority:
-        """Who vouches for the servers that are made up here."""
-        return Authority()
-
-    async def fetch(self, request: Request, **_: object) -> Response:
-        """Refuse: only what goes through the proxy is answered."""
-        raise ToolError(
-            Kind.HOST_NOT_ALLOWED,
-            f"{request.url.origin}: requests of the platform itself are not recorded; send it from a file of code",
-        )
-
-    def proxy(
-        self, hosts: HostList | None, *, deadline: float, limits: ProxyLimits | None = None
-    ) -> Callable[[socket.socket], AbstractAsyncContextManager[ProxyLog]]:
-        """Serve one job on a listening socket, as the proxy of an egress does that leads outside."""
-        bounds = limits or ProxyLimits()
-
-        @asynccontextmanager
-        async def serve(listener: socket.socket) -> AsyncIterator[ProxyLog]:
-            server = _Server(self, self._answers, hosts, self._fail_from, bounds)
-            async with open_door(listener, server.attend, deadline, bounds.connections):
-                yield server.log
-
-        return serve
 
 
 async def _refuse_to_resolve(host: str, port: int) -> NoReturn:
@@ -335,10 +330,10 @@ def _address(request: RequestHead, tunnel: Url | None) -> Url:
 
 
 def _may_stay(request: RequestHead) -> bool:
-    wishes = {
+    options = {
         word.strip().lower() for name, value in request.headers if name == "connection" for word in value.split(",")
     }
-    return request.minor == "1" and "close" not in wishes
+    return request.minor == "1" and "close" not in options
 
 
 def _unanswered(method: str, what: str) -> ToolError:

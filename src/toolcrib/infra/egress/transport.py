@@ -146,7 +146,7 @@ async def read_body(reading: Reading, headers: Mapping[str, str], chunks: AsyncI
 
 
 class FloodError(Exception):
-    """A server that sends on and on, and nothing of a response."""
+    """A server keeps sending, and nothing of a response."""
 
 
 # The classes are made by functions because aiohttp, which takes longer to import than all of ours, is needed only where
@@ -180,7 +180,7 @@ def _handler_class() -> type[ResponseHandler]:
             """Count what is no body."""
             had_head, before = self._has_head, self._body_bytes()
             super().data_received(data)
-            # What comes with a head may be its body, and what comes while nobody reads waits to be looked at.
+            # What comes with a head may be its body, and what comes while reading is paused is not parsed yet.
             if had_head is not self._has_head or self._reading_paused or self._body_bytes() != before:
                 self._around = 0
                 return
@@ -254,7 +254,7 @@ async def _read(reading: Reading, headers: Mapping[str, str], answer: aiohttp.Cl
         return await read_body(reading, headers, answer.content.iter_any())
     if int(declared) > reading.max_bytes:
         raise reading.too_large(str(int(declared)))
-    # Nobody hands over more than was declared, so there is nothing to count.
+    # No more than was declared is handed over, so there is nothing to count.
     return await answer.read()
 
 

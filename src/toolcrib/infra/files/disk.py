@@ -1,4 +1,4 @@
-"""Folders for the eyes of their owner."""
+"""Make the file system calls that everything else is built on: writes that tests can fail, private folders, stamps, bounded reads."""
 
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+PRIVATE_FOLDER = 0o700
+OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+# File systems tell times apart only by their tick: a file this young may be changed again without a new time.
+RACY_NANOSECONDS = 50_000_000
+Stamp = tuple[int, ...]
+ABSENT: Stamp = ()
 
-# MERGED toolcrib.ground.files.disk
-
-# The calls by which files are written, gathered in one place so that a disk that fails can be put below them.
+_OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class Disk:
@@ -63,15 +67,12 @@ class Disk:
 
 DISK = Disk()
 
-PRIVATE_FOLDER = 0o700
-OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-
 
 def make_folder(folder: Path) -> None:
     """Make a folder and those on the way to it, each to stay when the power fails."""
     if folder.is_dir():
         return
-    # One by one: mkdir with `parents` would open the folders on the way to everybody.
+    # One by one: mkdir with `parents` would open the folders on the way to all users.
     make_folder(folder.parent)
     folder.mkdir(PRIVATE_FOLDER, exist_ok=True)
     descriptor = os.open(folder.parent, OPEN_FOLDER)
@@ -111,28 +112,6 @@ def enter(folder: int, name: str, disk: Disk = DISK) -> int:
         raise
 
 
-def _make_and_enter(folder: int, name: str, disk: Disk) -> int:
-    while True:
-        try:
-            return enter(folder, name, disk)
-        except FileNotFoundError:
-            # Somebody else may make it, or discard it, at the same time.
-            with suppress(FileExistsError):
-                disk.make_folder(name, PRIVATE_FOLDER, folder=folder)
-            disk.sync(folder)
-
-
-# MERGED toolcrib.ground.files.stamps
-
-# Telling from a file's times, size and number whether it is still as it was.
-
-# File systems tell times apart only by their tick: a file this young may be changed again without a new time.
-RACY_NANOSECONDS = 50_000_000
-
-Stamp = tuple[int, ...]
-ABSENT: Stamp = ()
-
-
 def stamp_of(status: os.stat_result) -> Stamp:
     """What changes when the file or folder does."""
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_mode, status.st_dev
@@ -140,23 +119,18 @@ def stamp_of(status: os.stat_result) -> Stamp:
 
 def settled_stamp(status: os.stat_result) -> Stamp | None:
     """The stamp, unless a change at this very moment would leave it as it is."""
-    # The time of the last change of any kind: unlike the time of writing, nobody can set it back.
+    # The time of the last change of any kind: unlike the time of writing, it cannot be set back.
     return stamp_of(status) if time.time_ns() - status.st_ctime_ns > RACY_NANOSECONDS else None
 
 
 def is_as_it_was(path: str, stamp: Stamp | None) -> bool:
-    """Whether the file or folder still has this stamp; without one nobody knows."""
+    """Whether the file or folder still has this stamp; without one it is unknown."""
     if stamp is None:
         return False
     try:
         return stamp_of(os.stat(path)) == stamp  # noqa: PTH116 - every call waits for this, a Path takes twice as long
     except OSError:
         return stamp == ABSENT
-
-
-# Small files of others, of whom nothing is known: a pipe does not hold the reader up, nor does an endless file fill it.
-
-_OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 def read_small(path: Path, limit: int) -> bytes | None:
@@ -190,3 +164,14 @@ def read_at_most(descriptor: int, limit: int) -> bytes:
         chunks.append(chunk)
         room -= len(chunk)
     return b"".join(chunks)
+
+
+def _make_and_enter(folder: int, name: str, disk: Disk) -> int:
+    while True:
+        try:
+            return enter(folder, name, disk)
+        except FileNotFoundError:
+            # Another process may make it, or discard it, at the same time.
+            with suppress(FileExistsError):
+                disk.make_folder(name, PRIVATE_FOLDER, folder=folder)
+            disk.sync(folder)

@@ -1,4 +1,8 @@
-"""A file appears whole or not at all: a temporary file, synced, one step into place, and the folder synced."""
+"""Write files so that each appears whole or not at all, and what was acknowledged survives a power loss.
+
+The way: a temporary file, synced, one step into place, and the folder synced. What failed leaves nothing behind. Folders
+that are made on the way are open to their owner alone, and so are the files. Errors name the path and the cure.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-
-# MERGED toolcrib.ground.files.faults
-
-# What the operating system says about files, told with the path and the cure.
-
 SHOWN_PATH = 200
+PRIVATE_FILE = 0o600
 
 _MEANINGS: dict[int, tuple[Kind, str]] = {
     errno.ENOENT: (Kind.NOT_FOUND, "does not exist; list the folder to see what does"),
@@ -42,6 +42,54 @@ _MEANINGS: dict[int, tuple[Kind, str]] = {
     errno.ENFILE: (Kind.PERMANENT, "cannot be opened: too many open files; raise the limit of open files"),
     errno.EIO: (Kind.PERMANENT, "cannot be reached: the disk reports an error; check the disk"),
 }
+_TEMPORARY = re.compile(r"\.crib-[0-9a-f]{16}\.part")
+_TRASH = re.compile(r"\.crib-[0-9a-f]{16}\.trash")
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def create(path: Path, data: bytes) -> bool:
+    """Write a new file; False, and nothing changes, if there is one. Of many creators one wins."""
+    with explained(str(path)), _folder_of(path) as folder:
+        return create_in(folder, path.name, data, mode=PRIVATE_FILE)
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Write a file in place of the one that may be there; a reader sees the old one or the new one, whole."""
+    with explained(str(path)), _folder_of(path) as folder:
+        replace_in(folder, path.name, data, mode=PRIVATE_FILE)
+
+
+def read(path: Path, limit: int) -> bytes | None:
+    """The bytes of a file of at most `limit`, or None if there is none."""
+    with explained(str(path)):
+        try:
+            descriptor = os.open(path, _FILE)
+        except FileNotFoundError:
+            return None
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise ToolError(Kind.VALIDATION, f"{show(str(path))} is not a regular file; move it away")
+            data = read_at_most(descriptor, limit + 1)
+        finally:
+            os.close(descriptor)
+    if len(data) > limit:
+        message = f"{show(str(path))} has more than {limit} bytes; move it away or make it smaller"
+        raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"limit": limit})
+    return data
+
+
+def sweep(folder: Path) -> int:
+    """Remove what killed writers left in the folder; the number of files removed."""
+    with explained(str(folder)):
+        try:
+            descriptor = os.open(folder, OPEN_FOLDER)
+        except FileNotFoundError:
+            return 0
+        try:
+            return sweep_in(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 class UnsyncedError(OSError):
@@ -65,23 +113,6 @@ def explained(path: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise _explain(path, error) from error
-
-
-def _explain(path: str, error: OSError) -> ToolError:
-    unknown = (Kind.PERMANENT, f"fails with: {error.strerror}; check the file and its disk")
-    kind, meaning = _MEANINGS.get(error.errno or 0, unknown)
-    return ToolError(
-        kind,
-        f"{show(path)} {meaning}",
-        retryable=kind is Kind.TRANSIENT,
-        partial_side_effects=isinstance(error, UnsyncedError),
-        details={"path": path[:SHOWN_PATH]},
-    )
-
-
-_TEMPORARY = re.compile(r"\.crib-[0-9a-f]{16}\.part")
-_TRASH = re.compile(r"\.crib-[0-9a-f]{16}\.trash")
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def create_in(folder: int, name: str, data: bytes, *, mode: int, disk: Disk = DISK) -> bool:
@@ -139,13 +170,25 @@ def sweep_trash_in(folder: int, *, disk: Disk = DISK) -> None:
 
 
 def is_temporary(name: str) -> bool:
-    """Whether it is the name of a file that somebody is writing, or was."""
+    """Whether it is the name of a temporary file, of a live writer or a dead one."""
     return _TEMPORARY.fullmatch(name) is not None
 
 
 def is_trash(name: str) -> bool:
     """Whether it is the name of a folder that was discarded."""
     return _TRASH.fullmatch(name) is not None
+
+
+def _explain(path: str, error: OSError) -> ToolError:
+    unknown = (Kind.PERMANENT, f"fails with: {error.strerror}; check the file and its disk")
+    kind, meaning = _MEANINGS.get(error.errno or 0, unknown)
+    return ToolError(
+        kind,
+        f"{show(path)} {meaning}",
+        retryable=kind is Kind.TRANSIENT,
+        partial_side_effects=isinstance(error, UnsyncedError),
+        details={"path": path[:SHOWN_PATH]},
+    )
 
 
 @contextmanager
@@ -217,7 +260,7 @@ def _sync_change(folder: int, disk: Disk) -> None:
 def _delete(folder: int, name: str) -> None:
     import shutil
 
-    # What stays behind, for whatever reason, is out of everybody's sight; `sweep_trash_in` finds it.
+    # What stays behind, for whatever reason, has no name that is looked for; `sweep_trash_in` finds it.
     shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
 
 
@@ -235,61 +278,6 @@ def _remove_abandoned(folder: int, name: str, disk: Disk) -> bool:
     finally:
         os.close(descriptor)
     return True
-
-
-# MERGED toolcrib.ground.files.durable
-
-# Durable writing of the crib's own data: what was acknowledged survives, and what failed left nothing behind.
-#
-# Folders that are made on the way are open to their owner alone, and so are the files.
-
-PRIVATE_FILE = 0o600
-
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-
-
-def create(path: Path, data: bytes) -> bool:
-    """Write a new file; False, and nothing changes, if there is one. Of many creators one wins."""
-    with explained(str(path)), _folder_of(path) as folder:
-        return create_in(folder, path.name, data, mode=PRIVATE_FILE)
-
-
-def replace(path: Path, data: bytes) -> None:
-    """Write a file in place of the one that may be there; a reader sees the old one or the new one, whole."""
-    with explained(str(path)), _folder_of(path) as folder:
-        replace_in(folder, path.name, data, mode=PRIVATE_FILE)
-
-
-def read(path: Path, limit: int) -> bytes | None:
-    """The bytes of a file of at most `limit`, or None if there is none."""
-    with explained(str(path)):
-        try:
-            descriptor = os.open(path, _FILE)
-        except FileNotFoundError:
-            return None
-        try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise ToolError(Kind.VALIDATION, f"{show(str(path))} is not a regular file; move it away")
-            data = read_at_most(descriptor, limit + 1)
-        finally:
-            os.close(descriptor)
-    if len(data) > limit:
-        message = f"{show(str(path))} has more than {limit} bytes; move it away or make it smaller"
-        raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"limit": limit})
-    return data
-
-
-def sweep(folder: Path) -> int:
-    """Remove what killed writers left in the folder; the number of files removed."""
-    with explained(str(folder)):
-        try:
-            descriptor = os.open(folder, OPEN_FOLDER)
-        except FileNotFoundError:
-            return 0
-        try:
-            return sweep_in(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 @contextmanager

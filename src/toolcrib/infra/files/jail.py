@@ -1,4 +1,4 @@
-"""The jail: every file a tool names is opened beneath one root, or not at all."""
+"""Open every file that a tool names beneath one root, or not at all; read, write and list there."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 WORKSPACE = "workspace"
 
-# Without O_NONBLOCK a fifo would hold the reader until somebody writes.
+# Without O_NONBLOCK a fifo would block the reader until another process writes.
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -40,32 +40,6 @@ _DELETED = " (deleted)"
 _NEW_FILE = 0o666
 _NEW_FOLDER = 0o777
 _ANY_WRITE = 0o222
-
-
-class ItemType(StrEnum):
-    """What an item of a folder is."""
-
-    FILE = "file"
-    DIRECTORY = "directory"
-    SYMLINK = "symlink"
-    OTHER = "other"
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One name in a folder; `size` is the bytes of a file and None for anything else."""
-
-    name: str
-    type: ItemType
-    size: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """The items of a folder, sorted by name; `complete` is False when there are more of them."""
-
-    items: tuple[Item, ...]
-    complete: bool
 
 
 class Jail:
@@ -302,6 +276,73 @@ class Jail:
             raise ToolError(Kind.BLOCKED, message, details={"path": path, "real": real})
 
 
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One name in a folder; `size` is the bytes of a file and None for anything else."""
+
+    name: str
+    type: ItemType
+    size: int | None
+
+
+class ItemType(StrEnum):
+    """What an item of a folder is."""
+
+    FILE = "file"
+    DIRECTORY = "directory"
+    SYMLINK = "symlink"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The items of a folder, sorted by name; `complete` is False when there are more of them."""
+
+    items: tuple[Item, ...]
+    complete: bool
+
+
+def read_text(jail: Jail, path: str, limit: int) -> str:
+    """The text of a file of at most `limit` bytes."""
+    data = jail.read(path, limit)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        message = f"{show(path)} is not UTF-8 text (byte {error.start}); read a text file, or convert it to UTF-8"
+        raise ToolError(Kind.VALIDATION, message, details={"path": path, "byte": error.start}) from None
+
+
+def encode_text(path: str, content: str, limit: int) -> bytes:
+    """The bytes of a content for a file, if they are at most `limit`."""
+    try:
+        data = content.encode("utf-8")
+    except UnicodeEncodeError as error:
+        message = (
+            f"content for {show(path)} holds half of a surrogate pair (character {error.start}); "
+            "write the whole character"
+        )
+        raise ToolError(Kind.VALIDATION, message, details={"character": error.start}) from None
+    if len(data) > limit:
+        message = f"content for {show(path)} has {len(data)} bytes, the limit is {limit} bytes; write smaller files"
+        raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"size": len(data), "limit": limit})
+    return data
+
+
+def list_items(jail: Jail, path: str, limit: int) -> list[dict[str, object]]:
+    """The items of a folder as JSON, sorted by name; beyond the limit an error beside those that fit."""
+    listing = jail.list_folder(path, limit)
+    items: list[dict[str, object]] = [
+        {"name": item.name, "type": str(item.type), "size": item.size} for item in listing.items
+    ]
+    if listing.complete:
+        return items
+    message = (
+        f"{show(path)} holds more than {limit} items, these are {limit} of them; "
+        "name the file you look for, or spread them over folders"
+    )
+    raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"path": path, "limit": limit}, value=items)
+
+
 @contextmanager
 def _closing(opened: Opened) -> Iterator[Opened]:
     try:
@@ -347,7 +388,7 @@ def _check_writable(path: str, status: os.stat_result) -> None:
         raise fault(errno.EISDIR)
     if not stat.S_ISREG(status.st_mode):
         raise fault(errno.ENXIO)
-    # Replacing a file needs no permission on the file itself, so its wish not to be written is asked for here.
+    # Replacing a file needs no permission on the file itself, so its write permission is checked here.
     if not status.st_mode & _ANY_WRITE:
         message = f"{show(path)} is read-only; make it writable (chmod u+w) or write another file"
         raise ToolError(Kind.PERMANENT, message, details={"path": path})
@@ -400,49 +441,3 @@ def _type_of(mode: int) -> ItemType:
     if stat.S_ISDIR(mode):
         return ItemType.DIRECTORY
     return ItemType.SYMLINK if stat.S_ISLNK(mode) else ItemType.OTHER
-
-
-# MERGED toolcrib.ground.files.texts
-
-# Texts and listings on their way between files and JSON.
-
-
-def read_text(jail: Jail, path: str, limit: int) -> str:
-    """The text of a file of at most `limit` bytes."""
-    data = jail.read(path, limit)
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        message = f"{show(path)} is not UTF-8 text (byte {error.start}); read a text file, or convert it to UTF-8"
-        raise ToolError(Kind.VALIDATION, message, details={"path": path, "byte": error.start}) from None
-
-
-def encode_text(path: str, content: str, limit: int) -> bytes:
-    """The bytes of a content for a file, if they are at most `limit`."""
-    try:
-        data = content.encode("utf-8")
-    except UnicodeEncodeError as error:
-        message = (
-            f"content for {show(path)} holds half of a surrogate pair (character {error.start}); "
-            "write the whole character"
-        )
-        raise ToolError(Kind.VALIDATION, message, details={"character": error.start}) from None
-    if len(data) > limit:
-        message = f"content for {show(path)} has {len(data)} bytes, the limit is {limit} bytes; write smaller files"
-        raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"size": len(data), "limit": limit})
-    return data
-
-
-def list_items(jail: Jail, path: str, limit: int) -> list[dict[str, object]]:
-    """The items of a folder as JSON, sorted by name; beyond the limit an error beside those that fit."""
-    listing = jail.list_folder(path, limit)
-    items: list[dict[str, object]] = [
-        {"name": item.name, "type": str(item.type), "size": item.size} for item in listing.items
-    ]
-    if listing.complete:
-        return items
-    message = (
-        f"{show(path)} holds more than {limit} items, these are {limit} of them; "
-        "name the file you look for, or spread them over folders"
-    )
-    raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"path": path, "limit": limit}, value=items)

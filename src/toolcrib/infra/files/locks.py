@@ -1,11 +1,11 @@
-"""Locks between processes and threads: a lock is a file that is never deleted, and whoever dies lets go of it.
+"""Lock between processes and threads: a lock is a file that is never deleted, and a process that dies releases it.
 
-`flock`, because `lockf` is lost as soon as any descriptor of the file is closed in the process. It is waited for in the
-kernel and not by asking again and again, which would let whoever asks least often starve.
+`flock`, because `lockf` is lost as soon as any descriptor of the file is closed in the process. The kernel is waited for, and
+not asked again and again, which would starve the process that asks least often.
 
-Beside each lock lies a second file, the line: whoever wants the lock takes the line first and lets go of it when it has the
-lock. The kernel gives a lock to whoever comes next, which is a process that is running and wants it again rather than one
-that must first wake up; with the line, it has to stand behind those who wait already.
+Beside each lock lies a second file, the line: a process that wants the lock takes the line first and releases it when it has
+the lock. The kernel gives a lock to the process that comes next, which is one that is running and wants it again rather than
+one that must first wake up; with the line, it has to queue behind those that wait already.
 """
 
 from __future__ import annotations
@@ -29,83 +29,10 @@ from toolcrib.model.errors import Kind, ToolError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-
-# MERGED toolcrib.ground.files.flocks
-
-# `flock` on files that are never deleted: to take, to give back, and to ask who holds one.
-
 PRIVATE_FILE = 0o600
 HELD_LOCKS = Path("/proc/locks")
 WAITING = fcntl.LOCK_EX
 AT_ONCE = fcntl.LOCK_EX | fcntl.LOCK_NB
-
-_OPEN = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-
-
-def take(path: Path, operation: int) -> int | None:
-    """The descriptor of the locked file; None if somebody else has it and the operation is not to wait."""
-    while True:
-        descriptor = _open(path)
-        try:
-            fcntl.flock(descriptor, operation)
-            if _is_still(path, descriptor):
-                return descriptor
-        except BlockingIOError:
-            os.close(descriptor)
-            return None
-        except BaseException:
-            os.close(descriptor)
-            raise
-        os.close(descriptor)  # somebody deleted the file after all, and the next one would lock another
-
-
-def give_back(descriptor: int) -> None:
-    """Let go of the lock by saying so, and not only by closing: a forked child may hold the same descriptor."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
-    finally:
-        os.close(descriptor)
-
-
-def holder_of(path: Path) -> int | None:
-    """The process that holds the lock, where the kernel tells."""
-    try:
-        status = path.stat()
-        lines = HELD_LOCKS.read_text(encoding="ascii").splitlines()
-    except (OSError, ValueError):
-        return None
-    place = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
-    for line in lines:
-        # 12: FLOCK  ADVISORY  WRITE 4711 fd:01:2097 0 EOF; whoever waits has an arrow before the kind
-        words = line.split()
-        if words[1:2] == ["FLOCK"] and words[5:6] == [place]:
-            return int(words[4]) if words[4].isdecimal() else None
-    return None
-
-
-def _open(path: Path) -> int:
-    try:
-        descriptor = os.open(path, _OPEN, PRIVATE_FILE)
-    except FileNotFoundError:
-        make_folder(path.parent)
-        descriptor = os.open(path, _OPEN, PRIVATE_FILE)
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return descriptor
-    os.close(descriptor)
-    raise fault(errno.ENXIO)
-
-
-def _is_still(path: Path, descriptor: int) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), os.lstat(path))
-    except FileNotFoundError:
-        return False
-
-
-# MERGED toolcrib.ground.files.mounts
-
-# Which file systems keep the promise of a lock: that no two processes hold it, on whichever machine they run.
-
 # Local ones, whose locks one kernel keeps, by the number that statfs gives. Not among them: NFS, SMB, AFS, Ceph and the like,
 # FUSE and 9p (folders of another machine, of the host of a virtual machine, of Windows), whose other side may lock without
 # this kernel knowing of it; FAT, which cannot give a file a second name.
@@ -131,9 +58,86 @@ REMOTE = {
     0x5346414F: "AFS",
     0x4D44: "FAT",
 }
+# How long a process waits in line before it tries to pass it: the first in it may be frozen, and must not hold up all others.
+PATIENCE = 1.0
 
+_OPEN = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _STATFS_BYTES = 512  # more than the structure has on any system; its kind comes first
 _NUMBER = 0xFFFFFFFF
+
+
+class Locks:
+    """The locks that are files of one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._resolved: Path | None = None
+
+    @contextmanager
+    def hold(self, name: str, seconds: float) -> Iterator[None]:
+        """Be the only thread of all processes that holds the lock; raises TRANSIENT at the deadline."""
+        deadline = time.monotonic() + seconds
+        path = self._place() / f"{name}.lock"
+        lock = _KNOWN.find(path)
+        if lock.mine:
+            raise held_already(name)
+        with explained(str(path)):
+            held = lock.acquire(deadline)
+        if not held:
+            raise not_free(name, seconds, holder_of(path))
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _place(self) -> Path:
+        if self._resolved is None:
+            with explained(str(self._folder)):
+                make_folder(self._folder)
+                check_lockable(self._folder)
+                self._resolved = self._folder.resolve()
+        return self._resolved
+
+
+def take(path: Path, operation: int) -> int | None:
+    """The descriptor of the locked file; None if another process has it and the operation is not to wait."""
+    while True:
+        descriptor = _open(path)
+        try:
+            fcntl.flock(descriptor, operation)
+            if _is_still(path, descriptor):
+                return descriptor
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # the file was deleted after all, and the next one would lock another
+
+
+def give_back(descriptor: int) -> None:
+    """Let go of the lock by saying so, and not only by closing: a forked child may hold the same descriptor."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+    finally:
+        os.close(descriptor)
+
+
+def holder_of(path: Path) -> int | None:
+    """The process that holds the lock, where the kernel tells."""
+    try:
+        status = path.stat()
+        lines = HELD_LOCKS.read_text(encoding="ascii").splitlines()
+    except (OSError, ValueError):
+        return None
+    place = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+    for line in lines:
+        # 12: FLOCK  ADVISORY  WRITE 4711 fd:01:2097 0 EOF; a process that waits has an arrow before the kind
+        words = line.split()
+        if words[1:2] == ["FLOCK"] and words[5:6] == [place]:
+            return int(words[4]) if words[4].isdecimal() else None
+    return None
 
 
 def check_lockable(folder: Path) -> None:
@@ -159,11 +163,6 @@ def kind_of(folder: Path) -> int:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
     return ctypes.c_long.from_buffer(status).value & _NUMBER
-
-
-# MERGED toolcrib.ground.files.turns
-
-# Threads one at a time, in the order in which they came.
 
 
 class Turns:
@@ -214,12 +213,6 @@ class Turns:
             return True
 
 
-class _Waiter:
-    def __init__(self) -> None:
-        self.thread = threading.get_ident()
-        self.called = threading.Event()
-
-
 def held_already(name: str) -> ToolError:
     """The refusal of a lock that the thread holds."""
     message = f"this thread holds the lock {name!r} already; take it once, around everything that needs it"
@@ -233,41 +226,58 @@ def not_free(name: str, seconds: float, pid: int | None = None) -> ToolError:
     return ToolError(Kind.TRANSIENT, message, retryable=True, details={"lock": name, "pid": pid})
 
 
-# How long one waits in line before one looks past it: the first in it may be frozen, and must not hold up everybody.
-PATIENCE = 1.0
+class _Known:
+    """The locks of this process, by path: threads that mean the same file must queue up in the same place."""
+
+    def __init__(self) -> None:
+        self._watching = False
+        self._start_anew()
+
+    def find(self, path: Path) -> _FileLock:
+        with self._mutex:
+            if not self._watching:
+                os.register_at_fork(after_in_child=self._forget)
+                self._watching = True
+            return self._locks.setdefault(str(path), _FileLock(path))
+
+    def _start_anew(self) -> None:
+        self._mutex = threading.Lock()
+        self._locks: WeakValueDictionary[str, _FileLock] = WeakValueDictionary()
+
+    def _forget(self) -> None:
+        """In a forked child: nothing is held here, whatever the threads of the parent hold."""
+        held = list(self._locks.values())
+        self._start_anew()
+        for lock in held:
+            lock.abandon()
 
 
-class Locks:
-    """The locks that are files of one folder."""
+_KNOWN = _Known()
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._resolved: Path | None = None
 
-    @contextmanager
-    def hold(self, name: str, seconds: float) -> Iterator[None]:
-        """Be the only thread of all processes that holds the lock; raises TRANSIENT at the deadline."""
-        deadline = time.monotonic() + seconds
-        path = self._place() / f"{name}.lock"
-        lock = _KNOWN.find(path)
-        if lock.mine:
-            raise held_already(name)
-        with explained(str(path)):
-            held = lock.acquire(deadline)
-        if not held:
-            raise not_free(name, seconds, holder_of(path))
-        try:
-            yield
-        finally:
-            lock.release()
+def _open(path: Path) -> int:
+    try:
+        descriptor = os.open(path, _OPEN, PRIVATE_FILE)
+    except FileNotFoundError:
+        make_folder(path.parent)
+        descriptor = os.open(path, _OPEN, PRIVATE_FILE)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise fault(errno.ENXIO)
 
-    def _place(self) -> Path:
-        if self._resolved is None:
-            with explained(str(self._folder)):
-                make_folder(self._folder)
-                check_lockable(self._folder)
-                self._resolved = self._folder.resolve()
-        return self._resolved
+
+def _is_still(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.lstat(path))
+    except FileNotFoundError:
+        return False
+
+
+class _Waiter:
+    def __init__(self) -> None:
+        self.thread = threading.get_ident()
+        self.called = threading.Event()
 
 
 class _FileLock:
@@ -279,7 +289,7 @@ class _FileLock:
         self._turns = Turns()
         self._mutex = threading.Lock()
         self._seeking = False
-        self._wish: _Wish | None = None
+        self._request: _LockRequest | None = None
         self._descriptor: int | None = None
 
     @property
@@ -321,50 +331,50 @@ class _FileLock:
             give_back(place)
 
     def _wait(self, deadline: float) -> int | None:
-        """Let a helper wait in the kernel, where nobody can be called back from, and wait for the helper."""
-        wish = self._ask()
+        """Let a helper thread wait in the kernel, where waiting cannot be cancelled, and wait for the helper."""
+        request = self._ask()
         try:
-            past_the_line = self._watch(wish, deadline)
+            past_the_line = self._watch(request, deadline)
         except BaseException:
-            self._withdraw(wish)
-            if wish.descriptor is not None:
-                give_back(wish.descriptor)
+            self._withdraw(request)
+            if request.descriptor is not None:
+                give_back(request.descriptor)
             raise
-        self._withdraw(wish)
+        self._withdraw(request)
         if past_the_line is not None:
             return past_the_line
-        if wish.error is not None:
-            raise wish.error
-        return wish.descriptor
+        if request.error is not None:
+            raise request.error
+        return request.descriptor
 
-    def _watch(self, wish: _Wish, deadline: float) -> int | None:
-        """Wait until the wish is granted or the deadline is there; the descriptor if the lock was got past the line."""
+    def _watch(self, request: _LockRequest, deadline: float) -> int | None:
+        """Wait until the request is granted or the deadline is there; the descriptor if the lock was got past the line."""
         while (left := deadline - time.monotonic()) > PATIENCE:
-            if wish.granted.wait(PATIENCE):
+            if request.granted.wait(PATIENCE):
                 return None
             descriptor = take(self._path, AT_ONCE)
             if descriptor is not None:
                 return descriptor
-        wish.granted.wait(max(0.0, left))
+        request.granted.wait(max(0.0, left))
         return None
 
-    def _ask(self) -> _Wish:
-        wish = _Wish()
+    def _ask(self) -> _LockRequest:
+        request = _LockRequest()
         with self._mutex:
             if not self._seeking:
                 threading.Thread(target=self._seek, name=f"lock {self._path.name}", daemon=True).start()
                 self._seeking = True
-            self._wish = wish
-        return wish
+            self._request = request
+        return request
 
-    def _withdraw(self, wish: _Wish) -> None:
-        """From now on the wish is granted already, or never."""
+    def _withdraw(self, request: _LockRequest) -> None:
+        """From now on the request is granted already, or never."""
         with self._mutex:
-            if self._wish is wish:
-                self._wish = None
+            if self._request is request:
+                self._request = None
 
     def _seek(self) -> None:
-        """What the helper does: get the lock for whoever wants it by then, and give it back if nobody does."""
+        """What the helper does: get the lock for the thread that wants it by then, and give it back if none does."""
         descriptor, error = None, None
         try:
             descriptor = self._take_in_turn(WAITING)
@@ -372,14 +382,14 @@ class _FileLock:
             error = problem
         with self._mutex:
             self._seeking = False
-            wish, self._wish = self._wish, None
-            if wish is not None:
-                wish.grant(descriptor, error)
+            request, self._request = self._request, None
+            if request is not None:
+                request.grant(descriptor, error)
             elif descriptor is not None:
                 give_back(descriptor)
 
 
-class _Wish:
+class _LockRequest:
     """What one thread waits for from the helper."""
 
     def __init__(self) -> None:
@@ -390,32 +400,3 @@ class _Wish:
     def grant(self, descriptor: int | None, error: OSError | None) -> None:
         self.descriptor, self.error = descriptor, error
         self.granted.set()
-
-
-class _Known:
-    """The locks of this process, by path: whoever means the same file must queue up in the same place."""
-
-    def __init__(self) -> None:
-        self._watching = False
-        self._start_anew()
-
-    def find(self, path: Path) -> _FileLock:
-        with self._mutex:
-            if not self._watching:
-                os.register_at_fork(after_in_child=self._forget)
-                self._watching = True
-            return self._locks.setdefault(str(path), _FileLock(path))
-
-    def _start_anew(self) -> None:
-        self._mutex = threading.Lock()
-        self._locks: WeakValueDictionary[str, _FileLock] = WeakValueDictionary()
-
-    def _forget(self) -> None:
-        """In a forked child: nothing is held here, whatever the threads of the parent hold."""
-        held = list(self._locks.values())
-        self._start_anew()
-        for lock in held:
-            lock.abandon()
-
-
-_KNOWN = _Known()

@@ -1,4 +1,4 @@
-"""Opening a path beneath a folder's descriptor, so that what was judged is what is opened.
+"""Open a path beneath a folder's descriptor, so that what was judged is what is opened.
 
 Two ways do the same: `open_by_kernel` lets openat2 resolve the path in one step, `open_by_walk` opens one component at
 a time. In both a link may point anywhere beneath the root; a link to an absolute path is refused, even to one inside.
@@ -28,12 +28,15 @@ if TYPE_CHECKING:
 
 MAX_LINKS = 40
 MAX_PARTS = 255
+MAX_PATH = 4096
 
 _OPENAT2 = 437  # the same on x86, ARM, RISC-V, POWER and s390
 _NO_MAGIC_LINKS = 0x02
 _BENEATH = 0x08
 _ATTEMPTS = 100
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NOTHING_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+_UNSPEAKABLE = frozenset({"Cc", "Cs"})  # control characters, and halves of surrogate pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +118,55 @@ def split_link(target: str) -> list[str]:
     return [part for part in target.split("/") if part not in {"", "."}]
 
 
+class Protection:
+    """Each path itself and everything below it, and wherever it lies every file whose name ends in one of the endings.
+
+    A path is known by its name, which holds before anything is there, and by the file or folder that is there, which
+    holds under every name. Where a protected folder holds links, as to a tool that is kept elsewhere, what they lead to
+    is protected too. All is looked up at each question, because links may change.
+    """
+
+    def __init__(self, paths: Iterable[Path], endings: tuple[str, ...] = ()) -> None:
+        self._paths = tuple(str(path.absolute()) for path in paths)
+        self._endings = endings
+
+    def bars_folder(self, parent: int, real: str) -> bool:
+        """Whether no folder may be made in the open parent; `real` is its absolute path, free of links."""
+        return bool(self._paths) and _is_inside(parent, real, self._look_up())
+
+    def bars_file(self, parent: int, real: str) -> bool:
+        """As `bars_folder`; a file may not stand on the way to one of the paths either."""
+        if _fold_name(posixpath.basename(real)).endswith(self._endings):
+            return True
+        if not self._paths:
+            return False
+        known = self._look_up()
+        place = _fold(real)
+        on_the_way = any(_fold(target)[: len(place)] == place for target in known.values())
+        return on_the_way or _is_inside(parent, real, known)
+
+    def _look_up(self) -> dict[str, str]:
+        """Every path that is protected now, with where it leads."""
+        paths = (found for path in self._paths for found in (path, *_links_in(path)))
+        return {path: os.path.realpath(path) for path in paths}
+
+
+def split_path(path: str, roots: Iterable[str]) -> list[str]:
+    r"""The components beneath the root; `..` stays in, for only the disk knows where it leads.
+
+    A back-slash is read as a slash, so a file whose name holds one cannot be named. An absolute path counts from
+    the root when it begins with one of the root's own spellings, and is refused otherwise.
+    """
+    _check_characters(path)
+    path = path.replace("\\", "/")
+    if path.startswith("/"):
+        path = _strip_root(path, roots)
+    parts = [part for part in path.split("/") if part not in {"", "."}]
+    if len(parts) > MAX_PARTS:
+        raise ToolError(Kind.VALIDATION, f"{show(path)} has {len(parts)} parts; use at most {MAX_PARTS}")
+    return parts
+
+
 class _Walk:
     """A place beneath the root, with the open folders that led to it."""
 
@@ -189,46 +241,6 @@ def _openat2() -> Callable[[int, bytes, int], int]:
     return openat2
 
 
-# MERGED toolcrib.ground.files.protection
-
-# Paths that may be read and never written, by whatever name or way somebody comes to them.
-
-_NOTHING_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
-
-
-class Protection:
-    """Each path itself and everything below it, and wherever it lies every file whose name ends in one of the endings.
-
-    A path is known by its name, which holds before anything is there, and by the file or folder that is there, which
-    holds under every name. Where a protected folder holds links, as to a tool that is kept elsewhere, what they lead to
-    is protected too. All is looked up at each question, because links may change.
-    """
-
-    def __init__(self, paths: Iterable[Path], endings: tuple[str, ...] = ()) -> None:
-        self._paths = tuple(str(path.absolute()) for path in paths)
-        self._endings = endings
-
-    def bars_folder(self, parent: int, real: str) -> bool:
-        """Whether no folder may be made in the open parent; `real` is its absolute path, free of links."""
-        return bool(self._paths) and _is_inside(parent, real, self._look_up())
-
-    def bars_file(self, parent: int, real: str) -> bool:
-        """As `bars_folder`; a file may not stand on the way to one of the paths either."""
-        if _fold_name(posixpath.basename(real)).endswith(self._endings):
-            return True
-        if not self._paths:
-            return False
-        known = self._look_up()
-        place = _fold(real)
-        on_the_way = any(_fold(target)[: len(place)] == place for target in known.values())
-        return on_the_way or _is_inside(parent, real, known)
-
-    def _look_up(self) -> dict[str, str]:
-        """Every path that is protected now, with where it leads."""
-        paths = (found for path in self._paths for found in (path, *_links_in(path)))
-        return {path: os.path.realpath(path) for path in paths}
-
-
 def _is_inside(parent: int, real: str, known: Mapping[str, str]) -> bool:
     """Whether the path leads to one that is known or below it: by its names, by what is there, by parent and name."""
     place = _fold(real)
@@ -277,31 +289,6 @@ def _fold(path: str) -> tuple[str, ...]:
 
 
 _fold_name = lru_cache(maxsize=4096)(fold)
-
-
-# MERGED toolcrib.ground.files.spelling
-
-# How a path may be spelled, and which components are meant by it.
-
-MAX_PATH = 4096
-
-_UNSPEAKABLE = frozenset({"Cc", "Cs"})  # control characters, and halves of surrogate pairs
-
-
-def split_path(path: str, roots: Iterable[str]) -> list[str]:
-    r"""The components beneath the root; `..` stays in, for only the disk knows where it leads.
-
-    A back-slash is read as a slash, so a file whose name holds one cannot be named. An absolute path counts from
-    the root when it begins with one of the root's own spellings, and is refused otherwise.
-    """
-    _check_characters(path)
-    path = path.replace("\\", "/")
-    if path.startswith("/"):
-        path = _strip_root(path, roots)
-    parts = [part for part in path.split("/") if part not in {"", "."}]
-    if len(parts) > MAX_PARTS:
-        raise ToolError(Kind.VALIDATION, f"{show(path)} has {len(parts)} parts; use at most {MAX_PARTS}")
-    return parts
 
 
 def _check_characters(path: str) -> None:

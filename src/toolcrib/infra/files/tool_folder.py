@@ -72,16 +72,6 @@ def survey_shared(root: Path) -> Survey:
     return _collect(root, [name for name in _folders(root) if name.startswith("_")])
 
 
-def collect_files(root: Path, folder: str) -> dict[str, bytes]:
-    """Every file of one folder, deep, by its path from the root; raises ToolError if one cannot be read."""
-    return _whole(survey_folder(root, folder))
-
-
-def shared_files(root: Path) -> dict[str, bytes]:
-    """Every file that the tools share; raises ToolError if one cannot be read."""
-    return _whole(survey_shared(root))
-
-
 def spell_root(root: Path) -> str:
     """The root as places begin with it: its last name."""
     return root.name or root.absolute().name or "/"
@@ -123,12 +113,6 @@ def _is_there(name: str, folder: int) -> bool:
 
 def _is_tool(folder: str) -> bool:
     return any(os.path.lexists(f"{folder}/{name}") for name in MARKS)
-
-
-def _whole(survey: Survey) -> dict[str, bytes]:
-    for problem in survey.problems:
-        raise problem
-    return survey.files
 
 
 def _collect(root: Path, folders: list[str]) -> Survey:

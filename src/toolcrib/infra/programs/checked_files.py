@@ -86,7 +86,7 @@ async def refuse_changed_package(tool: Tool, script: Script, sandbox: Sandbox, j
 
 
 def _refuse_bytecode(folder: Path) -> None:
-    """Refuse what an interpreter that may read the workspace would run in place of the files: nobody loaded it or looked at it."""
+    """Refuse what an interpreter that may read the workspace would run in place of the files: it was neither loaded nor checked."""
     for path in sorted(folder.rglob(f"{CACHE}/*{BYTECODE}")):
         # The file to import the package by is never run in a process of the tool.
         if path.parent.parent == folder and path.name.startswith(f"{IMPORTED}."):

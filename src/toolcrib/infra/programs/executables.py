@@ -64,7 +64,7 @@ class _Located:
 class Commands:
     """Finds commands for tools: near the tool first, then the interpreter that runs Toolcrib, then on the search path.
 
-    `roots` are folders of projects; nobody looks above them for what a project has installed. What lies in them or in the
+    `roots` are folders of projects; what a project has installed is not looked for above them. What lies in them or in the
     `workspace` is not the operator's, whatever their search path says.
     """
 
@@ -206,7 +206,7 @@ def search_path(program: str, near: tuple[Path, ...]) -> str:
 def _folders(folder: Path, roots: tuple[Path, ...]) -> tuple[Path, ...]:
     places, above = (folder, *folder.parents), set(folder.parents)
     tops = [place for place in places if place in roots or place / SCRIPTS_FOLDER in above]
-    # A folder that belongs to no project stands alone: above it there may be anybody's.
+    # A folder that belongs to no project stands alone: above it there may be other people's.
     return places[: places.index(tops[-1] if tops else folder) + 1]
 
 

@@ -1,4 +1,4 @@
-"""Calls that a running script makes: they come over its channel, go through the pipeline, and answer by their ids."""
+"""Serve what a job reaches on the host: tools that it calls over its channel, and the proxy that leads to its hosts."""
 
 from __future__ import annotations
 
@@ -41,11 +41,19 @@ def serve_calls(context: Context) -> Callable[[Lines], Awaitable[None]]:
                 under_way.add(task)
                 task.add_done_callback(under_way.discard)
                 task.add_done_callback(lambda _: room.release())
-            # Nobody is left to hear an answer.
+            # There is no reader left for an answer.
             for task in under_way:
                 task.cancel()
 
     return talk
+
+
+def lead_out(
+    egress: Callable[[], Egress], hosts: tuple[str, ...] | None, deadline: float, witness: Witness | None = None
+) -> Proxy:
+    """The proxy of a job; without hosts it leads wherever a tool may go."""
+    proxy = egress().proxy(None if hosts is None else parse_hosts(hosts), deadline=deadline)
+    return proxy if witness is None else witness.follow(proxy)
 
 
 async def _next_message(lines: Lines, room: asyncio.Semaphore) -> dict[str, object] | None:
@@ -104,16 +112,3 @@ def _value_of(tool: str, result: Result) -> object:
 
 def _refuse(number: Id, error: ToolError) -> dict[str, object]:
     return {"id": number, "ok": False, "error": error.to_json()}
-
-
-# MERGED toolcrib.runners.leading
-
-# The way out of a job that has a network: our proxy, which leads to the hosts that its tool names.
-
-
-def lead_out(
-    egress: Callable[[], Egress], hosts: tuple[str, ...] | None, deadline: float, witness: Witness | None = None
-) -> Proxy:
-    """What answers where the job knocks; without hosts it leads wherever a tool may go."""
-    proxy = egress().proxy(None if hosts is None else parse_hosts(hosts), deadline=deadline)
-    return proxy if witness is None else witness.follow(proxy)

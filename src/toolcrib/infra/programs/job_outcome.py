@@ -51,7 +51,7 @@ DENIED = frozenset({errno.EPERM, errno.EACCES, errno.EROFS})
 NAME_LETTERS = 200
 
 _MODULE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,99}")
-# What only the platform can know: that somebody has to agree, that something is not granted, switched off or overloaded.
+# What only the platform can know: that a person has to agree, that something is not granted, disabled or overloaded.
 WORDS_OF_THE_PLATFORM = frozenset(
     (
         *(Kind.BLOCKED, Kind.CAPABILITY_MISSING, Kind.CONFIRMATION_REQUIRED, Kind.DISABLED, Kind.MODE_RESTRICTED),
@@ -108,7 +108,7 @@ def to_outcome(ended: Ended, meta: dict[str, object], read: Callable[[], object]
 
 
 def describe_effects(ended: Ended) -> dict[str, object]:
-    """What a process was seen to do, for `meta`; nothing where nobody looked."""
+    """What a process was seen to do, for `meta`; nothing where it was not observed."""
     effects = [{"act": effect.act, "what": effect.what, "denied": effect.denied} for effect in ended.effects]
     return {"effects": effects} if effects else {}
 
@@ -315,7 +315,7 @@ def _number(described: Described) -> int:
 
 
 def _in_workspace(job: PythonFile, described: Described) -> Path | None:
-    """The file that was asked for, relative to the workspace; None if it lies elsewhere. Nobody looks at the file itself."""
+    """The file that was asked for, relative to the workspace; None if it lies elsewhere. The file itself is not read."""
     path = described.get("path")
     if not isinstance(path, str) or not path or job.project is None:
         return None

@@ -1,4 +1,7 @@
-"""Which Node it is that was found, and whether it uses the proxy, without starting it: a project may have brought it."""
+"""Find out which Node was found without starting it, and what to tell it: memory, loading of files, the proxy.
+
+It is not started, because a project may have brought it.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +22,6 @@ if TYPE_CHECKING:
     from toolcrib.infra.programs.executables import Commands, Found
     from toolcrib.model.tool import Script
 
-
-# MERGED toolcrib.runners.node
-
-# What Node needs to be told: how much memory there is, and how a file is loaded that its package takes for another kind.
-
 COMMONJS = Path(__file__).parent / "commonjs.cjs"
 CALLS = Path(child.__file__).parent / "rye.cjs"
 FILES = (COMMONJS, CALLS)
@@ -33,9 +31,16 @@ ENVIRONMENT: Mapping[str, str] = {"OPENSSL_CONF": "/dev/null"}
 # The heap is most of what Node uses; the rest is for code and buffers.
 HEAP_SHARE = 0.75
 MAX_PACKAGE_BYTES = 1_000_000
+# Where its own source is found is written in every release.
+RELEASE = b"/download/release/v"
+MAX_BYTES = 256 * 1024 * 1024
+CHUNK_BYTES = 4 * 1024 * 1024
+NEEDED = "Node 22.21, or 24 or newer"
 
 _MODULE_SYNTAX = re.compile(rb"^[ \t]*(?:import[ \t]*[\w{*\"']|export[ \t]*[\w{*])", re.MULTILINE)
 _COMMONJS_SYNTAX = re.compile(rb"\brequire[ \t]*\(|\bmodule\.exports\b|\bexports\.")
+_VERSION = re.compile(re.escape(RELEASE) + rb"(\d{1,4})\.(\d{1,4})\.(\d{1,4})/")
+_LONGEST = len(RELEASE) + 16
 
 
 def is_node(found: Found) -> bool:
@@ -59,30 +64,6 @@ def needs_commonjs(script: Script, commands: Commands) -> bool:
     if script.path.suffix != ".js" or not _COMMONJS_SYNTAX.search(script.code) or _MODULE_SYNTAX.search(script.code):
         return False
     return _package_type(script.path.parent, commands) == "module"
-
-
-def _package_type(folder: Path, commands: Commands) -> object:
-    """What the nearest package says its files are."""
-    for place in commands.folders(folder):
-        text = read_small(place / "package.json", MAX_PACKAGE_BYTES)
-        if text is None:
-            continue
-        try:
-            package = json.loads(text)
-        except (ValueError, RecursionError):
-            return None
-        return package.get("type") if isinstance(package, dict) else None
-    return None
-
-
-# Where its own source is found is written in every release.
-RELEASE = b"/download/release/v"
-MAX_BYTES = 256 * 1024 * 1024
-CHUNK_BYTES = 4 * 1024 * 1024
-NEEDED = "Node 22.21, or 24 or newer"
-
-_VERSION = re.compile(re.escape(RELEASE) + rb"(\d{1,4})\.(\d{1,4})\.(\d{1,4})/")
-_LONGEST = len(RELEASE) + 16
 
 
 def refuse_without_proxy(tool_name: str, codes: Iterable[bytes], program: str, *, has_packages: bool) -> None:
@@ -109,14 +90,6 @@ def explain(error: ToolError, program: str) -> ToolError:
     )
 
 
-def _without_proxy(program: str) -> str:
-    """The version of a Node that does not use the proxy; empty for one that does, and for one that is not known."""
-    version = version_of(program)
-    if version is None or version[0] >= 24 or (version[0] == 22 and version[1] >= 21):  # noqa: PLR2004 - see NEEDED
-        return ""
-    return ".".join(map(str, version))
-
-
 def version_of(program: str) -> tuple[int, int, int] | None:
     """The version of a Node; None if it cannot be learned."""
     try:
@@ -125,6 +98,28 @@ def version_of(program: str) -> tuple[int, int, int] | None:
     except (OSError, RuntimeError):
         return None
     return _version_of(path, facts.st_mtime_ns, facts.st_size)
+
+
+def _package_type(folder: Path, commands: Commands) -> object:
+    """What the nearest package says its files are."""
+    for place in commands.folders(folder):
+        text = read_small(place / "package.json", MAX_PACKAGE_BYTES)
+        if text is None:
+            continue
+        try:
+            package = json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+        return package.get("type") if isinstance(package, dict) else None
+    return None
+
+
+def _without_proxy(program: str) -> str:
+    """The version of a Node that does not use the proxy; empty for one that does, and for one that is not known."""
+    version = version_of(program)
+    if version is None or version[0] >= 24 or (version[0] == 22 and version[1] >= 21):  # noqa: PLR2004 - see NEEDED
+        return ""
+    return ".".join(map(str, version))
 
 
 @lru_cache(maxsize=16)

@@ -1,4 +1,7 @@
-"""Effect truth: what a tool did, held against what it declared."""
+"""Observe what a tool did, and compare it with what it declared.
+
+The host itself sees which tools a job calls, and which hosts it asks the proxy for.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +33,8 @@ CALLS = "rye.execute"
 REQUEST = "net.http"
 OBSERVED = frozenset({READ, WRITE, PROGRAMS, NETWORK, CALLS})
 CALL = "call"  # the act of calling another tool, which the host sees and no observer
-
 STARTING = frozenset({"subprocess", "bash"})
 COMMANDS = frozenset({"command", "shell"})
-
 # What the start of an interpreter asks the machine about itself.
 MACHINE = tuple(map(Path, ("/sys/fs/cgroup", "/sys/devices/system", "/proc/version_signature", "/proc/sys/vm")))
 NAME_SERVICE = frozenset({"unix:/var/run/nscd/socket", "unix:/run/nscd/socket"})
@@ -81,27 +82,6 @@ class Comparison:
         return cls(undeclared=undeclared, declared=declared, unused=tuple(unused))
 
 
-def read_effects(written: object) -> list[Effect]:
-    """The effects in the meta of a result; what is not written as one is passed over."""
-    entries = [entry for entry in written if isinstance(entry, dict)] if isinstance(written, list) else []
-    return [
-        Effect(str(entry.get("act", "")), str(entry.get("what", "")), entry.get("denied") is True) for entry in entries
-    ]
-
-
-def find_deeds(tool: Tool, effects: Iterable[Effect], workspace: Path) -> list[Deed]:
-    """What of the effects counts, each once: not what the tool runs on, its own folder or its scratch."""
-    course = Course(tool, workspace)
-    deeds = {
-        Deed(act=effect.act, what=effect.what, denied=effect.denied, capability=_capability(effect, course.workspace))
-        for effect in effects
-        if not course.covers(effect)
-    }
-    # A way is told by where it leads, and by its beginning only if it leads no further.
-    ends = {deed for deed in deeds if deed.act != "connect" or not _is_a_beginning(deed.what)}
-    return sorted(ends if any(deed.act == "connect" for deed in ends) else deeds)
-
-
 class Course:
     """What happens as a matter of course when a tool runs."""
 
@@ -133,6 +113,67 @@ class Course:
         if PACKAGES in path.parts or _is_in(path, self._runtime):
             return True
         return any((folder / ENVIRONMENT_FILE).is_file() for folder in path.parents)
+
+
+class Witness:
+    """Stands beside one job and remembers."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Effect, None] = {}
+
+    def hear(self, context: Context) -> Context:
+        """The context, through which every call is heard."""
+
+        async def call(name: str, arguments: Mapping[str, object] | None = None, /, **more: object) -> Result:
+            self._seen[Effect(CALL, name)] = None
+            return await context.call(name, arguments, **more)
+
+        return replace(context, call=call)
+
+    def follow(self, proxy: Serve[Listener]) -> Serve[Listener]:
+        """The proxy, whose visits are remembered."""
+
+        @asynccontextmanager
+        async def followed(listener: Listener) -> AsyncIterator[ProxyLog]:
+            async with proxy(listener) as log:
+                try:
+                    yield log
+                finally:
+                    self._remember(log)
+
+        return followed
+
+    def testify(self, ended: Ended) -> Ended:
+        """The end of the job, with what was seen among its effects."""
+        return replace(ended, effects=(*ended.effects, *self._seen))
+
+    def _remember(self, log: ProxyLog) -> None:
+        for visit in log.visits:
+            if visit.host:
+                self._seen[Effect("connect", f"{visit.host}:{visit.port}", denied=not visit.allowed)] = None
+        if log.dropped:
+            self._seen[Effect(MORE, "")] = None
+
+
+def read_effects(written: object) -> list[Effect]:
+    """The effects in the meta of a result; what is not written as one is passed over."""
+    entries = [entry for entry in written if isinstance(entry, dict)] if isinstance(written, list) else []
+    return [
+        Effect(str(entry.get("act", "")), str(entry.get("what", "")), entry.get("denied") is True) for entry in entries
+    ]
+
+
+def find_deeds(tool: Tool, effects: Iterable[Effect], workspace: Path) -> list[Deed]:
+    """What of the effects counts, each once: not what the tool runs on, its own folder or its scratch."""
+    course = Course(tool, workspace)
+    deeds = {
+        Deed(act=effect.act, what=effect.what, denied=effect.denied, capability=_capability(effect, course.workspace))
+        for effect in effects
+        if not course.covers(effect)
+    }
+    # A way is told by where it leads, and by its beginning only if it leads no further.
+    ends = {deed for deed in deeds if deed.act != "connect" or not _is_a_beginning(deed.what)}
+    return sorted(ends if any(deed.act == "connect" for deed in ends) else deeds)
 
 
 def _folders_of(tool: Tool) -> tuple[Path, ...]:
@@ -175,48 +216,3 @@ def _capability(effect: Effect, workspace: Path) -> str:
     if effect.act == "connect":
         return "" if effect.what.startswith("unix:") else REQUEST
     return {"start": PROGRAMS, CALL: CALLS}.get(effect.act, "")
-
-
-# MERGED toolcrib.runners.witness
-
-# What the host sees of a job itself: the tools that it calls, and where it asks the proxy to lead.
-
-
-class Witness:
-    """Stands beside one job and remembers."""
-
-    def __init__(self) -> None:
-        self._seen: dict[Effect, None] = {}
-
-    def hear(self, context: Context) -> Context:
-        """The context, through which every call is heard."""
-
-        async def call(name: str, arguments: Mapping[str, object] | None = None, /, **more: object) -> Result:
-            self._seen[Effect(CALL, name)] = None
-            return await context.call(name, arguments, **more)
-
-        return replace(context, call=call)
-
-    def follow(self, proxy: Serve[Listener]) -> Serve[Listener]:
-        """The proxy, whose visits are remembered."""
-
-        @asynccontextmanager
-        async def followed(listener: Listener) -> AsyncIterator[ProxyLog]:
-            async with proxy(listener) as log:
-                try:
-                    yield log
-                finally:
-                    self._remember(log)
-
-        return followed
-
-    def testify(self, ended: Ended) -> Ended:
-        """The end of the job, with what was seen among its effects."""
-        return replace(ended, effects=(*ended.effects, *self._seen))
-
-    def _remember(self, log: ProxyLog) -> None:
-        for visit in log.visits:
-            if visit.host:
-                self._seen[Effect("connect", f"{visit.host}:{visit.port}", denied=not visit.allowed)] = None
-        if log.dropped:
-            self._seen[Effect(MORE, "")] = None

@@ -1,4 +1,4 @@
-"""Secrets that the crib keeps itself: one file, each secret sealed with the key of the project and bound to its name."""
+"""Keep secrets in one file, each sealed with the key of the project and bound to its name; keep the keys themselves."""
 
 from __future__ import annotations
 
@@ -21,51 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-
-# MERGED toolcrib.ground.secrets.keys
-
-# The key that signs what the crib hands out, and nothing else ever sees.
-
 KEY_BYTES = 32
 REMOVE = "remove the file and a new one is made"
-
-# Neither a link nor a pipe may stand where the key belongs, or somebody else decides what the key is.
-_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-
-
-def new_key() -> bytes:
-    """A key for a crib that keeps nothing on disk."""
-    return os.urandom(KEY_BYTES)
-
-
-def load_key(path: Path, cure: str = REMOVE) -> bytes:
-    """The key of a project; made at first use, for this user's eyes only, by exactly one of many processes.
-
-    `cure` is what to do about a file that is no good as a key.
-    """
-    if not os.path.lexists(path):
-        durable.create(path, new_key())
-    try:
-        descriptor = os.open(path, _OPEN)
-    except OSError as problem:
-        raise SettingsError(f"{path}: the key cannot be read: {problem.strerror}; {cure}") from problem
-    try:
-        _check(path, os.fstat(descriptor), cure)
-        key = os.read(descriptor, KEY_BYTES + 1)
-    finally:
-        os.close(descriptor)
-    if len(key) != KEY_BYTES:
-        raise SettingsError(f"{path}: the key must be {KEY_BYTES} bytes; {cure}")
-    return key
-
-
-def _check(path: Path, status: os.stat_result, cure: str) -> None:
-    if not stat.S_ISREG(status.st_mode):
-        raise SettingsError(f"{path}: the key must be a plain file; {cure}")
-    if stat.S_IMODE(status.st_mode) & 0o077:
-        raise SettingsError(f"{path}: others can read the key; {cure}, or run chmod 600 if nobody has seen it")
-
-
 FILE = "secrets.json"
 KEY_FILE = "secrets.key"
 LOCK_FOLDER = "locks"
@@ -74,6 +31,8 @@ LAYOUT = "toolcrib secrets 1"
 MAX_FILE_BYTES = 20_000_000
 NONCE_BYTES = 12
 
+# Neither a link nor a pipe may stand where the key belongs, or another user decides what the key is.
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PURPOSE = b"toolcrib secret\0"
 
 
@@ -166,6 +125,39 @@ class KeptSecrets:
             raise SettingsError(f"{message}; set it anew with: crib secret set {name}") from None
 
 
+def new_key() -> bytes:
+    """A key for a crib that keeps nothing on disk."""
+    return os.urandom(KEY_BYTES)
+
+
+def load_key(path: Path, cure: str = REMOVE) -> bytes:
+    """The key of a project; made at first use, readable by this user only, by exactly one of many processes.
+
+    `cure` is what to do about a file that is no good as a key.
+    """
+    if not os.path.lexists(path):
+        durable.create(path, new_key())
+    try:
+        descriptor = os.open(path, _OPEN)
+    except OSError as problem:
+        raise SettingsError(f"{path}: the key cannot be read: {problem.strerror}; {cure}") from problem
+    try:
+        _check(path, os.fstat(descriptor), cure)
+        key = os.read(descriptor, KEY_BYTES + 1)
+    finally:
+        os.close(descriptor)
+    if len(key) != KEY_BYTES:
+        raise SettingsError(f"{path}: the key must be {KEY_BYTES} bytes; {cure}")
+    return key
+
+
+def _check(path: Path, status: os.stat_result, cure: str) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise SettingsError(f"{path}: the key must be a plain file; {cure}")
+    if stat.S_IMODE(status.st_mode) & 0o077:
+        raise SettingsError(f"{path}: others can read the key; {cure}, or run chmod 600 if nobody has seen it")
+
+
 def _bound_to(name: str) -> bytes:
     """What keeps a sealed secret from passing for one by another name."""
     return _PURPOSE + name.encode()
@@ -181,5 +173,5 @@ def _parse(path: Path, data: bytes) -> dict[str, str]:
         raise SettingsError(f"{path} is no file of secrets of ours; put back the one that was there, or remove it")
     if strange := next((name for name in secrets if not NAME.fullmatch(name)), None):
         raise SettingsError(f"{path}: {strange[:80]!r} is no name of a secret; remove it from the file")
-    # What is no text cannot be opened, and is refused when somebody asks for it.
+    # What is no text cannot be opened, and is refused when it is asked for.
     return {name: sealed if isinstance(sealed, str) else "" for name, sealed in secrets.items()}

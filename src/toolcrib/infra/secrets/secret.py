@@ -1,4 +1,8 @@
-"""Secrets that were handed out, hidden in whatever is told afterwards."""
+"""Hold a secret that shows itself only on request, and hide it in everything that is said afterwards.
+
+It is found however it is written: as it is, in a URL, in JSON, in HTML, in base64, in hexadecimal, and in texts that its readers
+unescape.
+"""
 
 from __future__ import annotations
 
@@ -12,61 +16,27 @@ from typing import TYPE_CHECKING, NoReturn
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-# MERGED toolcrib.ground.secrets.readings
-
-# What a text says to those who read escapes in it: per cent signs, backslashes, entities, broken lines.
-
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([\"'/\\bfnrt]))")
-_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-
-
-def readings(text: str) -> Iterator[str]:
-    """Each other way to read the text, taken once; none of a text without any escape."""
-    for read in (_unquoted, _unescaped, _without_entities):
-        other = read(text)
-        if other != text:
-            yield other
-
-
-def joined(text: str) -> str:
-    """The text on one line and without blanks, as base64 is meant that mail breaks into several lines."""
-    return "".join(text.split()) if "\n" in text or "\r" in text else ""
-
-
-def _unquoted(text: str) -> str:
-    from urllib.parse import unquote
-
-    return unquote(text) if "%" in text else text
-
-
-def _unescaped(text: str) -> str:
-    if "\\" not in text:
-        return text
-    # Two halves of a surrogate pair become the one letter that they stand for.
-    return _ESCAPE.sub(_letter, text).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-def _letter(found: re.Match[str]) -> str:
-    number = found[1] or found[2]
-    return chr(int(number, 16)) if number else _LETTERS.get(found[3], found[3])
-
-
-def _without_entities(text: str) -> str:
-    import html
-
-    return html.unescape(text) if "&" in text else text
-
-
-# MERGED toolcrib.ground.secrets.secret
-
-# A text that shows itself to nobody who does not ask for it by name.
+    from collections.abc import Callable, Iterator
 
 MASK = "***"
 MAX_BYTES = 64_000
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+# Hiding every "1" and "eu" would make messages unreadable and keep nothing secret.
+SHORTEST = 4
+# A piece of base64 that begins in the middle of other text is short on letters of its own.
+SHORTEST_PIECE = 8
+SHORTEST_LINE = 16
+# What is longer, such as a certificate, is not looked for in one spelling within another: working these out takes too long.
+LONGEST_TWICE = 4_000
+# Secrets that are changed again and again must not fill the memory; the oldest are forgotten.
+MAX_VALUES = 1_000
+# Words that stand one after the other on many lines make up every short value sooner or later.
+SHORTEST_JOINED = 16
+
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([\"'/\\bfnrt]))")
+_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+# What the parts of a URL leave as it is: nothing, a path, a query, and what some write although they need not.
+_SAFE = ("", "/", "!$'()*,:@/?", "!$&'()*+,;=:@/?", "!$&'()*+,;=:@/?#[]")
 
 
 class Secret:
@@ -108,7 +78,7 @@ class Secret:
 def check_name(name: str) -> None:
     """Refuse what cannot be the name of a secret."""
     if not NAME.fullmatch(name):
-        # Never quoted: whoever mixes the two up has written the secret itself.
+        # Never quoted: a caller that mixes the two up has written the secret itself.
         message = "this cannot be the name of a secret; write letters, digits and '_', at most 64 and no digit first"
         raise ToolError(Kind.VALIDATION, message)
 
@@ -117,99 +87,6 @@ def check_value(name: str, value: str) -> None:
     """Refuse what cannot be a secret, without quoting it."""
     if problem := _problem_of(value):
         raise ToolError(Kind.VALIDATION, f"secret {name}: {problem}")
-
-
-def _problem_of(value: str) -> str:
-    if not value:
-        return "there is nothing in it; give at least one letter"
-    if "\0" in value:
-        return "it holds a NUL; write it as text, such as base64"
-    try:
-        size = len(value.encode())
-    except UnicodeEncodeError:
-        return "it is not UTF-8; write it as text, such as base64"
-    return f"it has {size} bytes, and {MAX_BYTES} are the most" if size > MAX_BYTES else ""
-
-
-# MERGED toolcrib.ground.secrets.spelling
-
-# The ways in which a secret can be written: as it is, in a URL, in JSON, in HTML, in base64, in hexadecimal.
-
-# Hiding every "1" and "eu" would make messages unreadable and keep nothing secret.
-SHORTEST = 4
-# A piece of base64 that begins in the middle of other text is short on letters of its own.
-SHORTEST_PIECE = 8
-SHORTEST_LINE = 16
-# What is longer, such as a certificate, is not looked for in one spelling within another: working these out takes too long.
-LONGEST_TWICE = 4_000
-
-# What the parts of a URL leave as it is: nothing, a path, a query, and what some write although they need not.
-_SAFE = ("", "/", "!$'()*,:@/?", "!$&'()*+,;=:@/?", "!$&'()*+,;=:@/?#[]")
-
-
-def spellings(value: str) -> frozenset[str]:
-    """Every usual spelling of the value, and one within another; none of a value that is too short to be hidden."""
-    if len(value) < SHORTEST:
-        return frozenset()
-    once = {value, *_in_json(value), *_in_url(value), *_in_html(value)}
-    outer = once if len(value) <= LONGEST_TWICE else {value}
-    twice = {text for spelled in outer for text in (*_in_json(spelled), *_in_url(spelled), *_encoded(spelled))}
-    lines = {line for line in value.splitlines() if len(line) >= SHORTEST_LINE}
-    # Names of hosts and of headers come back in one case, whatever they were sent in.
-    cased = {text for same in (value.lower(), value.upper()) for text in (same, *_in_url(same), *_in_json(same))}
-    found = {*once, *twice, *lines, *cased, value.strip(), " ".join(value.split())}
-    return frozenset(text for text in found if len(text) >= SHORTEST)
-
-
-def _in_url(value: str) -> set[str]:
-    from urllib.parse import quote, quote_plus
-
-    raw = value.encode("utf-8", "surrogatepass")
-    quoted = {quote_plus(raw), *(quote(raw, safe=safe) for safe in _SAFE)}
-    return quoted | {_with_small_digits(text) for text in quoted}
-
-
-def _with_small_digits(text: str) -> str:
-    first, *rest = text.split("%")
-    return "%".join([first, *(f"{piece[:2].lower()}{piece[2:]}" for piece in rest)])
-
-
-def _in_json(value: str) -> set[str]:
-    import json
-
-    plain = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
-    return plain | {text.replace("/", "\\/") for text in plain} | {repr(value)[1:-1]}
-
-
-def _in_html(value: str) -> set[str]:
-    import html
-
-    return {html.escape(value), html.escape(value, quote=False)}
-
-
-def _encoded(value: str) -> set[str]:
-    raw = value.encode("utf-8", "surrogatepass")
-    whole = {text.rstrip("=") for text in _in_base64(raw)}
-    pieces = {text[first:last] for offset in range(3) for text, first, last in _inside_base64(raw, offset)}
-    return whole | {piece for piece in pieces if len(piece) >= SHORTEST_PIECE} | {raw.hex(), raw.hex().upper()}
-
-
-def _inside_base64(raw: bytes, offset: int) -> Iterator[tuple[str, int, int]]:
-    """Which letters the value alone decides where so many bytes stand before it, as in `name:password`."""
-    first, last = -(-offset * 8 // 6), (offset + len(raw)) * 8 // 6
-    return ((text, first, last) for text in _in_base64(bytes(offset) + raw))
-
-
-def _in_base64(raw: bytes) -> set[str]:
-    import base64
-
-    return {base64.b64encode(raw).decode(), base64.urlsafe_b64encode(raw).decode()}
-
-
-# Secrets that are changed again and again must not fill the memory; the oldest are forgotten.
-MAX_VALUES = 1_000
-# Words that stand one after the other on many lines make up every short value sooner or later.
-SHORTEST_JOINED = 16
 
 
 class Masking:
@@ -269,6 +146,38 @@ class Masking:
         return value
 
 
+class VariableMasking(Masking):
+    """Hands variables out, remembers what it gave, and hides that in whatever is told afterwards."""
+
+    def __init__(self, variable: Callable[[str], str | None] = lambda _: None) -> None:
+        super().__init__()
+        self._variable = variable
+
+    def variable(self, name: str) -> str | None:
+        """The variable of the host."""
+        value = self._variable(name)
+        if value is not None:
+            self.add(value)
+        return value
+
+    def hide_in(self, value: object) -> object:
+        """A JSON value in which every text is hidden so, and every number whose digits would tell."""
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return MASK if self.hide(repr(value)) != repr(value) else value
+        return super().hide_in(value)
+
+    def hide_error(self, error: ToolError) -> ToolError:
+        """The same error, fit to be shown."""
+        return ToolError(
+            error.kind,
+            self.hide(error.message),
+            retryable=error.retryable,
+            partial_side_effects=error.partial_side_effects,
+            details={name: self.hide_in(detail) for name, detail in error.details.items()},
+            value=self.hide_in(error.value),
+        )
+
+
 class HideSecrets(logging.Filter):
     """Hides secrets in records of a log: message, arguments, further fields, and what was raised.
 
@@ -280,7 +189,7 @@ class HideSecrets(logging.Filter):
         self._masking = masking
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Let every record pass, fit to be read by anybody."""
+        """Let every record pass, fit to be shown."""
         if not self._masking:
             return True
         record.msg, record.args = _message_of(record), ()
@@ -292,12 +201,120 @@ class HideSecrets(logging.Filter):
         return True
 
     def _hide_raised(self, record: logging.LogRecord, raised: BaseException) -> None:
-        """Replace what was raised if it tells anything, or if what led to it does: whoever formats it sees all of that."""
+        """Replace what was raised if it tells anything, or if what led to it does: formatting it shows all of that."""
         record.exc_text = record.exc_text or "".join(traceback.format_exception(raised)).rstrip("\n")
         texts = record.exc_text, str(raised)
         if any(self._masking.hide(text) != text for text in texts):
             stand_in = _stand_in(raised, self._masking.hide(texts[1]))
             record.exc_info = type(stand_in), stand_in, raised.__traceback__
+
+
+def readings(text: str) -> Iterator[str]:
+    """Each other way to read the text, taken once; none of a text without any escape."""
+    for read in (_unquoted, _unescaped, _without_entities):
+        other = read(text)
+        if other != text:
+            yield other
+
+
+def joined(text: str) -> str:
+    """The text on one line and without blanks, as base64 is meant that mail breaks into several lines."""
+    return "".join(text.split()) if "\n" in text or "\r" in text else ""
+
+
+def spellings(value: str) -> frozenset[str]:
+    """Every usual spelling of the value, and one within another; none of a value that is too short to be hidden."""
+    if len(value) < SHORTEST:
+        return frozenset()
+    once = {value, *_in_json(value), *_in_url(value), *_in_html(value)}
+    outer = once if len(value) <= LONGEST_TWICE else {value}
+    twice = {text for spelled in outer for text in (*_in_json(spelled), *_in_url(spelled), *_encoded(spelled))}
+    lines = {line for line in value.splitlines() if len(line) >= SHORTEST_LINE}
+    # Names of hosts and of headers come back in one case, whatever they were sent in.
+    cased = {text for same in (value.lower(), value.upper()) for text in (same, *_in_url(same), *_in_json(same))}
+    found = {*once, *twice, *lines, *cased, value.strip(), " ".join(value.split())}
+    return frozenset(text for text in found if len(text) >= SHORTEST)
+
+
+def _unquoted(text: str) -> str:
+    from urllib.parse import unquote
+
+    return unquote(text) if "%" in text else text
+
+
+def _unescaped(text: str) -> str:
+    if "\\" not in text:
+        return text
+    # Two halves of a surrogate pair become the one letter that they stand for.
+    return _ESCAPE.sub(_letter, text).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _letter(found: re.Match[str]) -> str:
+    number = found[1] or found[2]
+    return chr(int(number, 16)) if number else _LETTERS.get(found[3], found[3])
+
+
+def _without_entities(text: str) -> str:
+    import html
+
+    return html.unescape(text) if "&" in text else text
+
+
+def _problem_of(value: str) -> str:
+    if not value:
+        return "there is nothing in it; give at least one letter"
+    if "\0" in value:
+        return "it holds a NUL; write it as text, such as base64"
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:
+        return "it is not UTF-8; write it as text, such as base64"
+    return f"it has {size} bytes, and {MAX_BYTES} are the most" if size > MAX_BYTES else ""
+
+
+def _in_url(value: str) -> set[str]:
+    from urllib.parse import quote, quote_plus
+
+    raw = value.encode("utf-8", "surrogatepass")
+    quoted = {quote_plus(raw), *(quote(raw, safe=safe) for safe in _SAFE)}
+    return quoted | {_with_small_digits(text) for text in quoted}
+
+
+def _with_small_digits(text: str) -> str:
+    first, *rest = text.split("%")
+    return "%".join([first, *(f"{piece[:2].lower()}{piece[2:]}" for piece in rest)])
+
+
+def _in_json(value: str) -> set[str]:
+    import json
+
+    plain = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
+    return plain | {text.replace("/", "\\/") for text in plain} | {repr(value)[1:-1]}
+
+
+def _in_html(value: str) -> set[str]:
+    import html
+
+    return {html.escape(value), html.escape(value, quote=False)}
+
+
+def _encoded(value: str) -> set[str]:
+    raw = value.encode("utf-8", "surrogatepass")
+    whole = {text.rstrip("=") for text in _in_base64(raw)}
+    pieces = {text[first:last] for offset in range(3) for text, first, last in _inside_base64(raw, offset)}
+    return whole | {piece for piece in pieces if len(piece) >= SHORTEST_PIECE} | {raw.hex(), raw.hex().upper()}
+
+
+def _inside_base64(raw: bytes, offset: int) -> Iterator[tuple[str, int, int]]:
+    """Which letters the value alone decides where so many bytes stand before it, as in `name:password`."""
+    first, last = -(-offset * 8 // 6), (offset + len(raw)) * 8 // 6
+    return ((text, first, last) for text in _in_base64(bytes(offset) + raw))
+
+
+def _in_base64(raw: bytes) -> set[str]:
+    import base64
+
+    return {base64.b64encode(raw).decode(), base64.urlsafe_b64encode(raw).decode()}
 
 
 def _message_of(record: logging.LogRecord) -> str:

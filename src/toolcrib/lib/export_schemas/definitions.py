@@ -1,4 +1,4 @@
-"""Definitions as they go over the wire, in the shape of each provider."""
+"""Write the definition of a tool in the shape of each provider."""
 
 from __future__ import annotations
 
@@ -23,11 +23,6 @@ if TYPE_CHECKING:
     from toolcrib.lib.schema.structure import Place
     from toolcrib.model.tool import Tool
 
-
-# MERGED toolcrib.pure.export.parameters
-
-# The parameters of a tool as each provider takes them.
-
 HASH_LETTERS = 8
 SHOWN_LETTERS = 50
 LABELS = {
@@ -36,85 +31,6 @@ LABELS = {
     Provider.ANTHROPIC: targets.ANTHROPIC_NAME,
     Provider.GEMINI: targets.GEMINI_NAME,
 }
-
-
-class Parameters(NamedTuple):
-    """The schema as the provider takes it, what it lost, and what leads arguments back."""
-
-    schema: Json
-    losses: tuple[Loss, ...]
-    absent: frozenset[Place] = frozenset()
-    renamed: Mapping[str, str] = {}
-
-
-def write_parameters(source: Mapping[str, object], provider: Provider, *, strict: bool) -> Parameters:
-    """The parameters as the provider takes them; the source is not changed."""
-    if provider is Provider.MCP:
-        return Parameters(cast("Json", wording.copy(source if "type" in source else {"type": "object", **source})), ())
-    opened = open_root(source, LABELS[provider])
-    target = _target(provider, strict=strict)
-    if target is None:
-        if opened.schema is not source:
-            check_references(opened.schema)
-        form = cast("Json", wording.copy(opened.schema))
-    else:
-        form = Writer(target, source, opened.losses).write_root(opened.schema)
-    form, renamed = _rename(form, LABELS[provider], opened.losses)
-    absent: frozenset[Place] = frozenset()
-    if target is targets.OPENAI_STRICT:
-        form, absent = forms.to_strict(form)
-    if target is targets.GEMINI:
-        form = forms.to_gemini(form)
-    return Parameters(form, opened.losses.all(), absent, renamed)
-
-
-def _target(provider: Provider, *, strict: bool) -> targets.Target | None:
-    """The restricted form; None where the provider takes any schema below the root."""
-    if provider is Provider.GEMINI:
-        return targets.GEMINI
-    if not strict:
-        return None
-    return targets.ANTHROPIC_STRICT if provider is Provider.ANTHROPIC else targets.OPENAI_STRICT
-
-
-def _rename(form: Json, label: str, losses: Losses) -> tuple[Json, dict[str, str]]:
-    """Give arguments names that the provider takes; they lead back to the tool's own."""
-    taken = targets.ARGUMENT_NAMES.get(label)
-    properties = form.get("properties")
-    if taken is None or not isinstance(properties, dict) or all(map(taken.fullmatch, properties)):
-        return form, {}
-    spelled = {name: name if taken.fullmatch(name) else _spell(name) for name in properties}
-    if len(set(spelled.values())) < len(spelled):
-        raise ToolError(
-            Kind.CONFLICT, f"parameters: two names are alike in the spelling of {label}; rename one of them"
-        )
-    renamed = {ours: name for name, ours in spelled.items() if ours != name}
-    for ours, name in renamed.items():
-        text = f"{label} does not take {name!r:.80} as a name; it is offered as {ours!r} and led back"
-        losses.add(("properties", name), "properties", text)
-    written: Json = {
-        **form,
-        "properties": {spelled[name]: _introduce(inner, name, spelled) for name, inner in properties.items()},
-    }
-    if isinstance(form.get("required"), list):
-        written["required"] = [spelled.get(name, name) for name in cast("list[str]", form["required"])]
-    return written, renamed
-
-
-def _spell(name: str) -> str:
-    import hashlib
-
-    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_LETTERS]
-    return f"_{re.sub(r'[^a-zA-Z0-9_]', '_', name)[:SHOWN_LETTERS]}_{digest}"
-
-
-def _introduce(schema: object, name: str, spelled: Mapping[str, str]) -> object:
-    if spelled[name] == name or not isinstance(schema, dict):
-        return schema
-    text = str(schema.get("description", ""))
-    return {**schema, "description": wording.join(text, [f"named {wording.clean(name)}"])}
-
-
 WITH_STRICT_MODE = frozenset((Provider.OPENAI, Provider.OPENAI_RESPONSES, Provider.ANTHROPIC))
 
 
@@ -158,22 +74,34 @@ def to_openai(tool: Tool) -> Json:
     return export_tool(tool, Provider.OPENAI).definition
 
 
-def _openai(tool: Tool, name: str, written: Parameters, *, strict: bool) -> tuple[Json, list[Loss]]:
-    function: Json = {"name": name, "description": wording.clean(tool.description), "parameters": written.schema}
-    if strict:
-        function["strict"] = True
-    return {"type": "function", "function": function}, _hidden_examples(tool)
+class Parameters(NamedTuple):
+    """The schema as the provider takes it, what it lost, and what leads arguments back."""
+
+    schema: Json
+    losses: tuple[Loss, ...]
+    absent: frozenset[Place] = frozenset()
+    renamed: Mapping[str, str] = {}
 
 
-def _openai_responses(tool: Tool, name: str, written: Parameters, *, strict: bool) -> tuple[Json, list[Loss]]:
-    definition: Json = {
-        "type": "function",
-        "name": name,
-        "description": wording.clean(tool.description),
-        "parameters": written.schema,
-        "strict": strict,
-    }
-    return definition, _hidden_examples(tool)
+def write_parameters(source: Mapping[str, object], provider: Provider, *, strict: bool) -> Parameters:
+    """The parameters as the provider takes them; the source is not changed."""
+    if provider is Provider.MCP:
+        return Parameters(cast("Json", wording.copy(source if "type" in source else {"type": "object", **source})), ())
+    opened = open_root(source, LABELS[provider])
+    target = _target(provider, strict=strict)
+    if target is None:
+        if opened.schema is not source:
+            check_references(opened.schema)
+        form = cast("Json", wording.copy(opened.schema))
+    else:
+        form = Writer(target, source, opened.losses).write_root(opened.schema)
+    form, renamed = _rename(form, LABELS[provider], opened.losses)
+    absent: frozenset[Place] = frozenset()
+    if target is targets.OPENAI_STRICT:
+        form, absent = forms.to_strict(form)
+    if target is targets.GEMINI:
+        form = forms.to_gemini(form)
+    return Parameters(form, opened.losses.all(), absent, renamed)
 
 
 def _anthropic(tool: Tool, name: str, written: Parameters, *, strict: bool) -> tuple[Json, list[Loss]]:
@@ -233,6 +161,80 @@ def _mcp(tool: Tool, name: str, written: Parameters, *, strict: bool) -> tuple[J
     return definition, losses
 
 
+def _openai(tool: Tool, name: str, written: Parameters, *, strict: bool) -> tuple[Json, list[Loss]]:
+    function: Json = {"name": name, "description": wording.clean(tool.description), "parameters": written.schema}
+    if strict:
+        function["strict"] = True
+    return {"type": "function", "function": function}, _hidden_examples(tool)
+
+
+def _openai_responses(tool: Tool, name: str, written: Parameters, *, strict: bool) -> tuple[Json, list[Loss]]:
+    definition: Json = {
+        "type": "function",
+        "name": name,
+        "description": wording.clean(tool.description),
+        "parameters": written.schema,
+        "strict": strict,
+    }
+    return definition, _hidden_examples(tool)
+
+
+_SHAPES = {
+    Provider.OPENAI: _openai,
+    Provider.OPENAI_RESPONSES: _openai_responses,
+    Provider.GEMINI: _gemini,
+    Provider.ANTHROPIC: _anthropic,
+    Provider.MCP: _mcp,
+}
+
+
+def _target(provider: Provider, *, strict: bool) -> targets.Target | None:
+    """The restricted form; None where the provider takes any schema below the root."""
+    if provider is Provider.GEMINI:
+        return targets.GEMINI
+    if not strict:
+        return None
+    return targets.ANTHROPIC_STRICT if provider is Provider.ANTHROPIC else targets.OPENAI_STRICT
+
+
+def _rename(form: Json, label: str, losses: Losses) -> tuple[Json, dict[str, str]]:
+    """Give arguments names that the provider takes; they lead back to the tool's own."""
+    taken = targets.ARGUMENT_NAMES.get(label)
+    properties = form.get("properties")
+    if taken is None or not isinstance(properties, dict) or all(map(taken.fullmatch, properties)):
+        return form, {}
+    spelled = {name: name if taken.fullmatch(name) else _spell(name) for name in properties}
+    if len(set(spelled.values())) < len(spelled):
+        raise ToolError(
+            Kind.CONFLICT, f"parameters: two names are alike in the spelling of {label}; rename one of them"
+        )
+    renamed = {ours: name for name, ours in spelled.items() if ours != name}
+    for ours, name in renamed.items():
+        text = f"{label} does not take {name!r:.80} as a name; it is offered as {ours!r} and led back"
+        losses.add(("properties", name), "properties", text)
+    written: Json = {
+        **form,
+        "properties": {spelled[name]: _introduce(inner, name, spelled) for name, inner in properties.items()},
+    }
+    if isinstance(form.get("required"), list):
+        written["required"] = [spelled.get(name, name) for name in cast("list[str]", form["required"])]
+    return written, renamed
+
+
+def _spell(name: str) -> str:
+    import hashlib
+
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_LETTERS]
+    return f"_{re.sub(r'[^a-zA-Z0-9_]', '_', name)[:SHOWN_LETTERS]}_{digest}"
+
+
+def _introduce(schema: object, name: str, spelled: Mapping[str, str]) -> object:
+    if spelled[name] == name or not isinstance(schema, dict):
+        return schema
+    text = str(schema.get("description", ""))
+    return {**schema, "description": wording.join(text, [f"named {wording.clean(name)}"])}
+
+
 def _annotations(tool: Tool) -> Json:
     """What the tool declares about its effects; what it does not declare is not guessed."""
     hints: Json = {"title": wording.clean(tool.display_name)} if tool.display_name else {}
@@ -256,12 +258,3 @@ def _hidden_examples(tool: Tool) -> list[Loss]:
 
 def _examples_loss(text: str) -> Loss:
     return Loss(path="#", keyword="examples", text=text)
-
-
-_SHAPES = {
-    Provider.OPENAI: _openai,
-    Provider.OPENAI_RESPONSES: _openai_responses,
-    Provider.GEMINI: _gemini,
-    Provider.ANTHROPIC: _anthropic,
-    Provider.MCP: _mcp,
-}

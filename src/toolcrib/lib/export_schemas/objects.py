@@ -1,4 +1,4 @@
-"""The root of a schema as providers take it: one object, nothing beside its properties that chooses or combines."""
+"""Write objects and lists of a restricted form, and make the root of a schema one plain object."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ if TYPE_CHECKING:
     from toolcrib.lib.export_schemas.targets import Json, Target
     from toolcrib.lib.schema.structure import Place
 
-
-# MERGED toolcrib.pure.export.parts
-
-# The inside of a restricted form: the properties of objects and the items of lists.
-
 # Values under which a keyword demands nothing; under `contains` there are none.
 DEMANDS_NOTHING: dict[str, tuple[object, ...]] = {"uniqueItems": (False,), "contains": ()}
 OBJECT_SAID = ("patternProperties", "propertyNames", "dependentRequired", "dependentSchemas", "dependencies")
 ARRAY_SAID = ("contains", "uniqueItems", "unevaluatedItems")
+ALTERNATIVES = ("anyOf", "oneOf")
+REFUSED = frozenset((*ALTERNATIVES, "allOf", "not", "enum", "const", *REFERENCES))
+HELD = ("$schema", "$defs", "definitions")
+MERGED = frozenset((*REFUSED, *SILENT, "type", "properties", "required", "additionalProperties", "description"))
 
 
 class SubschemaWriter(Protocol):
@@ -95,6 +94,57 @@ def names_of(part: Part, keyword: str) -> list[str]:
     return [str(name) for name in names] if isinstance(names, dict | list) else []
 
 
+def write_array(writer: SubschemaWriter, parts: list[Part], form: Json, notes: list[str]) -> None:
+    """Write what the items are; places in a row become alternatives for every item."""
+    rest: list[Node] = []
+    rows: list[list[Node]] = []
+    for part in parts:
+        row = listed(part.place, part.schema, "prefixItems") or listed(part.place, part.schema, "items")
+        after = "items" if "prefixItems" in part.schema else "additionalItems" if row else "items"
+        if row:
+            writer.lose(part, row[0][0][-2], notes)
+            rows.append([*row, *_rest(part, after, row, form, writer)])
+        elif after in part.schema:
+            rest.append(((*part.place, after), part.schema[after]))
+    _write_items(writer, parts, rest, rows, form, notes)
+    for part in parts:
+        for keyword in ARRAY_SAID:
+            if _says(part, keyword):
+                writer.lose(part, keyword, notes)
+        for keyword in ("minContains", "maxContains"):
+            if keyword in part.schema and "contains" in part.schema:
+                writer.lose(part, keyword, notes)
+
+
+class Opened(NamedTuple):
+    """A schema whose root is a plain object, and what was lost to make it one."""
+
+    schema: Mapping[str, object]
+    losses: Losses
+
+
+def open_root(source: Mapping[str, object], label: str) -> Opened:
+    """The schema itself if its root is a plain object, else the nearest one that is."""
+    if source.get("type") == "object" and not source.keys() & REFUSED:
+        return Opened(source, Losses())
+    return _Opening(source, label).open()
+
+
+def check_references(schema: object) -> None:
+    """Refuse a reference into what was taken out of the root."""
+    waiting = [schema]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            reference = value.get("$ref")
+            if isinstance(reference, str) and f"{reference}/".startswith(tuple(f"#/{keyword}/" for keyword in REFUSED)):
+                message = f"parameters: {reference!r:.80} leads into the choices at the root; move it under $defs"
+                raise ToolError(Kind.VALIDATION, message)
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            waiting.extend(value)
+
+
 def _says(part: Part, keyword: str) -> bool:
     return keyword in part.schema and part.schema[keyword] not in DEMANDS_NOTHING.get(keyword, (True, {}))
 
@@ -124,28 +174,6 @@ def _is_around(writer: SubschemaWriter, part: Part, parts: list[Part]) -> bool:
     gathered = writer.reading.gather([part])
     own = [] if gathered is None else [inner.place for inner in gathered.parts]
     return all(any(other.place[: len(place)] == place for place in own) for other in parts)
-
-
-def write_array(writer: SubschemaWriter, parts: list[Part], form: Json, notes: list[str]) -> None:
-    """Write what the items are; places in a row become alternatives for every item."""
-    rest: list[Node] = []
-    rows: list[list[Node]] = []
-    for part in parts:
-        row = listed(part.place, part.schema, "prefixItems") or listed(part.place, part.schema, "items")
-        after = "items" if "prefixItems" in part.schema else "additionalItems" if row else "items"
-        if row:
-            writer.lose(part, row[0][0][-2], notes)
-            rows.append([*row, *_rest(part, after, row, form, writer)])
-        elif after in part.schema:
-            rest.append(((*part.place, after), part.schema[after]))
-    _write_items(writer, parts, rest, rows, form, notes)
-    for part in parts:
-        for keyword in ARRAY_SAID:
-            if _says(part, keyword):
-                writer.lose(part, keyword, notes)
-        for keyword in ("minContains", "maxContains"):
-            if keyword in part.schema and "contains" in part.schema:
-                writer.lose(part, keyword, notes)
 
 
 def _rest(part: Part, after: str, row: list[Node], form: Json, writer: SubschemaWriter) -> list[Node]:
@@ -183,41 +211,6 @@ def _write_items(
     else:
         notes.append("an empty list")
         writer.losses.add(parts[0].place, "items", writer.unenforced(notes[-1]))
-
-
-ALTERNATIVES = ("anyOf", "oneOf")
-REFUSED = frozenset((*ALTERNATIVES, "allOf", "not", "enum", "const", *REFERENCES))
-HELD = ("$schema", "$defs", "definitions")
-MERGED = frozenset((*REFUSED, *SILENT, "type", "properties", "required", "additionalProperties", "description"))
-
-
-class Opened(NamedTuple):
-    """A schema whose root is a plain object, and what was lost to make it one."""
-
-    schema: Mapping[str, object]
-    losses: Losses
-
-
-def open_root(source: Mapping[str, object], label: str) -> Opened:
-    """The schema itself if its root is a plain object, else the nearest one that is."""
-    if source.get("type") == "object" and not source.keys() & REFUSED:
-        return Opened(source, Losses())
-    return _Opening(source, label).open()
-
-
-def check_references(schema: object) -> None:
-    """Refuse a reference into what was taken out of the root."""
-    waiting = [schema]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, dict):
-            reference = value.get("$ref")
-            if isinstance(reference, str) and f"{reference}/".startswith(tuple(f"#/{keyword}/" for keyword in REFUSED)):
-                message = f"parameters: {reference!r:.80} leads into the choices at the root; move it under $defs"
-                raise ToolError(Kind.VALIDATION, message)
-            waiting.extend(value.values())
-        elif isinstance(value, list):
-            waiting.extend(value)
 
 
 class _Opening:

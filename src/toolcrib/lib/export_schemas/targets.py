@@ -1,4 +1,7 @@
-"""The last step of a restricted form: nulls and types as the provider spells them."""
+"""Describe what each provider can say in a schema, and spell a restricted form as the provider takes it.
+
+The vendors' packages and documents are the source.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,48 @@ if TYPE_CHECKING:
     from toolcrib.lib.schema.structure import Place
     from toolcrib.model.tool import Tool
 
-
-# MERGED toolcrib.pure.export.model
-
-# What an export is: a tool as one provider takes it, and what the provider will not enforce of it.
-
 Json = dict[str, object]
+NULL: Json = {"type": "null"}
+MAX_PROPERTIES = 5_000
+MAX_LEVELS = 10
+MAX_VALUES = 1_000
+MAX_LETTERS = 120_000
+COUNTS = frozenset(("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"))
+OPENAI_NAME = "OpenAI"
+ANTHROPIC_NAME = "Anthropic"
+GEMINI_NAME = "Gemini"
+# Names of top-level arguments that a provider takes; it refuses the whole request for another one.
+ARGUMENT_NAMES = {
+    ANTHROPIC_NAME: re.compile(r"[a-zA-Z0-9_.-]{1,64}"),
+    GEMINI_NAME: re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,63}"),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Target:
+    """One restricted form.
+
+    `keywords` are what it enforces beside types, properties, items and alternatives. `formats` and `enums` name the formats
+    of text and the types of listed values that it takes; None means all. `most_least_items` is the largest `minItems`.
+    """
+
+    label: str
+    keywords: frozenset[str]
+    formats: frozenset[str] | None
+    enums: frozenset[str]
+    recursive: bool = False
+    most_least_items: float = math.inf
+
+
+# The fields of `google.genai.types.Schema`. Its `ref` and `defs` are left alone: the package itself writes references out and
+# stops at the first circle, and one of Google's two services does not know them, nor `additionalProperties`.
+GEMINI = Target(
+    label="Gemini",
+    keywords=frozenset(("default", "pattern", "format", "minimum", "maximum"))
+    | {"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"},
+    formats=None,
+    enums=frozenset({"string"}),
+)
 
 
 class Provider(StrEnum):
@@ -107,18 +146,52 @@ def definitions_of(schema: Json) -> Json:
     return definitions if isinstance(definitions, dict) else {}
 
 
-NULL: Json = {"type": "null"}
-MAX_PROPERTIES = 5_000
-MAX_LEVELS = 10
-MAX_VALUES = 1_000
-MAX_LETTERS = 120_000
-COUNTS = frozenset(("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"))
-
-
 def to_strict(form: Json) -> tuple[Json, frozenset[Place]]:
     """The form that OpenAI's strict mode takes, and the places where null stands for what was left out."""
     strict = _Strict(definitions_of(form))
     return strict.write(form, (), 1), frozenset(strict.absent)
+
+
+def to_gemini(form: Json) -> Json:
+    """The form that `google.genai.types.Schema` has."""
+    if "anyOf" in form:
+        return _gemini_union(form)
+    written: Json = {"type": str(form["type"]).upper()}
+    for keyword, value in form.items():
+        if keyword in COUNTS:
+            written[keyword] = int(cast("int", value))
+        elif keyword == "properties" and value:
+            written[keyword] = {name: to_gemini(inner) for name, inner in cast("dict[str, Json]", value).items()}
+        elif keyword == "items":
+            written[keyword] = to_gemini(cast("Json", value))
+        elif keyword not in {"type", "properties", "additionalProperties", "required"} or (
+            keyword == "required" and value
+        ):
+            written[keyword] = value
+    return written
+
+
+# "Structured outputs: supported schemas" of OpenAI; lengths of text are not among them.
+OPENAI_STRICT = Target(
+    label="OpenAI's strict mode",
+    keywords=frozenset(
+        ("pattern", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+    )
+    | {"minItems", "maxItems"},
+    formats=frozenset(("date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid")),
+    enums=frozenset(("string", "integer", "number", "boolean")),
+    recursive=True,
+)
+
+
+# What `anthropic.transform_schema` leaves as it is; it moves all else into the description.
+ANTHROPIC_STRICT = Target(
+    label="Anthropic's strict mode",
+    keywords=frozenset(("format", "minItems")),
+    formats=frozenset(("date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid")),
+    enums=frozenset(("string", "integer", "number", "boolean")),
+    most_least_items=1,
+)
 
 
 class _Strict:
@@ -211,25 +284,6 @@ def _too_large() -> ToolError:
     return ToolError(Kind.LIMIT_EXCEEDED, message)
 
 
-def to_gemini(form: Json) -> Json:
-    """The form that `google.genai.types.Schema` has."""
-    if "anyOf" in form:
-        return _gemini_union(form)
-    written: Json = {"type": str(form["type"]).upper()}
-    for keyword, value in form.items():
-        if keyword in COUNTS:
-            written[keyword] = int(cast("int", value))
-        elif keyword == "properties" and value:
-            written[keyword] = {name: to_gemini(inner) for name, inner in cast("dict[str, Json]", value).items()}
-        elif keyword == "items":
-            written[keyword] = to_gemini(cast("Json", value))
-        elif keyword not in {"type", "properties", "additionalProperties", "required"} or (
-            keyword == "required" and value
-        ):
-            written[keyword] = value
-    return written
-
-
 def _gemini_union(form: Json) -> Json:
     """Alternatives stand alone: what is said of them all goes to each."""
     all_branches = cast("list[Json]", form["anyOf"])
@@ -244,66 +298,3 @@ def _gemini_union(form: Json) -> Json:
     if len(flat) != 1:
         return {"anyOf": flat} if flat else {"type": "NULL"}
     return {**flat[0], "default": form["default"]} if "default" in form else flat[0]
-
-
-# MERGED toolcrib.pure.export.targets
-
-# What each restricted form of a schema can say; the vendors' packages and documents are the source.
-
-OPENAI_NAME = "OpenAI"
-ANTHROPIC_NAME = "Anthropic"
-GEMINI_NAME = "Gemini"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Target:
-    """One restricted form.
-
-    `keywords` are what it enforces beside types, properties, items and alternatives. `formats` and `enums` name the formats
-    of text and the types of listed values that it takes; None means all. `most_least_items` is the largest `minItems`.
-    """
-
-    label: str
-    keywords: frozenset[str]
-    formats: frozenset[str] | None
-    enums: frozenset[str]
-    recursive: bool = False
-    most_least_items: float = math.inf
-
-
-# "Structured outputs: supported schemas" of OpenAI; lengths of text are not among them.
-OPENAI_STRICT = Target(
-    label="OpenAI's strict mode",
-    keywords=frozenset(
-        ("pattern", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
-    )
-    | {"minItems", "maxItems"},
-    formats=frozenset(("date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid")),
-    enums=frozenset(("string", "integer", "number", "boolean")),
-    recursive=True,
-)
-
-# What `anthropic.transform_schema` leaves as it is; it moves all else into the description.
-ANTHROPIC_STRICT = Target(
-    label="Anthropic's strict mode",
-    keywords=frozenset(("format", "minItems")),
-    formats=frozenset(("date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid")),
-    enums=frozenset(("string", "integer", "number", "boolean")),
-    most_least_items=1,
-)
-
-# The fields of `google.genai.types.Schema`. Its `ref` and `defs` are left alone: the package itself writes references out and
-# stops at the first circle, and one of Google's two services does not know them, nor `additionalProperties`.
-GEMINI = Target(
-    label="Gemini",
-    keywords=frozenset(("default", "pattern", "format", "minimum", "maximum"))
-    | {"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"},
-    formats=None,
-    enums=frozenset({"string"}),
-)
-
-# Names of top-level arguments that a provider takes; it refuses the whole request for another one.
-ARGUMENT_NAMES = {
-    ANTHROPIC_NAME: re.compile(r"[a-zA-Z0-9_.-]{1,64}"),
-    GEMINI_NAME: re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,63}"),
-}

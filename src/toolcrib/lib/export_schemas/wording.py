@@ -90,7 +90,7 @@ def clean(text: str) -> str:
 
 
 def copy(value: object, depth: int = 0) -> object:
-    """A schema once more, with its descriptions cleaned; whoever changes the copy does not change the tool."""
+    """A schema once more, with its descriptions cleaned; changes of the copy do not change the tool."""
     if depth > MAX_NESTING:
         raise ToolError(Kind.VALIDATION, f"parameters: nested deeper than {MAX_NESTING} levels; flatten it")
     if isinstance(value, dict):

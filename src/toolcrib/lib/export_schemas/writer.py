@@ -1,4 +1,4 @@
-"""A schema in the common denominator of restricted forms, and a loss for whatever that cannot say.
+"""Write a schema in the common denominator of restricted forms, with a loss for whatever that cannot say.
 
 What comes out is a reference, or `anyOf` alone, or exactly one type with the keywords that belong to it. Schemas that judge
 the same value (a reference with its neighbours, the members of `allOf`, a branch and what stands beside it) are merged.
@@ -37,10 +37,13 @@ if TYPE_CHECKING:
     Choice = frozenset[tuple[Place, str]]
     Key = tuple[tuple[Place, ...], Choice]
 
-
-# MERGED toolcrib.pure.export.bounds
-
-# Bounds of a restricted form: what limits a value without looking into it.
+MAX_TURNS = 3
+MAX_FORMS = 4_000
+MAX_UNFOLDED = 20_000
+MAX_DEPTH = 64
+ANYTHING = ("string", "number", "boolean", "null")
+ALTERNATIVES = ("anyOf", "oneOf")
+SAID = ("examples", "deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType")
 
 
 class Bounds:
@@ -103,15 +106,12 @@ class Bounds:
         return False
 
 
-MAX_TURNS = 3
-MAX_FORMS = 4_000
-MAX_UNFOLDED = 20_000
-MAX_DEPTH = 64
-ANYTHING = ("string", "number", "boolean", "null")
-ALTERNATIVES = ("anyOf", "oneOf")
-SAID = ("examples", "deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType")
 KNOWN = frozenset((*SILENT, *ANNOTATIONS, *ALTERNATIVES, *SAID, *Bounds.KEYWORDS, *OBJECT_SAID, *ARRAY_SAID))
+
+
 KNOWN |= {"type", "enum", "const", "not", "if", "then", "else", "properties", "required", "additionalProperties"}
+
+
 KNOWN |= {"unevaluatedProperties", "items", "prefixItems", "additionalItems", "minContains", "maxContains"}
 
 

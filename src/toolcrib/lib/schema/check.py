@@ -1,4 +1,4 @@
-"""Which schemas are let in: valid, local, of bounded size, and such that a check of any value ends soon."""
+"""Check schemas and values: let in schemas that are valid, local and bounded, check values against them, fill in defaults."""
 
 from __future__ import annotations
 
@@ -39,6 +39,13 @@ CHOICES = (
     "compares every value with too many others; write an enum of strings alone or integers alone, or fewer choices"
 )
 TYPES = "array, boolean, integer, null, number, object, string"
+MAX_FILLED = 100_000
+MAX_HOPS = 32
+TYPE_NAMES = {str: "string", int: "integer", bool: "boolean", type(None): "null"}
+Arguments = dict[str, object]
+Schema = Mapping[str, object]
+EXACT = 2**53
+MAX_COMPARED = 200
 
 
 class Validator(Protocol):
@@ -94,13 +101,6 @@ def compile_schema(schema: object, place: str = "schema") -> Validator:
     return UniqueValidator(validator)
 
 
-def _asks_for_unique_items(schema: object) -> bool:
-    """Whether some part says so, or may; a schema that the engine took holds no circle."""
-    if isinstance(schema, Mapping):
-        return schema.get("uniqueItems") is True or any(map(_asks_for_unique_items, schema.values()))
-    return isinstance(schema, list) and any(map(_asks_for_unique_items, schema))
-
-
 def refuse_to_fetch(uri: str) -> None:
     """Nothing is fetched to read a schema."""
     message = f"{uri} is not fetched"
@@ -143,6 +143,66 @@ def size_fault(schema: object) -> str:
         if size > MAX_BYTES:
             return f"larger than {MAX_BYTES:,} bytes; shorten it"
     return ""
+
+
+def fill_defaults(schema: object) -> Callable[[Arguments], Arguments] | None:
+    """A function that completes arguments without changing them; None if the schema has no defaults."""
+    if not isinstance(schema, Mapping):
+        return None
+    filler = _Filler(schema)
+    defaults = filler.defaults(schema)
+    if filler.has_deeper_defaults():
+        return filler.complete
+    if not defaults:
+        return None
+    if any(isinstance(value, list | dict) for value in defaults.values()):
+        return lambda arguments: {**deepcopy(defaults), **arguments}
+    return lambda arguments: {**defaults, **arguments}
+
+
+def with_default(schema: Schema, default: object) -> Arguments:
+    """The schema with a default that it accepts; one of None makes it accept null, and another misfit is left out."""
+    if default is None and not accepts(schema, None):
+        schema = any_of([schema, {"type": "null"}])
+    return {**schema, "default": default} if accepts(schema, default) else dict(schema)
+
+
+def accepts(schema: Schema, value: object, definitions: Schema | None = None) -> bool:
+    """Whether a value fits a schema that refers to nothing but the definitions."""
+    # The commonest schemas need no engine, and the engine takes long to import.
+    if schema.keys() <= {"type", "description"} and type(schema.get("type")) is str and type(value) in TYPE_NAMES:
+        return schema["type"] == TYPE_NAMES[type(value)] or (schema["type"] == "number" and type(value) is int)
+    return not schema or compile_schema({**schema, "$defs": definitions or {}}).is_valid(value)
+
+
+class UniqueValidator:
+    """A compiled schema that asks for items that differ; it raises rather than compare too many.
+
+    The engine sorts numbers by the nearest float, and compares those with the same one by one. Beyond 2^53 as many as two
+    thousand integers share a float, and lists of them share it in any number: a few kilobytes of them would take minutes.
+    All else it tells apart in a time that grows with the list alone.
+    """
+
+    def __init__(self, validator: Validator) -> None:
+        self._validator = validator
+
+    def is_valid(self, instance: object) -> bool:
+        """Whether the schema accepts the value."""
+        vast = list(_vast_numbers(instance))
+        if len(vast) > MAX_COMPARED and _share_a_float(vast):
+            message = (
+                f"more than {MAX_COMPARED} numbers beyond 2^53, some next to each other, where the items of a list must differ; "
+                "send fewer, or write them as text"
+            )
+            raise ToolError(Kind.LIMIT_EXCEEDED, message)
+        return self._validator.is_valid(instance)
+
+
+def _asks_for_unique_items(schema: object) -> bool:
+    """Whether some part says so, or may; a schema that the engine took holds no circle."""
+    if isinstance(schema, Mapping):
+        return schema.get("uniqueItems") is True or any(map(_asks_for_unique_items, schema.values()))
+    return isinstance(schema, list) and any(map(_asks_for_unique_items, schema))
 
 
 def _node_faults(graph: Graph) -> Iterator[Fault]:
@@ -237,48 +297,6 @@ def _refusal(place: str, at: Place, problem: str) -> ToolError:
     return ToolError(Kind.VALIDATION, text, details={"place": place, "pointer": pointer})
 
 
-# MERGED toolcrib.pure.schema.defaults
-
-# Defaults: what a caller left out and the schema knows.
-
-MAX_FILLED = 100_000
-MAX_HOPS = 32
-TYPE_NAMES = {str: "string", int: "integer", bool: "boolean", type(None): "null"}
-
-Arguments = dict[str, object]
-Schema = Mapping[str, object]
-
-
-def fill_defaults(schema: object) -> Callable[[Arguments], Arguments] | None:
-    """A function that completes arguments without changing them; None if the schema has no defaults."""
-    if not isinstance(schema, Mapping):
-        return None
-    filler = _Filler(schema)
-    defaults = filler.defaults(schema)
-    if filler.has_deeper_defaults():
-        return filler.complete
-    if not defaults:
-        return None
-    if any(isinstance(value, list | dict) for value in defaults.values()):
-        return lambda arguments: {**deepcopy(defaults), **arguments}
-    return lambda arguments: {**defaults, **arguments}
-
-
-def with_default(schema: Schema, default: object) -> Arguments:
-    """The schema with a default that it accepts; one of None makes it accept null, and another misfit is left out."""
-    if default is None and not accepts(schema, None):
-        schema = any_of([schema, {"type": "null"}])
-    return {**schema, "default": default} if accepts(schema, default) else dict(schema)
-
-
-def accepts(schema: Schema, value: object, definitions: Schema | None = None) -> bool:
-    """Whether a value fits a schema that refers to nothing but the definitions."""
-    # The commonest schemas need no engine, and the engine takes long to import.
-    if schema.keys() <= {"type", "description"} and type(schema.get("type")) is str and type(value) in TYPE_NAMES:
-        return schema["type"] == TYPE_NAMES[type(value)] or (schema["type"] == "number" and type(value) is int)
-    return not schema or compile_schema({**schema, "$defs": definitions or {}}).is_valid(value)
-
-
 class _Filler:
     """Reads the schema beside the value; only schemas with defaults below the top need it."""
 
@@ -361,35 +379,6 @@ def _count(value: object) -> int:
     if isinstance(value, Mapping):
         return 1 + sum(map(_count, value.values()))
     return 1 + sum(map(_count, value)) if isinstance(value, list) else 1
-
-
-# MERGED toolcrib.pure.schema.unique
-
-# Lists whose items must differ: the engine sorts numbers by the nearest float, and compares those with the same one by one.
-#
-# Beyond 2^53 as many as two thousand integers share a float, and lists of them share it in any number: a few kilobytes of them
-# would take minutes. All else it tells apart in a time that grows with the list alone.
-
-EXACT = 2**53
-MAX_COMPARED = 200
-
-
-class UniqueValidator:
-    """A compiled schema that asks for items that differ; it raises rather than compare too many."""
-
-    def __init__(self, validator: Validator) -> None:
-        self._validator = validator
-
-    def is_valid(self, instance: object) -> bool:
-        """Whether the schema accepts the value."""
-        vast = list(_vast_numbers(instance))
-        if len(vast) > MAX_COMPARED and _share_a_float(vast):
-            message = (
-                f"more than {MAX_COMPARED} numbers beyond 2^53, some next to each other, where the items of a list must differ; "
-                "send fewer, or write them as text"
-            )
-            raise ToolError(Kind.LIMIT_EXCEEDED, message)
-        return self._validator.is_valid(instance)
 
 
 def _share_a_float(numbers: list[int | float]) -> bool:

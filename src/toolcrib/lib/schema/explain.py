@@ -1,7 +1,9 @@
-"""Why a value was refused, in sentences that name the place, the value and the rule.
+"""Explain in sentences that name place, value and rule why a value was refused, and what is wrong with a schema.
 
 The engine can list errors itself, but it takes time that grows exponentially with the depth of a value under a recursive
 schema. So the schema is read here, beside the value, and the engine only answers what it answers quickly: does this part fit.
+Each subschema is held against its draft alone, without those inside: where the draft offers alternatives, as for `items`, the
+engine would only say that a whole does not fit, and not which part of it.
 """
 
 from __future__ import annotations
@@ -27,7 +29,6 @@ MAX_PROBLEMS = 10
 MAX_NAMES = 20
 SHOWN = 80
 MAX_BITS = 256
-
 # Rules that hold no subschema, each with the words that follow the value.
 RULES = {
     "const": "is not {}",
@@ -48,6 +49,8 @@ RULES = {
     "type": "is not of type {}",
     "uniqueItems": "has items that are the same",
 }
+CURRENT = "https://json-schema.org/draft/2020-12/schema"
+PLACE = "schema"
 
 
 def explain_problems(validator: Validator, value: object, schema: object) -> list[str]:
@@ -69,6 +72,44 @@ def explain_parts(schema: object, values: Mapping[Place, object]) -> Iterator[tu
     for place, value in values.items():
         if not explainer.fits(place, value):
             yield place, list(islice(explainer.explain(place, value, ""), MAX_PROBLEMS))
+
+
+def schema_problems(schema: object) -> list[Fault]:
+    """The place and the words of every problem; none for a schema that `check_schema` lets in."""
+    found = [*structural_faults(schema)]
+    if not isinstance(schema, Mapping) or size_fault(schema):
+        return found
+    last: list[Fault] = []
+    if not found:
+        try:
+            compile_schema(schema, PLACE)
+        except ToolError as error:
+            last = [_fault_of(error)]
+        else:
+            return []
+    # The draft may name the same thing by several ways.
+    return list(dict.fromkeys((*found, *_refused_by_draft(schema)))) or last
+
+
+def misfitting_defaults(schema: Mapping[str, object]) -> Iterator[tuple[Place, object, list[str]]]:
+    """The place of each default that its own schema refuses, the default, and why; of a schema that is let in."""
+    nodes = Graph(schema).nodes
+    defaults = {place: node.schema["default"] for place, node in nodes.items() if "default" in node.schema}
+    if not defaults:
+        return
+
+    for place, reasons in explain_parts(schema, defaults):
+        yield (*place, "default"), defaults[place], reasons
+
+
+def misfitting_choices(schema: Mapping[str, object]) -> Iterator[tuple[Place, object]]:
+    """The place of each value that an `enum` or a `const` names although the type beside it refuses it."""
+    for place, node in Graph(schema).nodes.items():
+        named = _named_values(node.schema)
+        if not named or "type" not in node.schema:
+            continue
+        judge = compile_schema({"type": node.schema["type"]})
+        yield from (((*place, *steps), value) for steps, value in named if not judge.is_valid(value))
 
 
 class _Explainer:
@@ -277,55 +318,6 @@ def _texts(value: object) -> list[str]:
 
 def _length(value: object) -> int:
     return len(value) if isinstance(value, list) else 0
-
-
-# MERGED toolcrib.pure.schema.problems
-
-# Everything that is wrong with a schema at once, each with its place, for authors who would rather not ask again and again.
-#
-# Each subschema is held against its draft alone, without those inside: where the draft offers alternatives, as for `items`, the
-# engine would only say that a whole does not fit, and not which part of it.
-
-CURRENT = "https://json-schema.org/draft/2020-12/schema"
-PLACE = "schema"
-
-
-def schema_problems(schema: object) -> list[Fault]:
-    """The place and the words of every problem; none for a schema that `check_schema` lets in."""
-    found = [*structural_faults(schema)]
-    if not isinstance(schema, Mapping) or size_fault(schema):
-        return found
-    last: list[Fault] = []
-    if not found:
-        try:
-            compile_schema(schema, PLACE)
-        except ToolError as error:
-            last = [_fault_of(error)]
-        else:
-            return []
-    # The draft may name the same thing by several ways.
-    return list(dict.fromkeys((*found, *_refused_by_draft(schema)))) or last
-
-
-def misfitting_defaults(schema: Mapping[str, object]) -> Iterator[tuple[Place, object, list[str]]]:
-    """The place of each default that its own schema refuses, the default, and why; of a schema that is let in."""
-    nodes = Graph(schema).nodes
-    defaults = {place: node.schema["default"] for place, node in nodes.items() if "default" in node.schema}
-    if not defaults:
-        return
-
-    for place, reasons in explain_parts(schema, defaults):
-        yield (*place, "default"), defaults[place], reasons
-
-
-def misfitting_choices(schema: Mapping[str, object]) -> Iterator[tuple[Place, object]]:
-    """The place of each value that an `enum` or a `const` names although the type beside it refuses it."""
-    for place, node in Graph(schema).nodes.items():
-        named = _named_values(node.schema)
-        if not named or "type" not in node.schema:
-            continue
-        judge = compile_schema({"type": node.schema["type"]})
-        yield from (((*place, *steps), value) for steps, value in named if not judge.is_valid(value))
 
 
 def _named_values(schema: Mapping[str, object]) -> list[tuple[Place, object]]:

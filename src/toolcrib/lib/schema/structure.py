@@ -1,4 +1,4 @@
-"""A schema as a graph: which subschema leads to which, by which keyword, and where a `$ref` points."""
+"""Read a schema as a graph of subschemas, resolve `$ref`, and write small schemas."""
 
 from __future__ import annotations
 
@@ -16,9 +16,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 Place = tuple[str, ...]
-
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 ANCHORS = ("$anchor", "$dynamicAnchor")
+MAPPINGS = frozenset({"dependentSchemas", "dependencies", "properties", "patternProperties", "$defs", "definitions"})
+SHOWN = 80
+# Each makes an engine try again from the start, which no pattern here may ask for.
+GOES_BACK = re.compile(r"(?<!\\)(?:\\\\)*(?:\(\?<?[=!]|\\[1-9]|\\k[<{']|\(\?P=|\(\?>)")
+MAX_TEXT = 200
+MAX_BITS = 63
+MAX_DEPTH = 16
+BARE_TYPES = frozenset({"number", "integer", "boolean", "null"})
+NAMES = {
+    **{name: name for name in ("array", "boolean", "integer", "null", "number", "object", "string")},
+    "list": "array",
+    "float": "number",
+    "int": "integer",
+    "str": "string",
+    "bool": "boolean",
+    "dict": "object",
+}
 
 
 class Way(Enum):
@@ -38,7 +54,6 @@ KEYWORDS = {
     **dict.fromkeys(("unevaluatedItems", "unevaluatedProperties"), Way.INSIDE),
     **dict.fromkeys(("$defs", "definitions"), Way.HELD),
 }
-MAPPINGS = frozenset({"dependentSchemas", "dependencies", "properties", "patternProperties", "$defs", "definitions"})
 
 
 @dataclass(slots=True)
@@ -170,15 +185,6 @@ def write_pointer(place: Place) -> str:
     return "#" + "".join(f"/{step.replace('~', '~0').replace('/', '~1')}" for step in place)
 
 
-# MERGED toolcrib.pure.schema.patterns
-
-# What is wrong with a pattern that the engine does not take.
-
-SHOWN = 80
-# Each makes an engine try again from the start, which no pattern here may ask for.
-GOES_BACK = re.compile(r"(?<!\\)(?:\\\\)*(?:\(\?<?[=!]|\\[1-9]|\\k[<{']|\(\?P=|\(\?>)")
-
-
 def explain_pattern(pattern: str) -> str:
     """Why it is refused, with the place in it where that can be told."""
     shown = f"{pattern!r:.{SHOWN}}"
@@ -187,38 +193,6 @@ def explain_pattern(pattern: str) -> str:
     if fault := _fault(pattern):
         return f"{shown} is no regular expression: {fault}; correct it"
     return f"pattern not supported (linear-time engine): {shown}; write a simpler one"
-
-
-def _fault(pattern: str) -> str:
-    """What the library finds wrong with it; it reads nearly the same patterns as the engine, and says more."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            re.compile(pattern)
-    except re.error as error:
-        return f"{error.msg} at position {error.pos or 0}"
-    except (OverflowError, RecursionError):
-        return "it is too large"
-    return ""
-
-
-# MERGED toolcrib.pure.schema.words
-
-# Schemas in few words: an object of properties, and the type names that people write.
-
-MAX_TEXT = 200
-MAX_BITS = 63
-MAX_DEPTH = 16
-BARE_TYPES = frozenset({"number", "integer", "boolean", "null"})
-NAMES = {
-    **{name: name for name in ("array", "boolean", "integer", "null", "number", "object", "string")},
-    "list": "array",
-    "float": "number",
-    "int": "integer",
-    "str": "string",
-    "bool": "boolean",
-    "dict": "object",
-}
 
 
 def object_schema(
@@ -269,6 +243,35 @@ def is_json(value: object, depth: int = MAX_DEPTH) -> bool:
     return value is None or type(value) is bool or (type(value) is float and math.isfinite(value))
 
 
+def holds_text(schema: Mapping[str, object]) -> bool:
+    """Whether arguments of this schema could hold anything but numbers, booleans and nulls; when in doubt, yes."""
+    properties = schema.get("properties", {})
+    if schema.get("additionalProperties") is not False or "patternProperties" in schema:
+        return True
+    return not isinstance(properties, dict) or not all(_is_bare(entry) for entry in properties.values())
+
+
+def bound_integers(schema: dict[str, object]) -> dict[str, object]:
+    """The schema of an object, with the integers among its properties kept to what 64 bits can hold."""
+    properties = schema.get("properties")
+    if not isinstance(properties, dict):
+        return schema
+    return {**schema, "properties": {name: _bound(entry) for name, entry in properties.items()}}
+
+
+def _fault(pattern: str) -> str:
+    """What the library finds wrong with it; it reads nearly the same patterns as the engine, and says more."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            re.compile(pattern)
+    except re.error as error:
+        return f"{error.msg} at position {error.pos or 0}"
+    except (OverflowError, RecursionError):
+        return "it is too large"
+    return ""
+
+
 def _member(word: str, text: str) -> dict[str, object]:
     name, bracket, inner = word.partition("[")
     kind = NAMES.get(name.strip().lower())
@@ -293,28 +296,12 @@ def _alternatives(text: str) -> list[str]:
     return parts
 
 
-def holds_text(schema: Mapping[str, object]) -> bool:
-    """Whether arguments of this schema could hold anything but numbers, booleans and nulls; when in doubt, yes."""
-    properties = schema.get("properties", {})
-    if schema.get("additionalProperties") is not False or "patternProperties" in schema:
-        return True
-    return not isinstance(properties, dict) or not all(_is_bare(entry) for entry in properties.values())
-
-
 def _is_bare(schema: object) -> bool:
     if schema is False:
         return True
     kinds = schema.get("type") if isinstance(schema, dict) else None
     kinds = [kinds] if isinstance(kinds, str) else kinds
     return isinstance(kinds, list) and bool(kinds) and all(kind in BARE_TYPES for kind in kinds)
-
-
-def bound_integers(schema: dict[str, object]) -> dict[str, object]:
-    """The schema of an object, with the integers among its properties kept to what 64 bits can hold."""
-    properties = schema.get("properties")
-    if not isinstance(properties, dict):
-        return schema
-    return {**schema, "properties": {name: _bound(entry) for name, entry in properties.items()}}
 
 
 def _bound(schema: object) -> object:

@@ -126,7 +126,7 @@ class _Reader:
             self.given.setdefault(assignment.name, set()).update(assignment.value.outlines)
 
     def doubt(self, names: Iterable[str]) -> None:
-        """Remember that nobody knows what these variables hold."""
+        """Remember that the values of these variables are unknown."""
         for name in names:
             self.given.setdefault(name.partition("[")[0], set()).add(UNKNOWN)
 

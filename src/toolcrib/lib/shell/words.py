@@ -1,4 +1,4 @@
-"""From the spelling of a word to what it says: quotes, backslashes, globs, braces and expansions."""
+"""Turn the spelling of a shell word into what it says: quotes, backslashes, globs, braces and expansions."""
 
 from __future__ import annotations
 
@@ -18,13 +18,28 @@ if TYPE_CHECKING:
 
     Values = Mapping[str, set[str]]
 
-
-# MERGED toolcrib.pure.shell.nouns
-
-# What a command line is made of.
-
 UNKNOWN = "\0"
 GLOB = "\x03"  # in outlines only; a command line holds no control characters
+CONTINUATION = re.compile(rb"(?:\\\n)*")
+GLOB_LETTERS = frozenset("*?[")
+OPEN_BRACE, CLOSE_BRACE = "\x01", "\x02"  # unquoted braces while a word is put together; a command line holds neither
+BRACES = re.compile(f"{OPEN_BRACE}[^{OPEN_BRACE}{CLOSE_BRACE}]*(?:,|\\.\\.)[^{OPEN_BRACE}{CLOSE_BRACE}]*{CLOSE_BRACE}")
+GLOBS = re.compile(r"[*?\[]")
+BRACKETS = re.compile(f"{GLOB}[^/{GLOB}{UNKNOWN}\\]]*\\]")  # what a glob letter leaves of `[a-z]`
+IN_QUOTES = re.compile(r'\\([$`"\\\n])')
+ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|[0-7]{1,3}|c.|.)", re.DOTALL)
+NAMED_ESCAPES = {"n": "\n", "t": "\t", "e": "\x1b", "E": "\x1b", "a": "\a", "b": "\b", "f": "\f", "r": "\r", "v": "\v"}
+MAX_OUTLINES = 32
+MAX_GUESS = 16_384  # variables that hold each other twice grow without end
+# What the shell itself sets; a place of its own, or a number.
+PRESET = {
+    "HOME": "~",
+    "PWD": ".",
+    **dict.fromkeys(["?", "#", "$", "!", "RANDOM", "SECONDS", "LINENO", "UID", "PPID"], "0"),
+}
+PIPE = "/dev/fd/63"
+FIXED = {"process_substitution": PIPE, "arithmetic_expansion": "0"}
+EXPANSIONS = frozenset({"command_substitution", "brace_expression", "subshell"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,35 +117,13 @@ def plain(text: str) -> Word:
 
 
 def unknown(text: str = "", source: str = "") -> Word:
-    """A word that nobody can know before it runs."""
+    """A word whose value is unknown before it runs."""
     return Word(text=text, shape=UNKNOWN, computed=True, source=source)
 
 
 def unreadable(why: str) -> ToolError:
     """The refusal of a line that cannot be read with certainty."""
     return ToolError(Kind.VALIDATION, f"the command cannot be parsed: {why}; write it plainer, or as several calls")
-
-
-CONTINUATION = re.compile(rb"(?:\\\n)*")
-GLOB_LETTERS = frozenset("*?[")
-OPEN_BRACE, CLOSE_BRACE = "\x01", "\x02"  # unquoted braces while a word is put together; a command line holds neither
-BRACES = re.compile(f"{OPEN_BRACE}[^{OPEN_BRACE}{CLOSE_BRACE}]*(?:,|\\.\\.)[^{OPEN_BRACE}{CLOSE_BRACE}]*{CLOSE_BRACE}")
-GLOBS = re.compile(r"[*?\[]")
-BRACKETS = re.compile(f"{GLOB}[^/{GLOB}{UNKNOWN}\\]]*\\]")  # what a glob letter leaves of `[a-z]`
-IN_QUOTES = re.compile(r'\\([$`"\\\n])')
-ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|[0-7]{1,3}|c.|.)", re.DOTALL)
-NAMED_ESCAPES = {"n": "\n", "t": "\t", "e": "\x1b", "E": "\x1b", "a": "\a", "b": "\b", "f": "\f", "r": "\r", "v": "\v"}
-MAX_OUTLINES = 32
-MAX_GUESS = 16_384  # variables that hold each other twice grow without end
-# What the shell itself sets; a place of its own, or a number.
-PRESET = {
-    "HOME": "~",
-    "PWD": ".",
-    **dict.fromkeys(["?", "#", "$", "!", "RANDOM", "SECONDS", "LINENO", "UID", "PPID"], "0"),
-}
-PIPE = "/dev/fd/63"
-FIXED = {"process_substitution": PIPE, "arithmetic_expansion": "0"}
-EXPANSIONS = frozenset({"command_substitution", "brace_expression", "subshell"})
 
 
 class Speller:

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from toolcrib.lib.redaction import sum_up
+from toolcrib.lib.javascript_error import sum_up
 from toolcrib.model.errors import Kind, SettingsError
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The fields that a tool may have: what it requires, how long it may take, what it costs, what there is to read about it."""
+"""Read the optional fields of a script: what it requires, how long it may take, what it costs, its documentation."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from toolcrib.features.scripts.metadata import name_type, warn_of_strangers
 from toolcrib.lib.hosts import parse_hosts
-from toolcrib.lib.metadata import SHOWN, name_type, warn_of_strangers
 from toolcrib.lib.names import is_capability
+from toolcrib.lib.positions import SHOWN
 from toolcrib.model.errors import ToolError
-from toolcrib.model.limits import Backoff, Cost, Limits, RetryPolicy
+from toolcrib.model.limits import MAX_ATTEMPTS, RETRY_KEYS, Backoff, Cost, Limits, RetryPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from toolcrib.lib.metadata import Report, Steps
+    from toolcrib.features.scripts.metadata import Report
+    from toolcrib.lib.positions import Steps
 
 MAX_TIMEOUT_SECONDS = 7 * 24 * 3600
-MAX_ATTEMPTS = 100
-RETRY_KEYS = ("max_attempts", "backoff_type", "initial_delay", "max_delay", "backoff_multiplier")
 COST_NUMBERS = ("per_invocation", "per_minute", "estimated_duration")
 EXAMPLE_KEYS = ("arguments", "action", "description", "output")
 SWITCHES = ("deprecated", "experimental")
