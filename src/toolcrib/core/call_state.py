@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from toolcrib.lib import schema
 from toolcrib.model.call import Call, Context
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from toolcrib.core.execution import Watch
-    from toolcrib.core.gates import Gate
     from toolcrib.model.limits import RetryPolicy
     from toolcrib.model.protocols import Bound, Line, Rule, Runner
     from toolcrib.model.result import Outcome, Result
@@ -202,6 +201,18 @@ class Plan:
             yield f"{name} held everything else up for {seconds * 1000:.0f} ms; write @tool(thread=True) or make it async"
         if self.tool.deprecated:
             yield f"{name} is deprecated"
+
+
+class Gate(Protocol):
+    """One judge."""
+
+    name: str
+
+    def concerns(self, plan: Plan) -> bool:
+        """Whether the gate could refuse a call that is within the tool's parameters and says nothing but its arguments."""
+
+    def judge(self, case: Case, plan: Plan) -> Verdict:
+        """Allow, or refuse with a reason; consumes nothing."""
 
 
 def prepare(

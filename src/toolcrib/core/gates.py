@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import orjson
 
 from toolcrib.core.call_state import missing_grants, mode_of
 from toolcrib.core.rules import strictest
 from toolcrib.lib import schema
+from toolcrib.lib.documents import check_plain
 from toolcrib.model.call import MAX_DEPTH
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.session import MAX_EMPTY, MODES, Step
@@ -23,18 +24,6 @@ if TYPE_CHECKING:
     from toolcrib.core.call_state import Case, Plan, Policy
     from toolcrib.core.expiring_documents import Confirmations
     from toolcrib.model.session import Session
-
-
-class Gate(Protocol):
-    """One judge."""
-
-    name: str
-
-    def concerns(self, plan: Plan) -> bool:
-        """Whether the gate could refuse a call that is within the tool's parameters and says nothing but its arguments."""
-
-    def judge(self, case: Case, plan: Plan) -> Verdict:
-        """Allow, or refuse with a reason; consumes nothing."""
 
 
 class Rules:
@@ -141,8 +130,6 @@ class Arguments:
         try:
             if plan.holds_text:
                 # A schema lets pass what it does not mention; numbers alone it mentions always.
-                from toolcrib.lib.documents import check_plain
-
                 check_plain(case.arguments)
             if plan.fill is not None:
                 case.arguments = plan.fill(case.arguments)

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Protocol
 
 from toolcrib.core import gates
 from toolcrib.core import gates as counting
-from toolcrib.core.call_state import CALL, Case, Plan, Policy, make_context, mode_of, prepare
+from toolcrib.core.call_state import CALL, Case, Gate, Plan, Policy, make_context, mode_of, prepare
 from toolcrib.core.execution import Deadlines, as_coroutine, classify, go_on, unwatch
 from toolcrib.core.results import Answers, Whole, settle
 from toolcrib.core.rules import strictest
 from toolcrib.model.call import wish
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Outcome, Result, succeed
-from toolcrib.model.verdict import ALLOW, Decision, Verdict, deny
+from toolcrib.model.verdict import ALLOW, Decision, Explanation, Finding, Verdict, deny
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from toolcrib.model.call import Call
     from toolcrib.model.protocols import Journal, Runner
     from toolcrib.model.tool import Entry, Tool
-    from toolcrib.model.verdict import Explanation
 
 logger = logging.getLogger("toolcrib.pipeline")
 
@@ -92,7 +91,7 @@ class Pipeline:
         self._rate = counting.Rate()
         self._counted = (counting.Budget(), counting.Loop())
         self._confirmation = gates.Confirmation(confirmations)
-        self._gates: tuple[gates.Gate, ...] = (
+        self._gates: tuple[Gate, ...] = (
             gates.Rules(),
             gates.Enabled(),
             gates.Mode(),
@@ -192,8 +191,6 @@ class Pipeline:
 
     def explain(self, call: Call) -> Explanation:
         """What every gate would say to this call, in the order of the call; nothing runs and nothing is used up."""
-        from toolcrib.model.verdict import Explanation, Finding
-
         case = Case(call, call.id)
         plan = self._find_plan(case)
         if isinstance(plan, Verdict):
@@ -324,7 +321,7 @@ class Pipeline:
             return self._find(call.name, call.bundle, call.version)
         return self._find(call.name, call.bundle, call.version, tools_version=session.tools_version)
 
-    def _judge(self, gate: gates.Gate, case: Case, plan: Plan) -> Verdict:
+    def _judge(self, gate: Gate, case: Case, plan: Plan) -> Verdict:
         """Ask a gate; one that fails has not allowed anything."""
         try:
             return gate.judge(case, plan)

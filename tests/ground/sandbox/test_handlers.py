@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib.infra.sandbox.host import Sandbox
-from toolcrib.infra.sandbox.interpreters import Interpreter
-from toolcrib.infra.sandbox.jobs import PythonFile
+from toolcrib.infra.sandbox.jobs import Interpreter, PythonFile
 from toolcrib.model.tool import Convention
 
 FACTS = {

@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from toolcrib.infra.sandbox.attempt import Talk
     from toolcrib.infra.sandbox.conversation import Lines
     from toolcrib.infra.sandbox.host import Sandbox
-    from toolcrib.infra.sandbox.interpreters import Interpreter
-    from toolcrib.infra.sandbox.jobs import Ended, Premises, Program
+    from toolcrib.infra.sandbox.jobs import Ended, Interpreter, Premises, Program
     from toolcrib.model.call import Call, Context
     from toolcrib.model.protocols import Bound
     from toolcrib.model.tool import Tool

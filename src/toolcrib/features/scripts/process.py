@@ -53,8 +53,7 @@ if TYPE_CHECKING:
     from toolcrib.infra.programs.executables import Commands
     from toolcrib.infra.sandbox.attempt import Proxy, Talk
     from toolcrib.infra.sandbox.host import Sandbox
-    from toolcrib.infra.sandbox.interpreters import Interpreter
-    from toolcrib.infra.sandbox.jobs import Ended, Job, Premises
+    from toolcrib.infra.sandbox.jobs import Ended, Interpreter, Job, Premises
     from toolcrib.model.call import Call, Context
     from toolcrib.model.result import Outcome
     from toolcrib.model.tool import Script, Tool

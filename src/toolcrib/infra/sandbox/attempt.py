@@ -13,14 +13,13 @@ import time
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.channel import Frames
+from toolcrib.infra.sandbox.conversation import Lines
 from toolcrib.infra.sandbox.jobs import Effect, Ended
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
     from contextlib import AbstractAsyncContextManager
-
-    from toolcrib.infra.sandbox.conversation import Lines
 
     Talk = Callable[[Lines], Awaitable[None]]
     Proxy = Callable[[socket.socket], AbstractAsyncContextManager[object]]
@@ -346,8 +345,6 @@ class Attempt:
 
 
 def _converse(channel: socket.socket, end_job: Callable[[], None]) -> Lines:
-    from toolcrib.infra.sandbox.conversation import Lines
-
     return Lines(channel, end_job=end_job)
 
 

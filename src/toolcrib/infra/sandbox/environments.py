@@ -38,7 +38,7 @@ from toolcrib.model.errors import Kind, ToolError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from toolcrib.infra.sandbox.interpreters import Interpreter
+    from toolcrib.infra.sandbox.jobs import Interpreter
 
 
 # MERGED toolcrib.ground.sandbox.requirements

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.files.disk import read_small
-from toolcrib.infra.sandbox.jobs import site_paths
+from toolcrib.infra.sandbox.jobs import Interpreter, site_paths
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -105,23 +105,6 @@ print(json.dumps({
     "packages": [sysconfig.get_path(name, scheme, places) for name in ("purelib", "platlib")],
 }))
 """
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Interpreter:
-    """A Python: `program` is what is started, `executable` what a script sees as its own, `packages` where it imports from."""
-
-    program: Path
-    executable: Path
-    prefix: Path
-    base: Path
-    version: tuple[int, ...]
-    packages: tuple[str, ...]
-
-    @property
-    def runtime(self) -> tuple[Path, ...]:
-        """What a file sees of it."""
-        return tuple(dict.fromkeys((self.base, self.prefix, *map(Path, self.packages))))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -15,9 +15,14 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.limits import MEGABYTE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-    from toolcrib.infra.sandbox.interpreters import Interpreter
+    # As Sandbox.run, of a sandbox that requires nothing.
+    RunJob = Callable[..., Awaitable["Ended"]]
+
+
+# The kinds of jobs that the sandbox is tried for, each by itself.
+PLAIN, NETWORK, PROGRAM = PROFILES = ("plain", "network", "program")
 
 CLEAN_ENVIRONMENT: Mapping[str, str] = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -34,6 +39,23 @@ PROXY_VARIABLES: Mapping[str, str] = {
     **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), PROXY_URL),
     "NODE_USE_ENV_PROXY": "1",
 }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Interpreter:
+    """A Python: `program` is what is started, `executable` what a script sees as its own, `packages` where it imports from."""
+
+    program: Path
+    executable: Path
+    prefix: Path
+    base: Path
+    version: tuple[int, ...]
+    packages: tuple[str, ...]
+
+    @property
+    def runtime(self) -> tuple[Path, ...]:
+        """What a file sees of it."""
+        return tuple(dict.fromkeys((self.base, self.prefix, *map(Path, self.packages))))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

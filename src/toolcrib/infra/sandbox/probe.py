@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolcrib.infra.sandbox.jobs import NETWORK, PLAIN, PROFILES, PROGRAM
+from toolcrib.infra.sandbox.probe_trials import try_everything
+
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Mapping
     from concurrent.futures import Future
 
-    from toolcrib.infra.sandbox.jobs import Ended, Walls
-
-    # As Sandbox.run, of a sandbox that requires nothing.
-    RunJob = Callable[..., Awaitable[Ended]]
+    from toolcrib.infra.sandbox.jobs import RunJob, Walls
 
 
 @functools.cache
@@ -32,8 +32,8 @@ def findings_at(cache: Path | None) -> Findings:
 def profile_of(walls: Walls | None, *, program: bool = False) -> str:
     """Which of the reports speaks of a job behind such walls."""
     if walls is not None and walls.network:
-        return "network"
-    return "program" if program or (walls is not None and walls.programs) else "plain"
+        return NETWORK
+    return PROGRAM if program or (walls is not None and walls.programs) else PLAIN
 
 
 class Findings:
@@ -109,8 +109,6 @@ class Findings:
 
 # What the walls are worth here: found out by jobs that try what is forbidden, and kept until the system is another.
 
-PLAIN, NETWORK, PROGRAM = PROFILES = ("plain", "network", "program")
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
@@ -122,8 +120,6 @@ class Report:
 
 async def probe(run_job: RunJob) -> dict[str, Report]:
     """Try everything that is forbidden; `run_job` is `Sandbox.run` without any requirement."""
-    from toolcrib.infra.sandbox.probe_trials import try_everything
-
     found = await try_everything(run_job, PROFILES)
     return {profile: Report(guarantees=kept, layers=layers) for profile, (kept, layers) in found.items()}
 

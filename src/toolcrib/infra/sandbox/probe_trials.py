@@ -13,10 +13,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolcrib.infra.sandbox import child
 from toolcrib.infra.sandbox.child import resource_limits
 from toolcrib.infra.sandbox.jobs import (
     CLEAN_ENVIRONMENT,
     LIBRARIES,
+    NETWORK,
+    PROGRAM,
     SYSTEM,
     Program,
     PythonFile,
@@ -24,18 +27,18 @@ from toolcrib.infra.sandbox.jobs import (
     present,
     python_runtime,
 )
-from toolcrib.infra.sandbox.probe import NETWORK, PROGRAM
 from toolcrib.model.errors import ToolError
 from toolcrib.model.limits import MEGABYTE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
 
-    from toolcrib.infra.sandbox.jobs import Ended, Job
-    from toolcrib.infra.sandbox.probe import RunJob
+    from toolcrib.infra.sandbox.jobs import Ended, Job, RunJob
 
     Findings = tuple[frozenset[str], tuple[str, ...]]  # the guarantees that hold, and the layers that stood
 
+# Its bytes are run as a job.
+_ATTEMPTS = Path(child.__file__).with_name("escape_attempts.py")
 _SECONDS = 20.0
 _SHORT_SECONDS = 0.3
 _BOUNDS = frozenset({resource_limits.MEMORY, resource_limits.PROCESSES, resource_limits.DISK, "time", "reap"})
@@ -157,11 +160,9 @@ def _namespace(kind: str) -> str:
 
 async def _try_acts(run_job: RunJob, profile: str, folder: Path, facts: dict[str, object]) -> Findings:
     """The guarantees that no act broke, and the layers that were there."""
-    from toolcrib.infra.sandbox.child import escape_attempts
-
     programs = profile == PROGRAM
     known = {**facts, "programs": programs, "environment": sorted(_GIVEN | (_OF_AN_INTERPRETER if programs else set()))}
-    code = await asyncio.to_thread(Path(escape_attempts.__file__).read_bytes)
+    code = await asyncio.to_thread(_ATTEMPTS.read_bytes)
     system = (*LIBRARIES, *SYSTEM) if programs else LIBRARIES
     read = (*present(system), folder, *python_runtime())
     walls = Walls(read=read, programs=programs, network=profile == NETWORK)

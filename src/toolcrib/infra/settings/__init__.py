@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.settings.readers import LISTS, MAX_NUMBER, NUMBERS, READERS, CustomRule, read_rules, read_switch
+from toolcrib.lib.documents import read_toml
 from toolcrib.model.errors import SettingsError, ToolError
 
 if TYPE_CHECKING:
@@ -263,8 +264,6 @@ def _read_file(file: Path) -> dict[str, object]:
         raise SettingsError(f"{file}: {problem.strerror}; make it readable or remove it") from problem
     except UnicodeDecodeError as problem:
         raise SettingsError(f"{file}: not UTF-8 at byte {problem.start}; save it as UTF-8") from problem
-    from toolcrib.lib.documents import read_toml
-
     try:
         document = read_toml(text, str(file))
     except ToolError as problem:

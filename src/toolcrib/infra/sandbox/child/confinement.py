@@ -11,6 +11,7 @@ import stat
 import struct
 
 from toolcrib.infra.sandbox.child import broker, isolation, notifications, resource_limits, seccomp, system
+from toolcrib.infra.sandbox.child.observer import observed_calls
 
 TYPE_CHECKING = False  # see system
 if TYPE_CHECKING:
@@ -135,8 +136,6 @@ class Enclosure:
         if not self._walls["observe"]:
             notifications.install_filter(broker.build_filter(), way_out, words)
             return
-        from toolcrib.infra.sandbox.child.observer import observed_calls
-
         notifications.install(observed_calls(), way_out, words)
 
     def _open_network(self) -> socket.socket:

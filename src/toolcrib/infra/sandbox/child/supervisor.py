@@ -9,7 +9,8 @@ import socket
 import time
 
 from toolcrib.infra.channel import Frames, frame
-from toolcrib.infra.sandbox.child import broker, confinement, python_file, resource_limits, system
+from toolcrib.infra.sandbox.child import broker, confinement, notifications, python_file, resource_limits, system
+from toolcrib.infra.sandbox.child.observer import Observer
 from toolcrib.infra.sandbox.child.process_tree import Family
 from toolcrib.infra.sandbox.child.protected_paths import Mounts, Placeholders
 from toolcrib.infra.sandbox.child.system import Events
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from toolcrib.infra.sandbox.child.broker import Broker
     from toolcrib.infra.sandbox.child.confinement import Room
-    from toolcrib.infra.sandbox.child.observer import Observer
 
 
 class Descriptors:
@@ -102,9 +102,6 @@ def _find_overseer(job: dict[str, Any]) -> Observer | Broker | None:
     performs = broker.Broker(walls) if broker.is_needed(walls) else None
     if not walls["observe"]:
         return performs
-    from toolcrib.infra.sandbox.child import notifications
-    from toolcrib.infra.sandbox.child.observer import Observer
-
     if not notifications.is_available():
         raise OSError("this system does not let a job be observed")
     return Observer(walls, is_program="argv" in job, broker=performs)
