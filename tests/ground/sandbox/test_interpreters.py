@@ -380,7 +380,7 @@ def test_a_wish_is_short_whatever_a_file_imports():
 
 def test_files_that_make_names_up_do_not_fill_the_launcher():
     code = (
-        "from toolcrib.infra.sandbox import preload\n"
+        "from toolcrib.infra.sandbox.child import preload\n"
         "for number in range(0, 20_000, 50):\n"
         "    preload.preload(b'.' + b''.join(b' json.x%d' % (number + step) for step in range(50)))\n"
         "print(len(preload._tried), preload.MAX_TRIED)\n"
