@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     Arguments = dict[str, object]
 
 
-# MERGED toolcrib.crib.examples
-
-# What is known of the examples that tools carry: which of them failed when they were last tried.
+MAX_TOOLS = 1_000
+MAX_BYTES = 4_000_000
+# The arguments of an example lie three levels down, and may be as deep as any.
+MAX_DEPTH = 72
 
 
 class Examples:
@@ -47,12 +48,6 @@ class Examples:
         """Keep which examples of a tool failed, so that no model is shown them."""
         if self._file is not None:
             remember(self._file, tool, tried)
-
-
-MAX_TOOLS = 1_000
-MAX_BYTES = 4_000_000
-# The arguments of an example lie three levels down, and may be as deep as any.
-MAX_DEPTH = 72
 
 
 def remember(path: Path, tool: Tool, tried: Iterable[tuple[Case, CaseResult]]) -> None:
