@@ -51,7 +51,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         *("runners:script", "runners:subprocess", "runners:http", "runners:docker", "runners:filesystem"),
         *("runners:runtime", "runners:primitive", "runners:library", "runners:sink", "sources:scripts"),
         *("sources:system", "resources:system_tools", "resources:scripts", "resources:script_trees"),
-        *("resources:environments", "protected_paths"),
+        *("resources:environments", "resources:script_format", "protected_paths"),
     ),
     "toolcrib.features.http_tools.plugin:register": ("runners:http",),
     "toolcrib.features.bundles.plugin:register": (
@@ -137,7 +137,7 @@ class Plugins:
         one. With `in_trees` a format of single files reads the trees of scripts too.
         """
         options = {"suffixes": frozenset(suffixes), "folder": folder, "stored": stored, "in_trees": in_trees}
-        self._add("formats", "", reader, **options)
+        self._add("formats", "", reader, given=lambda _: {}, **options)
 
     def add_source(self, name: str, make: Make | str, *, rank: int) -> None:
         """Add sources of tools: of equal names the source with the lower rank is meant."""
