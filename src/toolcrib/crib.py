@@ -18,9 +18,8 @@ from toolcrib.core.pipeline import Pipeline
 from toolcrib.core.resources import Resources
 from toolcrib.core.rules import RuleEngine
 from toolcrib.infra.settings import HOST_PROGRAM, Settings, load_settings
-from toolcrib.lib.names import action_of, slug_of
 from toolcrib.model.call import Call, wish
-from toolcrib.model.errors import Kind, SettingsError, ToolError
+from toolcrib.model.errors import SettingsError, ToolError
 from toolcrib.model.session import Session
 from toolcrib.model.tool import Script
 
@@ -60,7 +59,7 @@ if TYPE_CHECKING:
 
 
 class Crib:
-    """A room of tools: `async with Crib("path") as crib: result = await crib.call("name", city="Oslo")`.
+    """The tools of a project and of the host program: `async with Crib("path") as crib: result = await crib.call("name", city="Oslo")`.
 
     `project` is a folder with a `toolcrib.toml` or at least tools in it; without one the crib keeps nothing on disk.
     `tools` are functions of the host program, agent-side tools, or Tools; `functions` are those that tools of bundles name, by
@@ -102,12 +101,12 @@ class Crib:
         )
         self._rules = RuleEngine(rules=[*resources.rules(), *rules])
         resources.functions |= functions or {}
-        fill_catalog(self._catalog, tools, resources)
         data = resources.data
         if store is not None:
             resources.lend(store=store)
         if journal is not None:
             data.journal = journal
+        fill_catalog(self._catalog, tools, resources)
         files_requests = self.settings.request_missing and root is not None
         self._kept = KeptResults(lambda: data.store)
         self._pipeline = Pipeline(
@@ -126,7 +125,8 @@ class Crib:
                 result_bytes=self.settings.result_bytes,
                 where=self.settings.where,
             ),
-            missing=self._request_missing if files_requests else None,
+            # The service is made when the first tool is missing.
+            missing=(lambda call: self._requests.wish_for(call)) if files_requests else None,  # noqa: PLW0108 - see above
         )
 
     def call(
@@ -182,7 +182,7 @@ class Crib:
 
     def find(self, name: str, session: Session | None = None) -> Entry | None:
         """The tool of that name, slug or address, as a session finds it if one is given."""
-        return self._catalog.find(name, tools_version=_version_of(session))
+        return self._catalog.find(name, tools_version=session.tools_version if session else "")
 
     def same_name(self, tool: Tool) -> list[str]:
         """The addresses of other tools by this name, which only their address can call."""
@@ -270,7 +270,7 @@ class Crib:
 
         In a session they are those of the registry that it keeps to. They carry no example that is known to fail.
         """
-        entries = self._catalog.entries(_version_of(session))
+        entries = self._catalog.entries(session.tools_version if session else "")
         callable_ones = (entry for entry in entries if entry.tool.bundle != SYSTEM_BUNDLE)
         return self._exports.offered(callable_ones, lambda name: self.find(name, session), mode)
 
@@ -302,15 +302,15 @@ class Crib:
         self, name: str, arguments: Mapping[str, object] | None = None, /, **more: object
     ) -> AbstractAsyncContextManager[Sink]:
         """Open a sink to stream events to: `async with crib.sink("file-sink", path="out.jsonl") as sink: await sink.write(event)`."""
-        return self._scripts.open_sink(self._known(name), {**(arguments or {}), **more})
+        return self._scripts.open_sink(self._catalog.require(name), {**(arguments or {}), **more})
 
     def prepare(self, name: str, say: Callable[[str], None] | None = None) -> Path | None:
         """Install what a Python file asks for into an environment of its own; None if it asks for nothing. `say` hears of progress."""
-        return self._scripts.prepare(self._in_file(name), say)
+        return self._scripts.prepare(self._catalog.tool_in_file(name), say)
 
     def publish(self, name: str, place: str, *, files: Iterable[str] = (), key: Path | None = None) -> Published:
         """Publish a tool of the project to the depot in a folder, with further files and signed by a key if given."""
-        return self._depots.publish(self._in_file(name), place, files=files, key=key)
+        return self._depots.publish(self._catalog.tool_in_file(name), place, files=files, key=key)
 
     async def pull(self, name: str, place: str, *, version: str | None = None, replace: bool = False) -> Pulled:
         """Pull a tool from a depot, a folder or a web address, into the project: all of it or nothing."""
@@ -415,8 +415,6 @@ class Crib:
             self._runner.close()
             self._runner = None
 
-    # What features bring, made when it is first used.
-
     @property
     def _requests(self) -> RequestService:
         return self._resources.get("requests")  # type: ignore[no-any-return]  # so it is registered
@@ -432,22 +430,6 @@ class Crib:
     @property
     def _depots(self) -> Depots:
         return self._resources.get("depots")  # type: ignore[no-any-return]  # so it is registered
-
-    async def _request_missing(self, call: Call) -> str:
-        return await self._requests.wish_for(call)
-
-    def _known(self, name: str) -> Entry:
-        """The tool of that name; raises ToolError if there is none."""
-        entry = self.find(name)
-        if entry is None:
-            cure = self.suggest(name) or "list the tools with: crib list"
-            raise ToolError(Kind.NOT_FOUND, f"Tool {name[:200]!r} not found; {cure}")
-        return entry
-
-    def _in_file(self, name: str) -> Tool:
-        """The tool of that name, or of one that can only be called by its actions, any of these: they share a file."""
-        actions = [tool for tool in self.tools if (action := action_of(tool)) and action.whole == slug_of(name)]
-        return actions[0] if actions and self.find(name) is None else self._known(name).tool
 
     def run_sync(self, work: Coroutine[object, object, T]) -> T:
         """Wait from plain code for work that uses this crib, on the loop of its other calls from there."""
@@ -466,7 +448,3 @@ def _open_trial_crib(lent: Mapping[str, object], /, **settings: Any) -> Crib:
     crib = Crib(**settings)
     crib._resources.lend(**lent)  # noqa: SLF001 - of the same class
     return crib
-
-
-def _version_of(session: Session | None) -> str:
-    return "" if session is None else session.tools_version

@@ -246,7 +246,7 @@ async def test_a_tool_that_was_announced_and_is_nowhere_to_be_found_here_says_so
 
 
 async def test_waiting_survives_a_queue_that_is_away_for_a_while(yard, monkeypatch):
-    queue = yard.crib._workshop.queue
+    queue = yard.crib._requests.queue
     real, asked, away = queue.wait, threading.Event(), threading.Event()
 
     def wait(seconds):

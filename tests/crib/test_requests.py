@@ -159,7 +159,7 @@ async def test_what_is_over_is_watched_from_any_event_on(yard):
 
 async def test_a_watch_survives_a_queue_that_is_away_for_a_while(yard, monkeypatch):
     filed = yard.requests.new(yard.fields()).filed
-    queue = yard.crib._workshop.queue
+    queue = yard.crib._requests.queue
     real, asked, away = queue.history, threading.Event(), threading.Event()
 
     def history(*arguments):
@@ -259,14 +259,14 @@ async def test_a_delivery_for_a_merged_request_is_one_for_what_is_built_in_its_p
 
 async def test_a_delivery_that_is_cancelled_at_the_last_moment_is_not_announced(yard, held, tmp_path):
     (tmp_path / "word_counter.py").write_text(yard.code())
-    bench = yard.crib._workshop._bench
+    bench = yard.crib._requests._bench
 
     def publish_late(candidate, request, allowance):
         made = bench.publish(candidate, request, allowance)
         yard.queue.cancel(held.id, "nobody wants it")
         return made
 
-    yard.crib._workshop._bench = replace(bench, publish=publish_late)
+    yard.crib._requests._bench = replace(bench, publish=publish_late)
     error = await refused(yard.requests.deliver(held.id, tmp_path / "word_counter.py"))
     assert (error.kind, "was not announced" in error.message) == (Kind.CONFLICT, True)
     assert yard.requests.show(held.id).status is Status.CANCELLED

@@ -200,7 +200,7 @@ def test_many_callers_at_once_file_one_request_for_each_name(yard):
 
 
 def test_a_queue_that_hangs_holds_nobody_up(yard, monkeypatch):
-    queue = yard.crib._workshop.queue
+    queue = yard.crib._requests.queue
     go_on = threading.Event()
     monkeypatch.setattr(queue, "requests", lambda *_, **__: go_on.wait(30) and [])
     wishes = Wishing(yard.requests, patience=0.01)
@@ -215,7 +215,7 @@ def test_a_queue_that_hangs_holds_nobody_up(yard, monkeypatch):
 
 @pytest.mark.parametrize("problem", [ToolError(Kind.TRANSIENT, "the queue cannot be reached"), RuntimeError("odd")])
 def test_a_queue_that_fails_costs_the_caller_nothing_and_is_left_alone_for_a_while(yard, monkeypatch, caplog, problem):
-    queue = yard.crib._workshop.queue
+    queue = yard.crib._requests.queue
     asked = []
 
     def fail(*_, **__):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from toolcrib.core.catalog_index import Index, Switches, build_index, read_wanted
 from toolcrib.core.file_source import Folder
-from toolcrib.lib.names import did_you_mean, read_address, slug_of
+from toolcrib.lib.names import action_of, did_you_mean, read_address, slug_of
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -187,6 +187,23 @@ class Catalog:
             if place is not None and place.settled:
                 return place.entry
         return self._find_anywhere(read_wanted(name, bundle, version))
+
+    def require(self, name: str) -> Entry:
+        """The tool that is meant; raises ToolError if there is none."""
+        entry = self.find(name)
+        if entry is None:
+            cure = self.suggest(name) or "list the tools with: crib list"
+            raise ToolError(Kind.NOT_FOUND, f"Tool {name[:200]!r} not found; {cure}")
+        return entry
+
+    def tool_in_file(self, name: str) -> Tool:
+        """The tool that is meant, or one action of a tool that can only be called by its actions: they share a file."""
+        if self.find(name) is None:
+            for entry in self.entries():
+                action = action_of(entry.tool)
+                if action is not None and action.whole == slug_of(name):
+                    return entry.tool
+        return self.require(name).tool
 
     def find_below(self, name: str, bundle: str) -> Entry | None:
         """The tool that is meant where only this bundle and those behind it count, as its file is now."""

@@ -1,4 +1,4 @@
-"""Where each name leads, worked out once and then only looked up."""
+"""The index of the catalog: where each name leads, which tools are disabled, and what a lookup asks for."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
     from toolcrib.core.file_source import Folder
     from toolcrib.model.tool import Tool
+
+
+# What the bundle of the host program's own tools is called.
+HOST = "host"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -146,15 +150,6 @@ def _add_function_names(index: Index) -> None:
             index.problems.append(ToolError(Kind.CONFLICT, message))
 
 
-# MERGED toolcrib.catalog.switches
-
-# Which tools the operator switched off.
-
-
-# What the bundle of the host program's own tools is called.
-HOST = "host"
-
-
 class Switches:
     """Words that switch tools off: a name, `name@version`, `bundle/name`, `bundle/name@version` or `bundle/*`.
 
@@ -205,11 +200,6 @@ def _spellings(tool: Tool) -> tuple[str, ...]:
     names = (tool.slug,) if action is None else (tool.slug, str(action), action.whole)
     spellings = ((name, f"{bundle}/{name}", f"{name}@{version}", f"{bundle}/{name}@{version}") for name in names)
     return (*chain.from_iterable(spellings), f"{bundle}/*")
-
-
-# MERGED toolcrib.catalog.wanted
-
-# What a look-up asks for, and the place that answers it.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""A folder of tool files: read without running any of it, and read again when a file changes."""
+"""Sources of tools that formats read: folders of files, folders that are tools, and stored documents."""
 
 from __future__ import annotations
 
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Tool
 
 
-# MERGED toolcrib.catalog.tree
-
-# The files of a folder, or of a whole tree of folders: listed within bounds, and only where tools may lie.
-
 MAX_DEPTH = 12
 MAX_FOLDERS = 1_000
 MAX_NAMES = 50_000
@@ -35,6 +31,12 @@ MAX_PACKAGE_NAMES = 500
 # What package managers and interpreters fill; hidden folders are left out too.
 FOREIGN = frozenset({"node_modules", "__pycache__", "venv"})
 PYTHON_ENVIRONMENT = "pyvenv.cfg"
+
+
+logger = logging.getLogger("toolcrib.catalog")
+MAX_FILE_BYTES = 256_000
+# How long a document of the store that another process changed may go unnoticed.
+LOOK_SECONDS = 0.1
 
 
 @dataclass(slots=True)
@@ -178,13 +180,6 @@ def check_letters(parent: Path | str, name: str) -> None:
 
 def _left_out(path: str, reason: str) -> ToolError:
     return ToolError(Kind.LIMIT_EXCEEDED, f"{path} is left out with all that comes after it: {reason}")
-
-
-logger = logging.getLogger("toolcrib.catalog")
-
-MAX_FILE_BYTES = 256_000
-# How long a document of the store that another process changed may go unnoticed.
-LOOK_SECONDS = 0.1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -165,7 +165,7 @@ class Plugins:
         one. With `in_trees` a format of single files reads the trees of scripts too.
         """
         options = {"suffixes": frozenset(suffixes), "folder": folder, "stored": stored, "in_trees": in_trees}
-        self._add("formats", "", reader, **options)
+        self._add("formats", "", reader, given=lambda _: {}, **options)
 
     def add_source(self, name: str, make: Make | str, *, rank: int) -> None:
         """Add sources of tools: of equal names the source with the lower rank is meant."""

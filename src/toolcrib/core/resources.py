@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from functools import partial
 from inspect import isawaitable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -212,12 +213,12 @@ class LazyRunner:
 
 
 class LazyFormat:
-    """Stands in for a format that is registered by reference, until there is a file with one of its suffixes."""
+    """Stands in for a format until there is a file with one of its suffixes, or any file if it names none."""
 
-    def __init__(self, part: Part) -> None:
-        self.name = str(part.value)
-        self._part = part
-        self._suffixes: frozenset[str] = part.options["suffixes"]
+    def __init__(self, make: Callable[[], Format], suffixes: frozenset[str] = frozenset()) -> None:
+        self.name = ""
+        self._make = make
+        self._suffixes = suffixes
         self._format: Format | None = None
 
     def reads(self, path: Path) -> bool:
@@ -231,13 +232,14 @@ class LazyFormat:
     @property
     def _made(self) -> Format:
         if self._format is None:
-            self._format = made = self._part.load()()
+            self._format = made = self._make()
             self.name = made.name
         return self._format
 
 
 def _format(part: Part) -> Format:
-    return LazyFormat(part) if isinstance(part.value, str) else part.make(None)
+    """What reads the files; one that is named by reference or by suffixes is made when there is such a file."""
+    return LazyFormat(partial(part.make, None), part.options["suffixes"])
 
 
 async def _close(part: Any) -> None:

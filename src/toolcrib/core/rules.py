@@ -1,4 +1,4 @@
-"""All rules are asked, and the strictest answer counts."""
+"""Ask every rule about a call; the strictest verdict counts, and a rule that cannot decide denies."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Tool
 
 
-# MERGED toolcrib.rules.auth
-
-# Only the named tools may be called.
+STRICTNESS = {Decision.ALLOW: 0, Decision.CONFIRM: 1, Decision.DENY: 2}
+# What rules that are asked together have read of a call, so that each need not read it again.
+SHARED: ContextVar[dict[tuple[int, int], object] | None] = ContextVar("shared", default=None)
+log = logging.getLogger(__name__)
 
 
 class AuthRule:
@@ -61,15 +62,6 @@ def _slug(name: str) -> str:
     return name.replace("_", "-")
 
 
-# MERGED toolcrib.rules.verdicts
-
-# What the rules have in common: the strictest verdict counts, and what cannot be read is refused.
-
-STRICTNESS = {Decision.ALLOW: 0, Decision.CONFIRM: 1, Decision.DENY: 2}
-# What rules that are asked together have read of a call, so that each need not read it again.
-SHARED: ContextVar[dict[tuple[int, int], object] | None] = ContextVar("shared", default=None)
-
-
 class TooMuchToReadError(Exception):
     """More than a rule can judge while others wait."""
 
@@ -93,9 +85,6 @@ def too_much(rule: str, where: str) -> Verdict:
         cure="send fewer of them in one call",
         kind=Kind.LIMIT_EXCEEDED,
     )
-
-
-log = logging.getLogger(__name__)
 
 
 def default_rules(workspace: Path) -> list[Rule]:

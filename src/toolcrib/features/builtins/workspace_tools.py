@@ -1,4 +1,4 @@
-"""The shell tool: one command, in a child process, inside the workspace."""
+"""The built-in tools of the workspace: list_files, read_file and write_file in its jail, and shell in a child process."""
 
 from __future__ import annotations
 
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from toolcrib.infra.sandbox.jobs import Ended, Premises
     from toolcrib.model.call import Context
 
-
-# MERGED toolcrib.builtins.files
-
-# The file tools: list_files, read_file and write_file, inside the workspace's jail.
 
 BUNDLE = "builtin"
 MAX_FILE_BYTES = 1_000_000

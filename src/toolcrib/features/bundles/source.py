@@ -67,7 +67,7 @@ class BundleSource:
 
     def generation(self) -> object:
         """The switches of such tools: another object whenever one was moved, here at once, elsewhere at most a moment ago."""
-        if self._made is None:
+        if not self._is_made:
             now = monotonic()
             if now < self._look_at:
                 return None
@@ -76,8 +76,13 @@ class BundleSource:
                 return None
         return self.bundles.switches or None
 
+    @property
+    def _is_made(self) -> bool:
+        """Whether this source, or the Crib itself, has asked for the bundles."""
+        return self._made is not None or self._resources.has_made("bundles")
+
     def _is_used(self, space: str) -> bool:
-        if self._made is not None:
+        if self._is_made:
             return True
         folder = self._resources.data.file(space)
         return folder is not None and folder.is_dir()

@@ -19,10 +19,6 @@ from toolcrib.lib.schema.check import accepts, compile_schema
 from toolcrib.lib.schema.structure import any_of, object_schema
 from toolcrib.model.result import Outcome
 
-# MERGED toolcrib.dialects.notes
-
-# What stands beside the type in `Annotated`: a description in words, or the bounds of a value.
-
 BOUNDS = {
     "ge": "minimum",
     "gt": "exclusiveMinimum",

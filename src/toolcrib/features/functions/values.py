@@ -156,10 +156,6 @@ CONVERTERS: tuple[tuple[type, Callable[[Any], object]], ...] = (
 )
 
 
-# MERGED toolcrib.dialects.records
-
-# Classes that are read field by field: dataclasses, TypedDicts and NamedTuples.
-
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
 

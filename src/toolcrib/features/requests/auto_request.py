@@ -1,4 +1,4 @@
-"""Requests that file themselves: what an agent called or searched for, and what is not there."""
+"""Obtain tools that may not exist yet, and file requests for what was called or searched for in vain."""
 
 from __future__ import annotations
 
@@ -35,13 +35,40 @@ if TYPE_CHECKING:
     Fields = dict[str, object]
 
 
-# MERGED toolcrib.crib.obtaining
-
-# Getting a tool that may not exist yet: it is there, or it is asked for and waited for.
-
 # What was announced is in the project already; the catalogue may look there only after a moment.
 SEEN_SECONDS = 5.0
 LOOK_SECONDS = 0.05
+
+
+logger = logging.getLogger("toolcrib.requests")
+MAX_OPEN = 100
+# How long a call that found no tool waits for the number of its request; it is filed in any case.
+PATIENCE_SECONDS = 0.5
+# So many wishes are on their way at once; what comes besides is forgotten.
+MAX_ON_THEIR_WAY = 8
+MAX_REMEMBERED = 1_000
+# How long nothing is asked of a queue that holds too many of these, or cannot be reached.
+QUIET_SECONDS = 10.0
+MAX_WORDS = 8
+MAX_TEXT = 200
+MARK = "Filed by itself:"
+OF_CALL = f"{MARK} a tool of this name was called, and there is none."
+OF_SEARCH = f"{MARK} a tool was searched for by these words, and none was found."
+REQUESTED_BY = "fullsend"
+INPUT = "Given by the call that found no tool."
+_TYPES: dict[type, str] = {
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    list: "list",
+    tuple: "list",
+    dict: "object",
+}
+_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_GAPS = re.compile(r"[\s_-]+")
+_QUESTION = re.compile(r"[A-Za-z0-9\s_-]+[?!.]?")
+_LONG_NUMBER = re.compile(r"[0-9](?:[\s_-]?[0-9]){4}")
 
 
 class Obtaining:
@@ -149,40 +176,6 @@ def _text_of(wish: Wish) -> str | bytes:
         )
         raise ToolError(Kind.NOT_FOUND, message)
     return data
-
-
-logger = logging.getLogger("toolcrib.requests")
-
-MAX_OPEN = 100
-# How long a call that found no tool waits for the number of its request; it is filed in any case.
-PATIENCE_SECONDS = 0.5
-# So many wishes are on their way at once; what comes besides is forgotten.
-MAX_ON_THEIR_WAY = 8
-MAX_REMEMBERED = 1_000
-# How long nothing is asked of a queue that holds too many of these, or cannot be reached.
-QUIET_SECONDS = 10.0
-MAX_WORDS = 8
-MAX_TEXT = 200
-
-MARK = "Filed by itself:"
-OF_CALL = f"{MARK} a tool of this name was called, and there is none."
-OF_SEARCH = f"{MARK} a tool was searched for by these words, and none was found."
-REQUESTED_BY = "fullsend"
-INPUT = "Given by the call that found no tool."
-
-_TYPES: dict[type, str] = {
-    bool: "boolean",
-    int: "integer",
-    float: "number",
-    str: "string",
-    list: "list",
-    tuple: "list",
-    dict: "object",
-}
-_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_GAPS = re.compile(r"[\s_-]+")
-_QUESTION = re.compile(r"[A-Za-z0-9\s_-]+[?!.]?")
-_LONG_NUMBER = re.compile(r"[0-9](?:[\s_-]?[0-9]){4}")
 
 
 def wish_from_call(name: str, arguments: object) -> Fields | None:

@@ -43,6 +43,17 @@ MAX_REASON = 1_000
 MAX_LISTED = 1_000
 
 
+T = TypeVar("T")
+logger = logging.getLogger("toolcrib.requests")
+# How long the thread stays when nobody waits any more.
+SLICE_SECONDS = 0.25
+ASKERS = 4
+# Somebody else with the same queue may have heard a ring, so everything is looked at that often anyway.
+LOOK_SECONDS = 1.0
+AGAIN_SECONDS = 0.25
+LONGEST_AGAIN_SECONDS = 5.0
+
+
 class Requests:
     """What a crib does with requests; whatever does not wait for a tool blocks for the moment that the queue takes.
 
@@ -190,23 +201,6 @@ class Requests:
         """The request itself, or the one that is built in its place."""
         filed = self.show(request_id)
         return self.show(filed.merged_into) if filed.merged_into and not filed.status.is_final else filed
-
-
-# MERGED toolcrib.crib.waiting
-
-# Waiting for requests: one thread at the doorbell of the queue, for everybody in this process who waits.
-
-T = TypeVar("T")
-
-logger = logging.getLogger("toolcrib.requests")
-
-# How long the thread stays when nobody waits any more.
-SLICE_SECONDS = 0.25
-ASKERS = 4
-# Somebody else with the same queue may have heard a ring, so everything is looked at that often anyway.
-LOOK_SECONDS = 1.0
-AGAIN_SECONDS = 0.25
-LONGEST_AGAIN_SECONDS = 5.0
 
 
 class Place:

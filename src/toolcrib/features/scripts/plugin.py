@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from toolcrib.core.catalog import SYSTEM_BUNDLE, LateTools, Rank
-from toolcrib.core.resources import INSTALLED, PROJECT_SCRIPTS
+from toolcrib.core.file_source import Folder
+from toolcrib.core.resources import INSTALLED, PROJECT_SCRIPTS, LazyFormat
 from toolcrib.lib.version import __version__
 
 if TYPE_CHECKING:
@@ -29,7 +31,8 @@ def register(plugins: Plugins) -> None:
     plugins.add_resource("environments", "toolcrib.features.scripts.trees:environments_folder")
     plugins.add_resource("script_format", "toolcrib.features.scripts.format:ScriptFile", given=lambda _: {})
     plugins.add_resource("scripts", "toolcrib.features.scripts.facade:Scripts")
-    plugins.add_source("scripts", "toolcrib.features.scripts.source:script_sources", rank=Rank.SCRIPTS)
+    plugins.add_resource("script_format", "toolcrib.features.scripts.format:ScriptFile", given=lambda _: {})
+    plugins.add_source("scripts", _script_sources, rank=Rank.SCRIPTS)
     plugins.add_resource("system_tools", "toolcrib.lib.system_tools:system_tools", given=lambda _: {})
     plugins.add_source("system", _system_source, rank=Rank.SYSTEM)
     plugins.add_protected_paths(_protected_paths)
@@ -37,6 +40,15 @@ def register(plugins: Plugins) -> None:
     plugins.add_command(
         "prepare", "toolcrib.features.scripts.commands:prepare", "Install what a Python script asks for."
     )
+
+
+def _script_sources(resources: Resources) -> list[Folder]:
+    """The trees of scripts; formats of installed packages are asked before our own."""
+    formats = resources.formats(in_trees=True)
+    return [
+        Folder(path, bundle, [*formats, LazyFormat(partial(resources.make, "script_format", root=path))], deep=True)
+        for bundle, path in resources.get("script_trees").items()
+    ]
 
 
 def _system_source(resources: Resources) -> list[LateTools]:
