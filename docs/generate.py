@@ -19,6 +19,7 @@ import click
 import toolcrib
 from toolcrib import Crib, Kind
 from toolcrib.core import gates
+from toolcrib.core.plugins import Plugins
 from toolcrib.features.functions.decorators import Options
 from toolcrib.infra.settings import ENVIRONMENT_PREFIX, Settings
 from toolcrib.interfaces.cli.program import cli
@@ -34,7 +35,7 @@ ROOT = DOCS.parent
 NOTICE = "<!-- Written by docs/generate.py; change the code, the tests or the .toml beside it, then run: make docs -->"
 NO_TEXT = "(no text)"
 NO_SETTINGS = frozenset({"root", "places"})
-PROTOCOLS = ("Dialect", "Rule", "Runner", "Bound", "Journal", "Store", "Queue", "Maker", "Commission", "Plugins")
+PROTOCOLS = (*("Format", "Converter", "Rule", "Runner", "Bound", "Journal", "Store", "Queue", "Maker", "Commission"),)
 LONGEST_LINE = 100
 
 
@@ -108,6 +109,11 @@ def reference(kinds: dict[str, str]) -> str:
         ["# Reference", NOTICE],
         ["## Names", "Everything here is imported from `toolcrib`.", *names],
         ["## Parts", "What a plug-in can be; everything here is imported from `toolcrib.model.protocols`.", *parts],
+        [
+            "## Registry",
+            "What a plug-in registers in; imported from `toolcrib.core.plugins`.",
+            *_describe("Plugins", Plugins),
+        ],
         [
             "## Kinds of errors",
             _table(("kind", "means"), [(f"`{kind}`", kinds.get(kind, NO_TEXT)) for kind in Kind]),

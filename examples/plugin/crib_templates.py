@@ -11,6 +11,8 @@ from toolcrib.model.tool import Origin
 from toolcrib.model.verdict import ALLOW
 
 MAX_LETTERS = 1_000
+DESCRIPTION = "template.txt"
+SPACE = "templates"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,12 +29,16 @@ class Template:
 
 
 class TemplateFormat:
-    """Reads `*.template`: the first line describes the tool, the rest is its text with {names}."""
+    """Reads templates: the first line describes the tool, the rest is its text with {names}.
+
+    A template is a file `name.template`, a folder `name` that holds a `template.txt`, or a document `templates/name` of the
+    store.
+    """
 
     name = "template"
 
     def reads(self, path: Path) -> bool:
-        return path.suffix == ".template"
+        return path.suffix == ".template" or path.name == DESCRIPTION or path.parts[0] == SPACE
 
     def read(self, path: Path, code: bytes) -> Iterable[Tool]:
         description, _, text = code.decode("utf-8").partition("\n")
@@ -46,7 +52,7 @@ class TemplateFormat:
             "additionalProperties": False,
         }
         yield Tool(
-            name=path.stem,
+            name=path.parent.name if path.name == DESCRIPTION else path.stem,
             description=description,
             parameters=parameters,
             output_schema={"type": "string"},
@@ -102,6 +108,8 @@ class ShortTexts:
 
 def register(plugins: Plugins) -> None:
     """What the entry point names; called once when a Crib starts."""
-    plugins.add_format(TemplateFormat())
+    plugins.add_format(TemplateFormat(), suffixes=[".template"])
+    plugins.add_format(TemplateFormat(), folder=DESCRIPTION)
+    plugins.add_format(TemplateFormat(), stored=SPACE)
     plugins.add_runner(TemplateRunner.kind, TemplateRunner())
     plugins.add_rule(ShortTexts())

@@ -10,7 +10,8 @@ from toolcrib.lib.version import __version__ as __version__
 if TYPE_CHECKING:
     from toolcrib.core.rules import AuthRule, RuleEngine
     from toolcrib.crib import Crib
-    from toolcrib.features.functions.decorators import registered, tool, tool_of
+    from toolcrib.features.functions.decorators import registered, tool
+    from toolcrib.features.functions.definition import tool_of
     from toolcrib.features.safety_rules.operator_patterns import SafetyRule
     from toolcrib.model.bundle import Bundle
     from toolcrib.model.call import Call, Context
@@ -76,7 +77,7 @@ _HOMES = {
     "deny": "toolcrib.model.verdict",
     "registered": "toolcrib.features.functions.decorators",
     "tool": "toolcrib.features.functions.decorators",
-    "tool_of": "toolcrib.features.functions.decorators",
+    "tool_of": "toolcrib.features.functions.definition",
 }
 
 

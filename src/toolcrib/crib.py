@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.core.call_state import Policy
-from toolcrib.core.catalog import BUILTIN_BUNDLE, SYSTEM_BUNDLE, Catalog
+from toolcrib.core.catalog import SYSTEM_BUNDLE, Catalog
 from toolcrib.core.execution import never_waits, refuse_inside_a_loop, run_alone
 from toolcrib.core.expiring_documents import Confirmations, KeptResults
 from toolcrib.core.load_sources import as_tool, fill_catalog
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from toolcrib.features.access.tokens import Tokens
     from toolcrib.features.agent_classes.classes import BaseTool
     from toolcrib.features.bundles.facade import Bundles
-    from toolcrib.features.bundles.source import BundleSource
     from toolcrib.features.depots.facade import Depots
     from toolcrib.features.depots.transfer import Published, Pulled
     from toolcrib.features.exports.facade import Exports
@@ -95,15 +94,15 @@ class Crib:
         self._waiting = threading.RLock()
         self._catalog = Catalog(self.settings.disabled, self.settings.where("disabled"))
         self._resources = resources = Resources(self.settings, variables, self._catalog.find_below, observe=observe)
-        resources.lend(find=self.find, suggest=self._catalog.suggest, open_trial_crib=_open_trial_crib)
+        resources.lend(
+            find=self.find,
+            suggest=self._catalog.suggest,
+            own_entries=self._catalog.own_entries,
+            open_trial_crib=_open_trial_crib,
+        )
         self._rules = RuleEngine(rules=[*resources.rules(), *rules])
         resources.functions |= functions or {}
         fill_catalog(self._catalog, tools, resources)
-        self._registries: Registries = resources.get("registries")
-        self._registries.attach(self._catalog)
-        self._bundle_source: BundleSource = resources.get("bundle_source")
-        self._bundle_source.attach(self._catalog)
-        self._catalog.add_shelf(self._bundle_source, behind=frozenset({BUILTIN_BUNDLE, SYSTEM_BUNDLE}))
         data = resources.data
         if store is not None:
             resources.lend(store=store)
@@ -112,7 +111,7 @@ class Crib:
         files_requests = self.settings.request_missing and root is not None
         self._kept = KeptResults(lambda: data.store)
         self._pipeline = Pipeline(
-            find=self._find_now if self.settings.watch else self._catalog.find,
+            find=self._catalog.find,
             suggest=self._catalog.suggest,
             rules=self._rules,
             runners=resources.runners,
@@ -199,7 +198,6 @@ class Crib:
         return [
             *self._resources.plugins.problems,
             *self._resources.data.problems(),
-            *self._registries.problems,
             *self._catalog.problems(),
         ]
 
@@ -252,7 +250,7 @@ class Crib:
             max_turn_calls=max_turn_calls,
             max_turn_retrievals=max_turn_retrievals,
             max_repeats=max_repeats,
-            tools_version=self._catalog.built_version,
+            tools_version=self._catalog.tools_version,
             send=send,
             on_intent=on_intent,
         )
@@ -260,7 +258,7 @@ class Crib:
     @property
     def registries(self) -> Registries:
         """The registries of tool folders that are in force here, and the way to build them."""
-        return self._registries
+        return self._resources.get("registries")  # type: ignore[no-any-return]  # so it is registered
 
     def documentation(self, name: str) -> str:
         """All there is to read about a tool; empty if there is nothing, or no such tool."""
@@ -321,7 +319,7 @@ class Crib:
     @property
     def bundles(self) -> Bundles:
         """Bundles and the tools in them: put, switch, delete, list and search, whoever owns them."""
-        return self._bundle_source.bundles
+        return self._resources.get("bundles")  # type: ignore[no-any-return]  # so it is registered
 
     def find_tools(self, question: str, *, limit: int = 10) -> list[Tool]:
         """The tools that fit a question in plain words, the most fitting first."""
@@ -379,15 +377,11 @@ class Crib:
 
     def latencies(self) -> list[Latency]:
         """How long the calls in the journal took, by tool."""
-        from toolcrib.core.journal_statistics import sum_latencies
-
-        return sum_latencies(self.journal.read())
+        return self._resources.make("latencies")  # type: ignore[no-any-return]  # so it is registered
 
     def costs(self) -> list[CostSum]:
         """What the calls in the journal cost, by tool and currency."""
-        from toolcrib.core.journal_statistics import sum_costs
-
-        return sum_costs(self.journal.read())
+        return self._resources.make("costs")  # type: ignore[no-any-return]  # so it is registered
 
     async def sandbox_report(self) -> dict[str, Mapping[str, object]]:
         """What the sandbox guarantees here, tried if nobody has yet: for files of code, with a network, and for programs."""
@@ -441,13 +435,6 @@ class Crib:
 
     async def _request_missing(self, call: Call) -> str:
         return await self._requests.wish_for(call)
-
-    def _find_now(
-        self, name: str, bundle: str | None = None, version: str | None = None, tools_version: str = ""
-    ) -> Entry | None:
-        """Look a tool up where a new build counts at once."""
-        self._registries.refresh()
-        return self._catalog.find(name, bundle, version, tools_version)
 
     def _known(self, name: str) -> Entry:
         """The tool of that name; raises ToolError if there is none."""

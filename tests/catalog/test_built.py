@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib.core.catalog import Catalog
-from toolcrib.core.catalog_index import VERSIONS_KEPT
+from toolcrib.features.folders.source import VERSIONS_KEPT, Versions
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Function, Handler, Tool
 
@@ -22,14 +22,46 @@ def of_the_host(name):
     return Tool(name=name, description="Host.", parameters=OPEN, run=Function(call=print, is_async=False))
 
 
-def nothing(_slug):
-    return ""
+class Registry(Versions):
+    """A registry that a test builds anew."""
+
+    has_versions = True
+    tool_bundles = ("tools",)
+
+    def __init__(self, hint=""):
+        super().__init__()
+        self.hint = hint
+        self.builds = 0
+
+    def put(self, version, tools):
+        super().put(version, tools)
+        self.builds += 1
+
+    def generation(self):
+        return self.builds
+
+    def problems(self):
+        return []
+
+    def why_missing(self, slug):
+        return self.hint and f"tools/{slug} {self.hint}"
 
 
-def test_a_session_finds_the_tools_of_the_registry_it_began_with():
+@pytest.fixture
+def registry():
+    return Registry()
+
+
+@pytest.fixture
+def catalog(registry):
     catalog = Catalog()
-    catalog.set_built("1.0.a", [built("one", "old"), built("gone")], nothing)
-    catalog.set_built("1.0.b", [built("one", "new"), built("two")], nothing)
+    catalog.add_source(registry)
+    return catalog
+
+
+def test_a_session_finds_the_tools_of_the_registry_it_began_with(catalog, registry):
+    registry.put("1.0.a", [built("one", "old"), built("gone")])
+    registry.put("1.0.b", [built("one", "new"), built("two")])
     assert catalog.find("one").tool.description == "new"
     assert catalog.find("one", tools_version="1.0.b").tool.description == "new"
     assert catalog.find("one", tools_version="1.0.a").tool.description == "old"
@@ -40,52 +72,51 @@ def test_a_session_finds_the_tools_of_the_registry_it_began_with():
     assert catalog.find("tools/one@2.0.0", tools_version="1.0.a") is None
 
 
-def test_tools_that_no_registry_names_are_found_by_every_session():
+def test_tools_that_no_registry_names_are_found_by_every_session(registry):
     catalog = Catalog()
     catalog.add(of_the_host("one"))
-    catalog.set_built("1.0.a", [built("two")], nothing)
-    catalog.set_built("1.0.b", [built("one"), built("two")], nothing)
+    catalog.add_source(registry)
+    registry.put("1.0.a", [built("two")])
+    registry.put("1.0.b", [built("one"), built("two")])
     assert catalog.find("one", tools_version="1.0.a").tool.description == "Host."
 
 
-def test_a_switch_holds_for_earlier_versions_too():
+def test_a_switch_holds_for_earlier_versions_too(registry):
     catalog = Catalog(frozenset({"one"}))
-    catalog.set_built("1.0.a", [built("one")], nothing)
-    catalog.set_built("1.0.b", [built("one")], nothing)
+    catalog.add_source(registry)
+    registry.put("1.0.a", [built("one")])
+    registry.put("1.0.b", [built("one")])
     assert not catalog.find("one", tools_version="1.0.a").enabled
 
 
-def test_a_version_that_nobody_remembers_is_refused_with_its_name():
-    catalog = Catalog()
+def test_a_version_that_nobody_remembers_is_refused_with_its_name(catalog, registry):
     for number in range(VERSIONS_KEPT + 1):
-        catalog.set_built(f"1.0.{number}", [built("one")], nothing)
+        registry.put(f"1.0.{number}", [built("one")])
     with pytest.raises(ToolError, match="registry 1.0.0, which is not loaded here; open a new session") as refusal:
         catalog.find("one", tools_version="1.0.0")
     assert refusal.value.kind is Kind.CONFLICT
     assert catalog.find("one", tools_version="1.0.1") is not None
 
 
-def test_two_built_tools_of_one_address_are_a_problem_and_the_first_stays():
-    catalog = Catalog()
-    catalog.set_built("1.0.a", [built("one", "first"), replace(built("one"), description="second")], nothing)
+def test_two_built_tools_of_one_address_are_a_problem_and_the_first_stays(catalog, registry):
+    registry.put("1.0.a", [built("one", "first"), replace(built("one"), description="second")])
     assert catalog.find("one").tool.description == "first"
     assert "already registered" in catalog.problems()[0].message
-    catalog.set_built("1.0.b", [built("one", "first")], nothing)
+    registry.put("1.0.b", [built("one", "first")])
     assert catalog.problems() == []
 
 
-def test_a_folder_that_is_not_built_is_what_an_unknown_name_hints_at():
-    catalog = Catalog()
-    catalog.set_built("", [], lambda slug: f"tools/{slug} is not built; run: crib build")
+def test_a_folder_that_is_not_built_is_what_an_unknown_name_hints_at(catalog, registry):
+    registry.hint = "is not built; run: crib build"
+    registry.put("", [])
     assert catalog.suggest("kb_search") == "tools/kb-search is not built; run: crib build"
-    assert catalog.built_version == ""
+    assert catalog.tools_version == ""
 
 
-def test_a_session_is_shown_the_tools_of_the_registry_it_began_with_and_all_others():
-    catalog = Catalog()
+def test_a_session_is_shown_the_tools_of_the_registry_it_began_with_and_all_others(catalog, registry):
     catalog.add(of_the_host("other"))
-    catalog.set_built("1.0.a", [built("one", "old"), built("gone")], nothing)
-    catalog.set_built("1.0.b", [built("one", "new"), built("two")], nothing)
+    registry.put("1.0.a", [built("one", "old"), built("gone")])
+    registry.put("1.0.b", [built("one", "new"), built("two")])
     shown = {entry.tool.name: entry.tool.description for entry in catalog.entries("1.0.a")}
     assert shown == {"other": "Host.", "one": "old", "gone": "Built."}
     assert {entry.tool.name for entry in catalog.entries("1.0.b")} == {"other", "one", "two"}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.core.catalog import Catalog
+from toolcrib.core.catalog import Catalog, LateTools
 from toolcrib.lib.names import function_name
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Function, Tool
@@ -150,7 +150,7 @@ def test_tools_that_are_made_later_are_made_when_a_name_first_leads_there_and_on
         made.append(1)
         return [make_tool("shell", "builtin"), make_tool("fetch", "builtin")]
 
-    catalog.add_later("builtin", make)
+    catalog.add_source(LateTools("builtin", make))
     assert found(catalog, "mine") == "host/mine@1.0.0"
     assert made == []
     assert found(catalog, "fetch") == "builtin/fetch@1.0.0"
@@ -167,7 +167,7 @@ def test_tools_that_could_not_be_made_are_not_simply_gone(make_tool):
             raise ToolError(Kind.PERMANENT, "no workspace")
         return [make_tool("fetch", "builtin")]
 
-    catalog.add_later("builtin", make)
+    catalog.add_source(LateTools("builtin", make))
     for _ in range(2):
         with pytest.raises(ToolError, match="no workspace"):
             catalog.find("fetch")

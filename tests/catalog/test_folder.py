@@ -17,7 +17,7 @@ from toolcrib.model.errors import Kind, ToolError
 @pytest.fixture
 def catalog(files):
     catalog = Catalog()
-    catalog.add_folder(files.folder())
+    catalog.add_source(files.folder())
     return catalog
 
 
@@ -123,7 +123,7 @@ def test_a_broken_file_keeps_its_name_from_tools_further_back(catalog, files, ma
     later = tmp_path / "later"
     later.mkdir()
     shutil.copy(files.write("read_file.py"), later)
-    catalog.add_folder(Folder(later, "later", files.folder()._formats))
+    catalog.add_source(Folder(later, "later", files.folder()._formats))
     catalog.add(make_tool("read_file", "builtin"))
     assert catalog.find("read_file").tool.bundle == "tools"
     files.write_text("read_file.py", "not python")
@@ -148,7 +148,7 @@ def test_a_tool_of_the_host_program_that_stands_before_the_folder_does_not_wait_
     catalog = Catalog()
     catalog.add(make_tool("fast"))
     folder = files.folder()
-    catalog.add_folder(folder)
+    catalog.add_source(folder)
 
     def fail(*_):
         raise AssertionError
@@ -225,9 +225,9 @@ def test_a_folder_that_is_a_file_is_reported_and_the_others_work(files, tmp_path
     (tmp_path / "file").write_text("x")
     files.write("good.py")
     catalog = Catalog()
-    catalog.add_folder(Folder(tmp_path / "file", "file", []))
-    catalog.add_folder(files.folder())
-    catalog.add_folder(Folder(tmp_path / "absent", "absent", []))
+    catalog.add_source(Folder(tmp_path / "file", "file", []))
+    catalog.add_source(files.folder())
+    catalog.add_source(Folder(tmp_path / "absent", "absent", []))
     assert catalog.find("good") is not None
     assert messages(catalog) == [f"{tmp_path}/file: Not a directory; mend it or move it away"]
 
@@ -245,7 +245,7 @@ def test_a_file_that_a_tool_of_the_host_program_hides_is_reported(files, make_to
     files.write("same.py")
     catalog = Catalog()
     catalog.add(make_tool("same", "tools"))
-    catalog.add_folder(files.folder())
+    catalog.add_source(files.folder())
     assert catalog.find("tools/same").tool.kind == "function"
     (message,) = messages(catalog)
     assert "tools/same@1.0.0 is already defined in the host program; rename one of them" in message
@@ -255,7 +255,7 @@ def test_files_are_switched_off_and_stay_so_when_they_change(files):
     files.write("x.py", "one")
     files.write("y.py", "one")
     catalog = Catalog(frozenset({"tools/x", "broken"}), "disabled in toolcrib.toml")
-    catalog.add_folder(files.folder())
+    catalog.add_source(files.folder())
     assert not catalog.find("x").enabled
     files.write("x.py", "other")
     assert not catalog.find("x").enabled
@@ -277,7 +277,7 @@ def test_a_format_that_fails_costs_one_file(files, caplog):
     files.write("good.py")
     (files.path / "x.moody").write_text("")
     catalog = Catalog()
-    catalog.add_folder(Folder(files.path, "tools", [Moody(), *files.folder()._formats]))
+    catalog.add_source(Folder(files.path, "tools", [Moody(), *files.folder()._formats]))
     assert catalog.find("good") is not None
     assert messages(catalog) == [
         f"{files.path}/x.moody: the format 'moody' failed on it (ZeroDivisionError); see the log"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib import Crib
-from toolcrib.core.catalog import Catalog
+from toolcrib.core.catalog import Catalog, LateTools
 from toolcrib.model.call import Call
 from toolcrib.model.errors import Kind
 from toolcrib.model.tool import Chained, Tool
@@ -17,9 +17,9 @@ from toolcrib.model.tool import Chained, Tool
 def spaces(tree, user_tree, make_tool):
     """The project before the user before the system, whose tools are made when a name leads there."""
     catalog = Catalog()
-    catalog.add_folder(tree.folder("project"))
-    catalog.add_folder(user_tree.folder("user"))
-    catalog.add_later("system", lambda: [make_tool("hello", "system"), make_tool("runtime", "system")])
+    catalog.add_source(tree.folder("project"))
+    catalog.add_source(user_tree.folder("user"))
+    catalog.add_source(LateTools("system", lambda: [make_tool("hello", "system"), make_tool("runtime", "system")]))
     return catalog
 
 
@@ -120,12 +120,12 @@ def test_a_broken_file_keeps_its_name_from_the_spaces_below(spaces, tree, user_t
 
 def test_a_tool_of_a_folder_does_not_wait_for_bundles_behind_it_that_are_made_later(tree):
     catalog = Catalog()
-    catalog.add_folder(tree.folder("project"))
+    catalog.add_source(tree.folder("project"))
 
     def fail():
         raise AssertionError
 
-    catalog.add_later("builtin", fail)
+    catalog.add_source(LateTools("builtin", fail))
     tree.write("hello.card")
     assert found(catalog, "hello") == "project/hello@1.0.0"
     assert below(catalog, "hello", "project") == "project/hello@1.0.0"
@@ -133,8 +133,8 @@ def test_a_tool_of_a_folder_does_not_wait_for_bundles_behind_it_that_are_made_la
 
 def test_a_tool_of_a_folder_does_not_wait_for_folders_behind_it_to_be_read(tree, user_tree):
     catalog = Catalog()
-    catalog.add_folder(tree.folder("project"))
-    catalog.add_folder(user_tree.folder("user"))
+    catalog.add_source(tree.folder("project"))
+    catalog.add_source(user_tree.folder("user"))
     tree.write("hello.card")
     user_tree.write("other.card")
     assert found(catalog, "hello") == "project/hello@1.0.0"
@@ -145,8 +145,8 @@ def test_a_tool_of_a_folder_does_not_wait_for_folders_behind_it_to_be_read(tree,
 
 def test_names_that_two_files_swap_in_place_are_found_at_once(tree, user_tree):
     catalog = Catalog()
-    catalog.add_folder(tree.folder("project"))
-    catalog.add_folder(user_tree.folder("user"))
+    catalog.add_source(tree.folder("project"))
+    catalog.add_source(user_tree.folder("user"))
     tree.write("a.card", "one 1.0.0")
     user_tree.write("b.card", "two 1.0.0")
     list(catalog.entries())
@@ -162,7 +162,7 @@ def test_names_that_two_files_swap_in_place_are_found_at_once(tree, user_tree):
 @pytest.mark.spec("S3-05")
 def test_one_id_and_version_twice_is_a_conflict_and_another_version_is_accepted(tree):
     catalog = Catalog()
-    catalog.add_folder(tree.folder("project"))
+    catalog.add_source(tree.folder("project"))
     first = tree.write("a/deploy.card", "deploy-service 1.0.0")
     second = tree.write("b/deploy.card", "deploy-service 1.0.0")
     assert found(catalog, "deploy-service") == "project/deploy-service@1.0.0"
@@ -179,7 +179,7 @@ def test_one_id_and_version_twice_is_a_conflict_and_another_version_is_accepted(
 
 def test_of_several_versions_in_a_tree_the_highest_is_meant_whatever_its_file_is_called(tree):
     catalog = Catalog()
-    catalog.add_folder(tree.folder("project"))
+    catalog.add_source(tree.folder("project"))
     tree.write("a.card", "hello 1.9.0")
     tree.write("b.card", "hello 1.10.0")
     tree.write("c.card", "hello 1.10.0-rc1")
@@ -195,7 +195,7 @@ def test_of_several_versions_in_a_tree_the_highest_is_meant_whatever_its_file_is
 @pytest.mark.spec("S3-28")
 def test_an_action_is_found_by_the_name_of_its_tool_and_its_own(tree):
     catalog = Catalog()
-    catalog.add_folder(tree.folder("project"))
+    catalog.add_source(tree.folder("project"))
     tree.write("x.card", "my_ctl 1.0.0 script deploy", "my_ctl 1.0.0 script roll_back", "plain-tool 1.0.0")
     for spelling in (
         "my_ctl.roll_back",
@@ -221,7 +221,7 @@ def test_an_action_is_found_by_the_name_of_its_tool_and_its_own(tree):
 async def test_a_call_of_an_unknown_action_is_told_which_there_are(project, tree):
     tree.write("x.card", "ctl 1.0.0 script deploy", "ctl 1.0.0 script rollback")
     async with Crib(project) as crib:
-        crib._catalog.add_folder(tree.folder("scripts"))
+        crib._catalog.add_source(tree.folder("scripts"))
         result = await crib.call(Call(name="ctl.destroy"))
     assert result.error.kind is Kind.NOT_FOUND
     assert "ctl has the actions ctl.deploy, ctl.rollback" in result.error.message
@@ -241,7 +241,7 @@ async def test_a_call_of_an_unknown_action_is_told_which_there_are(project, tree
 def test_a_tool_is_switched_off_with_all_its_actions_and_an_action_alone(tree, word, off):
     tree.write("x.card", "ctl 1.0.0 script deploy", "ctl 1.0.0 script rollback")
     catalog = Catalog(frozenset({word}), "disabled")
-    catalog.add_folder(tree.folder("project"))
+    catalog.add_source(tree.folder("project"))
     assert {name for name in ("deploy", "rollback") if not catalog.find(f"ctl.{name}").enabled} == off
     assert messages(catalog) == []
 
@@ -260,7 +260,7 @@ KEPT = st.tuples(
 def test_whatever_is_kept_a_look_up_below_a_space_stays_below_it(kept, space):
     catalog, there = Catalog(), {}
     for bundle in SPACES:
-        catalog.add_later(bundle, list)
+        catalog.add_source(LateTools(bundle, list))
     for name, bundle, version, action in kept:
         run = Chained(kind="script", tool_type="x", executor=None, folder=None, action=action)
         tool = Tool(name=name, description="", parameters={}, run=run, bundle=bundle, version=version)

@@ -45,13 +45,13 @@ class Shelf:
         self.on_reading()
         return reason
 
-    def switches(self) -> object:
+    def generation(self) -> object:
         return self.off
 
 
 def test_a_switch_that_is_moved_while_the_catalogue_reads_the_switches_is_not_forgotten():
     catalog, shelf = Catalog(), Shelf()
-    catalog.add_shelf(shelf, behind=frozenset())
+    catalog.add_source(shelf)
     catalog.add(a_tool())
 
     def move_once():
@@ -66,7 +66,7 @@ def test_a_switch_that_is_moved_while_the_catalogue_reads_the_switches_is_not_fo
 
 def test_a_tool_that_comes_while_the_catalogue_is_built_is_not_forgotten():
     catalog, shelf = Catalog(), Shelf()
-    catalog.add_shelf(shelf, behind=frozenset())
+    catalog.add_source(shelf)
     catalog.add(a_tool())
 
     def add_once():

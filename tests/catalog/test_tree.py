@@ -17,7 +17,7 @@ from toolcrib.model.tool import Function, Tool
 @pytest.fixture
 def catalog(tree):
     catalog = Catalog()
-    catalog.add_folder(tree.folder("project"))
+    catalog.add_source(tree.folder("project"))
     return catalog
 
 
@@ -48,7 +48,7 @@ def test_a_folder_that_is_not_deep_has_no_folders(tree):
     tree.write("top.card")
     tree.write("below/hello.card")
     catalog = Catalog()
-    catalog.add_folder(Folder(tree.path, "tools", [tree.dialect]))
+    catalog.add_source(Folder(tree.path, "tools", [tree.dialect]))
     assert names(catalog) == ["top"]
 
 
@@ -337,7 +337,7 @@ async def test_a_call_in_flight_ends_on_the_version_it_began_with(project):
     dialect = Blocking()
     (project / "tools/answer.wait").write_text("old")
     async with Crib(project) as crib, asyncio.timeout(10):
-        crib._catalog.add_folder(Folder(project / "tools", "waiting", [dialect], deep=True))
+        crib._catalog.add_source(Folder(project / "tools", "waiting", [dialect], deep=True))
         first = asyncio.create_task(crib.call("answer"))
         await dialect.started.wait()
         (project / "tools/answer.wait").write_text("new")

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypedDict, Unpack
 
 import pytest
 
-from toolcrib.features.functions.decorators import is_tool, tool, tool_of
+from toolcrib.features.functions.decorators import is_tool, tool
+from toolcrib.features.functions.definition import tool_of
 from toolcrib.lib.schema.check import check_parameters, compile_schema
 from toolcrib.model.call import Context
 from toolcrib.model.errors import Kind, ToolError

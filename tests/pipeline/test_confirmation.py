@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from toolcrib import Call, Crib, Kind, tool
 from toolcrib.core.expiring_documents import Confirmations
-from toolcrib.features.functions.decorators import tool_of
+from toolcrib.features.functions.definition import tool_of
 from toolcrib.infra.storage.memory_store import MemoryStore
 
 

@@ -11,7 +11,7 @@ from toolcrib.core.expiring_documents import Confirmations, KeptResults
 from toolcrib.core.journal import MemoryJournal
 from toolcrib.core.pipeline import Pipeline
 from toolcrib.core.rules import RuleEngine
-from toolcrib.features.functions.decorators import tool_of
+from toolcrib.features.functions.definition import tool_of
 from toolcrib.features.functions.runner import FunctionRunner
 from toolcrib.infra.storage.memory_store import MemoryStore
 from toolcrib.model.session import Step

@@ -1,20 +1,20 @@
-"""Every tool there is, found by name, slug or full address."""
+"""The catalog: all sources of tools in their order, and one index of their names."""
 
 from __future__ import annotations
 
 import threading
 from itertools import chain
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from toolcrib.core.catalog_index import Built, Index, Switches, build_index, is_built, read_wanted
+from toolcrib.core.catalog_index import Index, Switches, build_index, read_wanted
+from toolcrib.core.file_source import Folder
 from toolcrib.lib.names import did_you_mean, read_address, slug_of
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from toolcrib.core.catalog_index import Place, Wanted
-    from toolcrib.core.file_source import Folder
     from toolcrib.model.tool import Entry, Tool
 
 NAMED_ACTIONS = 10
@@ -33,66 +33,101 @@ class Rank:
     REGISTRIES = 25
     SCRIPTS = 30
     PACKAGES = 40
+    DOCUMENTS = 45
     BUNDLES = 50
     BUILTINS = 60
     SYSTEM = 70
 
 
+class Source(Protocol):
+    """Where tools are found. The catalog asks sources of lower rank first, and adds the switches to what they find."""
+
+    def generation(self) -> object:
+        """What changes whenever the source has other tools, or other switches; quick, because every call asks."""
+
+    def problems(self) -> list[ToolError]:
+        """What the source holds and cannot be used."""
+
+
+@runtime_checkable
+class ListedSource(Source, Protocol):
+    """A source whose tools all go into the index of the catalog, such as the registries of tool folders.
+
+    Where it has versions, a session keeps to the tools of the version that it began with.
+    """
+
+    version: str
+    has_versions: bool
+    tool_bundles: tuple[str, ...]
+
+    def tools(self, version: str | None = None) -> Sequence[Tool]:
+        """Its tools now, or those of an earlier version; raises ToolError for a version that it no longer has."""
+
+    def find(self, name: str, bundle: str | None, version: str | None, tools_version: str) -> Tool | None:
+        """The tool that is meant among those of a version of the source."""
+
+    def why_missing(self, slug: str) -> str:
+        """Why there is no tool of that slug, although there could be; empty if there is nothing to say."""
+
+
+class SearchedSource(Source, Protocol):
+    """A source with more tools than an index can hold: bundles. It keeps the switches of all other tools too."""
+
+    def find(self, name: str, bundle: str | None, version: str | None) -> Entry | None:
+        """The tool that is meant among those of the source."""
+
+    def entry(self, bundle_id: str, slug: str, version: str) -> Entry | None:
+        """The tool of the bundle with that id, enabled or not."""
+
+    def entries(self) -> Iterator[Entry]:
+        """Every tool of the source."""
+
+    def switched_off(self, tool: Tool) -> str:
+        """Why a tool of another source was disabled; empty if it was not."""
+
+
 class LateTools:
-    """The tools of a bundle that are only made when no source before them has the name."""
+    """The tools of one bundle, made when a lookup first comes to them."""
 
     def __init__(self, bundle: str, load: Callable[[], Iterable[Tool]]) -> None:
         self.bundle = bundle
         self.load = load
 
 
-class Shelf(Protocol):
-    """Where the tools of bundles are kept that are written through the platform, and the switches of all the others."""
+class _Listed:
+    """A listed source, and what the catalog has taken from it."""
 
-    def find(self, name: str, bundle: str | None, version: str | None) -> Entry | None:
-        """The tool that is meant among those kept here."""
-
-    def entry(self, bundle_id: str, slug: str, version: str) -> Entry | None:
-        """The tool of that bundle, whoever owns it."""
-
-    def entries(self) -> Iterator[Entry]:
-        """Every tool that is kept here."""
-
-    def problems(self) -> list[ToolError]:
-        """What is kept here and broken."""
-
-    def switched_off(self, tool: Tool) -> str:
-        """Why a tool that is not kept here was switched off; empty if it was not."""
-
-    def switches(self) -> object:
-        """The switches of those: another object whenever one was moved; quick, because every call asks."""
+    def __init__(self, source: ListedSource) -> None:
+        self.source = source
+        self.generation: object = None
+        self.tools: Sequence[Tool] = ()
+        self.clashes: list[ToolError] = []
 
 
 class Catalog:
-    """Keeps tools of every source.
+    """Finds tools of every source, by name, slug or address.
 
     Of several tools with one name the one from the earlier bundle is meant, and within a bundle the newest; the full
-    address `bundle/slug@version` always means exactly one. Threads may share a catalogue.
+    address `bundle/slug@version` always means exactly one. Threads may share a catalog.
     """
 
     def __init__(self, disabled: frozenset[str] = frozenset(), where: str = "disabled") -> None:
         self._switches = Switches(disabled, where)
         self._bundles: dict[str, dict[str, Tool]] = {}
         self._folders: list[Folder] = []
-        self._later: list[tuple[str, Callable[[], Iterable[Tool]]]] = []
-        self._built = Built()
-        self._clashes: list[ToolError] = []
-        self._why_unbuilt: Callable[[str], str] = lambda _: ""
-        self._shelf: Shelf | None = None
+        self._later: list[LateTools] = []
+        self._listed: list[_Listed] = []
+        self._searched: SearchedSource | None = None
+        # The bundles of sources that come after the searched one.
         self._behind: frozenset[str] = frozenset()
         self._index = Index()
         self._changes = 0
-        # What the index was made of: the number of changes, and the switches that were moved.
+        # What the index was made of: the number of changes, and the generation of the searched source.
         self._made_of: tuple[int, object] = (0, None)
         self._lock = threading.RLock()
 
     def add(self, tool: Tool) -> None:
-        """Keep a tool of the host program."""
+        """Add a tool of the host program."""
         with self._lock:
             bundle = self._bundles.setdefault(tool.bundle, {})
             if tool.address in bundle:
@@ -102,65 +137,50 @@ class Catalog:
             self._changes += 1
 
     def remove(self, tool: Tool) -> None:
-        """Forget a tool of the host program."""
+        """Remove a tool of the host program."""
         with self._lock:
             if self._bundles.get(tool.bundle, {}).pop(tool.address, None) is not None:
                 self._changes += 1
 
-    def add_folder(self, folder: Folder) -> None:
-        """Keep the tools of a folder, as long as its files are there; they are read when a name first leads there."""
+    def add_source(self, source: Folder | LateTools | ListedSource | SearchedSource) -> None:
+        """Add a source behind those that were added before; its tools are read when a name first leads there."""
         with self._lock:
-            self._folders.append(folder)
-            self._bundles.setdefault(folder.bundle, {})
+            bundles: tuple[str, ...] = ()
+            if isinstance(source, Folder):
+                self._folders.append(source)
+                bundles = (source.bundle,)
+            elif isinstance(source, LateTools):
+                self._later.append(source)
+                bundles = (source.bundle,)
+            elif isinstance(source, ListedSource):
+                self._listed.append(_Listed(source))
+                bundles = source.tool_bundles
+            else:
+                self._searched = source
+                self._switches.moved = source.switched_off
+            for bundle in bundles:
+                self._bundles.setdefault(bundle, {})
+            if self._searched is not None:
+                self._behind |= {*bundles}
             self._changes += 1
-
-    def add_later(self, bundle: str, load: Callable[[], Iterable[Tool]]) -> None:
-        """Keep the tools of a bundle that is only made when no tool of the host program has the name."""
-        with self._lock:
-            self._bundles.setdefault(bundle, {})
-            self._later.append((bundle, load))
-            self._changes += 1
-
-    def add_source(self, source: object) -> None:
-        """Keep the tools of a source."""
-        if isinstance(source, LateTools):
-            self.add_later(source.bundle, source.load)
-        else:
-            self.add_folder(source)  # type: ignore[arg-type]  # the only other kind
-
-    def add_shelf(self, shelf: Shelf, behind: frozenset[str]) -> None:
-        """Keep what is on a shelf; of equal names it is meant before the bundles `behind` it, and after all others."""
-        with self._lock:
-            self._shelf, self._behind = shelf, behind
-            self._switches.moved = shelf.switched_off
-            self._changes += 1
-
-    def set_built(self, version: str, tools: Iterable[Tool], why_unbuilt: Callable[[str], str]) -> None:
-        """Have these tools of registries in place of those that were there; `why_unbuilt` says of a slug why it is none of them."""
-        with self._lock:
-            for tool in self._built.tools:
-                self.remove(tool)
-            self._built.put(version, tools)
-            self._why_unbuilt = why_unbuilt
-            self._clashes = []
-            for tool in self._built.tools:
-                try:
-                    self.add(tool)
-                except ToolError as problem:
-                    self._clashes.append(problem)
 
     @property
-    def built_version(self) -> str:
-        """The version of the registries in force; empty where nothing was built."""
-        return self._built.version
+    def tools_version(self) -> str:
+        """The version of the tools that a session keeps to; empty where no source has versions."""
+        listed = self._versioned()
+        if listed is None:
+            return ""
+        # A source may look for a new version only when it is asked.
+        listed.source.generation()
+        return listed.source.version
 
     def find(
         self, name: str, bundle: str | None = None, version: str | None = None, tools_version: str = ""
     ) -> Entry | None:
-        """The tool that is meant, as its file is now; of a registry, as it was in the version that a session is bound to."""
-        if self._shelf is not None and bundle is not None and version is not None and len(bundle) == ID_LETTERS:
-            return self._shelf.entry(bundle, slug_of(name), version)
-        if tools_version and tools_version != self._built.version:
+        """The tool that is meant, as its file is now; of a source with versions, in the version that a session keeps to."""
+        if self._searched is not None and bundle is not None and version is not None and len(bundle) == ID_LETTERS:
+            return self._searched.entry(bundle, slug_of(name), version)
+        if tools_version and tools_version != self.tools_version:
             return self._find_bound(read_wanted(name, bundle, version), tools_version)
         if bundle is None and version is None and self._is_current():
             place = self._index.names.get(name)
@@ -173,16 +193,17 @@ class Catalog:
         return self._find_now(read_wanted(name, below=bundle))
 
     def entries(self, tools_version: str = "") -> Iterator[Entry]:
-        """Every tool, bundle by bundle; of registries those of the version that a session is bound to."""
+        """Every tool, bundle by bundle; of a source with versions those of the version that a session keeps to."""
         entries = self._refresh().addresses.values()
-        kept = iter(()) if self._shelf is None else self._shelf.entries()
-        if not tools_version or tools_version == self._built.version:
-            return chain(entries, kept)
-        bound = map(self._switches.entry, reversed(self._built.tools_of(tools_version)))
-        return chain((entry for entry in entries if not is_built(entry)), kept, bound)
+        stored = iter(()) if self._searched is None else self._searched.entries()
+        if not tools_version or tools_version == self.tools_version:
+            return chain(entries, stored)
+        listed = self._versioned()
+        bound = () if listed is None else map(self._switches.entry, reversed(listed.source.tools(tools_version)))
+        return chain((entry for entry in entries if not self._is_versioned(entry)), stored, bound)
 
     def own_entries(self) -> list[Entry]:
-        """Every tool that is not on the shelf, under the switches of the operator alone."""
+        """Every tool of the index, under the switches of the operator alone."""
         entries = self._refresh().addresses.values()
         return [entry if entry.enabled else self._switches.by_word(entry.tool) for entry in entries]
 
@@ -192,10 +213,11 @@ class Catalog:
         broken = (name for name, place in index.names.items() if place.problem is not None)
         names = [*broken, *(f"{bundle}/*" for bundle in tuple(self._bundles))]
         return [
+            *(problem for listed in self._listed for problem in listed.source.problems()),
             *(each for folder in self._folders for problem in folder.problems for each in _one_by_one(problem)),
-            *self._clashes,
+            *(clash for listed in self._listed for clash in listed.clashes),
             *index.problems,
-            *(() if self._shelf is None else self._shelf.problems()),
+            *(() if self._searched is None else self._searched.problems()),
             *self._switches.idle((entry.tool for entry in index.addresses.values()), names),
         ]
 
@@ -218,26 +240,53 @@ class Catalog:
             # Whoever calls a tool is told the file, and not where on this machine the project lies.
             folder = place.folder.path
             return f"its file is broken: {place.problem.message.replace(str(folder), folder.name)}"
-        if unbuilt := self._why_unbuilt(slug_of(bare)):
-            return unbuilt
+        for listed in self._listed:
+            if reason := listed.source.why_missing(slug_of(bare)):
+                return reason
         known = {entry.tool.name for entry in index.addresses.values()}
         return _name_actions(index, slug_of(bare)) or did_you_mean(name, known)
 
     def _find_bound(self, wanted: Wanted, tools_version: str) -> Entry | None:
-        """What a session finds that began with an earlier registry: its own tools, and those that no registry names."""
+        """What a session finds that began with an earlier version: tools of that version, and those without versions."""
         entry = self._find_anywhere(wanted)
-        if entry is not None and not is_built(entry):
+        listed = self._versioned()
+        if listed is None or (entry is not None and not self._is_versioned(entry)):
             return entry
-        tool = self._built.find(wanted, tools_version)
+        tool = listed.source.find(wanted.name, wanted.bundle, wanted.version, tools_version)
         return None if tool is None else self._switches.entry(tool)
+
+    def _versioned(self) -> _Listed | None:
+        """The source with versions."""
+        return next((listed for listed in self._listed if listed.source.has_versions), None)
+
+    def _is_versioned(self, entry: Entry) -> bool:
+        listed = self._versioned()
+        return listed is not None and any(tool is entry.tool for tool in listed.tools)
+
+    def _take_listed(self) -> None:
+        """Take what listed sources have now in place of what was taken from them before."""
+        with self._lock:
+            for listed in self._listed:
+                generation = listed.source.generation()
+                if generation == listed.generation:
+                    continue
+                for tool in listed.tools:
+                    self.remove(tool)
+                listed.generation, listed.tools, listed.clashes = generation, tuple(listed.source.tools()), []
+                for tool in listed.tools:
+                    try:
+                        self.add(tool)
+                    except ToolError as problem:
+                        listed.clashes.append(problem)
+                self._changes += 1
 
     def _find_anywhere(self, wanted: Wanted) -> Entry | None:
         """A tool of any source, in their order."""
         entry = self._find_now(wanted)
         is_settled = entry is not None and (wanted.bundle is not None or entry.tool.bundle not in self._behind)
-        if self._shelf is None or is_settled:
+        if self._searched is None or is_settled:
             return entry
-        return self._shelf.find(wanted.name, wanted.bundle, wanted.version) or entry
+        return self._searched.find(wanted.name, wanted.bundle, wanted.version) or entry
 
     def _find_now(self, wanted: Wanted) -> Entry | None:
         """A tool whose file may have changed since it was read, or may have come since."""
@@ -269,8 +318,8 @@ class Catalog:
 
     def _load_later(self, bundle: str | None = None) -> None:
         """Make what was put off, of one bundle or of all."""
-        for later in [later for later in self._later if bundle in (None, later[0])]:
-            for tool in later[1]():
+        for later in [later for later in self._later if bundle in (None, later.bundle)]:
+            for tool in later.load():
                 # What the host program put in the place of such a tool stays.
                 self._bundles.setdefault(tool.bundle, {}).setdefault(tool.address, tool)
             # Only now: what could not be made is tried again and fails again, instead of being gone.
@@ -291,7 +340,8 @@ class Catalog:
             if self._is_current():
                 return self._index
             # Noted before anything is looked at: what changes meanwhile is seen the next time.
-            made_of = self._changes, None if self._shelf is None else self._shelf.switches()
+            self._take_listed()
+            made_of = self._changes, None if self._searched is None else self._searched.generation()
             newest_first = {bundle: [*reversed(tools.values())] for bundle, tools in self._bundles.items()}
             # Whole before it is in place: another thread finds everything by the old index or by the new one.
             self._index = build_index(newest_first, self._folders, self._switches, self._behind)
@@ -300,8 +350,11 @@ class Catalog:
 
     def _is_current(self) -> bool:
         """Whether the index is made of what is there now."""
-        changes, switches = self._made_of
-        return changes == self._changes and (self._shelf is None or self._shelf.switches() is switches)
+        changes, generation = self._made_of
+        for listed in self._listed:
+            if listed.source.generation() != listed.generation:
+                return False
+        return changes == self._changes and (self._searched is None or self._searched.generation() is generation)
 
 
 def _one_by_one(problem: ToolError) -> Iterator[ToolError]:

@@ -7,6 +7,8 @@ import os
 import stat
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.files.disk import ABSENT, is_as_it_was, settled_stamp
@@ -14,11 +16,10 @@ from toolcrib.lib.names import is_foreign
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Mapping, Sequence
 
     from toolcrib.infra.files.disk import Stamp
-    from toolcrib.model.protocols import Format
+    from toolcrib.model.protocols import Format, Store
     from toolcrib.model.tool import Tool
 
 
@@ -182,6 +183,8 @@ def _left_out(path: str, reason: str) -> ToolError:
 logger = logging.getLogger("toolcrib.catalog")
 
 MAX_FILE_BYTES = 256_000
+# How long a document of the store that another process changed may go unnoticed.
+LOOK_SECONDS = 0.1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -281,19 +284,24 @@ class Folder:
             return ReadFile(problem=refused(path, problem))
         except ToolError as problem:
             return ReadFile(problem=problem)
-        return self._translate(path, reader, stamps, code)
+        return translate(path, reader, self.bundle, code, stamps)
 
-    def _translate(self, path: Path, reader: Format, stamps: Mapping[str, Stamp | None], code: bytes) -> ReadFile:
-        try:
-            tools = tuple(replace(tool, bundle=self.bundle) for tool in reader.read(path, code))
-        except ToolError as problem:
-            return ReadFile(stamps=stamps, problem=problem)
-        except Exception as problem:
-            # A format may be of another package: its mistake costs this one file.
-            logger.exception("%s could not be read by the format %s", path, reader.name)
-            message = f"{path}: the format {reader.name!r} failed on it ({type(problem).__name__}); see the log"
-            return ReadFile(stamps=stamps, problem=ToolError(Kind.INTERNAL, message))
-        return ReadFile(stamps=stamps, tools=tools)
+
+def translate(
+    path: Path, reader: Format, bundle: str, code: bytes, stamps: Mapping[str, Stamp | None] | None = None
+) -> ReadFile:
+    """Have a format read a file or document; what it cannot read is a problem of that file alone."""
+    known = {} if stamps is None else stamps
+    try:
+        tools = tuple(replace(tool, bundle=bundle) for tool in reader.read(path, code))
+    except ToolError as problem:
+        return ReadFile(stamps=known, problem=problem)
+    except Exception as problem:
+        # A format may be of another package: its mistake costs this one file.
+        logger.exception("%s could not be read by the format %s", path, reader.name)
+        message = f"{path}: the format {reader.name!r} failed on it ({type(problem).__name__}); see the log"
+        return ReadFile(stamps=known, problem=ToolError(Kind.INTERNAL, message))
+    return ReadFile(stamps=known, tools=tools)
 
 
 class Packages(Folder):
@@ -311,6 +319,58 @@ class Packages(Folder):
 
     def _stamps_around(self, path: Path) -> dict[str, Stamp | None]:
         return stamps_within(str(path.parent))
+
+
+class DocumentSource:
+    """The documents in one space of the store, each read by a format; the space is the bundle of their tools.
+
+    A document that another process changed is seen at most a moment later.
+    """
+
+    version = ""
+    has_versions = False
+
+    def __init__(self, store: Callable[[], Store], space: str, reader: Format) -> None:
+        self.tool_bundles = (space,)
+        self._store = store
+        self._space = space
+        self._reader = reader
+        self._look_at = 0.0
+        self._generation = ""
+        self._tools: list[Tool] = []
+        self._problems: list[ToolError] = []
+
+    def generation(self) -> str:
+        """What changes with every document of the space."""
+        now = monotonic()
+        if now >= self._look_at:
+            self._look_at = now + LOOK_SECONDS
+            self._generation = self._store().generation(self._space)
+        return self._generation
+
+    def tools(self, version: str | None = None) -> list[Tool]:
+        """Read every document of the space that is written in the format."""
+        self._tools, self._problems = [], []
+        store = self._store()
+        for key in store.keys(f"{self._space}/"):
+            document = store.get(key)
+            if document is not None and self._reader.reads(Path(key)):
+                found = translate(Path(key), self._reader, self._space, document)
+                self._tools += found.tools
+                self._problems += [] if found.problem is None else [found.problem]
+        return self._tools
+
+    def find(self, name: str, bundle: str | None, version: str | None, tools_version: str) -> Tool | None:
+        """None: documents have no versions that a session could keep to."""
+        return None
+
+    def why_missing(self, slug: str) -> str:
+        """Nothing: a broken document is among the problems."""
+        return ""
+
+    def problems(self) -> list[ToolError]:
+        """Why documents could not be read."""
+        return list(self._problems)
 
 
 def _is_as_it_was(known: ReadFile) -> bool:

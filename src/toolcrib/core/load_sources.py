@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toolcrib.core.catalog import Rank
-from toolcrib.core.file_source import Folder, Packages
+from toolcrib.core.file_source import DocumentSource, Folder, Packages
 from toolcrib.lib.schema.check import check_parameters, check_schema
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.tool import Tool
@@ -27,10 +27,11 @@ def fill_catalog(catalog: Catalog, tools: Iterable[object], resources: Resources
         catalog.add(as_tool(tool, resources.plugins))
     if resources.settings.modules:
         _add_tools(catalog, resources.get("host_modules").tools(), resources.plugins)
-    sources: list[tuple[int, Callable[[], Iterable[object]]]] = [
+    sources: list[tuple[int, Callable[[], Iterable[Any]]]] = [
         (part.options["rank"], partial(part.make, resources)) for part in resources.plugins.parts("sources")
     ]
     sources.append((Rank.TOOL_FOLDERS, lambda: _tool_folders(resources)))
+    sources.append((Rank.DOCUMENTS, lambda: _document_sources(resources)))
     sources.append((Rank.PACKAGES, lambda: [part.load() for part in resources.plugins.parts("tools")]))
     for _, make in sorted(sources, key=lambda source: source[0]):
         for source in make():
@@ -66,6 +67,12 @@ def _tool_folders(resources: Resources) -> list[Folder]:
             message = f"{path} is not a folder; make it, or change {settings.where('tools')}"
             resources.plugins.problems.append(ToolError(Kind.NOT_FOUND, message))
     return found
+
+
+def _document_sources(resources: Resources) -> list[DocumentSource]:
+    """The spaces of the store that a package has a format for."""
+    data = resources.data
+    return [DocumentSource(lambda: data.store, space, reader) for space, reader in resources.document_formats()]
 
 
 def _add_tools(catalog: Catalog, tools: Iterable[Tool], plugins: Plugins) -> None:

@@ -45,8 +45,8 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         *("commands:request", "commands:experiments", "commands:builder", "commands:demo"),
     ),
     "toolcrib.features.folders.plugin:register": (
-        *("runners:handler", "resources:registries", "protected_paths"),
-        *("commands:new", "commands:build", "commands:registry"),
+        *("runners:handler", "sources:registries", "resources:registries", "resources:tool_folders"),
+        *("protected_paths", "commands:new", "commands:build", "commands:registry"),
     ),
     "toolcrib.features.scripts.plugin:register": (
         *("runners:script", "runners:subprocess", "runners:http", "runners:docker", "runners:filesystem"),
@@ -57,7 +57,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
     ),
     "toolcrib.features.http_tools.plugin:register": ("runners:http",),
     "toolcrib.features.bundles.plugin:register": (
-        "resources:bundle_source",
+        *("sources:bundles", "resources:bundle_source", "resources:bundles", "resources:search_index"),
         *("commands:bundle", "commands:search", "commands:enable", "commands:disable"),
     ),
     "toolcrib.features.builtins.plugin:register": ("sources:builtins", "resources:builtins"),
@@ -66,7 +66,8 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
     ),
     "toolcrib.features.project.plugin:register": (
         *("resources:sandbox", "resources:premises", "resources:egress", "resources:jail", "resources:secrets"),
-        *("resources:key", "resources:store", "resources:host_commands", "stores:memory", "stores:files", "checks"),
+        *("resources:key", "resources:store", "resources:host_commands", "resources:latencies"),
+        *("resources:costs", "stores:memory", "stores:files", "checks"),
     ),
     "toolcrib.features.exports.plugin:register": (
         "resources:exports",
@@ -141,14 +142,17 @@ class Plugins:
         *,
         suffixes: Iterable[str] = (),
         folder: str = "",
+        stored: str = "",
         in_trees: bool = True,
     ) -> None:
-        """Add a way of writing tools: single files, or folders that each hold a description in a file named `folder`.
+        """Add a way of writing tools: single files, folders, or documents of the store.
 
-        With `suffixes` the format is only asked about files that end so, and is not loaded before there is one. With
-        `in_trees` it reads the trees of scripts too.
+        With `folder` it reads folders that each hold a description in a file of that name, with `stored` the documents of
+        that space of the store. With `suffixes` it is only asked about files that end so, and is not loaded before there is
+        one. With `in_trees` a format of single files reads the trees of scripts too.
         """
-        self._add("formats", "", reader, suffixes=frozenset(suffixes), folder=folder, in_trees=in_trees)
+        options = {"suffixes": frozenset(suffixes), "folder": folder, "stored": stored, "in_trees": in_trees}
+        self._add("formats", "", reader, **options)
 
     def add_source(self, name: str, make: Make | str, *, rank: int) -> None:
         """Add sources of tools: of equal names the source with the lower rank is meant."""

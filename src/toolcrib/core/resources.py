@@ -97,8 +97,14 @@ class Resources:
 
     def formats(self, *, in_trees: bool = False) -> list[Format]:
         """The formats of single files, or those of them that trees of scripts are read in too."""
-        parts = [part for part in self.plugins.parts("formats") if not part.options["folder"]]
-        return [_format(part) for part in parts if part.options["in_trees"] or not in_trees]
+        parts = self.plugins.parts("formats")
+        files = [part for part in parts if not part.options["folder"] and not part.options["stored"]]
+        return [_format(part) for part in files if part.options["in_trees"] or not in_trees]
+
+    def document_formats(self) -> list[tuple[str, Format]]:
+        """The formats of documents in the store, each with the space that its documents lie in."""
+        parts = self.plugins.parts("formats")
+        return [(part.options["stored"], _format(part)) for part in parts if part.options["stored"]]
 
     def folder_formats(self) -> list[tuple[str, Format]]:
         """The formats of tools that are folders, each with the name of the file that describes such a tool."""

@@ -22,16 +22,16 @@ LOCK_SECONDS = 10.0
 class Format(Protocol):
     """Reads one way of writing tools, without running any of it.
 
-    `path` is a file, or the file that describes a tool which is a folder.
+    `path` is that of a file, of the file that describes a tool which is a folder, or the key of a stored document.
     """
 
     name: str
 
     def reads(self, path: Path) -> bool:
-        """Whether this file is written in the format."""
+        """Whether what lies there is written in the format."""
 
     def read(self, path: Path, code: bytes) -> Iterable[Tool]:
-        """The tools of the file; raises ToolError with place and cure."""
+        """The tools that the bytes describe; raises ToolError with place and cure."""
 
 
 class Converter(Protocol):

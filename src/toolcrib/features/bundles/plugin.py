@@ -4,14 +4,49 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from toolcrib.core.catalog import SYSTEM_BUNDLE, Rank
+
 if TYPE_CHECKING:
     from toolcrib.core.plugins import Plugins
+    from toolcrib.core.resources import Resources
+    from toolcrib.model.tool import Entry
 
 
 def register(plugins: Plugins) -> None:
     """Add the tools of bundles, and the switches of all other tools."""
+    plugins.add_resource("bundles", "toolcrib.features.bundles.facade:Bundles", given=_for_bundles)
+    plugins.add_resource("search_index", "toolcrib.infra.search.index:open_index", given=_for_index)
     plugins.add_resource("bundle_source", "toolcrib.features.bundles.source:BundleSource")
+    plugins.add_source("bundles", lambda resources: [resources.get("bundle_source")], rank=Rank.BUNDLES)
     plugins.add_command("bundle", "toolcrib.features.bundles.commands:bundle", "Keep tools in bundles.")
     plugins.add_command("search", "toolcrib.features.bundles.commands:search", "Find tools by what is typed.")
     plugins.add_command("enable", "toolcrib.features.bundles.commands:enable", "Switch a tool or a bundle on.")
     plugins.add_command("disable", "toolcrib.features.bundles.commands:disable", "Switch a tool or a bundle off.")
+
+
+def _for_bundles(resources: Resources) -> dict[str, object]:
+    settings, data = resources.settings, resources.data
+    return {
+        "store": data.store,
+        # It is closed by the bundles themselves.
+        "index": resources.make("search_index"),
+        "entries": lambda: _entries_of_other_sources(resources),
+        "functions": resources.functions,
+        "key": lambda: data.key,
+        "secrets": data.secrets.names,
+        "metrics": data.metrics.read,
+        "models": frozenset(settings.models) if "models" in settings.places else None,
+        "max_tools": settings.max_tools,
+        "hosts": settings.allowed_hosts,
+    }
+
+
+def _for_index(resources: Resources) -> dict[str, object]:
+    settings, data = resources.settings, resources.data
+    if settings.root is not None:
+        data.folder()
+    return {"path": data.file("index.sqlite3"), "sqlite": settings.search_index}
+
+
+def _entries_of_other_sources(resources: Resources) -> list[Entry]:
+    return [entry for entry in resources.get("own_entries")() if entry.tool.bundle != SYSTEM_BUNDLE]

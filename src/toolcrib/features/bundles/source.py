@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from toolcrib.core.catalog import SYSTEM_BUNDLE
 from toolcrib.model.bundle import Owner
 from toolcrib.model.tool import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toolcrib.core.catalog import Catalog
     from toolcrib.core.resources import Resources
     from toolcrib.features.bundles.facade import Bundles
     from toolcrib.model.errors import ToolError
@@ -31,45 +28,14 @@ class BundleSource:
     def __init__(self, resources: Resources) -> None:
         self._resources = resources
         self._look_at = 0.0
-        self._making = threading.Lock()
         self._made: Bundles | None = None
-
-    def attach(self, catalog: Catalog) -> None:
-        """Show the tools of this catalog among those of bundles."""
-        self._catalog = catalog
 
     @property
     def bundles(self) -> Bundles:
         """The rules of keeping: one object for all threads."""
-        made = self._made
-        return self._make_once() if made is None else made
-
-    def _make_once(self) -> Bundles:
-        with self._making:
-            if self._made is None:
-                self._made = self._make()
-            return self._made
-
-    def _make(self) -> Bundles:
-        from toolcrib.features.bundles.facade import Bundles
-        from toolcrib.infra.search.index import open_index
-
-        parts, settings = self._resources, self._resources.settings
-        if settings.root is not None:
-            parts.data.folder()
-        index = open_index(parts.data.file("index.sqlite3"), sqlite=settings.search_index)
-        return Bundles(
-            parts.data.store,
-            index,
-            entries=self._shown,
-            functions=parts.functions,
-            key=lambda: parts.data.key,
-            secrets=parts.data.secrets.names,
-            metrics=parts.data.metrics.read,
-            models=frozenset(settings.models) if "models" in settings.places else None,
-            max_tools=settings.max_tools,
-            hosts=settings.allowed_hosts,
-        )
+        if self._made is None:
+            self._made = self._resources.get("bundles")
+        return self._made
 
     def find(self, name: str, bundle: str | None, version: str | None) -> Entry | None:
         """The tool that is meant among those kept in bundles."""
@@ -99,7 +65,7 @@ class BundleSource:
         """Why a tool that is not kept in a bundle was switched off; empty if it was not."""
         return self.bundles.switched_off(tool) if self._is_used(SWITCHES) else ""
 
-    def switches(self) -> object:
+    def generation(self) -> object:
         """The switches of such tools: another object whenever one was moved, here at once, elsewhere at most a moment ago."""
         if self._made is None:
             now = monotonic()
@@ -109,14 +75,6 @@ class BundleSource:
             if not self._is_used(SWITCHES):
                 return None
         return self.bundles.switches or None
-
-    def close(self) -> None:
-        """Let go of what is open."""
-        if self._made is not None:
-            self._made.close()
-
-    def _shown(self) -> list[Entry]:
-        return [entry for entry in self._catalog.own_entries() if entry.tool.bundle != SYSTEM_BUNDLE]
 
     def _is_used(self, space: str) -> bool:
         if self._made is not None:

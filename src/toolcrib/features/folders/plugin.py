@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from toolcrib.core.catalog import Rank
 from toolcrib.core.resources import INSTALLED, PROJECT_SCRIPTS
 
 if TYPE_CHECKING:
@@ -18,7 +19,9 @@ REGISTRY = "tool_registry.json"
 def register(plugins: Plugins) -> None:
     """Add the registries and what runs their handlers."""
     plugins.add_runner("handler", "toolcrib.features.folders.runner:HandlerRunner", given=_for_runner)
+    plugins.add_resource("tool_folders", "toolcrib.features.folders.facade:ToolFolders")
     plugins.add_resource("registries", "toolcrib.features.folders.source:Registries")
+    plugins.add_source("registries", lambda resources: [resources.get("registries")], rank=Rank.REGISTRIES)
     plugins.add_protected_paths(_protected_paths)
     plugins.add_command(
         "new", "toolcrib.features.folders.commands:new", "Write a tool folder that passes the build, and its test."

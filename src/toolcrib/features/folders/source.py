@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections import OrderedDict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,45 +12,114 @@ from toolcrib.lib.names import slug_of
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
     from threading import Event
 
-    from toolcrib.core.catalog import Catalog
     from toolcrib.core.resources import Resources
     from toolcrib.features.folders.build import Built
+    from toolcrib.features.folders.facade import ToolFolders
     from toolcrib.features.folders.registry import Registry, Unbuilt
+    from toolcrib.model.tool import Tool
 
 REGISTRY = "tool_registry.json"
 # By these a folder is known to be meant as a tool.
 SCHEMA = "schema.json"
 HANDLERS = ("handler.js", "handler.py")
+VERSIONS_KEPT = 16
+
+
+class Versions:
+    """Keeps the tools of the last few versions; `version` is the one in force, empty where nothing was built."""
+
+    def __init__(self) -> None:
+        self.version = ""
+        self._versions: OrderedDict[str, tuple[Tool, ...]] = OrderedDict()
+
+    def put(self, version: str, tools: Iterable[Tool]) -> None:
+        """Have these in force from now on."""
+        self._versions[version] = tuple(tools)
+        self._versions.move_to_end(version)
+        self.version = version
+        while len(self._versions) > VERSIONS_KEPT:
+            self._versions.popitem(last=False)
+
+    def tools(self, version: str | None = None) -> tuple[Tool, ...]:
+        """The tools in force, or those of a version; raises ToolError for one that is no longer kept."""
+        if version is None:
+            return self._versions.get(self.version, ())
+        if version not in self._versions:
+            message = (
+                f"the session was opened with the registry {version}, which is not loaded here; open a new session"
+            )
+            raise ToolError(Kind.CONFLICT, message)
+        return self._versions[version]
+
+    def find(self, name: str, bundle: str | None, version: str | None, tools_version: str) -> Tool | None:
+        """The tool as it was in a version; raises ToolError for one that is no longer kept."""
+        slug = slug_of(name)
+        for tool in self.tools(tools_version):
+            if tool.slug == slug and bundle in (None, tool.bundle) and version in (None, tool.version):
+                return tool
+        return None
 
 
 class Registries:
-    """What the builds of a project's tool folders made, as it was when they were loaded, and the way to build them anew."""
+    """What the builds of a project's tool folders made, as it was when they were loaded, and the way to build them anew.
+
+    They are loaded at the start, and where the operator watches, again when one of the files is not the one that was loaded.
+    """
+
+    has_versions = True
 
     def __init__(self, resources: Resources) -> None:
         self._resources = resources
+        self._watches = resources.settings.watch
         self._roots = resources.tool_folders()
+        self.tool_bundles = tuple(root.name for root in self._roots)
         self._stamps: dict[Path, tuple[int, ...]] = {}
+        self._versions = Versions()
+        self._generation = 0
+        self._loading = threading.Lock()
         self.loaded: tuple[Registry, ...] = ()
+        self._load()
 
-    def attach(self, catalog: Catalog) -> None:
-        """Have the tools in this catalog."""
-        self._catalog = catalog
-        self.load()
+    @property
+    def version(self) -> str:
+        """The version of the registries in force; empty where nothing was built."""
+        return self._versions.version
 
-    def load(self) -> None:
-        """Read them and have their tools in the catalogue; of folders that nobody built nothing is read."""
+    def generation(self) -> int:
+        """How often they were loaded; where the operator watches, a new build counts at once."""
+        if self._watches:
+            self.refresh()
+        return self._generation
+
+    def tools(self, version: str | None = None) -> tuple[Tool, ...]:
+        """The tools in force, or those of an earlier version."""
+        return self._versions.tools(version)
+
+    def find(self, name: str, bundle: str | None, version: str | None, tools_version: str) -> Tool | None:
+        """The tool as it was in an earlier version."""
+        return self._versions.find(name, bundle, version, tools_version)
+
+    def refresh(self) -> None:
+        """Load them again if one of the files is not the one that was loaded."""
+        if self._look() == self._stamps:
+            return
+        with self._loading:
+            if self._look() != self._stamps:
+                self._load()
+
+    def _load(self) -> None:
+        """Read them; of folders that nobody built nothing is read."""
         self._stamps = self._look()
+        self._generation += 1
         if not self._stamps:
             self.loaded = ()
-            self._catalog.set_built("", (), self._hint)
+            self._versions.put("", ())
             return
-        from toolcrib.features.folders.registry import load_registry
-
-        found = [(root.name, load_registry(root)) for root in self._stamps]
+        found = [(root.name, self._folders.load(root)) for root in self._stamps]
         self.loaded = tuple(registry for _, registry in found if registry is not None)
         tools = [
             replace(tool, bundle=bundle)
@@ -58,39 +129,25 @@ class Registries:
         ]
         version = "+".join(registry.version for registry in self.loaded if registry.version)
         # What is added last is listed first.
-        self._catalog.set_built(version, sorted(tools, key=lambda tool: tool.name, reverse=True), self._hint)
-
-    def refresh(self) -> None:
-        """Load them again if one of the files is not the one that was loaded."""
-        if self._look() != self._stamps:
-            self.load()
+        self._versions.put(version, sorted(tools, key=lambda tool: tool.name, reverse=True))
 
     def build(self, *, strict: bool = False) -> list[Built]:
         """Check the tool folders and write their registries, which count from the next start."""
-        from toolcrib.features.folders.project_build import build_project
-
-        return build_project(self._resources, strict=strict)
+        return self._folders.build(strict=strict)
 
     def watch(self, say: Callable[[Built], None], stop: Event, *, strict: bool = False) -> None:
         """Build the tool folders at every change until `stop` is set; `say` hears what each build came to."""
-        from toolcrib.features.folders.project_build import watch_project
-
-        watch_project(self._resources, say, stop, strict=strict)
+        self._folders.watch(say, stop, strict=strict)
 
     def check(self) -> tuple[list[str], list[str]]:
         """The problems and the warnings of the tool folders, as a build would tell them."""
-        from toolcrib.features.folders.project_build import check_project
-
-        return check_project(self._resources)
+        return self._folders.check()
 
     def unbuilt(self) -> list[tuple[Path, Unbuilt]]:
         """The folders that are tools on disk and not in force, or not as they are on disk now, with the root of each."""
-        from toolcrib.features.folders.registry import unbuilt_folders
-
         known = {registry.path.parent: registry for registry in self.loaded}
-        return [(root, folder) for root in self._roots for folder in unbuilt_folders(root, known.get(root))]
+        return [(root, folder) for root in self._roots for folder in self._folders.unbuilt(root, known.get(root))]
 
-    @property
     def problems(self) -> list[ToolError]:
         """Why a registry could not be loaded."""
         return [
@@ -99,7 +156,7 @@ class Registries:
             if registry.problem
         ]
 
-    def _hint(self, slug: str) -> str:
+    def why_missing(self, slug: str) -> str:
         """Why the folder of that name is no tool, and what to do about it; empty if there is no such folder."""
         known = {slug_of(folder.name): folder.reason for registry in self.loaded for folder in registry.unbuilt}
         if any(tool.slug == slug for registry in self.loaded for tool in registry.tools):
@@ -111,6 +168,11 @@ class Registries:
                         f"{root.name}/{folder} is not built ({known.get(slug, 'not in a registry')}); run: crib build"
                     )
         return ""
+
+    @property
+    def _folders(self) -> ToolFolders:
+        """What reads and builds folders: a project without a registry never loads it."""
+        return self._resources.get("tool_folders")  # type: ignore[no-any-return]  # so it is registered
 
     def _look(self) -> dict[Path, tuple[int, ...]]:
         """The registry files that are there, by their folders."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolcrib.features.functions.decorators import functions_among, is_tool, tool_of
+from toolcrib.features.functions.decorators import functions_among, is_tool
+from toolcrib.features.functions.definition import tool_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

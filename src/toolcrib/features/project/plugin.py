@@ -31,6 +31,8 @@ def register(plugins: Plugins) -> None:
         given=lambda resources: {"root": resources.data.path},
     )
     plugins.add_resource("host_commands", "toolcrib.infra.programs.executables:Commands", given=_for_commands)
+    plugins.add_resource("latencies", "toolcrib.core.journal_statistics:sum_latencies", given=_for_statistics)
+    plugins.add_resource("costs", "toolcrib.core.journal_statistics:sum_costs", given=_for_statistics)
     plugins.add_check("toolcrib.features.project.workspace:check_hosts")
 
 
@@ -57,6 +59,10 @@ def _for_premises(resources: Resources) -> dict[str, object]:
         "processes": settings.sandbox_processes,
         "disk_bytes": settings.sandbox_disk_mb * MEGABYTE,
     }
+
+
+def _for_statistics(resources: Resources) -> dict[str, object]:
+    return {"lines": resources.data.journal.read()}
 
 
 def _for_commands(resources: Resources) -> dict[str, object]:

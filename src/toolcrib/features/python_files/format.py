@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from toolcrib.lib.python_source import read_plain_file
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -26,7 +28,4 @@ class PlainFile:
 
     def read(self, path: Path, code: bytes) -> list[Tool]:
         """The one tool of the file."""
-        # Reading hints from a syntax tree takes a few modules; a crib whose files nobody asks for does not wait for them.
-        from toolcrib.lib.python_source import read_plain_file
-
         return [read_plain_file(path, code)]

@@ -14,9 +14,11 @@ from functools import cached_property, partial
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
+from toolcrib.features.requests.delivery import deliver
 from toolcrib.features.requests.document.reader import read_request
 from toolcrib.features.requests.document.writer import set_field, write_request
 from toolcrib.features.requests.queues.records import unknown
+from toolcrib.features.requests.workspace import find_package
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Submitted
 
@@ -117,8 +119,6 @@ class Requests:
 
     def package(self, request_id: str) -> Path | None:
         """The folder that was laid out last for whoever makes it; None if none was here."""
-        from toolcrib.features.requests.workspace import find_package
-
         return find_package(self._builds(), self._leading(request_id).id)
 
     async def deliver(self, request_id: str, path: Path, say: Callable[[str], None] | None = None) -> Filed:
@@ -126,10 +126,6 @@ class Requests:
 
         What the gate refuses raises VALIDATION with its complaints in the details, and the request waits as before.
         """
-        import asyncio
-
-        from toolcrib.features.requests.delivery import deliver
-
         filed = await asyncio.to_thread(self._leading, request_id)
         await deliver(
             self._queue(),

@@ -12,8 +12,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from toolcrib.core.rules import SHARED, TooMuchToReadError
+from toolcrib.features.safety_rules.command_line import reads_code, write_line
 from toolcrib.lib.command_arguments import SHELLS
 from toolcrib.lib.shell.reader import MAX_LENGTH
+from toolcrib.lib.templates import compile_template
 from toolcrib.model.tool import Chained
 
 if TYPE_CHECKING:
@@ -233,9 +235,6 @@ def _reads_code(tool: Tool, call: Call) -> bool:
         return True
     if not runs_command_line(tool):
         return tool.run.kind == "primitive"
-    # Few tools are command lines, and the others do not wait for what reads one.
-    from toolcrib.features.safety_rules.command_line import reads_code
-
     return tool.run.kind == "primitive" or reads_code(tool.run, call.arguments)
 
 
@@ -246,8 +245,6 @@ def _command_line(tool: Tool, call: Call) -> Iterator[Argument]:
         return
     command, words = str(run.config.get("command", run.executor)), run.config.get("args")
     if runs_command_line(tool):
-        from toolcrib.features.safety_rules.command_line import write_line
-
         text = write_line(run, call.arguments)
     elif posixpath.basename(command) in SHELLS and isinstance(words, list):
         text = shlex.join([command, *(_fill(word, call) for word in _words(words))])
@@ -257,8 +254,6 @@ def _command_line(tool: Tool, call: Call) -> Iterator[Argument]:
 
 
 def _fill(template: str, call: Call) -> str:
-    from toolcrib.lib.templates import compile_template
-
     return str(compile_template(template).render(lambda name: call.arguments.get(name, name), str, _as_word))
 
 

@@ -1,0 +1,208 @@
+"""The registry of parts, and the Resources of a Crib."""
+
+import ast
+import importlib
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+import toolcrib
+from toolcrib import Crib, SettingsError
+from toolcrib.core.plugins import CLOSING, FEATURES, Plugins
+from toolcrib.core.resources import Resources
+from toolcrib.infra.settings import load_settings
+from toolcrib.lib.lazy import load
+
+SOURCE = Path(toolcrib.__file__).parent
+EXAMPLE = SOURCE.parents[1] / "examples/plugin"
+# What a plug-in of ours may name besides modules of its own feature: the layers below features.
+BELOW = ("toolcrib.toolkit.", "toolcrib.core.", "toolcrib.infra.", "toolcrib.lib.", "toolcrib.model.")
+# The only files that load a part by a text.
+LOADERS = ("__init__.py", "core/plugins.py", "interfaces/cli/", "toolkit/cli/")
+
+
+def registered_by(reference: str) -> Plugins:
+    """A registry in which one feature has registered and nothing else."""
+    plugins = Plugins({})
+    load(reference)(plugins)
+    return plugins
+
+
+def added_by(reference: str) -> set[str]:
+    parts = registered_by(reference)._parts
+    return {f"{kind}:{part.name}" if part.name else kind for kind, found in parts.items() for part in found}
+
+
+def install(folder: Path, monkeypatch: pytest.MonkeyPatch, code: str, module: str) -> None:
+    """Leave behind what installing a package with this module would."""
+    (folder / f"{module}.py").write_text(code)
+    info = folder / f"{module}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[toolcrib.plugins]\n{module} = {module}:register\n")
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delitem(sys.modules, module, raising=False)
+
+
+@pytest.fixture
+def resources():
+    made = Resources(load_settings(None, {}), {}, plugins=Plugins({}))
+    made.log = []
+    return made
+
+
+class Closing:
+    """A resource that says when it is closed."""
+
+    def __init__(self, resources, name):
+        self._say = lambda: resources.log.append(name)
+
+    def close(self):
+        self._say()
+
+
+class TestTheTable:
+    @pytest.mark.parametrize("reference", FEATURES)
+    def test_a_row_says_exactly_what_the_feature_adds(self, reference):
+        said = {provided.rstrip(":") for provided in FEATURES[reference]}
+        # A kind without a name stands for every name of it.
+        added = {part if part in said else part.partition(":")[0] for part in added_by(reference)}
+        assert said == added
+
+    def test_every_feature_with_a_plug_in_has_a_row(self):
+        files = {
+            f"toolcrib.features.{file.parent.name}.plugin:register" for file in SOURCE.glob("features/*/plugin.py")
+        }
+        assert files <= set(FEATURES)
+
+    @pytest.mark.parametrize("reference", FEATURES)
+    def test_every_reference_of_a_feature_resolves_within_the_feature_or_below_it(self, reference):
+        own = reference.rpartition(".plugin:")[0] + "."
+        parts = [part for found in registered_by(reference)._parts.values() for part in found]
+        named = [part.value for part in parts if isinstance(part.value, str)]
+        assert [name for name in named if load(name) is None] == []
+        assert [name for name in named if not name.startswith((own, *BELOW))] == []
+
+    @pytest.mark.parametrize("file", sorted(SOURCE.glob("features/*/plugin.py")), ids=lambda file: file.parent.name)
+    def test_a_plug_in_imports_no_module_of_a_feature(self, file):
+        tree = ast.parse(file.read_text())
+        imported = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        assert [name for name in imported if name.startswith("toolcrib.features")] == []
+
+    def test_only_the_registry_and_the_entries_load_parts_by_a_text(self):
+        texts = {file.relative_to(SOURCE).as_posix(): file.read_text() for file in SOURCE.rglob("*.py")}
+        users = [name for name, text in texts.items() if "toolcrib.lib.lazy import" in text]
+        assert [name for name in users if not name.startswith(LOADERS)] == []
+
+    def test_to_ask_for_one_part_loads_only_the_features_that_provide_it(self):
+        plugins = Plugins()
+        assert [part.name for part in plugins.parts("runners", "handler")] == ["handler"]
+        assert {reference for reference in FEATURES if reference not in plugins._waiting} == {
+            "toolcrib.features.folders.plugin:register"
+        }
+
+    def test_what_closes_something_is_registered_at_the_start(self):
+        plugins = Plugins()
+        plugins.start()
+        closing = {row for row, provides in FEATURES.items() if any(word in CLOSING for word in provides)}
+        assert closing
+        assert closing.isdisjoint(plugins._waiting)
+
+
+class TestFeaturesOfOurs:
+    def test_one_that_cannot_register_refuses_the_start(self, monkeypatch, tmp_path):
+        (tmp_path / "broken_feature.py").write_text("def register(plugins):\n    raise OSError('no disk')\n")
+        monkeypatch.syspath_prepend(str(tmp_path))
+        plugins = Plugins({"broken_feature:register": ("rules",)})
+        with pytest.raises(SettingsError, match=r"broken_feature:register\): OSError\('no disk'\); install toolcrib"):
+            plugins.start()
+
+    def test_one_that_is_not_there_refuses_the_start(self):
+        with pytest.raises(SettingsError, match="No module named 'toolcrib_gone'"):
+            Plugins({"toolcrib_gone:register": ("rules",)}).start()
+
+
+class TestOtherPackages:
+    def test_one_that_fails_is_reported_and_the_others_register(self, tmp_path, monkeypatch):
+        failing, working = tmp_path / "failing", tmp_path / "working"
+        failing.mkdir()
+        working.mkdir()
+        install(failing, monkeypatch, "def register(plugins):\n    raise OSError('no disk')\n", "crib_failing")
+        code = "from toolcrib import tool_of\n\ndef hello() -> str:\n    'Greet.'\n    return 'hello'\n"
+        code += "\ndef register(plugins):\n    plugins.add_tool(tool_of(hello))\n"
+        install(working, monkeypatch, code, "crib_working")
+        with Crib() as crib:
+            assert crib.call_sync("hello").value == "hello"
+            assert [problem.message for problem in crib.problems] == [
+                "a plug-in could not be loaded: OSError('no disk')"
+            ]
+
+    def test_a_part_of_a_package_replaces_ours_of_the_same_name_and_stands_behind_ours_in_a_list(self):
+        plugins = Plugins()
+        plugins.add_maker("person", object())
+        assert [part.name for part in plugins.parts("makers")] == ["person", "command", "openai", "person"]
+        assert plugins.named("makers")["person"] is plugins.parts("makers")[-1]
+
+    @pytest.fixture
+    def project(self, tmp_path, monkeypatch):
+        """The project of the example, with its package installed."""
+        site = tmp_path / "site"
+        site.mkdir()
+        install(site, monkeypatch, (EXAMPLE / "crib_templates.py").read_text(), "crib_templates")
+        return Path(shutil.copytree(EXAMPLE / "project", tmp_path / "project"))
+
+    def test_its_format_reads_single_files(self, project):
+        with Crib(project) as crib:
+            result = crib.call_sync("invitation", guest="Ada", place="Oslo", day="Friday")
+            assert result.value == "Dear Ada, come to Oslo on Friday!"
+            assert crib.find("invitation").tool.address == "tools/invitation@1.0.0"
+
+    def test_its_format_reads_folders(self, project):
+        with Crib(project) as crib:
+            assert (
+                crib.call_sync("apology", guest="Ada", what="the rain").value == "Dear Ada, I am sorry about the rain."
+            )
+
+    def test_its_format_reads_stored_documents_and_sees_new_ones(self, project):
+        with Crib(project) as crib:
+            assert crib.find("farewell") is None
+            crib._resources.data.store.create("templates/farewell", b"Say goodbye.\nGoodbye, {guest}!")
+        with Crib(project) as crib:
+            assert crib.call_sync("farewell", guest="Ada").value == "Goodbye, Ada!"
+            crib._resources.data.store.replace("templates/farewell", b"Say goodbye.\n{not a name}")
+        with Crib(project) as crib:
+            assert crib.find("farewell") is None
+            assert "templates/farewell: a name in braces is one word" in crib.problems[0].message
+
+
+class TestResources:
+    def test_each_is_made_once_and_the_newest_is_closed_first(self, resources):
+        for name in ("first", "second", "third"):
+            resources.plugins.add_resource(
+                name, Closing, given=lambda each, name=name: {"resources": each, "name": name}
+            )
+        assert resources.get("second") is resources.get("second")
+        resources.get("first")
+        importlib.import_module("asyncio").run(resources.close())
+        assert resources.log == ["first", "second"]
+
+    def test_what_is_lent_is_used_and_not_closed(self, resources):
+        lent = Closing(resources, "lent")
+        resources.lend(sandbox=lent)
+        assert resources.get("sandbox") is lent
+        importlib.import_module("asyncio").run(resources.close())
+        assert resources.log == []
+
+    def test_a_name_that_nothing_provides_is_refused(self, resources):
+        with pytest.raises(toolcrib.ToolError, match="no part of resources is called 'nonsense'"):
+            resources.get("nonsense")
+
+    def test_one_runner_runs_all_kinds_that_it_is_registered_for(self):
+        with Crib() as crib:
+            runners = crib._resources.runners
+            kinds = [runners.get(kind) for kind in ("script", "subprocess", "runtime")]
+            made = [runner._make(runner._parts[0]) for runner in kinds]
+            assert made[0] is made[1] is made[2]
+            assert runners.get("nonsense") is None
