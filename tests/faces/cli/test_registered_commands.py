@@ -11,7 +11,7 @@ import click
 import pytest
 
 from toolcrib import Crib
-from toolcrib.core.plugins import FEATURES, Plugins
+from toolcrib.core.plugins import Plugins
 from toolcrib.interfaces.cli.program import cli
 
 COMMANDS = Plugins().named("commands")
@@ -69,13 +69,6 @@ def test_the_summary_of_a_command_is_the_first_sentence_of_its_help(name):
     assert isinstance(command, click.Command)
     assert command.name == name
     assert COMMANDS[name].options["summary"] == command.get_short_help_str(limit=200)
-
-
-@pytest.mark.parametrize("reference", FEATURES)
-def test_the_table_of_features_names_the_commands_that_each_registers(reference):
-    plugins = Plugins({reference: FEATURES[reference]})
-    provided = [each.partition(":")[2] for each in FEATURES[reference] if each.startswith("commands:")]
-    assert sorted(part.name for part in plugins.parts("commands")) == sorted(provided)
 
 
 def test_no_two_features_register_a_command_of_the_same_name():
