@@ -34,7 +34,7 @@ def main() -> int:
         tour = Tour(Path(folder).resolve())
         tour.tell("A project with a first tool: one file, one plain function.")
         tour.crib("init", shows="tools/greet.py")
-        tour.crib("list", shows="Greet somebody by name.")
+        tour.crib("list", shows="Greet a person by name.")
         tour.crib("show greet", shows="offered to models:  yes, as greet")
 
         tour.tell("A call. The file runs in a process of its own.")

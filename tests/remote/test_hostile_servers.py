@@ -148,7 +148,7 @@ def test_nobody_is_sent_elsewhere_and_no_token_goes_there(puppet, capsys, monkey
         for words in (("list",), ("call", "x", "--args", "{}")):
             assert main([*words, "--url", puppet.url]) == 1
             err = capsys.readouterr().err
-            assert f"sends its clients on to 127.0.0.1:{port}, which nobody asked for" in err
+            assert f"sends its clients on to 127.0.0.1:{port}, which --url does not name" in err
             assert "crib_secret" not in err
         elsewhere.settimeout(0)
         with pytest.raises(BlockingIOError):
@@ -159,7 +159,7 @@ def test_nobody_is_sent_elsewhere_and_no_token_goes_there(puppet, capsys, monkey
 def test_nobody_is_sent_to_a_public_address_either(puppet, capsys):
     puppet.answer({}, status="302 Found", head="Location: http://1.1.1.1/crib/tools\r\n")
     assert main(["list", "--url", puppet.url]) == 1
-    assert "sends its clients on to 1.1.1.1:80, which nobody asked for" in capsys.readouterr().err
+    assert "sends its clients on to 1.1.1.1:80, which --url does not name" in capsys.readouterr().err
 
 
 def test_a_server_that_sends_clients_to_itself_for_ever_is_left(puppet, capsys):

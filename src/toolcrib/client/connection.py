@@ -1,4 +1,4 @@
-"""The way to one server: reached where the operator said and nowhere else, with answers that are bounded and ours."""
+"""Connect to one server: only where the operator said, with bounded answers that must be those of a Toolcrib server."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class Connection:
         )
 
     async def _open(self) -> Egress:
-        """The way out, to the addresses of the host as they are now; nobody can move it elsewhere later."""
+        """Open egress to the addresses that the host has now; a later change of its name changes nothing."""
         addresses = await self._look_up()
         self._egress = Egress(
             private=[_endpoint(address, self._place) for address in addresses], resolve=_pin(addresses)
@@ -181,9 +181,7 @@ class Connection:
         details = problem.details
         if "redirectedBy" in details and "host" in details:
             where = f"{details['host']}:{details.get('port')}"
-            message = (
-                f"{self.url} sends its clients on to {where}, which nobody asked for; if it is the server, give its URL"
-            )
+            message = f"{self.url} sends its clients on to {where}, which --url does not name; if it is the server, give its URL"
             return ToolError(Kind.HOST_NOT_ALLOWED, message, details=details)
         cure = _CURES.get((problem.kind, "reason" in details))
         if cure is None:

@@ -247,9 +247,9 @@ class RemoteCrib:
 
     def _read_result(self, answer: Answer) -> Result:
         document = answer.document
-        # What a call came to tells something beside itself; who was turned away at the door made none.
+        # The result of a call has meta; a request that the server refused made no call.
         if answer.is_refusal and not document.get("meta"):
-            return Result(error=_at_the_door(self._connection.problem_of(answer)), refused=True)
+            return Result(error=_refused_by_server(self._connection.problem_of(answer)), refused=True)
         if document.get("ok") is True:
             shapes.SUCCESS.check(document, self.url)
             return read_success(document)
@@ -305,8 +305,8 @@ def place_of(bundle_id: str, slug: str = "", version: str = "") -> str:
     return f"/tools/bundles/{bundle}/tools/{tool}/version/{number}" if slug else f"/tools/bundles/{bundle}"
 
 
-def _at_the_door(problem: ToolError) -> ToolError:
-    """A refusal of the server that no gate of the call spoke; a path that is not there is none."""
+def _refused_by_server(problem: ToolError) -> ToolError:
+    """A refusal of the server, which no gate of the call made; a path that is not there is none."""
     if problem.kind is Kind.NOT_FOUND:
         return problem
     details = {"gate": "server", **problem.details}

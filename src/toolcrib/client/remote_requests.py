@@ -37,7 +37,7 @@ QUIET_SECONDS = 1.0
 # A server that is started anew comes back in that time.
 PATIENCE_SECONDS = 60.0
 AGAIN_SECONDS = 2.0
-# What passes by itself: nobody is there, nobody has time, or the server is ending.
+# Failures that pass by themselves: the server is away, overloaded or ending.
 PASSING = frozenset({Kind.TRANSIENT, Kind.TIMEOUT, Kind.OVERLOADED, Kind.RATE_LIMIT, Kind.CANCELLED})
 # The gate of the server has limits of its own; this is for a server that has stopped to answer.
 DELIVERY_SECONDS = 3_600.0
@@ -72,12 +72,12 @@ class RemoteRequests:
         read_request(text, place=place)
         return self.new(text, strict=strict, place=place)
 
-    def new(self, wish: str, *, strict: bool | None = None, place: str = PLACE) -> Submitted:
-        """File a wish; without an id it gets the next number of the day. The server may be stricter than is wished."""
+    def new(self, text: str, *, strict: bool | None = None, place: str = PLACE) -> Submitted:
+        """File a request; without an id it gets the next number of the day. The server may be stricter than `strict` asks for."""
         # The server would say the same, but it does not know what the file is called.
-        read_request(wish, place=place, strict=bool(strict), numbered=False)
+        read_request(text, place=place, strict=bool(strict), numbered=False)
         query = [("strict", "true")] if strict else []
-        found = self._ask("POST", REQUESTS, shapes.SUBMITTED, query=query, body={"yaml": wish}).document
+        found = self._ask("POST", REQUESTS, shapes.SUBMITTED, query=query, body={"yaml": text}).document
         return Submitted(filed=read_filed(found), warnings=tuple(found["warnings"]), merged=found["merged"])
 
     def list(self, status: Status | None = None, *, limit: int = MAX_LISTED) -> Filings:
@@ -118,7 +118,7 @@ class RemoteRequests:
         return self._filed("POST", request_id, "/deliver", body=body, seconds=DELIVERY_SECONDS)
 
     def cancel(self, request_id: str, reason: str = "") -> Filed:
-        """Say that nobody wants it any more; whoever builds it stops."""
+        """Cancel it; a builder that works on it stops."""
         return self._filed("POST", request_id, "/cancel", body={"reason": reason})
 
     def retry(self, request_id: str) -> Filed:
@@ -162,7 +162,7 @@ class RemoteRequests:
             except ToolError as problem:
                 if problem.kind not in PASSING or time.monotonic() - began > PATIENCE_SECONDS:
                     raise
-                # Where too many listen already, whoever only looks is still answered.
+                # Where too many listen already, a request that does not wait is still answered.
                 wait = 0 if problem.kind is Kind.OVERLOADED else WAIT_SECONDS
                 self._sleep(AGAIN_SECONDS)
                 continue

@@ -150,7 +150,7 @@ class AnyRequests(Protocol):
     def submit(self, text: str, *, strict: bool | None = None, place: str = ...) -> Submitted:
         """File a request under the id that it has; what is wrong with it is told with the place it was read from."""
 
-    def new(self, wish: str, *, strict: bool | None = None, place: str = ...) -> Submitted:
+    def new(self, text: str, /, *, strict: bool | None = None, place: str = ...) -> Submitted:
         """File a request, which gets a number unless it has an id."""
 
     def list(self, status: Status | None = None, *, limit: int = ...) -> list[Filed]:

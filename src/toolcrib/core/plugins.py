@@ -46,8 +46,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
     ),
     "toolcrib.features.folders.plugin:register": (
         *("runners:handler", "sources:registries", "resources:registries", "resources:tool_folders"),
-        "protected_paths",
-        *("commands:new", "commands:build", "commands:registry"),
+        *("protected_paths", "commands:new", "commands:build", "commands:registry"),
     ),
     "toolcrib.features.scripts.plugin:register": (
         *("runners:script", "runners:subprocess", "runners:http", "runners:docker", "runners:filesystem"),
@@ -131,7 +130,8 @@ class Part:
 class Plugins:
     """Holds every part, whoever registered it; `problems` says which packages could not register theirs."""
 
-    def __init__(self, features: Mapping[str, tuple[str, ...]] = FEATURES) -> None:
+    def __init__(self, features: Mapping[str, tuple[str, ...]] | None = None) -> None:
+        features = FEATURES if features is None else features
         self.problems: list[ToolError] = []
         self._parts: dict[str, list[Part]] = {}
         self._waiting = dict(features)

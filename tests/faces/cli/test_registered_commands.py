@@ -10,7 +10,8 @@ from pathlib import Path
 import click
 import pytest
 
-from toolcrib.core.plugins import FEATURES, Plugins
+from toolcrib import Crib
+from toolcrib.core.plugins import Plugins
 from toolcrib.interfaces.cli.program import cli
 
 COMMANDS = Plugins().named("commands")
@@ -70,13 +71,6 @@ def test_the_summary_of_a_command_is_the_first_sentence_of_its_help(name):
     assert COMMANDS[name].options["summary"] == command.get_short_help_str(limit=200)
 
 
-@pytest.mark.parametrize("reference", FEATURES)
-def test_the_table_of_features_names_the_commands_that_each_registers(reference):
-    plugins = Plugins({reference: FEATURES[reference]})
-    provided = [each.partition(":")[2] for each in FEATURES[reference] if each.startswith("commands:")]
-    assert sorted(part.name for part in plugins.parts("commands")) == sorted(provided)
-
-
 def test_no_two_features_register_a_command_of_the_same_name():
     names = [part.name for part in Plugins().parts("commands")]
     assert sorted(names) == sorted(set(names))
@@ -105,3 +99,20 @@ def test_an_installed_package_adds_a_command_and_replaces_none(run, tmp_path):
     assert (greeted.returncode, greeted.stdout) == (0, "hello\n"), greeted.stderr
     assert "  greet        Say hello.\n" in run("-m", "toolcrib", "--help", path=site).stdout
     assert "pretended" not in run("-m", "toolcrib", "version", path=site).stdout
+
+
+def test_a_crib_has_every_member_that_the_protocols_of_commands_name():
+    modules = {sys.modules[part.load().callback.__module__] for part in COMMANDS.values()}
+    used = [kind for module in modules for kind in vars(module).values() if getattr(kind, "_is_protocol", False)]
+    members = {
+        (kind.__name__, name)
+        for kind in used
+        for base in kind.__mro__
+        if getattr(base, "_is_protocol", False)
+        for name in vars(base)
+        if not name.startswith("_")
+    }
+    assert {kind for kind, _ in members} >= {"AccessCrib", "DepotCrib", "FoldersCrib", "ScriptsCrib", "TestingCrib"}
+    with Crib() as crib:
+        known = dir(crib)
+    assert [member for member in sorted(members) if member[1] not in known] == []

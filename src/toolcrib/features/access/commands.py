@@ -60,7 +60,7 @@ def secret_set(opener: Opener[AccessCrib], name: str, more: tuple[str, ...]) -> 
 
     It is typed when asked for, or comes from standard input, whose last line break does not count.
     """
-    # Neither is quoted: whatever stands there may be the secret.
+    # Neither is quoted: it may be the secret.
     if more or "=" in name:
         message = "a secret on the command line can be seen by others; change it, and give only its name"
         raise WrongUseError(f"{message}: it is asked for, or comes from standard input")
@@ -137,7 +137,7 @@ def token_create(
 ) -> int:
     """Make a token and print it, once.
 
-    NAME says who has it. Only a hash of the token is kept: nobody can print it again.
+    NAME says who has it. Only a hash of the token is kept: it cannot be printed again.
     """
     with opener.open_local() as crib:
         require_project(crib.settings)
@@ -176,7 +176,7 @@ def token_revoke(opener: Opener[AccessCrib], token_id: str) -> int:
     with opener.open_local() as crib:
         revoked = crib.tokens.revoke(token_id)
     if not revoked:
-        # Not quoted: whoever mixes the two up has written the token itself.
+        # Not quoted: it may be the token itself, written by mistake.
         complain("there is no token by this id; see: crib token list")
         return ExitCode.FAILED
     say(f"revoked {token_id}")

@@ -48,9 +48,9 @@ class ToolFile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Load:
-    """A bundle as its folder wishes it to be, as it is now, and the tools that go into it."""
+    """A bundle as its folder describes it, as it is stored now, and the tools that go into it."""
 
-    wished: Bundle
+    described: Bundle
     stored: Bundle | None
     document: Document
     tools: list[ToolFile]
@@ -93,7 +93,7 @@ def put_tool(crib: AnyCrib, name: str, file: str) -> ExitCode:
 
 
 def remove_tool(crib: AnyCrib, name: str, *, agreed: bool) -> ExitCode:
-    """`crib bundle remove BUNDLE/SLUG@VERSION`: remove a version for good, once somebody has agreed."""
+    """`crib bundle remove BUNDLE/SLUG@VERSION`: remove a version for good, once it is confirmed."""
     address = read_address(name)
     if address.bundle is None or address.version is None:
         raise WrongUseError(f"{name!r:.200} names no version in a bundle; write BUNDLE/SLUG@VERSION")
@@ -129,19 +129,19 @@ def _read_folder(crib: AnyCrib, root: Path, problems: list[str]) -> Load | None:
     document = _read_document(place, problems)
     stored = None if document is None else _stored_bundle(crib, document)
     bundle_id = new_id() if stored is None else stored.id
-    wished = Bundle(id=bundle_id, slug="")
+    described = Bundle(id=bundle_id, slug="")
     if document is not None:
         bundle_id = str(document.pop("bundleID", bundle_id))
         try:
-            wished = read_bundle(document, bundle_id=bundle_id)
+            described = read_bundle(document, bundle_id=bundle_id)
         except ToolError as problem:
             problems += _told_by(problem, place)
     paths = [path for path in sorted(root.glob("*.json")) if path.name != BUNDLE_FILE]
-    tools = list(_read_tools(crib, wished, paths, problems))
+    tools = list(_read_tools(crib, described, paths, problems))
     problems += _repeated(tools)
     if document is None:
         return None
-    load = Load(wished=wished, stored=stored, document=document, tools=tools)
+    load = Load(described=described, stored=stored, document=document, tools=tools)
     if not problems:
         problems += _closed_to(crib, load, place)
     return load
@@ -221,8 +221,8 @@ def _repeated(tools: list[ToolFile]) -> Iterator[str]:
 def _closed_to(crib: AnyCrib, load: Load, place: Path) -> Iterator[str]:
     """Why tools cannot go into the bundle: one that is switched off takes none."""
     is_new = load.stored is None or bool(load.stored.soft_deleted_at)
-    if is_new and load.tools and not load.wished.enabled:
-        cure = f"write true, and switch it off behind: crib disable '{load.wished.slug}/*'"
+    if is_new and load.tools and not load.described.enabled:
+        cure = f"write true, and switch it off behind: crib disable '{load.described.slug}/*'"
         yield f"{place}: isEnabled: a bundle that is switched off takes no tools; {cure}"
     if load.stored is None or is_new or load.stored.enabled:
         return
@@ -233,17 +233,17 @@ def _closed_to(crib: AnyCrib, load: Load, place: Path) -> Iterator[str]:
 
 
 def _put_bundle(crib: AnyCrib, load: Load) -> Bundle:
-    """Write the bundle where it is another one than before; its switch stays where somebody has put it."""
-    stored, wished, document = load.stored, load.wished, load.document
+    """Write the bundle where it is another one than before; its switch stays as it is."""
+    stored, described, document = load.stored, load.described, load.document
     if stored is None:
         word = MADE
     elif stored.soft_deleted_at:
         word = RESTORED
-    elif _said_by(stored) == _said_by(wished):
+    elif _said_by(stored) == _said_by(described):
         word = KEPT
     else:
         word, document = REPLACED, {**document, "isEnabled": stored.enabled}
-    bundle = stored if stored is not None and word == KEPT else crib.bundles.put_bundle(wished.id, document)[0]
+    bundle = stored if stored is not None and word == KEPT else crib.bundles.put_bundle(described.id, document)[0]
     say(f"{word}  " + on_one_line(f"bundle {bundle.slug} ({bundle.id})"))
     return bundle
 

@@ -31,7 +31,7 @@ def bundle() -> None:
 @json_option
 @pass_opener
 def bundle_list(opener: Opener[ProjectCrib], *, url: str | None, as_json: bool) -> int:
-    """List the bundles, whoever owns them."""
+    """List the bundles of every owner."""
     with opener.open_any(url) as crib:
         found = crib.list_bundles()
         if as_json:
@@ -196,7 +196,7 @@ def switch(crib: AnyCrib, name: str, *, on: bool) -> ExitCode:
 
 
 def _complain_unswitched(crib: AnyCrib, name: str, *, on: bool) -> ExitCode:
-    """Say that there is no such tool; whoever has named a bundle is told how to switch that."""
+    """Say that there is no such tool, and how to switch a bundle of that name."""
     if all(name not in (bundle.slug, bundle.id) for bundle in crib.list_bundles()):
         return complain_unknown(crib, name)
     command = f"crib {'enable' if on else 'disable'} '{name}{WHOLE_BUNDLE}'"

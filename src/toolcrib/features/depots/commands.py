@@ -117,7 +117,7 @@ def depot_list(opener: Opener[DepotCrib], place: str, *, as_json: bool) -> int:
 def depot_key(file: str) -> int:
     """Make a key to sign with, if there is none; print its public half.
 
-    The public half belongs into depot.keys of whoever should trust it.
+    The public half belongs into depot.keys of every project that should trust it.
     """
     path = Path(file)
     key = public_half(path) if path.exists() else new_key(path)

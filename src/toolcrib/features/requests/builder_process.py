@@ -126,7 +126,7 @@ async def _remark_later(crib: BuilderCrib) -> None:
 
 @contextmanager
 def _stopping() -> Iterator[asyncio.Event]:
-    """An event that is set when somebody wants the process to end; asked twice, it ends at once."""
+    """An event that is set when the process is told to end; told twice, it ends at once."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
@@ -146,7 +146,7 @@ def _stopping() -> Iterator[asyncio.Event]:
 
 
 class _Voice:
-    """Says what happens, in any thread; once nobody can hear it the Builder ends, and no request is failed for that."""
+    """Says what happens, in any thread; once the output cannot be written the Builder ends, and no request is failed for that."""
 
     def __init__(self, stop: asyncio.Event) -> None:
         self.problem: OSError | None = None
@@ -158,7 +158,7 @@ class _Voice:
             return
         try:
             say(on_one_line(text))
-            # Whoever reads this through a pipe watches it work.
+            # A reader of a pipe watches it work.
             if sys.stdout is not None:
                 sys.stdout.flush()
         except OSError as problem:

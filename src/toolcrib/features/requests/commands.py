@@ -9,7 +9,7 @@ import click
 
 from toolcrib.features.requests.builder_process import run_builder
 from toolcrib.features.requests.demo import show_missing_tool
-from toolcrib.features.requests.interview import ask_for_wish
+from toolcrib.features.requests.interview import ask_for_request
 from toolcrib.features.requests.terminal import (
     COLUMNS,
     code_of,
@@ -76,15 +76,15 @@ def request() -> None:
 def request_new(
     opener: Opener[ProjectCrib], file: str | None, *, url: str | None, dry_run: bool, strict: bool, as_json: bool
 ) -> int:
-    """File a wish; it gets the next number of the day.
+    """File a request; it gets the next number of the day.
 
     FILE is the request as YAML; one that has an id keeps it. `-` is standard input. Without FILE you are asked on the
-    terminal. A wish that is open already is not built twice.
+    terminal. A request that is open already is not built twice.
     """
     with opener.open_durable(url) as crib:
         if file is None and not may_ask():
             raise WrongUseError("there is no terminal to ask on; write: crib request new FILE")
-        text = ask_for_wish() if file is None else read_file(file)
+        text = ask_for_request() if file is None else read_file(file)
         place = place_of(file)
         if dry_run:
             return show_text(text, place, strict=strict)
@@ -229,7 +229,7 @@ def request_deliver(
 @url_option
 @pass_opener
 def request_cancel(opener: Opener[ProjectCrib], request_id: str, *, url: str | None, reason: str) -> int:
-    """Say that nobody wants it any more; whoever builds it stops."""
+    """Cancel a request; a builder that works on it stops."""
     with opener.open_durable(url) as crib:
         filed = crib.requests.cancel(find_id(crib.requests, request_id), reason)
         say(on_one_line(f"{filed.id} is {filed.status}"))

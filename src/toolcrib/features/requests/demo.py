@@ -136,7 +136,7 @@ class Story:
         say(f"{self.number}. {title}  ({perf_counter() - started:.2f} s)")
         for line in lines:
             say(f"     {on_one_line(line)}")
-        # Whoever reads this through a pipe follows it too.
+        # A reader of a pipe follows it too.
         if sys.stdout is not None:
             sys.stdout.flush()
 
@@ -185,7 +185,7 @@ async def _go_on(crib: DemoCrib, story: Story, waiter: asyncio.Task[object], can
     if not (refused and live):
         say("the story ended otherwise than it should; please report this")
         return ExitCode.FAILED
-    with story.step("whoever waited goes on") as lines:
+    with story.step("the waiting caller resumes") as lines:
         await waiter
         result = await crib.call(NAME, address="ada@example.com")
         lines += [f"{NAME}(address='ada@example.com') gives {result.value}", _waiting(crib)]

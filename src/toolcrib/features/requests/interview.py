@@ -22,7 +22,7 @@ MOST_TRIES = 5
 _UNWRITABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
-def ask_for_wish() -> str:
+def ask_for_request() -> str:
     """The request that a person at the terminal tells; raises WrongUseError if they give up."""
     complain("what should the tool be? (an empty line ends a list)")
     fields: dict[str, object] = {

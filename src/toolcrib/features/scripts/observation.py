@@ -158,7 +158,7 @@ def _why_unseen(tool: Tool, results: Iterable[Result]) -> str:
     if isinstance(tool.run, Function):
         return f"{tool.name} is a function of the host program and runs in its process, where nothing is observed"
     if DOCKER in {tool.kind, getattr(tool.run, "executor", None)}:
-        return f"{tool.name} runs in a container, into which nobody looks; only who starts it was observed"
+        return f"{tool.name} runs in a container, which is not observed; only what starts it was"
     if any(result.ok and not result.meta.keys() & {CHILD, REQUESTED} for result in results):
         return f"{tool.name} is done by the platform itself and not in a child, so that nothing was observed"
     return ""

@@ -99,7 +99,7 @@ class Report:
             return
         for line in _lines(tool, result):
             say(line)
-        # Whoever reads a pipe wants to see how far it is, too.
+        # A reader of a pipe follows the progress, too.
         if sys.stdout is not None:
             sys.stdout.flush()
 

@@ -48,7 +48,7 @@ def try_cases(
 ) -> list[CaseResult]:
     """Try cases and report how each went, from code that is not async; `heard` is told of each as it ends.
 
-    Unless somebody `agreed`, a recorded case confirms nothing.
+    Unless a person `agreed`, a recorded case confirms nothing.
     """
     bench = bench_of(crib, called_at_once(crib))
     return run_alone(run_cases(bench, tool, cases, mode=mode, heard=heard, agreed=agreed))
@@ -65,7 +65,7 @@ def bench_of(crib: TriedCrib, call: Callable[[Call], Awaitable[Result]]) -> Benc
 
 
 def called_at_once(crib: TriedCrib) -> Callable[[Call], Awaitable[Result]]:
-    """Calls that are over when they return: whoever awaits them never waits, and needs no event loop."""
+    """Calls that are over when they return, so that awaiting them needs no event loop."""
 
     async def call(call: Call) -> Result:
         return crib.call_sync(call)

@@ -20,7 +20,7 @@ SETTINGS = """\
 # How long a call may take if its tool does not say.
 # timeout_ms = 30000
 
-# Tools that nobody can call: by name, or "builtin/*" for all that come with Toolcrib.
+# Tools that cannot be called: by name, or "builtin/*" for all that come with Toolcrib.
 # disabled = ["shell"]
 """
 
@@ -29,7 +29,7 @@ TOOL = '''\
 
 
 def greet(name: str, times: int = 1) -> str:
-    """Greet somebody by name.
+    """Greet a person by name.
 
     Args:
         name: Who is greeted.

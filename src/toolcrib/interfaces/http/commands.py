@@ -47,7 +47,7 @@ logger = logging.getLogger("toolcrib.catalog")
 def serve(opener: Opener[Crib], host: str | None, port: int | None) -> int:
     """Serve the tools over HTTP.
 
-    On this machine alone nobody needs a token; on any other address everybody does: crib token create.
+    On this machine alone no token is needed; on any other address every client needs one: crib token create.
     """
     return serve_crib(opener.open_local(), host, port)
 
@@ -67,7 +67,7 @@ async def _serve(crib: Crib, host: str | None, port: int | None) -> int:
     def greet(url: str) -> None:
         say(f"Toolcrib {__version__} serves {settings.root or 'the tools of the user'} on {url}")
         _suggest(crib, url, address)
-        # Whoever reads this through a pipe waits for the address.
+        # A reader of a pipe waits for the address.
         sys.stdout.flush()
 
     async with crib:

@@ -53,7 +53,7 @@ MEANINGS = {
     ExitCode.UNKNOWN_TOOL: "there is no such tool",
     ExitCode.NEEDS_CONFIRMATION: "the call waits for confirmation",
     ExitCode.INTERRUPTED: "interrupted",
-    ExitCode.READER_GONE: "whoever read the output went away",
+    ExitCode.READER_GONE: "the reader of the output went away",
 }
 
 
@@ -142,7 +142,7 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def may_ask() -> bool:
-    """Whether somebody can both read a question and answer it."""
+    """Whether a person can both read a question and answer it."""
     return is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
 
