@@ -14,19 +14,16 @@ import orjson
 
 from toolcrib.interfaces.http.server_state import NO_ROUTE
 from toolcrib.model.errors import Kind
+from toolcrib.toolkit.http.messages import CALLER, ID, ROUTE
 from toolcrib.toolkit.http.problems import Refusal, refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+    from collections.abc import Callable, Iterator, Mapping
+
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from toolcrib.infra.settings import Settings
     from toolcrib.interfaces.http.server_state import Service
-
-    Scope = MutableMapping[str, object]
-    Message = MutableMapping[str, object]
-    Receive = Callable[[], Awaitable[Message]]
-    Send = Callable[[Message], Awaitable[None]]
-    App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 # MERGED toolcrib.faces.http.logs
@@ -58,8 +55,8 @@ def log_request(scope: Mapping[str, object], route: str, status: int, seconds: f
     if not logger.isEnabledFor(logging.INFO):
         return
     fields = {
-        "requestId": scope.get("toolcrib.request_id", ""),
-        "caller": scope.get("toolcrib.caller", ""),
+        "requestId": scope.get(ID, ""),
+        "caller": scope.get(CALLER, ""),
         "method": scope["method"],
         "route": route,
         "status": status,
@@ -163,9 +160,6 @@ def _second(seconds: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
 
 
-ROUTE = "toolcrib.route"
-
-
 class Exchange:
     """One request and its answer, as far as they have come; `due` is when patience with it ends."""
 
@@ -215,9 +209,9 @@ class Exchange:
     async def send(self, message: Message) -> None:
         """Pass the answer on, and remember what it was."""
         if message["type"] == "http.response.start":
-            self.status = message["status"]  # type: ignore[assignment]  # ASGI says that it is a number
+            self.status = message["status"]
         else:
-            self.sent += len(message.get("body", b""))  # type: ignore[arg-type]  # and this bytes
+            self.sent += len(message.get("body", b""))
         await self._send(message)
 
     async def cut_short(self, *, is_ending: bool) -> bool:
@@ -244,7 +238,7 @@ class Guarded:
     That is `toolcrib.route` (a template, never a path), `toolcrib.request_id` and `toolcrib.caller`.
     """
 
-    def __init__(self, app: App, settings: Settings, service: Service) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, service: Service) -> None:
         self._app = app
         self._service = service
         self._body_seconds = settings.http_body_seconds

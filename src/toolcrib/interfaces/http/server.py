@@ -26,10 +26,11 @@ from toolcrib.model.errors import SettingsError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from starlette.types import ASGIApp
+
     from toolcrib.crib import Crib
     from toolcrib.features.access.tokens import Token
     from toolcrib.infra.settings import Settings
-    from toolcrib.interfaces.http.exchange import App
 
 
 # MERGED toolcrib.faces.http.listening
@@ -144,7 +145,7 @@ async def serve(
 
 
 async def serve_app(
-    app: App,
+    app: ASGIApp,
     settings: Settings,
     service: Service,
     *,
@@ -195,7 +196,7 @@ def _seldom_collecting() -> Iterator[None]:
 class _Server(uvicorn.Server):
     """uvicorn's server with our way to end: the first signal drains, the second does not wait."""
 
-    def __init__(self, app: App, settings: Settings, service: Service, say: Callable[[str], None]) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, service: Service, say: Callable[[str], None]) -> None:
         super().__init__(_configure(app, settings, service))
         self._service = service
         self._say = say
@@ -279,7 +280,7 @@ class _Server(uvicorn.Server):
         self._told_to_end.set()
 
 
-def _configure(app: App, settings: Settings, service: Service) -> uvicorn.Config:
+def _configure(app: ASGIApp, settings: Settings, service: Service) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=partial(GuardedProtocol, service, Patience.of(settings)),  # type: ignore[arg-type]  # called, never subclassed
