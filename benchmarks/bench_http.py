@@ -137,13 +137,13 @@ def serve_toolcrib(*, log: bool) -> None:
     from toolcrib import Crib
     from toolcrib.interfaces.http.app import make_app
     from toolcrib.interfaces.http.exchange import log_to
-    from toolcrib.interfaces.http.routes import BoundEndpoint, Route
+    from toolcrib.interfaces.http.routes import TABLES
     from toolcrib.interfaces.http.server import new_loop, serve_app
     from toolcrib.interfaces.http.server_state import Service
     from toolcrib.model.access import Scope
     from toolcrib.toolkit.http.bodies import read_body
     from toolcrib.toolkit.http.contract import ANYTHING, Body
-    from toolcrib.toolkit.http.endpoint import Endpoint
+    from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable
     from toolcrib.toolkit.http.messages import answer_json
 
     async def echo(_, request):
@@ -156,17 +156,18 @@ def serve_toolcrib(*, log: bool) -> None:
         handler=echo,
         scope=Scope.INVOKE,
         summary="Echo.",
+        # Past the router as an invoke is, so that the two differ in the call alone.
+        is_call=True,
         body=Body(name="Echo", schema={**ANYTHING, "properties": {}}, example={}, open_keys=True),
         replies={},
     )
+    table = EndpointTable(tag="echo", summary="Echo.", make=lambda host: host, endpoints=(endpoint,))
 
     async def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             async with Crib(folder, tools=[add], http_calls_per_minute=2_000_000_000) as crib:
                 service = Service(crib.settings)
-                app = make_app(crib, open_to_loopback=True, service=service)
-                route = Route(path="/echo", endpoints={"POST": BoundEndpoint(endpoint, None)})
-                app._routes._node(["echo"]).route = route  # noqa: SLF001 - the same application with one route more
+                app = make_app(crib, open_to_loopback=True, service=service, tables=(*TABLES, table))
                 kept = next(kept for kept in crib.bundles.list_tools().items if kept.slug == "add")
                 path = f"/tools/bundles/{kept.bundle.id}/tools/add/version/{kept.version}/invoke"
                 await serve_app(

@@ -116,7 +116,7 @@ class RequestEndpoints:
         return answer_json(filed.to_json())
 
     async def cancel(self, request: Request) -> Answer:
-        """POST /requests/{requestID}/cancel: nobody wants it any more."""
+        """POST /requests/{requestID}/cancel: it is no longer wanted."""
         body = await read_body(request)
         reason = text_of(body, "reason") or ""
         return answer_json(

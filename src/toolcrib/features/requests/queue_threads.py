@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 # So many of all threads, so that tools can be read and written meanwhile.
 READERS = 4
-# To read a document is work for the processor: more at once would not be done sooner, and keep everybody waiting.
+# Reading a document is work for the processor: more at once would not be done sooner, and delay other requests.
 WRITERS = 2
 QUEUE = 1_000
 PATH = "path"

@@ -25,7 +25,7 @@ parameters are refused.
 
 
 def describe_api(tables: tuple[EndpointTable, ...], *, needs_token: bool) -> dict[str, object]:
-    """The OpenAPI document of a server that asks everybody for a token, or not those on its own machine."""
+    """The OpenAPI document of a server that asks every client for a token, or not those on its own machine."""
     return {
         "openapi": "3.1.0",
         "info": {

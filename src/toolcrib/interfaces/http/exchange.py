@@ -1,4 +1,4 @@
-"""What every request is held to while it is answered: the time for its body, the time for all of it, and a line in the log."""
+"""Hold every request to its time limits while it is answered, and log it as one line of JSON, without secrets."""
 
 from __future__ import annotations
 
@@ -14,156 +14,29 @@ import orjson
 
 from toolcrib.interfaces.http.server_state import NO_ROUTE
 from toolcrib.model.errors import Kind
+from toolcrib.toolkit.http.messages import CALLER, ID, ROUTE
 from toolcrib.toolkit.http.problems import Refusal, refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+    from collections.abc import Callable, Iterator, Mapping
+
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from toolcrib.infra.settings import Settings
     from toolcrib.interfaces.http.server_state import Service
 
-    Scope = MutableMapping[str, object]
-    Message = MutableMapping[str, object]
-    Receive = Callable[[], Awaitable[Message]]
-    Send = Callable[[Message], Awaitable[None]]
-    App = Callable[[Scope, Receive, Send], Awaitable[None]]
-
-
-# MERGED toolcrib.faces.http.logs
-
-# The log of a server: one line of JSON for each request and for whatever else is worth telling, without secrets.
 
 logger = logging.getLogger("toolcrib.http")
 
-# What is told by whom: others only of trouble, and of each call its request, as the journal has the rest.
+# Other packages log only trouble; of each call its request is logged, as the journal has the rest.
 LEVELS = {"": logging.WARNING, "toolcrib": logging.INFO, "toolcrib.pipeline": logging.WARNING}
 WRITE_SECONDS = 0.1
-# When nobody reads the log the server goes on, and says later how much was lost.
+# When the log is not read the server goes on, and says later how many lines were lost.
 MAX_LINES = 20_000
 
 
 # What every record of a request has in common.
 USUAL = vars(logging.LogRecord(logger.name, logging.INFO, __file__, 0, "request", (), None))
-
-
-class RequestRecord(logging.LogRecord):
-    """A record of a request: what any record has, without the costly search for who made it."""
-
-    def __init__(self, created: float, fields: dict[str, object]) -> None:
-        self.__dict__.update(USUAL, created=created, msecs=created % 1 * 1000, fields=fields)
-
-
-def log_request(scope: Mapping[str, object], route: str, status: int, seconds: float, sent: int) -> None:
-    """One line about a request; its query and its body may hold secrets and are never told."""
-    if not logger.isEnabledFor(logging.INFO):
-        return
-    fields = {
-        "requestId": scope.get("toolcrib.request_id", ""),
-        "caller": scope.get("toolcrib.caller", ""),
-        "method": scope["method"],
-        "route": route,
-        "status": status,
-        "ms": round(seconds * 1000, 2),
-        "bytes": sent,
-    }
-    logger.handle(RequestRecord(time.time(), fields))
-
-
-@contextmanager
-def log_to(stream: TextIO, hide: Callable[[str], str]) -> Iterator[None]:
-    """Write the log of the whole process to the stream inside the block; `hide` takes secrets out of a text."""
-    handler = _Lines(stream, hide)
-    loggers = {name: logging.getLogger(name) for name in LEVELS}
-    before = {name: (one.level, one.handlers) for name, one in loggers.items()}
-    for name, one in loggers.items():
-        one.handlers = [] if name else [handler]
-        one.setLevel(LEVELS[name])
-    try:
-        yield
-    finally:
-        for name, one in loggers.items():
-            one.setLevel(before[name][0])
-            one.handlers = before[name][1]
-        handler.close()
-
-
-class _Lines(logging.Handler):
-    """Collects lines and has a thread write them, so that a reader who does not read stops nobody else."""
-
-    def __init__(self, stream: TextIO, hide: Callable[[str], str]) -> None:
-        super().__init__()
-        self._stream = stream
-        self._hide = hide
-        self._lines: list[str | RequestRecord] = []
-        self._lost = 0
-        self._ended = threading.Event()
-        self._writer = threading.Thread(target=self._write_on, name="toolcrib log", daemon=True)
-        self._writer.start()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep a line; that of a request is put together later, as nothing in it can change."""
-        if len(self._lines) >= MAX_LINES:
-            self._lost += 1
-            return
-        try:
-            self._lines.append(record if isinstance(record, RequestRecord) else _line(record))
-        except Exception:  # noqa: BLE001 - whatever a message is made of, logging it stops no request
-            self.handleError(record)
-
-    def close(self) -> None:
-        """Write down what is left, unless nobody takes it."""
-        self._ended.set()
-        self._writer.join(timeout=1)
-        super().close()
-
-    def _write_on(self) -> None:
-        while not self._ended.wait(WRITE_SECONDS):
-            self._write()
-        self._write()
-
-    def _write(self) -> None:
-        self.acquire()
-        lines, self._lines = self._lines, []
-        lost, self._lost = self._lost, 0
-        self.release()
-        texts = [line if isinstance(line, str) else _request_line(line) for line in lines]
-        if lost:
-            texts.append(_dump({"time": _time(time.time()), "level": "warning", "event": f"{lost} lines were lost"}))
-        if texts:
-            self._stream.write(self._hide("\n".join(texts)) + "\n")
-            self._stream.flush()
-
-
-def _line(record: logging.LogRecord) -> str:
-    document: dict[str, object] = {
-        "time": _time(record.created),
-        "level": record.levelname.lower(),
-        "event": record.getMessage(),
-        "logger": record.name,
-    }
-    if record.exc_info and record.exc_info[1] is not None:
-        document["traceback"] = logging.Formatter().formatException(record.exc_info)
-    return _dump(document)
-
-
-def _request_line(record: RequestRecord) -> str:
-    return _dump({"time": _time(record.created), "level": "info", "event": record.msg, **record.__dict__["fields"]})
-
-
-def _dump(document: dict[str, object]) -> str:
-    return orjson.dumps(document, default=repr).decode()
-
-
-def _time(seconds: float) -> str:
-    return f"{_second(int(seconds))}.{int(seconds % 1 * 1000):03}Z"
-
-
-@lru_cache(maxsize=8)
-def _second(seconds: int) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
-
-
-ROUTE = "toolcrib.route"
 
 
 class Exchange:
@@ -215,13 +88,13 @@ class Exchange:
     async def send(self, message: Message) -> None:
         """Pass the answer on, and remember what it was."""
         if message["type"] == "http.response.start":
-            self.status = message["status"]  # type: ignore[assignment]  # ASGI says that it is a number
+            self.status = message["status"]
         else:
-            self.sent += len(message.get("body", b""))  # type: ignore[arg-type]  # and this bytes
+            self.sent += len(message.get("body", b""))
         await self._send(message)
 
     async def cut_short(self, *, is_ending: bool) -> bool:
-        """Tell the client why its request was stopped; False if nobody here stopped it, or it has heard something else."""
+        """Tell the client why its request was stopped; False if it was cancelled elsewhere, or part of an answer was sent."""
         if self.status or not (self._is_late or is_ending):
             return False
         if self._is_late:
@@ -244,7 +117,7 @@ class Guarded:
     That is `toolcrib.route` (a template, never a path), `toolcrib.request_id` and `toolcrib.caller`.
     """
 
-    def __init__(self, app: App, settings: Settings, service: Service) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, service: Service) -> None:
         self._app = app
         self._service = service
         self._body_seconds = settings.http_body_seconds
@@ -273,3 +146,120 @@ class Guarded:
         route = str(scope.get(ROUTE, NO_ROUTE))
         self._service.metrics.note_request(route, str(scope["method"]), status, seconds)
         log_request(scope, route, status, seconds, exchange.sent)
+
+
+class RequestRecord(logging.LogRecord):
+    """A record of a request: what any record has, without the costly search for who made it."""
+
+    def __init__(self, created: float, fields: dict[str, object]) -> None:
+        self.__dict__.update(USUAL, created=created, msecs=created % 1 * 1000, fields=fields)
+
+
+def log_request(scope: Mapping[str, object], route: str, status: int, seconds: float, sent: int) -> None:
+    """One line about a request; its query and its body may hold secrets and are never told."""
+    if not logger.isEnabledFor(logging.INFO):
+        return
+    fields = {
+        "requestId": scope.get(ID, ""),
+        "caller": scope.get(CALLER, ""),
+        "method": scope["method"],
+        "route": route,
+        "status": status,
+        "ms": round(seconds * 1000, 2),
+        "bytes": sent,
+    }
+    logger.handle(RequestRecord(time.time(), fields))
+
+
+@contextmanager
+def log_to(stream: TextIO, hide: Callable[[str], str]) -> Iterator[None]:
+    """Write the log of the whole process to the stream inside the block; `hide` takes secrets out of a text."""
+    handler = _Lines(stream, hide)
+    loggers = {name: logging.getLogger(name) for name in LEVELS}
+    before = {name: (one.level, one.handlers) for name, one in loggers.items()}
+    for name, one in loggers.items():
+        one.handlers = [] if name else [handler]
+        one.setLevel(LEVELS[name])
+    try:
+        yield
+    finally:
+        for name, one in loggers.items():
+            one.setLevel(before[name][0])
+            one.handlers = before[name][1]
+        handler.close()
+
+
+class _Lines(logging.Handler):
+    """Collects lines for a thread that writes them, so that a blocked stream does not block requests."""
+
+    def __init__(self, stream: TextIO, hide: Callable[[str], str]) -> None:
+        super().__init__()
+        self._stream = stream
+        self._hide = hide
+        self._lines: list[str | RequestRecord] = []
+        self._lost = 0
+        self._ended = threading.Event()
+        self._writer = threading.Thread(target=self._write_on, name="toolcrib log", daemon=True)
+        self._writer.start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a line; that of a request is put together later, as nothing in it can change."""
+        if len(self._lines) >= MAX_LINES:
+            self._lost += 1
+            return
+        try:
+            self._lines.append(record if isinstance(record, RequestRecord) else _line(record))
+        except Exception:  # noqa: BLE001 - whatever a message is made of, logging it stops no request
+            self.handleError(record)
+
+    def close(self) -> None:
+        """Write what is left, unless the stream is blocked."""
+        self._ended.set()
+        self._writer.join(timeout=1)
+        super().close()
+
+    def _write_on(self) -> None:
+        while not self._ended.wait(WRITE_SECONDS):
+            self._write()
+        self._write()
+
+    def _write(self) -> None:
+        self.acquire()
+        lines, self._lines = self._lines, []
+        lost, self._lost = self._lost, 0
+        self.release()
+        texts = [line if isinstance(line, str) else _request_line(line) for line in lines]
+        if lost:
+            texts.append(_dump({"time": _time(time.time()), "level": "warning", "event": f"{lost} lines were lost"}))
+        if texts:
+            self._stream.write(self._hide("\n".join(texts)) + "\n")
+            self._stream.flush()
+
+
+def _line(record: logging.LogRecord) -> str:
+    document: dict[str, object] = {
+        "time": _time(record.created),
+        "level": record.levelname.lower(),
+        "event": record.getMessage(),
+        "logger": record.name,
+    }
+    if record.exc_info and record.exc_info[1] is not None:
+        document["traceback"] = logging.Formatter().formatException(record.exc_info)
+    return _dump(document)
+
+
+def _request_line(record: RequestRecord) -> str:
+    return _dump({"time": _time(record.created), "level": "info", "event": record.msg, **record.__dict__["fields"]})
+
+
+def _dump(document: dict[str, object]) -> str:
+    return orjson.dumps(document, default=repr).decode()
+
+
+def _time(seconds: float) -> str:
+    return f"{_second(int(seconds))}.{int(seconds % 1 * 1000):03}Z"
+
+
+@lru_cache(maxsize=8)
+def _second(seconds: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))

@@ -1,13 +1,14 @@
-"""Bind the endpoints of every table to their handlers, and find the one that answers a path."""
+"""Bind the endpoints of every table to their handlers, and build the router that finds them."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from functools import lru_cache
 from types import MethodType
 from typing import TYPE_CHECKING
-from urllib.parse import quote, unquote_to_bytes
+from urllib.parse import quote, unquote
+
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.routing import Route, Router
 
 from toolcrib.features.bundles.endpoints import endpoints as bundles
 from toolcrib.features.requests.endpoints import endpoints as requests
@@ -15,17 +16,23 @@ from toolcrib.interfaces.http.call_endpoints import CALL_ENDPOINTS
 from toolcrib.interfaces.http.overview_endpoints import OVERVIEW_ENDPOINTS
 from toolcrib.interfaces.http.page_endpoints import PAGE_ENDPOINTS
 from toolcrib.interfaces.http.session_endpoints import SESSION_ENDPOINTS
+from toolcrib.model.access import Scope
 from toolcrib.model.errors import Kind
+from toolcrib.toolkit.http.messages import REQUEST, ROUTE, Answer, respond
 from toolcrib.toolkit.http.problems import Refusal
 from toolcrib.toolkit.http.query import QueryReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
+    from starlette.types import Lifespan, Receive, Send
+    from starlette.types import Scope as AsgiScope
+
+    from toolcrib.interfaces.http.callers import Gate
     from toolcrib.interfaces.http.host import HttpHost
-    from toolcrib.model.access import Scope
+    from toolcrib.interfaces.http.host_check import HostRules
     from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable
-    from toolcrib.toolkit.http.messages import Answer, Request
+    from toolcrib.toolkit.http.messages import Request
 
 TABLES: tuple[EndpointTable, ...] = (
     *bundles,
@@ -35,55 +42,12 @@ TABLES: tuple[EndpointTable, ...] = (
     OVERVIEW_ENDPOINTS,
     PAGE_ENDPOINTS,
 )
-PATHS_KEPT = 4_096
-LONGEST_KNOWN = 400
-_HALF_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _FREE_WORD = re.compile(r"{(\w+)}")
 
 
-class BoundEndpoint:
-    """An endpoint with the object that handles it: reads the query as its table says, then handles the request."""
-
-    def __init__(self, endpoint: Endpoint, handlers: object) -> None:
-        self.scope: Scope | None = endpoint.scope
-        self.is_call = endpoint.is_call
-        self._body = endpoint.body
-        self._query = QueryReader(endpoint.query)
-        self._handle = MethodType(endpoint.handler, handlers)
-
-    async def answer(self, request: Request) -> Answer:
-        """Answer a request that was let through."""
-        request.query = self._query.read(request.scope.get("query_string", b""))  # type: ignore[arg-type]  # ASGI says so
-        request.takes = self._body
-        answer: Answer = await self._handle(request)
-        return answer
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Route:
-    """A path, whose words in braces stand for any word, and what answers each of its methods."""
-
-    path: str
-    endpoints: Mapping[str, BoundEndpoint]
-
-    @property
-    def free(self) -> list[str]:
-        """The names of the words in braces."""
-        return _FREE_WORD.findall(self.path)
-
-    @property
-    def allowed(self) -> bytes:
-        """The methods as `Allow` names them."""
-        methods = {*self.endpoints, "OPTIONS"} | ({"HEAD"} if "GET" in self.endpoints else set())
-        return ", ".join(sorted(methods)).encode()
-
-    def endpoint(self, method: str) -> BoundEndpoint | None:
-        """What answers the method; HEAD is answered as GET is."""
-        return self.endpoints.get("GET" if method == "HEAD" else method)
-
-
-def all_routes(host: HttpHost) -> list[Route]:
-    """The routes of every table of the host, one for each path."""
+def make_routes(host: HttpHost, gate: Gate, rules: HostRules) -> list[Route]:
+    """The routes of every table of the host, one for each path whatever its methods, so that `Allow` is complete."""
+    register_url_convertor("word", _Word())
     paths: dict[str, dict[str, BoundEndpoint]] = {}
     for table in host.tables:
         handlers = table.make(host)
@@ -92,71 +56,94 @@ def all_routes(host: HttpHost) -> list[Route]:
             for path in endpoint.names:
                 if paths.setdefault(path, {}).setdefault(endpoint.method, bound) is not bound:
                     raise ValueError(f"{endpoint.method} {path} has two endpoints; {endpoint.name} is the second")
-    return [Route(path=path, endpoints=endpoints) for path, endpoints in paths.items()]
+    return [
+        Route(_FREE_WORD.sub(r"{\1:word}", path), PathEndpoints(path, endpoints, gate, rules))
+        for path, endpoints in paths.items()
+    ]
 
 
-@dataclass(slots=True)
-class _Node:
-    """One place in the tree: what the next word may be, and what stands for any other."""
-
-    route: Route | None = None
-    words: dict[str, _Node] = field(default_factory=dict)
-    any: _Node | None = None
+def make_router(routes: list[Route], gate: Gate, lifespan: Lifespan[object]) -> Router:
+    """The router; a path that differs in a slash is another path, and is not redirected to."""
+    return Router(routes, redirect_slashes=False, default=NoSuchPath(gate), lifespan=lifespan)
 
 
-class Routes:
-    """Finds the route of a path."""
+class BoundEndpoint:
+    """An endpoint with the object that handles it."""
 
-    def __init__(self, routes: Iterable[Route]) -> None:
-        self._root = _Node()
-        for route in routes:
-            self._node(route.path.split("/")[1:]).route = route
-        # The same few paths are asked for again and again.
-        self._known = lru_cache(PATHS_KEPT)(self._find)
-
-    def find(self, scope: Mapping[str, object]) -> tuple[Route | None, dict[str, str]]:
-        """The route of a request, and the words that stand in its braces; raises for a path that is no text."""
-        raw = scope.get("raw_path")
-        if not isinstance(raw, bytes):
-            raw = quote(str(scope["path"])).encode()
-        return self._known(raw) if len(raw) <= LONGEST_KNOWN else self._find(raw)
-
-    def _find(self, raw: bytes) -> tuple[Route | None, dict[str, str]]:
-        node, free = self._root, []
-        for word in _words(raw):
-            known = node.words.get(word)
-            if known is None:
-                if node.any is None:
-                    return None, {}
-                known = node.any
-                free.append(word)
-            node = known
-        return node.route, {} if node.route is None else dict(zip(node.route.free, free, strict=True))
-
-    def _node(self, words: list[str]) -> _Node:
-        node = self._root
-        for word in words:
-            if word.startswith("{"):
-                node.any = node.any or _Node()
-                node = node.any
-            else:
-                node = node.words.setdefault(word, _Node())
-        return node
+    def __init__(self, endpoint: Endpoint, handlers: object) -> None:
+        self.scope = endpoint.scope
+        self.is_call = endpoint.is_call
+        self.body = endpoint.body
+        self.query = QueryReader(endpoint.query)
+        self.handle: Callable[[Request], Awaitable[Answer]] = MethodType(endpoint.handler, handlers)
 
 
-def _words(raw: bytes) -> list[str]:
-    """The words of a path as it was sent, so that an encoded slash parts nothing."""
-    path = raw.decode("latin-1")
-    if "%" not in path and path.isascii():
-        return path.split("/")[1:]
-    try:
-        return [_decode(word) for word in path.split("/")[1:]]
-    except (UnicodeError, ValueError):
-        message = "the path is no text; write other than ASCII letters as percent-encoded UTF-8"
-        raise Refusal(400, Kind.VALIDATION, message) from None
+class PathEndpoints:
+    """The endpoints of one path as an ASGI application.
+
+    The caller is checked before the method, so that only callers with a token learn which methods there are; a preflight of a
+    browser carries no token, and OPTIONS is answered without one.
+    """
+
+    def __init__(self, path: str, endpoints: Mapping[str, BoundEndpoint], gate: Gate, rules: HostRules) -> None:
+        self.path = path
+        self._endpoints = dict(endpoints)
+        if "GET" in endpoints:
+            self._endpoints["HEAD"] = endpoints["GET"]
+        self._allow = (b"allow", ", ".join(sorted({*self._endpoints, "OPTIONS"})).encode())
+        self._gate = gate
+        self._rules = rules
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether a method of the path calls a tool."""
+        return any(endpoint.is_call for endpoint in self._endpoints.values())
+
+    def is_call(self, method: str) -> bool:
+        """Whether the method calls a tool."""
+        return method in self._endpoints and self._endpoints[method].is_call
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        """Answer a request for the path."""
+        request: Request = scope[REQUEST]
+        method = scope["method"]
+        if method == "OPTIONS":
+            headers = (self._allow, *self._rules.preflight_headers(request, self._allow[1]))
+            await respond(request, Answer(status=204, headers=headers), send)
+            return
+        endpoint = self._endpoints.get(method)
+        request.is_call = endpoint is not None and endpoint.is_call
+        needed = Scope.READ if endpoint is None else endpoint.scope
+        if needed is not None:
+            self._gate.admit(request, needed)
+        scope[ROUTE] = self.path
+        if endpoint is None:
+            message = f"{method[:20]} is not for this path; use {self._allow[1].decode()}"
+            raise Refusal(405, Kind.VALIDATION, message, headers=(self._allow,))
+        request.query = endpoint.query.read(scope.get("query_string", b""))
+        request.takes = endpoint.body
+        await respond(request, await endpoint.handle(request), send)
 
 
-def _decode(word: str) -> str:
-    if not word.isascii() or _HALF_ESCAPE.search(word):
-        raise ValueError
-    return unquote_to_bytes(word).decode("utf-8")
+class NoSuchPath:
+    """Answers where no route is; only a caller with a token learns that there is none."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        """Refuse the request."""
+        self._gate.admit(scope[REQUEST], Scope.READ)
+        raise Refusal(404, Kind.NOT_FOUND, "there is nothing at this path; /openapi.json lists all there are")
+
+
+class _Word(Convertor[str]):
+    """A word of a path as `PathCheck` writes it: percent-encoded, and perhaps empty."""
+
+    regex = "[^/]*"
+
+    def convert(self, value: str) -> str:
+        return unquote(value)
+
+    def to_string(self, value: str) -> str:
+        return quote(value, safe="")

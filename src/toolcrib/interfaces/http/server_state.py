@@ -1,4 +1,4 @@
-"""What the server counts, and how it tells a Prometheus."""
+"""What a running server knows about itself: whether it is ready, its connections, its requests, and its metrics."""
 
 from __future__ import annotations
 
@@ -47,6 +47,90 @@ HELP = {
     "process_cpu_seconds_total": "Time that processors worked for the server.",
     "process_start_time_seconds": "When the server was started.",
 }
+# One client of IPv6 has all addresses that share the first half.
+SHARED_BITS = 64
+
+
+class Service:
+    """Whether the server is ready for work, who may come in, who is being answered, and what has been counted.
+
+    `ending` is set when the server ends, for those whose answer would go on and on. The application opens every call of a
+    tool with `async with service.admission:`, and answers `/readyz` by `service.ready` and `/metrics` with
+    `service.metrics_text()`.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.ending = asyncio.Event()
+        self.admission = Admission(settings.http_concurrency, settings.http_queue)
+        self.connections = Connections(settings.http_connections, settings.http_address_connections)
+        self.exchanges: set[Exchange] = set()
+        self.metrics = HttpMetrics()
+
+    @property
+    def ready(self) -> bool:
+        """Whether the server takes on work."""
+        return not self.ending.is_set()
+
+    def look(self, now: float) -> None:
+        """Stop every request that is due."""
+        for exchange in tuple(self.exchanges):
+            exchange.look(now)
+
+    def metrics_text(self) -> str:
+        """Everything that is counted, in the text format of Prometheus."""
+        admission, connections = self.admission, self.connections
+        return self.metrics.text(
+            gauges={
+                "toolcrib_ready": int(self.ready),
+                "toolcrib_calls_running": admission.running,
+                "toolcrib_calls_queued": admission.queued,
+                "toolcrib_http_connections": connections.total,
+                "toolcrib_http_requests_in_flight": len(self.exchanges),
+            },
+            counters={
+                "toolcrib_calls_refused_total": admission.refused,
+                "toolcrib_http_connections_refused_total": connections.refused,
+            },
+        )
+
+
+class Connections:
+    """Counts open connections, altogether and of each address, and refuses those that are too many."""
+
+    def __init__(self, most: int, most_per_address: int) -> None:
+        self.most = most
+        self.most_per_address = most_per_address
+        self.total = 0
+        self.refused = 0
+        self._by_neighbour: Counter[str] = Counter()
+
+    def enter(self, address: str) -> bool:
+        """Let a connection from the address in; False if there are enough already."""
+        neighbour = neighbour_of(address)
+        if self.total >= self.most or self._by_neighbour[neighbour] >= self.most_per_address:
+            self.refused += 1
+            return False
+        self.total += 1
+        self._by_neighbour[neighbour] += 1
+        return True
+
+    def leave(self, address: str) -> None:
+        """A connection that was let in is over."""
+        neighbour = neighbour_of(address)
+        self.total -= 1
+        self._by_neighbour[neighbour] -= 1
+        if not self._by_neighbour[neighbour]:
+            del self._by_neighbour[neighbour]
+
+
+def neighbour_of(address: str) -> str:
+    """Who is counted as one: an IPv4 address, or everyone in the same half of IPv6."""
+    if ":" not in address:
+        return address
+    number = ip_address(address.partition("%")[0])
+    if not isinstance(number, IPv6Address):
+        return str(number)
+    return str(number.ipv4_mapped or int(number) >> SHARED_BITS)
 
 
 class _Times:
@@ -99,7 +183,7 @@ class HttpMetrics:
         self._malformed[status] = self._malformed.get(status, 0) + 1
 
     def text(self, gauges: Mapping[str, float], counters: Mapping[str, float]) -> str:
-        """Everything, with further gauges and counters of whoever asks."""
+        """Everything, with further gauges and counters of the caller."""
         lines: list[str] = []
         for name, value in gauges.items():
             lines += _family(name, "gauge", [("", value)])
@@ -171,98 +255,3 @@ def _number(value: float) -> str:
 
 def _resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-# MERGED toolcrib.faces.http.connections
-
-# How many connections are open, altogether and from each address, and how many may be.
-
-# Whoever has one address of IPv6 has all that share its first half.
-SHARED_BITS = 64
-
-
-class Connections:
-    """The door: it lets a connection in, or not, and is told when one is over."""
-
-    def __init__(self, most: int, most_per_address: int) -> None:
-        self.most = most
-        self.most_per_address = most_per_address
-        self.total = 0
-        self.refused = 0
-        self._by_neighbour: Counter[str] = Counter()
-
-    def enter(self, address: str) -> bool:
-        """Let a connection from the address in; False if there are enough already."""
-        neighbour = neighbour_of(address)
-        if self.total >= self.most or self._by_neighbour[neighbour] >= self.most_per_address:
-            self.refused += 1
-            return False
-        self.total += 1
-        self._by_neighbour[neighbour] += 1
-        return True
-
-    def leave(self, address: str) -> None:
-        """A connection that was let in is over."""
-        neighbour = neighbour_of(address)
-        self.total -= 1
-        self._by_neighbour[neighbour] -= 1
-        if not self._by_neighbour[neighbour]:
-            del self._by_neighbour[neighbour]
-
-
-def neighbour_of(address: str) -> str:
-    """Who is counted as one: an IPv4 address, or everyone in the same half of IPv6."""
-    if ":" not in address:
-        return address
-    number = ip_address(address.partition("%")[0])
-    if not isinstance(number, IPv6Address):
-        return str(number)
-    return str(number.ipv4_mapped or int(number) >> SHARED_BITS)
-
-
-# MERGED toolcrib.faces.http.service
-
-# What a running server knows about itself; the layers around the application and its own routes share it.
-
-
-class Service:
-    """Whether the server is ready for work, who may come in, who is being answered, and what has been counted.
-
-    `ending` is set when the server ends, for those whose answer would go on and on. The application opens every call of a
-    tool with `async with service.admission:`, and answers `/readyz` by `service.ready` and `/metrics` with
-    `service.metrics_text()`.
-    """
-
-    def __init__(self, settings: Settings) -> None:
-        self.ending = asyncio.Event()
-        self.admission = Admission(settings.http_concurrency, settings.http_queue)
-        self.connections = Connections(settings.http_connections, settings.http_address_connections)
-        self.exchanges: set[Exchange] = set()
-        self.metrics = HttpMetrics()
-
-    @property
-    def ready(self) -> bool:
-        """Whether the server takes on work."""
-        return not self.ending.is_set()
-
-    def look(self, now: float) -> None:
-        """Stop every request that is due."""
-        for exchange in tuple(self.exchanges):
-            exchange.look(now)
-
-    def metrics_text(self) -> str:
-        """Everything that is counted, in the text format of Prometheus."""
-        admission, connections = self.admission, self.connections
-        return self.metrics.text(
-            gauges={
-                "toolcrib_ready": int(self.ready),
-                "toolcrib_calls_running": admission.running,
-                "toolcrib_calls_queued": admission.queued,
-                "toolcrib_http_connections": connections.total,
-                "toolcrib_http_requests_in_flight": len(self.exchanges),
-            },
-            counters={
-                "toolcrib_calls_refused_total": admission.refused,
-                "toolcrib_http_connections_refused_total": connections.refused,
-            },
-        )

@@ -1,7 +1,8 @@
-"""One connection: how long its client may take, how much it may say, and what is no request at all.
+"""One connection of uvicorn: how long its client may take, how much it may send, and which requests are malformed.
 
-uvicorn parses and answers; what it leaves open is closed here. Every wait has an end: the server has each connection `look`
-a few times in a second, which costs a request nothing, while timers of its own would cost it more than its parsing.
+This module depends on the inside of uvicorn, and a test holds it to the installed version. uvicorn parses and answers; limits
+that it does not have are added here. The server has each connection `look` a few times in a second,
+because timers for each request would cost more than its parsing.
 """
 
 from __future__ import annotations
@@ -23,113 +24,9 @@ if TYPE_CHECKING:
     from toolcrib.infra.settings import Settings
     from toolcrib.interfaces.http.server_state import Service
 
-
-# MERGED toolcrib.faces.http.cycle
-
-# One answer on a connection: its head goes out together with its body, in one piece if it can.
-
 # Answers that never have a body.
 BODILESS = frozenset({204, 304})
 END_OF_CHUNKS = b"0\r\n\r\n"
-
-
-class Cycle(RequestResponseCycle):
-    """uvicorn's, with a quicker way out: one write for most answers, and one look at a head in place of one for each header."""
-
-    def __init__(self, protocol: HttpToolsProtocol, scope: HTTPScope, *, keep_alive: bool) -> None:
-        super().__init__(
-            scope=scope,
-            transport=protocol.transport,
-            flow=protocol.flow,
-            logger=protocol.logger,
-            access_logger=protocol.access_logger,
-            access_log=False,
-            default_headers=protocol.server_state.default_headers,
-            message_event=asyncio.Event(),
-            expect_100_continue=protocol.expect_100_continue,
-            keep_alive=keep_alive,
-            on_response=protocol.on_response_complete,
-        )
-        self._start: HTTPResponseStartEvent | None = None
-        self._is_bodiless = False
-
-    async def send(self, message: ASGISendEvent) -> None:
-        """Take a piece of the answer; ASGI has the head wait for the first piece of the body."""
-        if self.flow.write_paused and not self.disconnected:
-            await self.flow.drain()
-        if self.disconnected:
-            return
-        if message["type"] == "http.response.start" and not self.response_started:
-            self._start = message
-        elif message["type"] == "http.response.body" and self._can_take_body():
-            self._write(message.get("body", b""), is_last=not message.get("more_body", False))
-        else:
-            raise RuntimeError(f"{message['type']} has no place here")
-
-    def _can_take_body(self) -> bool:
-        return (self._start is not None or self.response_started) and not self.response_complete
-
-    def _write(self, body: bytes, *, is_last: bool) -> None:
-        start, self._start = self._start, None
-        head = b"" if start is None else self._head(start)
-        data = head + self._frame(body, is_last=is_last)
-        self.response_started = True
-        if data:
-            self.transport.write(data)
-        if not is_last:
-            return
-        self.response_complete = True
-        self.message_event.set()
-        if not self.keep_alive:
-            self.transport.close()
-        self.on_response()
-
-    def _frame(self, body: bytes, *, is_last: bool) -> bytes:
-        """A piece of the body as it goes over the wire."""
-        if self._is_bodiless:
-            return b""
-        if self.chunked_encoding:
-            framed = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
-            return framed + END_OF_CHUNKS if is_last else framed
-        if self.chunked_encoding is False:
-            self.expected_content_length -= len(body)
-            if self.expected_content_length < 0 or (is_last and self.expected_content_length):
-                raise RuntimeError("the body is not as long as its head says")
-        return body
-
-    def _head(self, start: HTTPResponseStartEvent) -> bytes:
-        """The status and the headers; how the body is framed follows from them."""
-        status = start["status"]
-        self._is_bodiless = status in BODILESS or self.scope["method"] == "HEAD"
-        lines = [STATUS_LINE[status]]
-        for name, value in (*self.default_headers, *start.get("headers", ())):
-            if name == b"connection":
-                self.keep_alive = self.keep_alive and value != b"close"
-                continue
-            if name == b"content-length":
-                self.expected_content_length = int(value)
-                self.chunked_encoding = False
-            lines.append(b"%b: %b\r\n" % (name, value))
-        self._end_head(lines)
-        head = b"".join(lines)
-        # More ends of lines than lines: somebody has written a header into a header.
-        if head.count(b"\n") != len(lines) or head.count(b"\r") != len(lines) or b"\0" in head:
-            raise RuntimeError("a header holds the end of a line")
-        return head
-
-    def _end_head(self, lines: list[bytes]) -> None:
-        """Say where the body ends, if the application has not said it, and whether another answer may follow."""
-        if self.chunked_encoding is None and not self._is_bodiless:
-            if self.scope["http_version"] == "1.0":
-                self.keep_alive = False
-            else:
-                self.chunked_encoding = True
-                lines.append(b"transfer-encoding: chunked\r\n")
-        if not self.keep_alive:
-            lines.append(b"connection: close\r\n")
-        lines.append(b"\r\n")
-
-
 METHODS = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS"})
 VERSIONS = frozenset({"1.0", "1.1"})
 FRAMING = frozenset({b"content-length", b"transfer-encoding"})
@@ -192,7 +89,7 @@ class GuardedProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         address = self.client[0] if self.client else ""
         if not self._service.connections.enter(address):
-            # Whoever is too many is not waited for either.
+            # What this client still sends is not read.
             self._is_over = True
             transport.write(raw_refusal(429, "too many connections are open; close some, or try again in a second"))
             transport.close()
@@ -394,3 +291,100 @@ class GuardedProtocol(HttpToolsProtocol):
         self._due = self.loop.time() + LINGER_SECONDS
         self.transport.write(last_words)
         self.transport.write_eof()
+
+
+class Cycle(RequestResponseCycle):
+    """One answer of uvicorn: its head goes out together with its body in one write, and is checked once instead of per header."""
+
+    def __init__(self, protocol: HttpToolsProtocol, scope: HTTPScope, *, keep_alive: bool) -> None:
+        super().__init__(
+            scope=scope,
+            transport=protocol.transport,
+            flow=protocol.flow,
+            logger=protocol.logger,
+            access_logger=protocol.access_logger,
+            access_log=False,
+            default_headers=protocol.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=protocol.expect_100_continue,
+            keep_alive=keep_alive,
+            on_response=protocol.on_response_complete,
+        )
+        self._start: HTTPResponseStartEvent | None = None
+        self._is_bodiless = False
+
+    async def send(self, message: ASGISendEvent) -> None:
+        """Take a piece of the answer; ASGI has the head wait for the first piece of the body."""
+        if self.flow.write_paused and not self.disconnected:
+            await self.flow.drain()
+        if self.disconnected:
+            return
+        if message["type"] == "http.response.start" and not self.response_started:
+            self._start = message
+        elif message["type"] == "http.response.body" and self._can_take_body():
+            self._write(message.get("body", b""), is_last=not message.get("more_body", False))
+        else:
+            raise RuntimeError(f"{message['type']} has no place here")
+
+    def _can_take_body(self) -> bool:
+        return (self._start is not None or self.response_started) and not self.response_complete
+
+    def _write(self, body: bytes, *, is_last: bool) -> None:
+        start, self._start = self._start, None
+        head = b"" if start is None else self._head(start)
+        data = head + self._frame(body, is_last=is_last)
+        self.response_started = True
+        if data:
+            self.transport.write(data)
+        if not is_last:
+            return
+        self.response_complete = True
+        self.message_event.set()
+        if not self.keep_alive:
+            self.transport.close()
+        self.on_response()
+
+    def _frame(self, body: bytes, *, is_last: bool) -> bytes:
+        """A piece of the body as it goes over the wire."""
+        if self._is_bodiless:
+            return b""
+        if self.chunked_encoding:
+            framed = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+            return framed + END_OF_CHUNKS if is_last else framed
+        if self.chunked_encoding is False:
+            self.expected_content_length -= len(body)
+            if self.expected_content_length < 0 or (is_last and self.expected_content_length):
+                raise RuntimeError("the body is not as long as its head says")
+        return body
+
+    def _head(self, start: HTTPResponseStartEvent) -> bytes:
+        """The status and the headers; how the body is framed follows from them."""
+        status = start["status"]
+        self._is_bodiless = status in BODILESS or self.scope["method"] == "HEAD"
+        lines = [STATUS_LINE[status]]
+        for name, value in (*self.default_headers, *start.get("headers", ())):
+            if name == b"connection":
+                self.keep_alive = self.keep_alive and value != b"close"
+                continue
+            if name == b"content-length":
+                self.expected_content_length = int(value)
+                self.chunked_encoding = False
+            lines.append(b"%b: %b\r\n" % (name, value))
+        self._end_head(lines)
+        head = b"".join(lines)
+        # More ends of lines than lines: a header was written into a header.
+        if head.count(b"\n") != len(lines) or head.count(b"\r") != len(lines) or b"\0" in head:
+            raise RuntimeError("a header holds the end of a line")
+        return head
+
+    def _end_head(self, lines: list[bytes]) -> None:
+        """Say where the body ends, if the application has not said it, and whether another answer may follow."""
+        if self.chunked_encoding is None and not self._is_bodiless:
+            if self.scope["http_version"] == "1.0":
+                self.keep_alive = False
+            else:
+                self.chunked_encoding = True
+                lines.append(b"transfer-encoding: chunked\r\n")
+        if not self.keep_alive:
+            lines.append(b"connection: close\r\n")
+        lines.append(b"\r\n")

@@ -1,4 +1,4 @@
-"""Who may call a tool now: so many at once, so many more in a queue, and everyone else is told at once to come back."""
+"""Bound what runs at once: places with a queue for calls of tools, and threads for work that blocks."""
 
 from __future__ import annotations
 
@@ -14,14 +14,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 MAX_WAIT_SECONDS = 10.0
 RETRY_AFTER_SECONDS = 1
+READERS = 16
+WRITERS = 16
 
 
 class Admission:
     """Places for calls of tools, given out in the order of asking: `async with admission: …`.
 
-    Raises ToolError(OVERLOADED) when the queue is full, and to whoever has stood in it for `max_wait` seconds.
+    Raises ToolError(OVERLOADED) when the queue is full, and for a call that has waited in it for `max_wait` seconds.
     """
 
     def __init__(self, places: int, queue: int, *, max_wait: float = MAX_WAIT_SECONDS) -> None:
@@ -51,7 +56,7 @@ class Admission:
         self._leave()
 
     async def _wait(self) -> None:
-        """Stand in the queue until someone who leaves hands over a place."""
+        """Wait in the queue until a call that ends hands over its place."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
@@ -88,30 +93,19 @@ class Admission:
         )
 
 
-# MERGED toolcrib.faces.http.threads
-
-# Threads for what blocks: those that write may all be waiting for a lock, and those that read go on.
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-READERS = 16
-WRITERS = 16
-
-
 class Threads:
-    """Has blocking work done without keeping the event loop waiting."""
+    """Runs blocking work beside the event loop; those that write may all wait for a lock, and those that read go on."""
 
     def __init__(self) -> None:
         self._readers = ThreadPoolExecutor(READERS, "toolcrib-read")
         self._writers = ThreadPoolExecutor(WRITERS, "toolcrib-write")
 
     async def read(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Have something read."""
+        """Run work that reads."""
         return await _run(self._readers, partial(work, *args, **kwargs))
 
     async def write(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Have something written."""
+        """Run work that writes."""
         return await _run(self._writers, partial(work, *args, **kwargs))
 
     def close(self) -> None:

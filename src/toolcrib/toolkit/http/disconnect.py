@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 async def until_gone(request: Request, work: Coroutine[object, object, T]) -> T:
     """What the work comes to; raises CANCELLED if the client did not wait for it.
 
-    The first step is taken at once: what ends there needs nobody who watches the client.
+    The first step is taken at once: work that ends there needs no watch on the client.
     """
     try:
         waits_for = work.send(None)
@@ -47,7 +47,7 @@ class _Watch:
         self._watching.add_done_callback(self._strike)
 
     def end(self) -> bool:
-        """Watch no longer; True if the task was cancelled from here and by nobody else, which is taken back."""
+        """Watch no longer; True if only this watch cancelled the task, which is then taken back."""
         self._watching.remove_done_callback(self._strike)
         self._watching.cancel()
         if not self._has_struck:

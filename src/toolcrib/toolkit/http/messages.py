@@ -11,21 +11,20 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
+from starlette.requests import Request as StarletteRequest
 
 from toolcrib.model.errors import Kind
 from toolcrib.toolkit.http.problems import Refusal
 from toolcrib.toolkit.http.query import QueryReader
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
+    from collections.abc import AsyncGenerator
+
+    from starlette.types import Receive, Scope, Send
 
     from toolcrib.toolkit.http.contract import Body
     from toolcrib.toolkit.http.query import Query
 
-    Scope = MutableMapping[str, object]
-    Message = MutableMapping[str, object]
-    Receive = Callable[[], Awaitable[Message]]
-    Send = Callable[[Message], Awaitable[None]]
     Header = tuple[bytes, bytes]
 
 JSON = b"application/json"
@@ -48,6 +47,9 @@ SINGLE = (
 )
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
+# Where the layers find the request of a scope, and what those around the application read about it.
+REQUEST, ROUTE, CALLER, ID = "toolcrib.request", "toolcrib.route", "toolcrib.caller", "toolcrib.request_id"
+
 _PREFIX = os.urandom(6).hex()
 _NUMBERS = itertools.count(1)
 
@@ -55,25 +57,25 @@ _NUMBERS = itertools.count(1)
 NO_QUERY = QueryReader(()).read(NOTHING)
 
 
-class Request:
+class Request(StarletteRequest):
     """What a client sent. `caller` is who it was found to come from, `fields` are its headers by their names in small letters.
 
     `query` and `takes`, the body that is expected, are set by the endpoint that answers. `id` is the client's own where it
     sent a usable one. `call_id` begins with it and is never the same twice, because a client may use its own again.
+    `always` are the headers that every answer to it has.
     """
 
+    caller: str = ""
+    is_call: bool = False
+    is_answered: bool = False
+    query: Query = NO_QUERY
+    takes: Body | None = None
+    always: tuple[Header, ...] = ()
+
     def __init__(self, scope: Scope, receive: Receive, max_body: int) -> None:
-        self.scope = scope
-        self.method = str(scope["method"])
-        self.path_params: dict[str, str] = {}
-        self.caller = ""
-        self.is_call = False
-        self.query: Query = NO_QUERY
-        self.takes: Body | None = None
+        super().__init__(scope, receive)
         self.max_body = max_body
-        self._receive = receive
-        given: list[Header] = scope["headers"]  # type: ignore[assignment]  # ASGI says so
-        self.fields = dict(given)
+        self.fields: dict[bytes, bytes] = dict(scope["headers"])
         own = self.fields.get(b"x-request-id", NOTHING)
         self.is_own_id = REQUEST_ID.fullmatch(own) is not None
         self.id = own.decode() if self.is_own_id else _new_id()
@@ -93,7 +95,7 @@ class Request:
 
     def check_headers(self) -> None:
         """Refuse a header that stands twice and may stand only once."""
-        given: list[Header] = self.scope["headers"]  # type: ignore[assignment]  # ASGI says so
+        given: list[Header] = self.scope["headers"]
         if len(given) == len(self.fields):
             return
         names = [name for name, _ in given]
@@ -102,7 +104,22 @@ class Request:
                 raise Refusal(400, Kind.VALIDATION, f"the header {name.decode()} stands more than once; send it once")
 
     async def body(self) -> bytes:
-        """All of the body, as far as it is no larger than the limit."""
+        """All of the body, as far as it is no larger than the limit; in place of Starlette's, which has none."""
+        if not hasattr(self, "_body"):
+            self._body = await self._read_body()
+        return self._body
+
+    async def stream(self) -> AsyncGenerator[bytes, None]:
+        """The bounded body, for the methods of Starlette that read it."""
+        yield await self.body()
+
+    async def gone(self) -> None:
+        """Wait until the client is gone; to be asked once the body has been read."""
+        while (await self._receive())["type"] != "http.disconnect":  # noqa: ASYNC110 - there is no event to wait for
+            # A server that has nothing to tell may answer at once, and other tasks must get their turn.
+            await asyncio.sleep(0)
+
+    async def _read_body(self) -> bytes:
         limit = self.max_body
         announced = self.header(b"content-length")
         if announced.isdecimal() and (len(announced) > MAX_DIGITS or int(announced) > limit):
@@ -113,19 +130,13 @@ class Request:
             message = await self._receive()
             if message["type"] == "http.disconnect":
                 raise Refusal(400, Kind.VALIDATION, "the connection closed before the body was complete")
-            chunk: bytes = message.get("body", NOTHING)  # type: ignore[assignment]  # ASGI says so
+            chunk: bytes = message.get("body", NOTHING)
             size += len(chunk)
             if size > limit:
                 raise _too_large(limit)
             if not message.get("more_body", False):
                 return NOTHING.join((*chunks, chunk)) if chunks else chunk
             chunks.append(chunk)
-
-    async def gone(self) -> None:
-        """Wait until the client is gone; to be asked once the body has been read."""
-        while (await self._receive())["type"] != "http.disconnect":  # noqa: ASYNC110 - there is no event to wait for
-            # A server that has nothing to tell may answer at once, and other tasks must get their turn.
-            await asyncio.sleep(0)
 
 
 class Answer(NamedTuple):
@@ -152,9 +163,11 @@ def to_bytes(value: object) -> bytes:
         return json.dumps(value, separators=(",", ":"), default=str).encode()
 
 
-async def send_answer(answer: Answer, send: Send, *, more: tuple[Header, ...] = (), with_body: bool = True) -> None:
+async def respond(request: Request, answer: Answer, send: Send) -> None:
     """Send the answer; an answer to HEAD says how long its body would be and leaves it out."""
-    headers: list[Header] = [*answer.headers, *more, (b"content-security-policy", answer.policy)]
+    request.is_answered = True
+    with_body = request.scope["method"] != "HEAD"
+    headers: list[Header] = [*answer.headers, *request.always, (b"content-security-policy", answer.policy)]
     if answer.stream is not None:
         await _send_stream(answer.stream, send, [*headers, (b"content-type", answer.content_type)], with_body=with_body)
         return
@@ -167,7 +180,7 @@ async def send_answer(answer: Answer, send: Send, *, more: tuple[Header, ...] = 
 async def _send_stream(
     stream: AsyncGenerator[bytes, None], send: Send, headers: list[Header], *, with_body: bool
 ) -> None:
-    # The stream has to be closed also where the client breaks off.
+    # Starlette's StreamingResponse leaves the generator open where sending is cancelled; this one has clean-up to do.
     async with aclosing(stream):
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         if with_body:

@@ -1,4 +1,4 @@
-"""What went wrong, as problem details: a status, a kind, a reason and its cure."""
+"""Errors as problem details: a status, a kind, a reason and its cure."""
 
 from __future__ import annotations
 
@@ -64,10 +64,23 @@ TITLES: Mapping[int, str] = MappingProxyType(
         503: "Service Unavailable",
     }
 )
-# Trying again helps, and nobody said when.
+# Trying again helps, and the error need not say when.
 SOON = frozenset({Kind.OVERLOADED, Kind.RATE_LIMIT, Kind.TRANSIENT, Kind.TIMEOUT, Kind.CANCELLED})
 PROBLEMS = "problems"
 ETAG = "etag"
+# Refusals that the server writes where the application cannot: each status with its title and its kind of error.
+REFUSALS: Mapping[int, tuple[str, Kind]] = MappingProxyType(
+    {
+        400: ("Bad Request", Kind.VALIDATION),
+        408: ("Request Timeout", Kind.TIMEOUT),
+        414: ("URI Too Long", Kind.LIMIT_EXCEEDED),
+        429: ("Too Many Requests", Kind.OVERLOADED),
+        431: ("Request Header Fields Too Large", Kind.LIMIT_EXCEEDED),
+        503: ("Service Unavailable", Kind.CANCELLED),
+        504: ("Gateway Timeout", Kind.TIMEOUT),
+    }
+)
+COME_AGAIN = frozenset({408, 429, 503, 504})
 
 
 class Refusal(ToolError):  # noqa: N818 - to a client it is one, and no mistake of ours
@@ -129,25 +142,6 @@ def problem_of(error: ToolError, request_id: str) -> dict[str, object]:
     if isinstance(problems, (list, tuple)):
         document[PROBLEMS] = [str(problem) for problem in problems]
     return document
-
-
-# MERGED toolcrib.faces.http.refusals
-
-# Refusals that the server itself writes, when the application is not there to do it or was cut short.
-
-# Each status with its title and the kind of error that it means.
-REFUSALS: Mapping[int, tuple[str, Kind]] = MappingProxyType(
-    {
-        400: ("Bad Request", Kind.VALIDATION),
-        408: ("Request Timeout", Kind.TIMEOUT),
-        414: ("URI Too Long", Kind.LIMIT_EXCEEDED),
-        429: ("Too Many Requests", Kind.OVERLOADED),
-        431: ("Request Header Fields Too Large", Kind.LIMIT_EXCEEDED),
-        503: ("Service Unavailable", Kind.CANCELLED),
-        504: ("Gateway Timeout", Kind.TIMEOUT),
-    }
-)
-COME_AGAIN = frozenset({408, 429, 503, 504})
 
 
 def refusal(status: int, message: str) -> tuple[list[Header], bytes]:
