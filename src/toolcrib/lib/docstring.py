@@ -1,4 +1,4 @@
-"""What a docstring says about a function: a summary, the rest of the prose, and a text for each argument.
+"""Read a docstring: a summary, the rest of the prose, and a text for each argument.
 
 Google, NumPy and Sphinx style are read, from the text alone.
 """

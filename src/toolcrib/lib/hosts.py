@@ -1,4 +1,4 @@
-"""Lists of hosts that a tool may reach."""
+"""Parse and check the lists of hosts that a tool may reach."""
 
 from __future__ import annotations
 

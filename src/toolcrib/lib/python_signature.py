@@ -1,4 +1,4 @@
-"""Signatures and hints as they stand in a syntax tree: read by their names, never evaluated."""
+"""Read signatures and hints from a syntax tree: by their names, never evaluated."""
 
 from __future__ import annotations
 

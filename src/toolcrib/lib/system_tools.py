@@ -1,4 +1,4 @@
-"""The platform's own space: the primitives that every chain of executors ends in, and the runtimes that come with it."""
+"""Define the platform's own tools: the primitives that every chain of executors ends in, and the runtimes that come with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents with slots: read once, filled in one pass, so that no value is ever taken for a template.
+"""Fill documents with slots: read once, filled in one pass, so that no value is ever taken for a template.
 
 Two things are kept apart. A syntax says how a slot is written: `read_braces` knows `{name}` for an argument or a name of
 the platform, `${NAME}` and `${NAME:-default}` for a variable of the host, `{{name}}` for the literal text `{name}`; braces

@@ -1,4 +1,4 @@
-"""YAML within bounds: the events of the parser become plain JSON values here, with the line of every key.
+"""Read YAML within bounds: turn the events of the parser into plain JSON values, with the line of every key.
 
 The words mean what YAML 1.2 says: `no` and `2024-01-01` are text, `1.0` is a number, `1.0.0` is text. The library takes
 long to import, so it is only imported where there is a document to parse.

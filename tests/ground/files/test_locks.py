@@ -243,7 +243,7 @@ class TestThreads:
 
             waiter = threading.Thread(target=wait)
             waiter.start()
-            until(lambda: _KNOWN.find(path)._wish is not None)
+            until(lambda: _KNOWN.find(path)._request is not None)
             holder.stdin.write("\n")
             holder.stdin.flush()
             waiter.join(10)

@@ -1,4 +1,4 @@
-"""Depots: a folder that tools are published to, and the same folder behind a web server."""
+"""Read and publish tools in a depot: a folder, or the same folder behind a web server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Publishing a tool of the project to a depot, and pulling one into the project."""
+"""Publish a tool of the project to a depot, and pull one into the project."""
 
 from __future__ import annotations
 

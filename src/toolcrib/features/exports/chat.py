@@ -10,7 +10,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, TypeGuard
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeGuard, TypeVar
 
 import orjson
 
@@ -25,14 +25,15 @@ from toolcrib.model.result import Result
 from toolcrib.model.session import MODES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Coroutine, Iterable
 
-    from toolcrib.crib import Crib
     from toolcrib.lib.export_schemas.targets import Loss, Provider
     from toolcrib.model.session import Session
-    from toolcrib.model.tool import Tool
+    from toolcrib.model.tool import Entry, Tool
 
     Confirm = Callable[[Call, ToolError], bool | Awaitable[bool]]
+
+T = TypeVar("T")
 
 logger = logging.getLogger("toolcrib.adapters")
 
@@ -42,6 +43,38 @@ PERSON_ASKED = "the person was asked; ask for it again only if they say so"
 MAX_CALLS = 64
 MAX_LETTERS = 4_000_000
 MAX_SHOWN_NAME = 80
+
+
+class Examples(Protocol):
+    """What is known of the examples that tools carry."""
+
+    def failing(self) -> Mapping[str, list[dict[str, object]]]:
+        """The arguments of the examples that failed, by the content hashes of their tools."""
+
+
+class Host(Protocol):
+    """What a chat needs of a Crib."""
+
+    caller: str
+
+    @property
+    def examples(self) -> Examples:
+        """What is known of the examples that tools carry."""
+
+    def offered(self, mode: str | None = None, session: Session | None = None) -> tuple[Tool, ...]:
+        """The tools that a model may be told of."""
+
+    def find(self, name: str, session: Session | None = None) -> Entry | None:
+        """The tool of that name or address."""
+
+    def suggest(self, name: str) -> str:
+        """A hint at the name that was perhaps meant."""
+
+    async def call_all(self, calls: Iterable[Call]) -> list[Result]:
+        """Perform several calls side by side."""
+
+    def run_sync(self, work: Coroutine[object, object, T]) -> T:
+        """Wait from plain code for work that uses the Crib."""
 
 
 class Adapter(ABC):
@@ -61,7 +94,7 @@ class Adapter(ABC):
 
     def __init__(
         self,
-        crib: Crib,
+        crib: Host,
         *,
         tools: Iterable[str] | None = None,
         strict: bool = False,
@@ -207,7 +240,7 @@ def read_arguments(written: object) -> dict[str, object]:
     return arguments
 
 
-async def make_calls(crib: Crib, calls: Sequence[Call], confirm: Confirm | None) -> list[Result]:
+async def make_calls(crib: Host, calls: Sequence[Call], confirm: Confirm | None) -> list[Result]:
     """Make calls side by side; those that need a person's word are made again with it, after one question each."""
     results = await crib.call_all(calls)
     if confirm is None:

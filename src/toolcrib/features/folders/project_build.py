@@ -1,4 +1,4 @@
-"""The tool folders of a project, checked and built."""
+"""Check, build and watch the tool folders of a project."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a handler answered: its response checked and read, or what it threw, in words that a caller may see.
+"""Check and read the response of a handler, or turn what it threw into an error that a caller may see.
 
 {"ok": true, "data": …, "intents": […]}
 {"ok": false, "error": {"type": …, "message": …, "retryable": …, "partialSideEffects": …, "details": {…}}, "intents": […]}

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.features.folders.context import LARGEST_OF_NODE, HandlerService, checked_files, refuse_changed
@@ -26,7 +24,6 @@ from toolcrib.infra.programs.job_outcome import (
     to_outcome,
 )
 from toolcrib.infra.programs.observed_effects import Witness
-from toolcrib.infra.sandbox.environments import find_interpreter
 from toolcrib.infra.sandbox.host import strike_time
 from toolcrib.infra.sandbox.jobs import READ, WRITE, PythonFile, build_walls, python_runtime
 from toolcrib.model.errors import Kind, ToolError
@@ -35,6 +32,7 @@ from toolcrib.model.tool import Convention, Handler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from toolcrib.infra.egress.client import Egress
     from toolcrib.infra.programs.executables import Commands
@@ -108,16 +106,8 @@ class HandlerRunner:
         await self._workers.close()
 
     def _interpreter(self, tool: Tool, run: Handler) -> Interpreter | None:
-        path, commands = run.root.absolute() / run.path, self._commands()
-        return find_interpreter(
-            path,
-            run.files[run.path],
-            root=commands.folders(path.parent)[-1],
-            # Without a folder for environments there is none in it.
-            envs=self._environments or Path(os.devnull),
-            search_path=commands.trusted_path,
-            name=tool.name,
-        )
+        path, code = run.root.absolute() / run.path, run.files[run.path]
+        return self._commands().python_for(path, code, environments=self._environments, name=tool.name)
 
     def _make_job(self, tool: Tool, run: Handler) -> Program:
         return make_job(tool, run, self._commands(), self._premises, observe=self._observe)

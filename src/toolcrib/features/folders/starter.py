@@ -1,4 +1,4 @@
-"""The first files of a new tool folder, and of its test: complete, so that everything after them is an edit."""
+"""Write the first files of a new tool folder and its test: complete, so that everything after them is an edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which worker serves a call: one that is ready, a new one where there is room, or the first that becomes free."""
+"""Pool Node workers: serve a call by one that is ready, a new one below the limit, or the first that becomes free."""
 
 from __future__ import annotations
 

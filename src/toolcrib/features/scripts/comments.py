@@ -1,4 +1,4 @@
-"""Metadata in the comments that a JavaScript or Bash file begins with.
+"""Read metadata from the comments that a JavaScript or Bash file begins with.
 
     /**                                  #!/usr/bin/env bash
      * @version 1.0.0                    # version: 1.0.0

@@ -1,4 +1,4 @@
-"""Containers: the command line of Docker or Podman for a tool, with everything closed that the tool does not declare."""
+"""Build the command line of Docker or Podman for a tool, with everything closed that the tool does not declare."""
 
 from __future__ import annotations
 

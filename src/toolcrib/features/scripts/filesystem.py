@@ -1,4 +1,4 @@
-"""The primitive `filesystem`: one operation on a file of the workspace, inside its jail."""
+"""Run the primitive `filesystem`: one operation on a file of the workspace, inside its jail."""
 
 from __future__ import annotations
 

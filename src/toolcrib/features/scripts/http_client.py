@@ -1,4 +1,4 @@
-"""The primitive `http_client`: one request, rendered from what its author wrote and sent through egress."""
+"""Run the primitive `http_client`: render one request from what its author wrote, and send it through egress."""
 
 from __future__ import annotations
 

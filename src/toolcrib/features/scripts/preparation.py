@@ -1,4 +1,4 @@
-"""What can be done for a tool before it is called: look along its chain of executors, install what it asks for."""
+"""Prepare a tool before it is called: check its chain of executors, install what it declares."""
 
 from __future__ import annotations
 

@@ -33,7 +33,6 @@ from toolcrib.infra.programs.job_outcome import (
 )
 from toolcrib.infra.programs.node_runtime import NAMES, explain
 from toolcrib.infra.programs.observed_effects import Witness
-from toolcrib.infra.sandbox.environments import find_interpreter
 from toolcrib.infra.sandbox.host import strike_time
 from toolcrib.infra.sandbox.jobs import Program, PythonFile, build_walls, python_runtime
 from toolcrib.infra.secrets.secret import VariableMasking
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
     from toolcrib.infra.programs.executables import Commands
     from toolcrib.infra.sandbox.attempt import Proxy, Talk
     from toolcrib.infra.sandbox.host import Sandbox
-    from toolcrib.infra.sandbox.jobs import Ended, Interpreter, Job, Premises
+    from toolcrib.infra.sandbox.jobs import Ended, Job, Premises
     from toolcrib.model.call import Call, Context
     from toolcrib.model.result import Outcome
     from toolcrib.model.tool import Script, Tool
@@ -88,7 +87,7 @@ class ProcessDriver:
         *,
         commands: Commands,
         egress: Callable[[], Egress],
-        environments: Path,
+        environments: Path | None,
         observe: bool = False,
     ) -> None:
         self._sandbox = sandbox
@@ -150,22 +149,13 @@ class ProcessDriver:
             convention=script.convention,
             argv=tuple(words),
             imports=script.imports,
-            interpreter=self._interpreter(order.tool, script),
+            interpreter=self._commands.python_for(
+                script.path, script.code, environments=self._environments, name=order.tool.name
+            ),
             project=self._premises.workspace,
             environment=environment,
             channel=CALLS in order.tool.requires,
             files=files,
-        )
-
-    def _interpreter(self, tool: Tool, script: Script) -> Interpreter | None:
-        root = self._commands.folders(script.path.parent)[-1]
-        return find_interpreter(
-            script.path,
-            script.code,
-            root=root,
-            envs=self._environments,
-            search_path=self._commands.trusted_path,
-            name=tool.name,
         )
 
     async def _until_its_end(self, work: Work, order: Order, context: Context) -> Ended:

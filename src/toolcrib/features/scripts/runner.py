@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.features.scripts.chain import BoundChain
@@ -16,6 +14,7 @@ from toolcrib.model.tool import Chained, Script
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from toolcrib.features.scripts.chain import Driver, FindExecutor
     from toolcrib.infra.egress.client import Egress
@@ -90,7 +89,6 @@ class ExecutorRunner:
             self._premises,
             commands=Commands(self._search_path, self._roots, self._premises.workspace),
             egress=self._egress,
-            # Without a folder for environments there is none in it.
-            environments=self._environments or Path(os.devnull),
+            environments=self._environments,
             observe=self._observe,
         )

@@ -1,4 +1,4 @@
-"""Sinks: files of code that hold a class to write events to, open in a child process for as long as events come."""
+"""Run sinks: classes in files of code that events are written to, in a child process that lives as long as events come."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trying cases: each on a session of its own, with what the tool sent and wanted on record beside the result."""
+"""Run cases, each on a session of its own, and compare the result, the sent messages and the audit entries."""
 
 from __future__ import annotations
 

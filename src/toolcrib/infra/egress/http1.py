@@ -1,4 +1,4 @@
-"""HTTP/1.1 as the proxy reads and writes it: one strict grammar for heads, bodies copied by their framing, nothing guessed."""
+"""Read and write HTTP/1.1 for the proxy: one strict grammar for heads, bodies copied by their framing, nothing guessed."""
 
 from __future__ import annotations
 

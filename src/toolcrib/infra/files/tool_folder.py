@@ -1,4 +1,4 @@
-"""The files of tool folders, as bytes: found within bounds, never waited for, and no link is followed out of the root."""
+"""Read the files of tool folders: within bounds, without blocking, and without following a link out of the root."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of a tool as they were checked: its process reads these bytes of its folders, and no other."""
+"""Refuse files of a tool that changed since they were checked, as far as a process would read them."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.files.disk import read_beginning
+from toolcrib.infra.sandbox.environments import find_interpreter
 from toolcrib.infra.sandbox.interpreters import is_environment, nearest_environment, nearest_modules, own_programs
 from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, PROXY_VARIABLES, READ, WRITE, has_network, python_runtime
 from toolcrib.model.errors import Kind, ToolError
@@ -20,6 +21,7 @@ from toolcrib.model.errors import Kind, ToolError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from toolcrib.infra.sandbox.interpreters import Interpreter
     from toolcrib.infra.sandbox.jobs import Premises
 
 logger = logging.getLogger("toolcrib.runners")
@@ -104,6 +106,18 @@ class Commands:
     def folders(self, folder: Path) -> tuple[Path, ...]:
         """The folder and those above it, up to that of its project."""
         return _folders(folder, self._roots)
+
+    def python_for(self, path: Path, code: bytes, *, environments: Path | None, name: str) -> Interpreter | None:
+        """The Python of a file that declares what it needs; None for our own. `environments` is where those are kept."""
+        return find_interpreter(
+            path,
+            code,
+            root=self.folders(path.parent)[-1],
+            # Without a folder for environments there is none in it.
+            envs=environments or Path(os.devnull),
+            search_path=self.trusted_path,
+            name=name,
+        )
 
     def _locate(self, command: str, folder: Path | None) -> _Located | None:
         """A command as it is meant in the folder; None stands for nowhere, where only the operator's are found."""

@@ -1,4 +1,4 @@
-"""What a schema demands, in the words that a description can hold."""
+"""Say what a schema demands in the words of a description."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the syntax tree of a command line to its simple commands."""
+"""Read the simple commands of a command line from its syntax tree."""
 
 from __future__ import annotations
 
