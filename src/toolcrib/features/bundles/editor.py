@@ -6,11 +6,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from toolcrib.features.bundles.source_snapshot import source_id, tool_word
+from toolcrib.features.bundles.format import read_bundle, read_stored_tool, read_tool
+from toolcrib.features.bundles.other_sources import source_id, tool_word
 from toolcrib.features.bundles.stored_documents import (
     DIGEST,
     SPACE,
     bundle_key,
+    check_bundle_id,
     check_match,
     check_slot,
     folder_of,
@@ -21,6 +23,7 @@ from toolcrib.features.bundles.stored_documents import (
     tool_key,
     write_time,
 )
+from toolcrib.lib.document_format import is_newer, write_bundle, write_tool
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -28,9 +31,8 @@ if TYPE_CHECKING:
 
     from toolcrib.features.bundles.index_sync import Syncing
     from toolcrib.features.bundles.lookup import Lookup
-    from toolcrib.features.bundles.source_snapshot import Sources
+    from toolcrib.features.bundles.other_sources import Overlay, Sources
     from toolcrib.features.bundles.stored_documents import Documents, Shelved
-    from toolcrib.features.bundles.switch_overlay import Overlay
     from toolcrib.infra.search.index import Index
     from toolcrib.model.bundle import Bundle, Kept
     from toolcrib.model.protocols import Store
@@ -44,7 +46,7 @@ RESERVED = frozenset({"builtin", "host", "system"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Writing:
+class Editor:
     """Changes bundles and tools, each under the lock of its bundle; nothing is acknowledged before it is on disk."""
 
     store: Store
@@ -58,11 +60,12 @@ class Writing:
     max_tools: int
     clock: Callable[[], float]
 
-    def put_bundle(self, bundle_id: str, document: Mapping[str, object], if_match: str) -> tuple[Bundle, bool]:
-        """Write a bundle, new or in place of the one that is there; one that is being deleted lives again."""
-        from toolcrib.features.bundles.format import read_bundle
-        from toolcrib.lib.document_format import write_bundle
+    def put_bundle(self, bundle_id: str, document: Mapping[str, object], *, if_match: str = "") -> tuple[Bundle, bool]:
+        """Write a bundle, new (True) or in place of the one that is there (False), which keeps its tools.
 
+        One that is being deleted lives again.
+        """
+        bundle_id = check_bundle_id(bundle_id)
         self._refuse_others(bundle_id)
         wished = read_bundle(document, bundle_id=bundle_id)
         with self._locked(bundle_id):
@@ -83,8 +86,9 @@ class Writing:
             self.syncing.put_bundle(bundle)
         return bundle, before is None
 
-    def switch_bundle(self, bundle_id: str, *, enabled: bool, if_match: str) -> Bundle:
+    def switch_bundle(self, bundle_id: str, enabled: bool, *, if_match: str = "") -> Bundle:  # noqa: FBT001 - a switch is what it is about
         """Switch a bundle on or off, whoever owns it."""
+        bundle_id = check_bundle_id(bundle_id)
         if self.lookup.other(bundle_id) is not None:
             return self._switch_other_bundle(bundle_id, enabled=enabled, if_match=if_match)
         with self._locked(bundle_id):
@@ -97,6 +101,7 @@ class Writing:
 
     def delete_bundle(self, bundle_id: str, if_match: str) -> Bundle:
         """Delete an empty bundle softly: it can be written again until it is removed for good."""
+        bundle_id = check_bundle_id(bundle_id)
         self._refuse_others(bundle_id)
         with self._locked(bundle_id):
             bundle = self.lookup.stored(bundle_id)
@@ -119,10 +124,8 @@ class Writing:
         return True
 
     def put_tool(self, bundle_id: str, slug: str, version: str, document: Mapping[str, object], if_match: str) -> Kept:
-        """Write a new tool; whatever is there already stays as it is."""
-        from toolcrib.features.bundles.format import read_stored_tool, read_tool
-        from toolcrib.lib.document_format import write_tool
-
+        """Write a new tool; of many writers of one slug and version, in whichever process, one wins."""
+        bundle_id = check_bundle_id(bundle_id)
         self._refuse_others(bundle_id)
         bundle = self._open_bundle(bundle_id)
         reading = read_tool(
@@ -149,10 +152,9 @@ class Writing:
                 raise _taken(slug, version)
             return self._written(slot, bundle)
 
-    def switch_tool(self, bundle_id: str, slug: str, version: str, *, enabled: bool, if_match: str) -> Kept:
+    def switch_tool(self, bundle_id: str, slug: str, version: str, enabled: bool, *, if_match: str = "") -> Kept:  # noqa: FBT001 - a switch is what it is about
         """Switch a tool on or off, whoever owns it; the tool itself stays the same."""
-        from toolcrib.lib.document_format import write_tool
-
+        bundle_id = check_bundle_id(bundle_id)
         if self.lookup.other(bundle_id) is not None:
             return self._switch_other_tool(bundle_id, slug, version, enabled=enabled, if_match=if_match)
         slot = check_slot(bundle_id, slug, version)
@@ -169,8 +171,9 @@ class Writing:
             self.store.replace(tool_key(slot), write_tool(_switched(shelved, enabled, write_time(self.clock()))))
             return self._written(slot, bundle)
 
-    def delete_tool(self, bundle_id: str, slug: str, version: str, if_match: str) -> None:
+    def delete_tool(self, bundle_id: str, slug: str, version: str, *, if_match: str = "") -> None:
         """Remove a tool for good, also a broken one."""
+        bundle_id = check_bundle_id(bundle_id)
         self._refuse_others(bundle_id)
         slot = check_slot(bundle_id, slug, version)
         with self._changing(bundle_id):
@@ -181,8 +184,6 @@ class Writing:
             self.syncing.remove_tool(slot)
 
     def _write_bundle(self, bundle: Bundle) -> Bundle:
-        from toolcrib.lib.document_format import write_bundle
-
         _refuse_newer(bundle.schema_version, f"the bundle {bundle.slug}")
         self.store.replace(bundle_key(bundle.id), write_bundle(bundle))
         self.syncing.put_bundle(bundle)
@@ -326,8 +327,6 @@ def _refuse_deleted(bundle: Bundle) -> None:
 
 
 def _refuse_newer(schema_version: str, what: str) -> None:
-    from toolcrib.lib.document_format import is_newer
-
     if is_newer(schema_version):
         raise ToolError(Kind.BLOCKED, f"{what} was written by a later version of Toolcrib, which alone can change it")
 

@@ -6,14 +6,15 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from toolcrib.features.bundles.editor import Writing
-from toolcrib.features.bundles.index_rows import Shelfmarks
+from toolcrib.features.bundles.editor import Editor
+from toolcrib.features.bundles.index_rows import SlugFiles
 from toolcrib.features.bundles.index_sync import Syncing
 from toolcrib.features.bundles.lookup import Lookup
+from toolcrib.features.bundles.other_sources import ALL_ON, Overlay, Sources, source_id, tool_word
 from toolcrib.features.bundles.pages import Cursors, Listing
-from toolcrib.features.bundles.source_snapshot import Sources, source_id, tool_word
 from toolcrib.features.bundles.stored_documents import SPACE, Documents, check_bundle_id, seconds_of
-from toolcrib.features.bundles.switch_overlay import ALL_ON, Overlay
+from toolcrib.lib.hosts import parse_hosts
+from toolcrib.lib.http_syntax import parse_url
 from toolcrib.lib.ids import is_uuid7
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Http
@@ -22,20 +23,165 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from toolcrib.core.call_counts import Count
-    from toolcrib.features.bundles.switch_overlay import Board
+    from toolcrib.features.bundles.other_sources import Board
     from toolcrib.infra.search.index import Index
-    from toolcrib.model.bundle import Bundle, Found, Kept, Page
+    from toolcrib.model.bundle import Bundle, Kept
     from toolcrib.model.protocols import Store
     from toolcrib.model.tool import Entry, Tool
-
-
-# MERGED toolcrib.catalog.reaper
-
-# Removing bundles for good two days after they were deleted, and never a moment earlier.
 
 GRACE_SECONDS = 2 * 24 * 3600.0
 # The clock on the wall was moved if it went on so differently from the one that nobody can move.
 MOVED_SECONDS = 3600.0
+
+
+class Bundles:
+    """Keeps bundles and their tools in a store, and shows the tools of every other source beside them.
+
+    `entries` gives the tools of those sources; they are read only, and only their switches are kept here. `functions` are
+    those that tools of the store may name by their keys. One tool is always read from its document; lists, searches and the
+    look-up of a call are at most 100 ms behind. Everything blocks, and threads may share it. What is written takes an
+    `if_match`: the tag of what the client has read, without which the change is made in any case.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        index: Index,
+        *,
+        entries: Callable[[], Iterable[Entry]],
+        functions: Mapping[str, Callable[..., object]],
+        key: Callable[[], bytes],
+        secrets: Callable[[], Collection[str]] = tuple,
+        metrics: Callable[[], Mapping[str, Count]] = dict,
+        models: frozenset[str] | None = None,
+        max_tools: int = 100_000,
+        hosts: tuple[str, ...] = (),
+        clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        documents = Documents(store)
+        self._store = store
+        self._index = index
+        self._metrics = metrics
+        self._clock = clock
+        self._hosts = hosts
+        self._overlay = Overlay(store, clock)
+        self._sources = Sources(entries, self._overlay, index)
+        self._syncing = Syncing(store, index, documents)
+        self._reaper = Reaper(monotonic)
+        self._lookup = Lookup(
+            documents=documents,
+            slug_files=SlugFiles(store),
+            syncing=self._syncing,
+            index=index,
+            sources=self._sources,
+            overlay=self._overlay,
+            functions=functions,
+            models=models,
+        )
+        # What lists the same tools in another form signs its tokens with the same key.
+        self.cursors = Cursors(key)
+        listing = Listing(
+            index=index,
+            lookup=self._lookup,
+            syncing=self._syncing,
+            sources=self._sources,
+            cursors=self.cursors,
+            metrics=metrics,
+        )
+        self._editor = Editor(
+            store=store,
+            index=index,
+            documents=documents,
+            syncing=self._syncing,
+            sources=self._sources,
+            overlay=self._overlay,
+            lookup=self._lookup,
+            secrets=secrets,
+            max_tools=max_tools,
+            clock=clock,
+        )
+        self.list_bundles, self.list_tools = listing.bundles, listing.tools
+        self.search, self.ask = listing.search, listing.ask
+        self.find, self.entry = self._lookup.find, self._lookup.entry
+        self.put_bundle, self.switch_bundle = self._editor.put_bundle, self._editor.switch_bundle
+        self.switch_tool, self.delete_tool = self._editor.switch_tool, self._editor.delete_tool
+
+    def bundle(self, bundle_id: str) -> Bundle:
+        """One bundle, as its document is now."""
+        bundle_id = check_bundle_id(bundle_id)
+        return self._lookup.other(bundle_id) or self._lookup.stored(bundle_id)
+
+    def delete_bundle(self, bundle_id: str, *, if_match: str = "") -> Bundle:
+        """Delete an empty bundle; until it is removed for good, writing it again brings it back."""
+        bundle = self._editor.delete_bundle(bundle_id, if_match)
+        self._reaper.see(bundle, self._clock())
+        return bundle
+
+    def tool(self, bundle_id: str, slug: str, version: str) -> Kept:
+        """One tool, as its document is now."""
+        return self._with_remarks(self._lookup.tool(check_bundle_id(bundle_id), slug, version, self._metrics()))
+
+    def put_tool(
+        self, bundle_id: str, slug: str, version: str, document: Mapping[str, object], *, if_match: str = ""
+    ) -> Kept:
+        """Write a new tool; of many writers of one slug and version, in whichever process, one wins."""
+        return self._with_remarks(self._editor.put_tool(bundle_id, slug, version, document, if_match))
+
+    def bundle_id_of(self, tool: Tool) -> str:
+        """The id of the bundle that a tool is in, whoever owns it."""
+        self._syncing.look()
+        named = self._syncing.read(lambda: self._index.named(tool.slug))
+        rows = [row for row in named if row.key and row.version == tool.version]
+        ids = (row.bundle for row in rows if self._is_in(tool, row.bundle))
+        return next(ids, "") if tool.id else source_id(tool.bundle)
+
+    @property
+    def switches(self) -> Mapping[str, Board]:
+        """The switches of tools of other sources, by bundle; another object whenever one was moved, in whichever process."""
+        return self._overlay.look()
+
+    def switched_off(self, tool: Tool) -> str:
+        """Why a tool of another source is switched off here; empty if it is not."""
+        boards = self._overlay.look()
+        return boards.get(source_id(tool.bundle), ALL_ON).why_off(tool_word(tool)) if boards else ""
+
+    def reap(self, now: float | None = None) -> list[str]:
+        """Remove for good what was deleted two days ago and is still empty; the ids."""
+        now = self._clock() if now is None else now
+        self._lookup.look()
+        due = self._reaper.due(self._syncing.roster.bundles.values(), now)
+        return [id_ for id_ in due if self._editor.remove_bundle(id_, lambda bundle: self._reaper.is_old(bundle, now))]
+
+    def problems(self) -> list[ToolError]:
+        """Documents that cannot be read, and folders that are none of ours; everything is looked at."""
+        self._lookup.look()
+        self._syncing.look_at_everything()
+        texts = [
+            *self._syncing.roster.problems.values(),
+            *(row.problem for row in self._lookup.rows() if row.problem),
+            *(board.problem for board in self._overlay.look().values() if board.problem),
+            *(
+                f"{SPACE}/{name} is no bundle: its name is no UUID of version 7; move it away"
+                for name in self._store.folders(SPACE)
+                if not is_uuid7(name)
+            ),
+        ]
+        return [ToolError(Kind.VALIDATION, text) for text in texts]
+
+    def close(self) -> None:
+        """Let go of what is open."""
+        self._syncing.close()
+        self._index.close()
+
+    def _is_in(self, tool: Tool, bundle_id: str) -> bool:
+        entry = self._lookup.entry(bundle_id, tool.slug, tool.version)
+        return entry is not None and entry.tool.id == tool.id
+
+    def _with_remarks(self, kept: Kept) -> Kept:
+        if kept.tool is None or kept.bundle.read_only:
+            return kept
+        return replace(kept, warnings=(*kept.warnings, *remark_on_hosts(kept.tool, self._hosts)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,18 +242,10 @@ class Reaper:
         return abs(moved) > MOVED_SECONDS
 
 
-# MERGED toolcrib.catalog.remarks
-
-# What the author of a tool should know about this installation.
-
-
 def remark_on_hosts(tool: Tool, hosts: tuple[str, ...]) -> Iterator[str]:
     """Warn of each host that the tool names and that its calls may not reach."""
     if not isinstance(tool.run, Http):
         return
-    from toolcrib.lib.hosts import parse_hosts
-    from toolcrib.lib.http_syntax import parse_url
-
     try:
         allowed = parse_hosts(hosts)
     except ToolError as problem:
@@ -119,215 +257,3 @@ def remark_on_hosts(tool: Tool, hosts: tuple[str, ...]) -> Iterator[str]:
         except ToolError:
             host = origin.partition("://")[2]
             yield f'{host} is not among allowed_hosts, so that calls are refused; add "{host}" there'
-
-
-class Bundles:
-    """Keeps bundles and their tools in a store, and shows the tools of every other source beside them.
-
-    `entries` gives the tools of those sources; they are read only, and only their switches are kept here. `functions` are
-    those that tools of the store may name by their keys. One tool is always read from its document; lists, searches and the
-    look-up of a call are at most 100 ms behind. Everything blocks, and threads may share it. What is written takes an
-    `if_match`: the tag of what the client has read, without which the change is made in any case.
-    """
-
-    def __init__(
-        self,
-        store: Store,
-        index: Index,
-        *,
-        entries: Callable[[], Iterable[Entry]],
-        functions: Mapping[str, Callable[..., object]],
-        key: Callable[[], bytes],
-        secrets: Callable[[], Collection[str]] = tuple,
-        metrics: Callable[[], Mapping[str, Count]] = dict,
-        models: frozenset[str] | None = None,
-        max_tools: int = 100_000,
-        hosts: tuple[str, ...] = (),
-        clock: Callable[[], float] = time.time,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        documents = Documents(store)
-        self._store = store
-        self._index = index
-        self._metrics = metrics
-        self._clock = clock
-        self._hosts = hosts
-        self._overlay = Overlay(store, clock)
-        self._sources = Sources(entries, self._overlay, index)
-        self._syncing = Syncing(store, index, documents)
-        self._reaper = Reaper(monotonic)
-        self._lookup = Lookup(
-            documents=documents,
-            shelfmarks=Shelfmarks(store),
-            syncing=self._syncing,
-            index=index,
-            sources=self._sources,
-            overlay=self._overlay,
-            functions=functions,
-            models=models,
-        )
-        # Whoever lists what is kept here under another form signs its tokens with the same key.
-        self.cursors = Cursors(key)
-        self._listing = Listing(
-            index=index,
-            lookup=self._lookup,
-            syncing=self._syncing,
-            sources=self._sources,
-            cursors=self.cursors,
-            metrics=metrics,
-        )
-        self._writing = Writing(
-            store=store,
-            index=index,
-            documents=documents,
-            syncing=self._syncing,
-            sources=self._sources,
-            overlay=self._overlay,
-            lookup=self._lookup,
-            secrets=secrets,
-            max_tools=max_tools,
-            clock=clock,
-        )
-
-    def bundle(self, bundle_id: str) -> Bundle:
-        """One bundle, as its document is now."""
-        bundle_id = check_bundle_id(bundle_id)
-        return self._lookup.other(bundle_id) or self._lookup.stored(bundle_id)
-
-    def put_bundle(self, bundle_id: str, document: Mapping[str, object], *, if_match: str = "") -> tuple[Bundle, bool]:
-        """Write a bundle, new (True) or in place of the one that is there (False), which keeps its tools."""
-        return self._writing.put_bundle(check_bundle_id(bundle_id), document, if_match)
-
-    def switch_bundle(self, bundle_id: str, enabled: bool, *, if_match: str = "") -> Bundle:  # noqa: FBT001 - a switch is what it is about
-        """Switch a bundle on or off, whoever owns it."""
-        return self._writing.switch_bundle(check_bundle_id(bundle_id), enabled=enabled, if_match=if_match)
-
-    def delete_bundle(self, bundle_id: str, *, if_match: str = "") -> Bundle:
-        """Delete an empty bundle; until it is removed for good, writing it again brings it back."""
-        bundle = self._writing.delete_bundle(check_bundle_id(bundle_id), if_match)
-        self._reaper.see(bundle, self._clock())
-        return bundle
-
-    def list_bundles(
-        self,
-        *,
-        ids: Collection[str] | None = None,
-        include_disabled: bool = False,
-        page_size: int | None = None,
-        page_token: str = "",
-    ) -> Page[Bundle]:
-        """Bundles of every owner."""
-        return self._listing.bundles(ids, include_disabled=include_disabled, page_size=page_size, page_token=page_token)
-
-    def tool(self, bundle_id: str, slug: str, version: str) -> Kept:
-        """One tool, as its document is now."""
-        return self._with_remarks(self._lookup.tool(check_bundle_id(bundle_id), slug, version, self._metrics()))
-
-    def put_tool(
-        self, bundle_id: str, slug: str, version: str, document: Mapping[str, object], *, if_match: str = ""
-    ) -> Kept:
-        """Write a new tool; of many writers of one slug and version, in whichever process, one wins."""
-        return self._with_remarks(self._writing.put_tool(check_bundle_id(bundle_id), slug, version, document, if_match))
-
-    def switch_tool(self, bundle_id: str, slug: str, version: str, enabled: bool, *, if_match: str = "") -> Kept:  # noqa: FBT001 - a switch is what it is about
-        """Switch a tool on or off, whoever owns it."""
-        return self._writing.switch_tool(check_bundle_id(bundle_id), slug, version, enabled=enabled, if_match=if_match)
-
-    def delete_tool(self, bundle_id: str, slug: str, version: str, *, if_match: str = "") -> None:
-        """Remove a tool for good."""
-        self._writing.delete_tool(check_bundle_id(bundle_id), slug, version, if_match)
-
-    def list_tools(
-        self,
-        *,
-        tags: Collection[str] = (),
-        bundle_ids: Collection[str] | None = None,
-        include_disabled: bool = False,
-        page_size: int | None = None,
-        page_token: str = "",
-    ) -> Page[Kept]:
-        """Tools of every owner, those with all of the tags; the size of a page is a recommendation."""
-        return self._listing.tools(
-            tags=tags,
-            bundle_ids=bundle_ids,
-            include_disabled=include_disabled,
-            page_size=page_size,
-            page_token=page_token,
-        )
-
-    def search(
-        self, text: str, *, include_disabled: bool = False, page_size: int | None = None, page_token: str = ""
-    ) -> Page[Found]:
-        """What fits what was typed: beginnings of names before words, words before what is nearly right, then the newest."""
-        return self._listing.search(text, include_disabled=include_disabled, page_size=page_size, page_token=page_token)
-
-    def ask(
-        self, question: str, *, include_disabled: bool = False, page_size: int | None = None, page_token: str = ""
-    ) -> Page[Found]:
-        """What answers a question in plain words, the most relevant first, at most a hundred."""
-        return self._listing.ask(
-            question, include_disabled=include_disabled, page_size=page_size, page_token=page_token
-        )
-
-    def find(self, name: str, bundle: str | None = None, version: str | None = None) -> Entry | None:
-        """The tool of the store that a call means; `bundle` is a slug or an id. Raises DISABLED for a broken document."""
-        return self._lookup.find(name, bundle, version)
-
-    def entry(self, bundle_id: str, slug: str, version: str) -> Entry | None:
-        """The tool of any owner that a call means. Raises DISABLED for a broken document."""
-        return self._lookup.entry(bundle_id, slug, version)
-
-    def bundle_id_of(self, tool: Tool) -> str:
-        """The id of the bundle that a tool is in, whoever owns it."""
-        self._syncing.look()
-        named = self._syncing.read(lambda: self._index.named(tool.slug))
-        rows = [row for row in named if row.key and row.version == tool.version]
-        ids = (row.bundle for row in rows if self._is_in(tool, row.bundle))
-        return next(ids, "") if tool.id else source_id(tool.bundle)
-
-    @property
-    def switches(self) -> Mapping[str, Board]:
-        """The switches of tools of other sources, by bundle; another object whenever one was moved, in whichever process."""
-        return self._overlay.look()
-
-    def switched_off(self, tool: Tool) -> str:
-        """Why a tool of another source is switched off here; empty if it is not."""
-        boards = self._overlay.look()
-        return boards.get(source_id(tool.bundle), ALL_ON).why_off(tool_word(tool)) if boards else ""
-
-    def reap(self, now: float | None = None) -> list[str]:
-        """Remove for good what was deleted two days ago and is still empty; the ids."""
-        now = self._clock() if now is None else now
-        self._lookup.look()
-        due = self._reaper.due(self._syncing.roster.bundles.values(), now)
-        return [id_ for id_ in due if self._writing.remove_bundle(id_, lambda bundle: self._reaper.is_old(bundle, now))]
-
-    def problems(self) -> list[ToolError]:
-        """Documents that cannot be read, and folders that are none of ours; everything is looked at."""
-        self._lookup.look()
-        self._syncing.look_at_everything()
-        texts = [
-            *self._syncing.roster.problems.values(),
-            *(row.problem for row in self._lookup.rows() if row.problem),
-            *(board.problem for board in self._overlay.look().values() if board.problem),
-            *(
-                f"{SPACE}/{name} is no bundle: its name is no UUID of version 7; move it away"
-                for name in self._store.folders(SPACE)
-                if not is_uuid7(name)
-            ),
-        ]
-        return [ToolError(Kind.VALIDATION, text) for text in texts]
-
-    def close(self) -> None:
-        """Let go of what is open."""
-        self._syncing.close()
-        self._index.close()
-
-    def _is_in(self, tool: Tool, bundle_id: str) -> bool:
-        entry = self._lookup.entry(bundle_id, tool.slug, tool.version)
-        return entry is not None and entry.tool.id == tool.id
-
-    def _with_remarks(self, kept: Kept) -> Kept:
-        if kept.tool is None or kept.bundle.read_only:
-            return kept
-        return replace(kept, warnings=(*kept.warnings, *remark_on_hosts(kept.tool, self._hosts)))
