@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SAMPLE_ID = "018faf50-b7b6-7a01-9a05-a22a6e0af101"
 OBJECT = '"type": "object"'
-# What the platform works out itself, for whoever reads a tool or for its own use, and what nobody can write.
+# Keys that the platform computes: a client that writes a tool as it was read may send them, and they are left out.
 COMPUTED = frozenset(
     {"id", "bundleSlug", "effectiveEnabled", "disabledReason", "source", "createdAt", "modifiedAt", "toggledAt"}
     | {"softDeletedAt", "callCount", "lastCalledAt", "warnings", "match", "score", "digest"}

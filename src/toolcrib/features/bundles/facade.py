@@ -1,4 +1,4 @@
-"""Tools under switches, shared by many processes: written as documents, found through an index that follows them."""
+"""Keep bundles of tools that many processes share: documents in a store, found through an index that follows them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Entry, Tool
 
 GRACE_SECONDS = 2 * 24 * 3600.0
-# The clock on the wall was moved if it went on so differently from the one that nobody can move.
+# The wall clock was moved if it went on so differently from the monotonic one.
 MOVED_SECONDS = 3600.0
 
 
@@ -129,7 +129,7 @@ class Bundles:
         return self._with_remarks(self._editor.put_tool(bundle_id, slug, version, document, if_match))
 
     def bundle_id_of(self, tool: Tool) -> str:
-        """The id of the bundle that a tool is in, whoever owns it."""
+        """The id of the bundle that a tool of any owner is in."""
         self._syncing.look()
         named = self._syncing.read(lambda: self._index.named(tool.slug))
         rows = [row for row in named if row.key and row.version == tool.version]
@@ -170,7 +170,7 @@ class Bundles:
         return [ToolError(Kind.VALIDATION, text) for text in texts]
 
     def close(self) -> None:
-        """Let go of what is open."""
+        """Close what is open."""
         self._syncing.close()
         self._index.close()
 
@@ -214,7 +214,7 @@ class Reaper:
         return due
 
     def see(self, bundle: Bundle, now: float) -> None:
-        """See a bundle deleted outside of a pass, as whoever deletes it does."""
+        """Note that a bundle was deleted, outside of a pass."""
         self._watch_clock(now)
         self._sightings[bundle.id] = self._sighting(bundle)
 

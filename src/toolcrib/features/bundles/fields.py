@@ -100,7 +100,7 @@ def _bounded(remarks: list[str]) -> list[str]:
 
 
 def open_document(document: object, place: str = "") -> Fields:
-    """The keys of a document that somebody sent; refuses one that is no object, or that JSON cannot say."""
+    """The keys of a document that a client sent; refuses one that is no object, or that JSON cannot say."""
     try:
         if not isinstance(document, Mapping):
             raise ToolError(
@@ -214,7 +214,7 @@ class Fields:
         return {key: inner.text(key) for key in inner.values}
 
     def strangers(self, known: Collection[str]) -> list[tuple[str, str]]:
-        """The first keys that nobody reads, each with the one that was meant where it looks like a slip of the pen."""
+        """The unknown keys, each with the known one that was meant where it looks like a slip."""
         unknown = [name for name in self.values if name not in known]
         if not unknown:
             return []
@@ -222,7 +222,7 @@ class Fields:
         return [(name, meant.get(name, "")) for name in unknown]
 
     def warn_of_strangers(self, known: Collection[str]) -> None:
-        """Warn of keys that are kept although nobody reads them."""
+        """Warn of keys that are kept and not read."""
         for name, meant in self.strangers(known):
             self.warn(name, f"is not read; did you mean {meant}?" if meant else "is kept and not read")
 

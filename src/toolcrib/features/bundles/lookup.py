@@ -73,7 +73,7 @@ class Lookup:
         self.syncing.take_names(names)
 
     def look_quickly(self) -> bool:
-        """Likewise for one tool, which keeps nobody waiting; whether the index is up to date."""
+        """Likewise for one tool, without waiting for the index; whether it is up to date."""
         names = self.sources.look().names
         is_complete = self.syncing.look_quickly()
         self.syncing.take_names(names)

@@ -57,7 +57,7 @@ class Board:
     def why_off(self, tool: str = "") -> str:
         """Why the tool, or the bundle itself, is off; empty if it is on."""
         if self.problem:
-            # Nobody knows what was switched off, so all of it is.
+            # What was disabled is unknown, so everything is.
             return self.problem
         if not self.bundle.enabled:
             return "its bundle is switched off" if tool else "its own switch is off"
@@ -112,7 +112,7 @@ class Overlay:
         return after
 
     def _look_again(self) -> None:
-        """Look anew the next time; whoever is looking now may have begun before something was written, and is waited for."""
+        """Read again the next time; a thread that is reading now may have begun before the write, and is waited for."""
         with self._lock:
             self._look_at = 0.0
 
@@ -139,7 +139,7 @@ class Snapshot:
 class Sources:
     """Asks the other sources at most every 100 ms, and has the index know what they hold, under the switches as they are now.
 
-    No lock is held while they are asked but the first time: whoever gives the entries has locks of its own.
+    No lock is held while they are asked but the first time: the catalogue that gives the entries has locks of its own.
     """
 
     def __init__(self, entries: Callable[[], Iterable[Entry]], overlay: Overlay, index: Index) -> None:
@@ -160,7 +160,7 @@ class Sources:
     def look(self) -> Snapshot:
         """What they hold; the same object until something changes."""
         if self._seen is None:
-            # Nothing is known yet, and nothing is not an answer: whoever comes meanwhile waits.
+            # Nothing is known yet: other threads wait for the first answer.
             with self._first:
                 if self._seen is None:
                     self._ask()

@@ -218,7 +218,7 @@ def recommended_size(size: int | None) -> int:
 
 
 def check_text(text: str) -> str:
-    """What is searched for; refuses nothing at all, and more than anybody types."""
+    """What is searched for; refuses an empty text and one that is too long."""
     text = text.strip().removeprefix("+").strip()
     if not text:
         raise ToolError(Kind.VALIDATION, "say what to search for")

@@ -194,7 +194,7 @@ class Documents:
             self._read.pop(slot, None)
 
     def _get(self, key: str) -> bytes | None:
-        """The bytes of a document; whoever reads why there are none is told the key, and not where the store lies."""
+        """The bytes of a document; an error names its key, and not where the store lies."""
         try:
             return self._store.get(key)
         except ToolError as problem:
@@ -227,18 +227,15 @@ class Documents:
         right = tool_key(slot_of(bundle.id, tool.slug, tool.version))
         if right != blank.key:
             raise ToolError(Kind.VALIDATION, f"{blank.key}: holds {tool.slug}@{tool.version}; name the file {right}")
-        times = _times(document, self._store.changed_at(blank.key))
         return replace(
             blank,
+            **_times(document, self._store.changed_at(blank.key)),
             id=tool.id,
             slug=tool.slug,
             version=tool.version,
             tool=tool if tool.bundle == blank.bundle else replace(tool, bundle=blank.bundle),
             document={key: value for key, value in document.items() if key != DIGEST},
             enabled=document.get("isEnabled") is not False,
-            created_at=times.created_at,
-            modified_at=times.modified_at,
-            toggled_at=times.toggled_at,
             warnings=reading.warnings,
         )
 
@@ -263,20 +260,18 @@ def structural_digest(document: Mapping[str, object]) -> str:
     return _digest(json.dumps(structure, sort_keys=True, separators=(",", ":")).encode())
 
 
-class _Times(NamedTuple):
-    created_at: str
-    modified_at: str
-    toggled_at: str
-
-
-def _times(document: Mapping[str, object], changed_at: float | None) -> _Times:
+def _times(document: Mapping[str, object], changed_at: float | None) -> dict[str, str]:
     """When the tool was made, changed and switched; a change that no digest in the document covers was made by hand."""
     by_hand = "" if changed_at is None else write_time(changed_at)
     created_at = read_time(document.get("createdAt")) or by_hand
     modified_at = read_time(document.get("modifiedAt")) or created_at
     if document.get(DIGEST) != structural_digest(document):
         modified_at = by_hand or modified_at
-    return _Times(created_at, max(created_at, modified_at), read_time(document.get("toggledAt")) or "")
+    return {
+        "created_at": created_at,
+        "modified_at": max(created_at, modified_at),
+        "toggled_at": read_time(document.get("toggledAt")) or "",
+    }
 
 
 def _is_same(one: Shelved, other: Shelved) -> bool:

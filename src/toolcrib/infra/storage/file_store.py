@@ -46,7 +46,7 @@ class FileStore:
     """Keeps each document in a file of its own below one folder; of many creators, in whichever process, one wins.
 
     A key whose path is a folder, or leads through a file, is the key of no document. Something else in the place of a
-    document is listed like one and reported to whoever asks for it, and a link is not followed. Names that begin with a dot
+    document is listed like one and reported by `get`, and a link is not followed. Names that begin with a dot
     are no keys: under such names lie the locks and the marks of the store, and what is half written or half deleted. A
     folder counts as one even when nothing is left in it.
     """
@@ -184,7 +184,7 @@ class FileStore:
             yield way
 
     def _settle(self, way: tuple[int, ...]) -> None:
-        """Once in the life of a store: what others made and left may be neither on the disk nor of use to anybody."""
+        """Once in the life of a store: sync folders that other processes made, and remove what killed ones left."""
         number = os.fstat(way[-1]).st_ino
         if number in self._settled:
             return
@@ -197,7 +197,7 @@ class FileStore:
     def _tell(self, way: tuple[int, ...]) -> None:
         """Change the stamps of the folders: two changes within a tick of the kernel's clock must not look like one."""
         for folder in way[1:]:
-            with suppress(OSError):  # of a folder of somebody else's the kernel tells, though not to the nanosecond
+            with suppress(OSError):  # the folder is another user's; the kernel stamps it, less exactly
                 self._disk.touch(folder)
 
     def _read(self, folder: int, key: str) -> bytes | None:
@@ -335,7 +335,7 @@ class Generations:
 
 
 def stamp_of(status: os.stat_result) -> str:
-    """What changes whenever the file does, whoever changed it."""
+    """What changes whenever the file does."""
     where, when = f"{status.st_dev:x}.{status.st_ino:x}", f"{status.st_mtime_ns:x}.{status.st_ctime_ns:x}"
     return f"{where}.{status.st_size:x}.{when}"
 
