@@ -9,8 +9,7 @@ import pytest
 
 from toolcrib import Crib
 from toolcrib.core.catalog import Catalog
-from toolcrib.features.bundles.source_snapshot import Sources, source_id
-from toolcrib.features.bundles.switch_overlay import Overlay
+from toolcrib.features.bundles.other_sources import Overlay, Sources, source_id
 from toolcrib.infra.search.index import Index
 from toolcrib.infra.storage.memory_store import MemoryStore
 from toolcrib.model.tool import Entry, Function, Tool
@@ -158,7 +157,7 @@ def test_switches_count_at_once_however_long_it_takes_to_ask_the_sources(monkeyp
 
     sources, overlay = make_sources(entries)
     sources.look()
-    monkeypatch.setattr("toolcrib.features.bundles.source_snapshot.ASKING_SHARE", 10**9)
+    monkeypatch.setattr("toolcrib.features.bundles.other_sources.ASKING_SHARE", 10**9)
     sources.look_again()
     sources.look()
     for enabled in (False, True, False):

@@ -36,7 +36,7 @@ KEPT_LINES = 10_000
 def to_json(line: Line, ahead: float | None = None) -> dict[str, object]:
     """The line with its names; arguments and values are never part of one.
 
-    Calls read the monotonic clock alone; `ahead` is how far the clock on the wall is ahead of it.
+    Calls read only the monotonic clock; `ahead` is how far the wall clock is ahead of it.
     """
     event, moment, call_id, tool, caller, seconds, error, facts, tool_id = line
     if ahead is None:
@@ -105,7 +105,7 @@ class FileJournal:
         try:
             writer.start()
         except RuntimeError as problem:
-            # No thread to be had: the lines wait for `close`.
+            # No thread can be started: the lines wait for `close`.
             logger.warning("journal: %s", problem)
 
     def read(self) -> Iterator[dict[str, object]]:
@@ -128,7 +128,7 @@ class FileJournal:
                 self._on_lines(lines)
 
     def close(self) -> None:
-        """Write down what is still in memory, and let the writer go."""
+        """Write down what is still in memory, and end the writer thread."""
         self._end()
         self.flush()
 
@@ -157,7 +157,7 @@ def read_lines(folder: Path) -> Iterator[dict[str, object]]:
 
 
 def _write_behind(journal: weakref.ref[FileJournal], stop: threading.Event) -> None:
-    """Flush once a second until the journal is closed, or nobody holds it any more."""
+    """Flush once a second until the journal is closed or collected."""
     while not stop.wait(FLUSH_SECONDS):
         held = journal()
         if held is None:
@@ -208,7 +208,7 @@ class MemoryJournal:
             self._on_lines(lines)
 
     def close(self) -> None:
-        """Nothing is owed to a disk, but whoever waits for lines gets them."""
+        """Hand over the lines that were not handed over yet; there is no disk to write to."""
         self.flush()
 
     def _recorder(self) -> Callable[[Line], None]:

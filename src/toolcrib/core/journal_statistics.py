@@ -1,4 +1,4 @@
-"""How long the calls of a journal took."""
+"""Sum up the calls of a journal: how long they took, and what they cost."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ class Latency:
     over_budget: int
 
 
-@dataclass(kw_only=True, slots=True)
-class _Calls:
-    """The calls of one tool, gathered."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CostSum:
+    """How often a tool was called at a price, and what that came to."""
 
-    times: list[float] = field(default_factory=list)
-    failed: int = 0
-    over_budget: int = 0
+    tool: str
+    currency: str
+    calls: int
+    amount: float
 
 
 def sum_latencies(lines: Iterable[Mapping[str, object]]) -> list[Latency]:
@@ -52,6 +53,23 @@ def sum_latencies(lines: Iterable[Mapping[str, object]]) -> list[Latency]:
         calls.over_budget += line.get("overBudget") is True
     found = [_summed(tool, calls) for tool, calls in gathered.items()]
     return sorted(found, key=lambda latency: (-latency.p95, latency.tool))
+
+
+def sum_costs(lines: Iterable[Mapping[str, object]]) -> list[CostSum]:
+    """The sums by tool and currency, the dearest first."""
+    sums: dict[tuple[str, str], tuple[int, float]] = {}
+    for line in lines:
+        cost = line.get("cost") if line.get("event") == CALL else None
+        if not isinstance(cost, dict) or not isinstance(cost.get("amount"), int | float):
+            continue
+        key = (str(line.get("tool")), str(cost.get("currency")))
+        calls, amount = sums.get(key, (0, 0.0))
+        sums[key] = (calls + 1, amount + float(cost["amount"]))
+    found = [
+        CostSum(tool=tool, currency=currency, calls=calls, amount=round(amount, 6))
+        for (tool, currency), (calls, amount) in sums.items()
+    ]
+    return sorted(found, key=lambda total: (-total.amount, total.tool))
 
 
 def percentile(times: Sequence[float], percent: int) -> float:
@@ -84,33 +102,10 @@ def _time_of(line: Mapping[str, object]) -> float | None:
     return float(time)
 
 
-# MERGED toolcrib.journal.sums
+@dataclass(kw_only=True, slots=True)
+class _Calls:
+    """The calls of one tool, gathered."""
 
-# What the calls of a journal cost together.
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CostSum:
-    """How often a tool was called at a price, and what that came to."""
-
-    tool: str
-    currency: str
-    calls: int
-    amount: float
-
-
-def sum_costs(lines: Iterable[Mapping[str, object]]) -> list[CostSum]:
-    """The sums by tool and currency, the dearest first."""
-    sums: dict[tuple[str, str], tuple[int, float]] = {}
-    for line in lines:
-        cost = line.get("cost") if line.get("event") == CALL else None
-        if not isinstance(cost, dict) or not isinstance(cost.get("amount"), int | float):
-            continue
-        key = (str(line.get("tool")), str(cost.get("currency")))
-        calls, amount = sums.get(key, (0, 0.0))
-        sums[key] = (calls + 1, amount + float(cost["amount"]))
-    found = [
-        CostSum(tool=tool, currency=currency, calls=calls, amount=round(amount, 6))
-        for (tool, currency), (calls, amount) in sums.items()
-    ]
-    return sorted(found, key=lambda total: (-total.amount, total.tool))
+    times: list[float] = field(default_factory=list)
+    failed: int = 0
+    over_budget: int = 0

@@ -123,7 +123,7 @@ def test_a_row_made_lightly_is_the_row_of_the_whole_document(bundles, shop, put_
         slug = f"{'長' * 60}-{number}"
         bundles.put_tool(id_, slug, "V1", tool_document(**shape))
         bundles.switch_tool(id_, slug, "V1", False)
-        documents = bundles._lookup._documents
+        documents = bundles._lookup.documents
         shelved = next(each for each in documents._read.values() if each.slug == slug)
         row = light_row(documents.data(shelved.slot), slot=shelved.slot, stamp=shelved.stamp)
         assert row == row_of(shelved)
@@ -133,7 +133,7 @@ def test_what_a_person_touched_is_read_as_a_whole(bundles, shop, put_bundle, too
     id_ = put_bundle(bundles)
     bundles.put_tool(id_, "weather", "v1", tool_document())
     slot = f"{id_}/weather@v1"
-    data = bundles._lookup._documents.data(slot)
+    data = bundles._lookup.documents.data(slot)
     document = json.loads(data)
     assert light_row(data, slot=slot, stamp="s") is not None
     touched = [

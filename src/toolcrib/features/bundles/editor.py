@@ -1,4 +1,4 @@
-"""Writing bundles and tools: who may, what is refused, and the document that stays."""
+"""Write, switch and delete bundles and tools, each under the lock of its bundle."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from toolcrib.features.bundles.source_snapshot import source_id, tool_word
+from toolcrib.features.bundles.format import read_bundle, read_stored_tool, read_tool
+from toolcrib.features.bundles.other_sources import source_id, tool_word
 from toolcrib.features.bundles.stored_documents import (
     DIGEST,
     SPACE,
     bundle_key,
+    check_bundle_id,
     check_match,
     check_slot,
     folder_of,
@@ -21,22 +23,23 @@ from toolcrib.features.bundles.stored_documents import (
     tool_key,
     write_time,
 )
+from toolcrib.lib.document_format import is_newer, write_bundle, write_tool
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     from toolcrib.features.bundles.index_sync import Syncing
     from toolcrib.features.bundles.lookup import Lookup
-    from toolcrib.features.bundles.source_snapshot import Sources
+    from toolcrib.features.bundles.other_sources import Overlay, Sources
     from toolcrib.features.bundles.stored_documents import Documents, Shelved
-    from toolcrib.features.bundles.switch_overlay import Overlay
     from toolcrib.infra.search.index import Index
     from toolcrib.model.bundle import Bundle, Kept
     from toolcrib.model.protocols import Store
     from toolcrib.model.tool import Tool
 
-# So far below the limit nobody counts documents one by one; more cannot come before the next look at the index.
+# So far below the limit the count of the index is exact enough; more tools cannot come before its next update.
 COUNTED_ROUGHLY = 1_000
 STORE_LOCK = "store"
 # What bundles of the platform itself are called, whether they are there now or not.
@@ -44,7 +47,7 @@ RESERVED = frozenset({"builtin", "host", "system"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Writing:
+class Editor:
     """Changes bundles and tools, each under the lock of its bundle; nothing is acknowledged before it is on disk."""
 
     store: Store
@@ -58,33 +61,35 @@ class Writing:
     max_tools: int
     clock: Callable[[], float]
 
-    def put_bundle(self, bundle_id: str, document: Mapping[str, object], if_match: str) -> tuple[Bundle, bool]:
-        """Write a bundle, new or in place of the one that is there; one that is being deleted lives again."""
-        from toolcrib.features.bundles.format import read_bundle
-        from toolcrib.lib.document_format import write_bundle
+    def put_bundle(self, bundle_id: str, document: Mapping[str, object], *, if_match: str = "") -> tuple[Bundle, bool]:
+        """Write a bundle, new (True) or in place of the one that is there (False), which keeps its tools.
 
+        One that is being deleted lives again.
+        """
+        bundle_id = check_bundle_id(bundle_id)
         self._refuse_others(bundle_id)
-        wished = read_bundle(document, bundle_id=bundle_id)
+        wanted = read_bundle(document, bundle_id=bundle_id)
         with self._locked(bundle_id):
             before = self._stored_or_none(bundle_id)
             check_match(if_match, before)
             if before is not None:
                 _refuse_newer(before.schema_version, f"the bundle {bundle_id}")
-            if before is None or before.slug != wished.slug:
-                self._refuse_name_of_others(wished.slug)
+            if before is None or before.slug != wanted.slug:
+                self._refuse_name_of_others(wanted.slug)
             now = write_time(self.clock())
             created_at = now if before is None else before.created_at or now
             earlier = "" if before is None else before.modified_at
-            bundle = replace(wished, created_at=created_at, modified_at=max(created_at, now, earlier))
+            bundle = replace(wanted, created_at=created_at, modified_at=max(created_at, now, earlier))
             if before is not None:
-                moved = before.enabled != wished.enabled
+                moved = before.enabled != wanted.enabled
                 bundle = replace(bundle, toggled_at=now if moved else before.toggled_at)
             self.store.replace(bundle_key(bundle_id), write_bundle(bundle))
             self.syncing.put_bundle(bundle)
         return bundle, before is None
 
-    def switch_bundle(self, bundle_id: str, *, enabled: bool, if_match: str) -> Bundle:
-        """Switch a bundle on or off, whoever owns it."""
+    def switch_bundle(self, bundle_id: str, enabled: bool, *, if_match: str = "") -> Bundle:  # noqa: FBT001 - a switch is what it is about
+        """Enable or disable a bundle of any owner."""
+        bundle_id = check_bundle_id(bundle_id)
         if self.lookup.other(bundle_id) is not None:
             return self._switch_other_bundle(bundle_id, enabled=enabled, if_match=if_match)
         with self._locked(bundle_id):
@@ -97,6 +102,7 @@ class Writing:
 
     def delete_bundle(self, bundle_id: str, if_match: str) -> Bundle:
         """Delete an empty bundle softly: it can be written again until it is removed for good."""
+        bundle_id = check_bundle_id(bundle_id)
         self._refuse_others(bundle_id)
         with self._locked(bundle_id):
             bundle = self.lookup.stored(bundle_id)
@@ -119,10 +125,8 @@ class Writing:
         return True
 
     def put_tool(self, bundle_id: str, slug: str, version: str, document: Mapping[str, object], if_match: str) -> Kept:
-        """Write a new tool; whatever is there already stays as it is."""
-        from toolcrib.features.bundles.format import read_stored_tool, read_tool
-        from toolcrib.lib.document_format import write_tool
-
+        """Write a new tool; of many writers of one slug and version, in whichever process, one wins."""
+        bundle_id = check_bundle_id(bundle_id)
         self._refuse_others(bundle_id)
         bundle = self._open_bundle(bundle_id)
         reading = read_tool(
@@ -135,7 +139,7 @@ class Writing:
         )
         slot = slot_of(bundle_id, slug, version)
         with self._counted(), self._changing(bundle_id):
-            # Once more, now that nobody else can change it.
+            # Read again under the lock.
             bundle = self._open_bundle(bundle_id)
             self._refuse_taken(slot, bundle, if_match)
             self._refuse_known_id(reading.tool)
@@ -149,10 +153,9 @@ class Writing:
                 raise _taken(slug, version)
             return self._written(slot, bundle)
 
-    def switch_tool(self, bundle_id: str, slug: str, version: str, *, enabled: bool, if_match: str) -> Kept:
-        """Switch a tool on or off, whoever owns it; the tool itself stays the same."""
-        from toolcrib.lib.document_format import write_tool
-
+    def switch_tool(self, bundle_id: str, slug: str, version: str, enabled: bool, *, if_match: str = "") -> Kept:  # noqa: FBT001 - a switch is what it is about
+        """Enable or disable a tool of any owner; the tool itself stays the same."""
+        bundle_id = check_bundle_id(bundle_id)
         if self.lookup.other(bundle_id) is not None:
             return self._switch_other_tool(bundle_id, slug, version, enabled=enabled, if_match=if_match)
         slot = check_slot(bundle_id, slug, version)
@@ -169,8 +172,9 @@ class Writing:
             self.store.replace(tool_key(slot), write_tool(_switched(shelved, enabled, write_time(self.clock()))))
             return self._written(slot, bundle)
 
-    def delete_tool(self, bundle_id: str, slug: str, version: str, if_match: str) -> None:
+    def delete_tool(self, bundle_id: str, slug: str, version: str, *, if_match: str = "") -> None:
         """Remove a tool for good, also a broken one."""
+        bundle_id = check_bundle_id(bundle_id)
         self._refuse_others(bundle_id)
         slot = check_slot(bundle_id, slug, version)
         with self._changing(bundle_id):
@@ -181,8 +185,6 @@ class Writing:
             self.syncing.remove_tool(slot)
 
     def _write_bundle(self, bundle: Bundle) -> Bundle:
-        from toolcrib.lib.document_format import write_bundle
-
         _refuse_newer(bundle.schema_version, f"the bundle {bundle.slug}")
         self.store.replace(bundle_key(bundle.id), write_bundle(bundle))
         self.syncing.put_bundle(bundle)
@@ -247,7 +249,7 @@ class Writing:
             raise _taken(shelved.slug, shelved.version)
 
     def _refuse_name_of_others(self, slug: str) -> None:
-        """Refuse the name of a bundle that is not kept here: whoever calls `builtin/read-file` means that one."""
+        """Refuse the name of a bundle that is not kept here: a call of `builtin/read-file` means that one."""
         if slug in RESERVED or slug in self.sources.look().names:
             message = f"the slug {slug!r} is that of tools which are not kept in the store; choose another"
             raise ToolError(Kind.CONFLICT, message)
@@ -277,7 +279,7 @@ class Writing:
         raise ToolError(Kind.CONFLICT, message)
 
     def _is_empty(self, bundle_id: str) -> bool:
-        """Whether nothing is left in the folder of a bundle but its own document, whoever put it there."""
+        """Whether the folder of a bundle holds nothing but its own document, also nothing that another program put there."""
         others = [key for key in self.store.keys(folder_of(bundle_id)) if key != bundle_key(bundle_id)]
         return not others and not self.store.strangers(folder_of(bundle_id).rstrip("/"))
 
@@ -287,14 +289,12 @@ class Writing:
         with self._locked(bundle_id), self.syncing.noting(bundle_id):
             yield
 
-    @contextmanager
-    def _locked(self, bundle_id: str) -> Iterator[None]:
-        with self.store.lock(f"bundle/{bundle_id}"):
-            yield
+    def _locked(self, bundle_id: str) -> AbstractContextManager[None]:
+        return self.store.lock(f"bundle/{bundle_id}")
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
-        """Have room for one more tool: near the limit, documents are counted one by one and nobody else adds any."""
+        """Refuse one tool too many: near the limit, documents are counted under the lock of the store."""
         self.syncing.look()
         if self.index.count() + COUNTED_ROUGHLY < self.max_tools:
             yield
@@ -326,8 +326,6 @@ def _refuse_deleted(bundle: Bundle) -> None:
 
 
 def _refuse_newer(schema_version: str, what: str) -> None:
-    from toolcrib.lib.document_format import is_newer
-
     if is_newer(schema_version):
         raise ToolError(Kind.BLOCKED, f"{what} was written by a later version of Toolcrib, which alone can change it")
 

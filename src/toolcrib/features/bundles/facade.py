@@ -1,4 +1,4 @@
-"""Tools under switches, shared by many processes: written as documents, found through an index that follows them."""
+"""Keep bundles of tools that many processes share: documents in a store, found through an index that follows them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from toolcrib.features.bundles.editor import Writing
-from toolcrib.features.bundles.index_rows import Shelfmarks
+from toolcrib.features.bundles.editor import Editor
+from toolcrib.features.bundles.index_rows import SlugFiles
 from toolcrib.features.bundles.index_sync import Syncing
 from toolcrib.features.bundles.lookup import Lookup
+from toolcrib.features.bundles.other_sources import ALL_ON, Overlay, Sources, source_id, tool_word
 from toolcrib.features.bundles.pages import Cursors, Listing
-from toolcrib.features.bundles.source_snapshot import Sources, source_id, tool_word
 from toolcrib.features.bundles.stored_documents import SPACE, Documents, check_bundle_id, seconds_of
-from toolcrib.features.bundles.switch_overlay import ALL_ON, Overlay
+from toolcrib.lib.hosts import parse_hosts
+from toolcrib.lib.http_syntax import parse_url
 from toolcrib.lib.ids import is_uuid7
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Http
@@ -22,103 +23,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from toolcrib.core.call_counts import Count
-    from toolcrib.features.bundles.switch_overlay import Board
+    from toolcrib.features.bundles.other_sources import Board
     from toolcrib.infra.search.index import Index
-    from toolcrib.model.bundle import Bundle, Found, Kept, Page
+    from toolcrib.model.bundle import Bundle, Kept
     from toolcrib.model.protocols import Store
     from toolcrib.model.tool import Entry, Tool
 
-
-# MERGED toolcrib.catalog.reaper
-
-# Removing bundles for good two days after they were deleted, and never a moment earlier.
-
 GRACE_SECONDS = 2 * 24 * 3600.0
-# The clock on the wall was moved if it went on so differently from the one that nobody can move.
+# The wall clock was moved if it went on so differently from the monotonic one.
 MOVED_SECONDS = 3600.0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Sighting:
-    """When a bundle was first seen deleted: what its document said, and how far the clock had been put forward by then."""
-
-    soft_deleted_at: str
-    ahead: float
-
-
-class Reaper:
-    """Says which bundles are due, pass by pass.
-
-    A bundle is due when two days have gone by on the clock, not counting what the clock was put forward since the bundle was
-    first seen deleted; never in the pass that first sees it, and in no pass before which the clock was moved.
-    """
-
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._monotonic = monotonic
-        self._last: tuple[float, float] | None = None
-        self._ahead = 0.0
-        self._sightings: dict[str, Sighting] = {}
-
-    def due(self, bundles: Iterable[Bundle], now: float) -> list[str]:
-        """The ids of the deleted bundles whose time is over."""
-        was_moved = self._watch_clock(now)
-        deleted = [bundle for bundle in bundles if bundle.soft_deleted_at]
-        due = [] if was_moved else [bundle.id for bundle in deleted if self.is_old(bundle, now)]
-        self._sightings = {bundle.id: self._sighting(bundle) for bundle in deleted}
-        return due
-
-    def see(self, bundle: Bundle, now: float) -> None:
-        """See a bundle deleted outside of a pass, as whoever deletes it does."""
-        self._watch_clock(now)
-        self._sightings[bundle.id] = self._sighting(bundle)
-
-    def is_old(self, bundle: Bundle, now: float) -> bool:
-        """Whether two days have gone by since the bundle was deleted."""
-        seen = self._sightings.get(bundle.id)
-        if not bundle.soft_deleted_at or seen is None:
-            return False
-        return now - seconds_of(bundle.soft_deleted_at) - (self._ahead - seen.ahead) >= GRACE_SECONDS
-
-    def _sighting(self, bundle: Bundle) -> Sighting:
-        seen = self._sightings.get(bundle.id)
-        if seen is not None and seen.soft_deleted_at == bundle.soft_deleted_at:
-            return seen
-        return Sighting(soft_deleted_at=bundle.soft_deleted_at, ahead=self._ahead)
-
-    def _watch_clock(self, now: float) -> bool:
-        """Whether the clock was moved since the last pass."""
-        steady = self._monotonic()
-        last, self._last = self._last, (now, steady)
-        if last is None:
-            return False
-        moved = (now - last[0]) - (steady - last[1])
-        self._ahead += max(0.0, moved) if abs(moved) > MOVED_SECONDS else 0.0
-        return abs(moved) > MOVED_SECONDS
-
-
-# MERGED toolcrib.catalog.remarks
-
-# What the author of a tool should know about this installation.
-
-
-def remark_on_hosts(tool: Tool, hosts: tuple[str, ...]) -> Iterator[str]:
-    """Warn of each host that the tool names and that its calls may not reach."""
-    if not isinstance(tool.run, Http):
-        return
-    from toolcrib.lib.hosts import parse_hosts
-    from toolcrib.lib.http_syntax import parse_url
-
-    try:
-        allowed = parse_hosts(hosts)
-    except ToolError as problem:
-        yield f"allowed_hosts: {problem.message}"
-        return
-    for origin in dict.fromkeys("/".join(call.url.split("/", 3)[:3]) for call in tool.run.calls):
-        try:
-            allowed.check(parse_url(f"{origin}/"))
-        except ToolError:
-            host = origin.partition("://")[2]
-            yield f'{host} is not among allowed_hosts, so that calls are refused; add "{host}" there'
 
 
 class Bundles:
@@ -158,7 +71,7 @@ class Bundles:
         self._reaper = Reaper(monotonic)
         self._lookup = Lookup(
             documents=documents,
-            shelfmarks=Shelfmarks(store),
+            slug_files=SlugFiles(store),
             syncing=self._syncing,
             index=index,
             sources=self._sources,
@@ -166,9 +79,9 @@ class Bundles:
             functions=functions,
             models=models,
         )
-        # Whoever lists what is kept here under another form signs its tokens with the same key.
+        # What lists the same tools in another form signs its tokens with the same key.
         self.cursors = Cursors(key)
-        self._listing = Listing(
+        listing = Listing(
             index=index,
             lookup=self._lookup,
             syncing=self._syncing,
@@ -176,7 +89,7 @@ class Bundles:
             cursors=self.cursors,
             metrics=metrics,
         )
-        self._writing = Writing(
+        self._editor = Editor(
             store=store,
             index=index,
             documents=documents,
@@ -188,36 +101,22 @@ class Bundles:
             max_tools=max_tools,
             clock=clock,
         )
+        self.list_bundles, self.list_tools = listing.bundles, listing.tools
+        self.search, self.ask = listing.search, listing.ask
+        self.find, self.entry = self._lookup.find, self._lookup.entry
+        self.put_bundle, self.switch_bundle = self._editor.put_bundle, self._editor.switch_bundle
+        self.switch_tool, self.delete_tool = self._editor.switch_tool, self._editor.delete_tool
 
     def bundle(self, bundle_id: str) -> Bundle:
         """One bundle, as its document is now."""
         bundle_id = check_bundle_id(bundle_id)
         return self._lookup.other(bundle_id) or self._lookup.stored(bundle_id)
 
-    def put_bundle(self, bundle_id: str, document: Mapping[str, object], *, if_match: str = "") -> tuple[Bundle, bool]:
-        """Write a bundle, new (True) or in place of the one that is there (False), which keeps its tools."""
-        return self._writing.put_bundle(check_bundle_id(bundle_id), document, if_match)
-
-    def switch_bundle(self, bundle_id: str, enabled: bool, *, if_match: str = "") -> Bundle:  # noqa: FBT001 - a switch is what it is about
-        """Switch a bundle on or off, whoever owns it."""
-        return self._writing.switch_bundle(check_bundle_id(bundle_id), enabled=enabled, if_match=if_match)
-
     def delete_bundle(self, bundle_id: str, *, if_match: str = "") -> Bundle:
         """Delete an empty bundle; until it is removed for good, writing it again brings it back."""
-        bundle = self._writing.delete_bundle(check_bundle_id(bundle_id), if_match)
+        bundle = self._editor.delete_bundle(bundle_id, if_match)
         self._reaper.see(bundle, self._clock())
         return bundle
-
-    def list_bundles(
-        self,
-        *,
-        ids: Collection[str] | None = None,
-        include_disabled: bool = False,
-        page_size: int | None = None,
-        page_token: str = "",
-    ) -> Page[Bundle]:
-        """Bundles of every owner."""
-        return self._listing.bundles(ids, include_disabled=include_disabled, page_size=page_size, page_token=page_token)
 
     def tool(self, bundle_id: str, slug: str, version: str) -> Kept:
         """One tool, as its document is now."""
@@ -227,58 +126,10 @@ class Bundles:
         self, bundle_id: str, slug: str, version: str, document: Mapping[str, object], *, if_match: str = ""
     ) -> Kept:
         """Write a new tool; of many writers of one slug and version, in whichever process, one wins."""
-        return self._with_remarks(self._writing.put_tool(check_bundle_id(bundle_id), slug, version, document, if_match))
-
-    def switch_tool(self, bundle_id: str, slug: str, version: str, enabled: bool, *, if_match: str = "") -> Kept:  # noqa: FBT001 - a switch is what it is about
-        """Switch a tool on or off, whoever owns it."""
-        return self._writing.switch_tool(check_bundle_id(bundle_id), slug, version, enabled=enabled, if_match=if_match)
-
-    def delete_tool(self, bundle_id: str, slug: str, version: str, *, if_match: str = "") -> None:
-        """Remove a tool for good."""
-        self._writing.delete_tool(check_bundle_id(bundle_id), slug, version, if_match)
-
-    def list_tools(
-        self,
-        *,
-        tags: Collection[str] = (),
-        bundle_ids: Collection[str] | None = None,
-        include_disabled: bool = False,
-        page_size: int | None = None,
-        page_token: str = "",
-    ) -> Page[Kept]:
-        """Tools of every owner, those with all of the tags; the size of a page is a recommendation."""
-        return self._listing.tools(
-            tags=tags,
-            bundle_ids=bundle_ids,
-            include_disabled=include_disabled,
-            page_size=page_size,
-            page_token=page_token,
-        )
-
-    def search(
-        self, text: str, *, include_disabled: bool = False, page_size: int | None = None, page_token: str = ""
-    ) -> Page[Found]:
-        """What fits what was typed: beginnings of names before words, words before what is nearly right, then the newest."""
-        return self._listing.search(text, include_disabled=include_disabled, page_size=page_size, page_token=page_token)
-
-    def ask(
-        self, question: str, *, include_disabled: bool = False, page_size: int | None = None, page_token: str = ""
-    ) -> Page[Found]:
-        """What answers a question in plain words, the most relevant first, at most a hundred."""
-        return self._listing.ask(
-            question, include_disabled=include_disabled, page_size=page_size, page_token=page_token
-        )
-
-    def find(self, name: str, bundle: str | None = None, version: str | None = None) -> Entry | None:
-        """The tool of the store that a call means; `bundle` is a slug or an id. Raises DISABLED for a broken document."""
-        return self._lookup.find(name, bundle, version)
-
-    def entry(self, bundle_id: str, slug: str, version: str) -> Entry | None:
-        """The tool of any owner that a call means. Raises DISABLED for a broken document."""
-        return self._lookup.entry(bundle_id, slug, version)
+        return self._with_remarks(self._editor.put_tool(bundle_id, slug, version, document, if_match))
 
     def bundle_id_of(self, tool: Tool) -> str:
-        """The id of the bundle that a tool is in, whoever owns it."""
+        """The id of the bundle that a tool of any owner is in."""
         self._syncing.look()
         named = self._syncing.read(lambda: self._index.named(tool.slug))
         rows = [row for row in named if row.key and row.version == tool.version]
@@ -300,7 +151,7 @@ class Bundles:
         now = self._clock() if now is None else now
         self._lookup.look()
         due = self._reaper.due(self._syncing.roster.bundles.values(), now)
-        return [id_ for id_ in due if self._writing.remove_bundle(id_, lambda bundle: self._reaper.is_old(bundle, now))]
+        return [id_ for id_ in due if self._editor.remove_bundle(id_, lambda bundle: self._reaper.is_old(bundle, now))]
 
     def problems(self) -> list[ToolError]:
         """Documents that cannot be read, and folders that are none of ours; everything is looked at."""
@@ -319,7 +170,7 @@ class Bundles:
         return [ToolError(Kind.VALIDATION, text) for text in texts]
 
     def close(self) -> None:
-        """Let go of what is open."""
+        """Close what is open."""
         self._syncing.close()
         self._index.close()
 
@@ -331,3 +182,78 @@ class Bundles:
         if kept.tool is None or kept.bundle.read_only:
             return kept
         return replace(kept, warnings=(*kept.warnings, *remark_on_hosts(kept.tool, self._hosts)))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sighting:
+    """When a bundle was first seen deleted: what its document said, and how far the clock had been put forward by then."""
+
+    soft_deleted_at: str
+    ahead: float
+
+
+class Reaper:
+    """Says which bundles are due, pass by pass.
+
+    A bundle is due when two days have gone by on the clock, not counting what the clock was put forward since the bundle was
+    first seen deleted; never in the pass that first sees it, and in no pass before which the clock was moved.
+    """
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._last: tuple[float, float] | None = None
+        self._ahead = 0.0
+        self._sightings: dict[str, Sighting] = {}
+
+    def due(self, bundles: Iterable[Bundle], now: float) -> list[str]:
+        """The ids of the deleted bundles whose time is over."""
+        was_moved = self._watch_clock(now)
+        deleted = [bundle for bundle in bundles if bundle.soft_deleted_at]
+        due = [] if was_moved else [bundle.id for bundle in deleted if self.is_old(bundle, now)]
+        self._sightings = {bundle.id: self._sighting(bundle) for bundle in deleted}
+        return due
+
+    def see(self, bundle: Bundle, now: float) -> None:
+        """Note that a bundle was deleted, outside of a pass."""
+        self._watch_clock(now)
+        self._sightings[bundle.id] = self._sighting(bundle)
+
+    def is_old(self, bundle: Bundle, now: float) -> bool:
+        """Whether two days have gone by since the bundle was deleted."""
+        seen = self._sightings.get(bundle.id)
+        if not bundle.soft_deleted_at or seen is None:
+            return False
+        return now - seconds_of(bundle.soft_deleted_at) - (self._ahead - seen.ahead) >= GRACE_SECONDS
+
+    def _sighting(self, bundle: Bundle) -> Sighting:
+        seen = self._sightings.get(bundle.id)
+        if seen is not None and seen.soft_deleted_at == bundle.soft_deleted_at:
+            return seen
+        return Sighting(soft_deleted_at=bundle.soft_deleted_at, ahead=self._ahead)
+
+    def _watch_clock(self, now: float) -> bool:
+        """Whether the clock was moved since the last pass."""
+        steady = self._monotonic()
+        last, self._last = self._last, (now, steady)
+        if last is None:
+            return False
+        moved = (now - last[0]) - (steady - last[1])
+        self._ahead += max(0.0, moved) if abs(moved) > MOVED_SECONDS else 0.0
+        return abs(moved) > MOVED_SECONDS
+
+
+def remark_on_hosts(tool: Tool, hosts: tuple[str, ...]) -> Iterator[str]:
+    """Warn of each host that the tool names and that its calls may not reach."""
+    if not isinstance(tool.run, Http):
+        return
+    try:
+        allowed = parse_hosts(hosts)
+    except ToolError as problem:
+        yield f"allowed_hosts: {problem.message}"
+        return
+    for origin in dict.fromkeys("/".join(call.url.split("/", 3)[:3]) for call in tool.run.calls):
+        try:
+            allowed.check(parse_url(f"{origin}/"))
+        except ToolError:
+            host = origin.partition("://")[2]
+            yield f'{host} is not among allowed_hosts, so that calls are refused; add "{host}" there'

@@ -1,14 +1,20 @@
-"""What a tool of the platform does: the function that it names, or the requests that it makes."""
+"""Read a document key by key, and its `impl`: the function that a tool names, or the requests that it makes.
+
+What is wrong is noted, each problem with its place, and told at once; a value that is refused is read as its default.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
+from toolcrib.features.http_tools.request_template import check_http
 from toolcrib.lib.documents import check_plain
+from toolcrib.lib.names import near_misses
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.limits import MAX_ATTEMPTS, RETRY_KEYS, Backoff, RetryPolicy
 from toolcrib.model.tool import MAX_NAME, Encoding, ErrorMode, Http, HttpCall, Registered
@@ -18,13 +24,28 @@ if TYPE_CHECKING:
 
     from toolcrib.lib.positions import Steps
 
-
-# MERGED toolcrib.dialects.platform.report
-
-# Everything that is to be said about one document, told at once and each with its place.
+Word = TypeVar("Word", bound="StrEnum")
 
 SHOWN = 80
 MAX_TOLD = 100
+MAX_STRANGERS = 20
+MAX_ITEMS = 100
+MAX_CALLS = 16
+MAX_TIMEOUT_MS = 3_600_000
+TIMEOUT_MS = 10_000
+MAX_DELAY_SECONDS = 3_600
+MAX_MULTIPLIER = 100
+STATUSES = range(100, 600)
+GO_KEYS = ("goFunc",)
+REQUEST_KEYS = (
+    *("method", "urlTemplate", "query", "headers", "bodyTemplate", "successCodes", "timeoutMs"),
+    *("responseEncoding", "extractExpr", "errorMode", "retry"),
+)
+CALL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# Where the check of the requests finds a problem, and what the document calls that place.
+PLACE = re.compile(r"(?:calls\[(\d+)\]\.)?(?:(url|body|extract|method)|(query|headers)\.([^:]*)): ")
+NAMES = {"url": "urlTemplate", "body": "bodyTemplate", "extract": "extractExpr"}
+NOTHING = Registered(key="")
 
 
 class Report:
@@ -62,8 +83,6 @@ class Report:
 
 def show(value: object) -> str:
     """A value as a message can quote it."""
-    import json
-
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
@@ -79,18 +98,8 @@ def _bounded(remarks: list[str]) -> list[str]:
     return [*remarks[:MAX_TOLD], f"and {more} more of this kind"] if more > 0 else remarks
 
 
-# MERGED toolcrib.dialects.platform.fields
-
-# Reading one object of a document, key by key; what is wrong is noted, and what is refused comes out as its default.
-
-MAX_STRANGERS = 20
-MAX_ITEMS = 100
-
-Word = TypeVar("Word", bound="StrEnum")
-
-
 def open_document(document: object, place: str = "") -> Fields:
-    """The keys of a document that somebody sent; refuses one that is no object, or that JSON cannot say."""
+    """The keys of a document that a client sent; refuses one that is no object, or that JSON cannot say."""
     try:
         if not isinstance(document, Mapping):
             raise ToolError(
@@ -204,37 +213,17 @@ class Fields:
         return {key: inner.text(key) for key in inner.values}
 
     def strangers(self, known: Collection[str]) -> list[tuple[str, str]]:
-        """The first keys that nobody reads, each with the one that was meant where it looks like a slip of the pen."""
+        """The unknown keys, each with the known one that was meant where it looks like a slip."""
         unknown = [name for name in self.values if name not in known]
         if not unknown:
             return []
-        from toolcrib.lib.names import near_misses
-
         meant = dict(near_misses([name for name in unknown[:MAX_STRANGERS] if len(name) < 2 * MAX_STRANGERS], known))
         return [(name, meant.get(name, "")) for name in unknown]
 
     def warn_of_strangers(self, known: Collection[str]) -> None:
-        """Warn of keys that are kept although nobody reads them."""
+        """Warn of keys that are kept and not read."""
         for name, meant in self.strangers(known):
             self.warn(name, f"is not read; did you mean {meant}?" if meant else "is kept and not read")
-
-
-MAX_CALLS = 16
-MAX_TIMEOUT_MS = 3_600_000
-TIMEOUT_MS = 10_000
-MAX_DELAY_SECONDS = 3_600
-MAX_MULTIPLIER = 100
-STATUSES = range(100, 600)
-GO_KEYS = ("goFunc",)
-REQUEST_KEYS = (
-    *("method", "urlTemplate", "query", "headers", "bodyTemplate", "successCodes", "timeoutMs"),
-    *("responseEncoding", "extractExpr", "errorMode", "retry"),
-)
-CALL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# Where the check of the requests finds a problem, and what the document calls that place.
-PLACE = re.compile(r"(?:calls\[(\d+)\]\.)?(?:(url|body|extract|method)|(query|headers)\.([^:]*)): ")
-NAMES = {"url": "urlTemplate", "body": "bodyTemplate", "extract": "extractExpr"}
-NOTHING = Registered(key="")
 
 
 class ToolType(StrEnum):
@@ -288,9 +277,6 @@ def _read_requests(impl: Fields, parameters: Mapping[str, object]) -> Http:
 
 def _check_templates(impl: Fields, http: Http, parameters: Mapping[str, object]) -> None:
     """Refuse templates and expressions that cannot work, by the names that the document has for them."""
-    # Only a tool that makes requests waits for what reads them.
-    from toolcrib.features.http_tools.request_template import check_http
-
     for problem in check_http(http, parameters):
         place = PLACE.match(problem)
         if place is None:

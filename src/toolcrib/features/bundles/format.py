@@ -1,4 +1,7 @@
-"""Documents of tools, as clients send them and as they lie in the store."""
+"""Read documents of bundles and tools, as clients send them and as they lie in the store.
+
+A person may have changed a file of the store: it is JSON with comments, and a problem names its line.
+"""
 
 from __future__ import annotations
 
@@ -22,88 +25,31 @@ from toolcrib.features.bundles.fields import Fields, Report, open_document, show
 from toolcrib.lib.document_format import SCHEMA_VERSION, read_time, write_tool
 from toolcrib.lib.documents import MAX_DEFINITION_BYTES, check_plain, read_jsonc, without_comments
 from toolcrib.lib.ids import new_id, stable_id
+from toolcrib.lib.positions import json_lines, line_of_fault
 from toolcrib.model.bundle import Bundle
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from toolcrib.lib.positions import Steps
+    from toolcrib.lib.metadata import Steps
     from toolcrib.model.tool import Tool
 
-
-# MERGED toolcrib.dialects.platform.stored
-
-# Files of the store, which a person may have changed: JSON with comments, and the line of whatever is wrong with it.
-
+REQUIRED = {"slug": '"weather"', "displayName": '"Weather"', "isEnabled": "true"}
+OPTIONAL = ("description", "bundleID", "isBuiltIn")
+MAX_DESCRIPTION = 10_000
 # A document of the largest size, with its times and what people write between the lines.
 MAX_STORED_BYTES = 1_000_000
 TIMES = ("createdAt", "modifiedAt", "toggledAt", "softDeletedAt")
 
 
-def read_fields(data: bytes, place: str) -> Fields:
-    """The keys of a document that is a JSON object."""
-    try:
-        document = read_jsonc(data, place, max_bytes=MAX_STORED_BYTES)
-        check_plain(document, place=place)
-    except ToolError as error:
-        raise _with_line(error, data, place) from None
-    if isinstance(document, dict):
-        return Fields(Report(place, _Lines(data, place).line), document)
-    message = f"{place}:1: must be a JSON object, not {show(document)}; write it between {{ and }}"
-    raise ToolError(Kind.VALIDATION, message, details={"line": 1})
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reading:
+    """What a document came to: the tool, the document as the store holds it, and what its author should know."""
 
-
-def read_times(document: Fields) -> dict[str, str]:
-    """The times that the document names, all spelled alike."""
-    times: dict[str, str] = {}
-    for name in TIMES:
-        value = document.values.get(name) or ""
-        time = read_time(value) if value else ""
-        if time is None:
-            document.refuse(name, f'{show(value)} is no time; write it like "2024-05-14T13:44:00Z", or remove it')
-        elif time:
-            times[name] = time
-    return times
-
-
-def _with_line(error: ToolError, data: bytes, place: str) -> ToolError:
-    """The error with the line of the fault, where the reader could tell only what is wrong."""
-    if error.kind is not Kind.VALIDATION or "line" in error.details:
-        return error
-    from toolcrib.lib.positions import line_of_fault
-
-    line = line_of_fault(without_comments(data, place, max_bytes=MAX_STORED_BYTES).encode())
-    return ToolError(error.kind, f"{place}:{line}{error.message.removeprefix(place)}", details={"line": line})
-
-
-class _Lines:
-    """Where things stand in a file; looked up only when something is to be said about it."""
-
-    def __init__(self, data: bytes, place: str) -> None:
-        self._data = data
-        self._place = place
-
-    @cached_property
-    def _lines(self) -> dict[Steps, int]:
-        from toolcrib.lib.positions import json_lines
-
-        return {(): 1, **json_lines(without_comments(self._data, self._place, max_bytes=MAX_STORED_BYTES))}
-
-    def line(self, at: Steps) -> int:
-        """The line of a key or an item, or of the nearest thing around it."""
-        while at not in self._lines:
-            at = at[:-1]
-        return self._lines[at]
-
-
-# MERGED toolcrib.dialects.platform.bundles
-
-# Documents of bundles, as clients send them and as they lie in the store.
-
-REQUIRED = {"slug": '"weather"', "displayName": '"Weather"', "isEnabled": "true"}
-OPTIONAL = ("description", "bundleID", "isBuiltIn")
-MAX_DESCRIPTION = 10_000
+    tool: Tool
+    document: dict[str, object]
+    warnings: tuple[str, ...] = ()
 
 
 def read_bundle(document: Mapping[str, object], *, bundle_id: str) -> Bundle:
@@ -142,15 +88,6 @@ def _read(document: Fields, bundle_id: str, *, schema_version: str, times: Mappi
     )
     document.report.raise_problems()
     return bundle
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Reading:
-    """What a document came to: the tool, the document as the store holds it, and what its author should know."""
-
-    tool: Tool
-    document: dict[str, object]
-    warnings: tuple[str, ...] = ()
 
 
 def read_tool(
@@ -206,3 +143,55 @@ def _check_size(document: dict[str, object], place: str) -> None:
             f"{place or 'tool'}: has {size} bytes as it is stored, the limit is {MAX_DEFINITION_BYTES}; shorten it"
         )
         raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"size": size, "limit": MAX_DEFINITION_BYTES})
+
+
+def read_fields(data: bytes, place: str) -> Fields:
+    """The keys of a document that is a JSON object."""
+    try:
+        document = read_jsonc(data, place, max_bytes=MAX_STORED_BYTES)
+        check_plain(document, place=place)
+    except ToolError as error:
+        raise _with_line(error, data, place) from None
+    if isinstance(document, dict):
+        return Fields(Report(place, _Lines(data, place).line), document)
+    message = f"{place}:1: must be a JSON object, not {show(document)}; write it between {{ and }}"
+    raise ToolError(Kind.VALIDATION, message, details={"line": 1})
+
+
+def read_times(document: Fields) -> dict[str, str]:
+    """The times that the document names, all spelled alike."""
+    times: dict[str, str] = {}
+    for name in TIMES:
+        value = document.values.get(name) or ""
+        time = read_time(value) if value else ""
+        if time is None:
+            document.refuse(name, f'{show(value)} is no time; write it like "2024-05-14T13:44:00Z", or remove it')
+        elif time:
+            times[name] = time
+    return times
+
+
+def _with_line(error: ToolError, data: bytes, place: str) -> ToolError:
+    """The error with the line of the fault, where the reader could tell only what is wrong."""
+    if error.kind is not Kind.VALIDATION or "line" in error.details:
+        return error
+    line = line_of_fault(without_comments(data, place, max_bytes=MAX_STORED_BYTES).encode())
+    return ToolError(error.kind, f"{place}:{line}{error.message.removeprefix(place)}", details={"line": line})
+
+
+class _Lines:
+    """Where things stand in a file; looked up only when something is to be said about it."""
+
+    def __init__(self, data: bytes, place: str) -> None:
+        self._data = data
+        self._place = place
+
+    @cached_property
+    def _lines(self) -> dict[Steps, int]:
+        return {(): 1, **json_lines(without_comments(self._data, self._place, max_bytes=MAX_STORED_BYTES))}
+
+    def line(self, at: Steps) -> int:
+        """The line of a key or an item, or of the nearest thing around it."""
+        while at not in self._lines:
+            at = at[:-1]
+        return self._lines[at]

@@ -1,11 +1,13 @@
-"""Rows of documents that nobody touched since the platform wrote them, without checking them all over again."""
+"""Describe tools and bundles of the store for the index: rows, the roster of bundles, and slots found by file names."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING
+
+import orjson
 
 from toolcrib.features.bundles.stored_documents import (
     DIGEST,
@@ -17,7 +19,7 @@ from toolcrib.features.bundles.stored_documents import (
     tool_key,
 )
 from toolcrib.infra.search.types import Row
-from toolcrib.lib.document_format import CUT
+from toolcrib.lib.document_format import CUT, read_time
 from toolcrib.model.bundle import Bundle
 
 if TYPE_CHECKING:
@@ -28,64 +30,43 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Tool
 
 
-# MERGED toolcrib.catalog.rows
-
-# What an index is told of a tool.
-
 MAX_PARAMETERS = 100
+TEXTS = ("slug", "version", "toolID", "displayName")
+BROKEN_SLUG = "broken"
+LOOK_SECONDS = 0.1
 
 
 def row_of(shelved: Shelved) -> Row:
     """The row of a tool of the store."""
-    bundle = shelved.slot.partition("/")[0]
-    if shelved.tool is None:
-        return Row(
-            id=shelved.slot,
-            bundle=bundle,
-            slug=shelved.slug,
-            version=shelved.version,
-            enabled=False,
-            key=shelved.key,
-            stamp=shelved.stamp,
-            problem=shelved.problem,
-        )
-    return row_of_tool(
-        shelved.tool,
-        slot=shelved.slot,
+    row = Row(
+        id=shelved.slot,
+        bundle=shelved.slot.partition("/")[0],
+        slug=shelved.slug,
+        version=shelved.version,
         enabled=shelved.enabled,
         created_at=shelved.created_at,
         modified_at=shelved.modified_at,
         key=shelved.key,
         stamp=shelved.stamp,
+        problem=shelved.problem,
     )
+    return row if shelved.tool is None else _described(row, shelved.tool)
 
 
-def row_of_tool(
-    tool: Tool,
-    *,
-    slot: str,
-    enabled: bool,
-    created_at: str = "",
-    modified_at: str = "",
-    key: str = "",
-    stamp: str = "",
-) -> Row:
-    """The row of any tool."""
-    return Row(
-        id=slot,
-        bundle=slot.partition("/")[0],
-        slug=tool.slug,
-        version=tool.version,
+def row_of_tool(tool: Tool, *, slot: str, enabled: bool) -> Row:
+    """The row of a tool that is not in the store."""
+    row = Row(id=slot, bundle=slot.partition("/")[0], slug=tool.slug, version=tool.version, enabled=enabled)
+    return _described(row, tool)
+
+
+def _described(row: Row, tool: Tool) -> Row:
+    return replace(
+        row,
         name=tool.name,
         display_name=tool.display_name,
         description=tool.description,
         tags=tool.tags,
         parameters=tuple(parameters_of(tool.parameters)),
-        enabled=enabled,
-        created_at=created_at,
-        modified_at=modified_at,
-        key=key,
-        stamp=stamp,
     )
 
 
@@ -99,27 +80,21 @@ def parameters_of(schema: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         yield str(name), description if isinstance(description, str) else ""
 
 
-TEXTS = ("slug", "version", "toolID", "displayName")
-
-
 def light_row(data: bytes, *, slot: str, stamp: str) -> Row | None:
     """The row of a document; None for one that is in any way unusual, and is to be read as a whole.
 
     What carries the digest of its own structure was checked before it was written. It is checked again as soon as the tool is
     shown or called.
     """
-    import orjson
-
     try:
         document = orjson.loads(data)
     except orjson.JSONDecodeError:
         return None
     if not isinstance(document, dict) or not _is_usual(document, slot):
         return None
-    times = [_read_time(document, name) for name in ("createdAt", "modifiedAt")]
-    if "" in times or document.get(DIGEST) != structural_digest(document):
+    created_at, modified_at = read_time(document.get("createdAt")), read_time(document.get("modifiedAt"))
+    if not created_at or not modified_at or document.get(DIGEST) != structural_digest(document):
         return None
-    created_at, modified_at = times
     return Row(
         id=slot,
         bundle=slot.partition("/")[0],
@@ -152,19 +127,6 @@ def _is_usual(document: Mapping[str, object], slot: str) -> bool:
         and document.get("bundleID") == bundle
         and slot_of(bundle, str(document["slug"]), str(document["version"])) == slot
     )
-
-
-def _read_time(document: Mapping[str, object], name: str) -> str:
-    from toolcrib.lib.document_format import read_time
-
-    return read_time(document.get(name)) or ""
-
-
-# MERGED toolcrib.catalog.roster
-
-# Which bundles a store holds, and what each is called.
-
-BROKEN_SLUG = "broken"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -211,15 +173,11 @@ def stand_in(bundle_id: str) -> Bundle:
     return Bundle(id=bundle_id, slug=BROKEN_SLUG, display_name=bundle_id, enabled=False)
 
 
-# MERGED toolcrib.catalog.shelfmarks
+class SlugFiles:
+    """The slots of a store by the spelling of their slugs, for calls that cannot wait until the index has read all documents.
 
-# Which tools the names of files speak of, for calls that cannot wait until an index has learned all documents.
-
-LOOK_SECONDS = 0.1
-
-
-class Shelfmarks:
-    """The slots of a store by the spelling of their slugs, looked at anew at most every 100 ms. Threads may share it."""
+    The names of the files are read again at most every LOOK_SECONDS. Threads may share it.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store

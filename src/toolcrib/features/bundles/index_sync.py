@@ -1,4 +1,4 @@
-"""Keeping an index like the documents that it is derived from, whoever changes them."""
+"""Keep the search index in sync with stored documents, which other processes and people change too."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ LOOK_SECONDS = 0.1
 # So many documents are read while a call waits; more are left to another thread.
 QUICK_DOCUMENTS = 100
 PATIENCE_SECONDS = 0.02
-# A walk past every document takes at most one part in so many of the time, and a long one keeps nobody waiting.
+# A walk past every document takes at most one part in so many of the time, and a long one runs in a thread of its own.
 WALK_SHARE = 20
 QUICK_WALK_SECONDS = 0.005
 QUICK_WALK_DOCUMENTS = 1_000
 LONGEST_WALK_SECONDS = 600.0
-# Full-text indexes grow quickest by large parts; but whoever writes meanwhile waits for one of them.
+# Full-text indexes grow fastest in large parts; but a process that writes meanwhile waits for one of them.
 BATCH = 5_000
 LAYOUT = "1"
 # The parts of a file that is deleted go one by one, and each time it may be made anew.
@@ -145,7 +145,7 @@ class Syncing:
             self._walk()
 
     def close(self) -> None:
-        """Wait for threads that are under way; what they did not get to is left to whoever comes next."""
+        """Wait for running threads; what they did not get to is left to the next process."""
         self._closing.set()
         with self._walking, self._following:
             self._closing.clear()
@@ -269,7 +269,7 @@ class Syncing:
     def _enrol(self, fresh: Mapping[str, Bundle | None], gone: Collection[str] = ()) -> None:
         """Have bundles in the roster, those that are None as their documents are, and others no more."""
         with self._enrolling:
-            # Read in turn: whoever reads later has the later word.
+            # Read under the lock, so that the later read is the one that stays.
             read = {id_: self._read_bundle(id_) if bundle is None else (bundle, "") for id_, bundle in fresh.items()}
             before = self.roster
             bundles = {id_: bundle for id_, bundle in before.bundles.items() if id_ not in gone}
@@ -360,7 +360,7 @@ class Syncing:
         return None if shelved is None else row_of(shelved)
 
     def _start_walk(self) -> None:
-        # Nobody else starts one meanwhile; it says itself when the next is due.
+        # No other thread starts one meanwhile; the walk itself sets when the next is due.
         self._walk_at = monotonic() + LONGEST_WALK_SECONDS
         seconds = self._walk_seconds
         is_quick = self._index.count() < QUICK_WALK_DOCUMENTS if seconds is None else seconds < QUICK_WALK_SECONDS

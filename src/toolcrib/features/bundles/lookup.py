@@ -1,18 +1,18 @@
-"""Finding one bundle or one tool, whoever owns it: as its document is now, or quickly for a call."""
+"""Look up one bundle or one tool of any owner: as its document is now, or quickly for a call."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from toolcrib.features.bundles.index_rows import is_on, row_of
-from toolcrib.features.bundles.source_snapshot import kept_of
+from toolcrib.features.bundles.other_sources import ALL_ON, kept_of
 from toolcrib.features.bundles.stored_documents import check_slot, read_slot, slot_of
-from toolcrib.features.bundles.switch_overlay import ALL_ON
 from toolcrib.lib.names import FUNCTION_NAME, HASH_LETTERS, function_name, slug_of
 from toolcrib.model.bundle import Kept
 from toolcrib.model.errors import Kind, ToolError
@@ -22,67 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from toolcrib.core.call_counts import Count
-    from toolcrib.features.bundles.index_rows import Roster, Shelfmarks
+    from toolcrib.features.bundles.index_rows import Roster, SlugFiles
     from toolcrib.features.bundles.index_sync import Syncing
-    from toolcrib.features.bundles.source_snapshot import Sources
+    from toolcrib.features.bundles.other_sources import Overlay, Sources
     from toolcrib.features.bundles.stored_documents import Documents, Shelved
-    from toolcrib.features.bundles.switch_overlay import Overlay
     from toolcrib.infra.search.index import Index
     from toolcrib.infra.search.types import Row
     from toolcrib.model.bundle import Bundle
     from toolcrib.model.tool import Run, Tool
-
-
-# MERGED toolcrib.catalog.reasons
-
-# Why a tool of the store cannot be used now, although its document stays as it is.
-
-
-class Reason(NamedTuple):
-    """Why it is off, and what turns it on."""
-
-    text: str = ""
-    cure: str = ""
-
-
-USABLE = Reason()
-
-
-def why_off(
-    shelved: Shelved,
-    bundle: Bundle,
-    problem: str,
-    functions: Mapping[str, Callable[..., object]],
-    models: frozenset[str] | None,
-) -> Reason:
-    """The first thing that keeps it from being used; `problem` is what is wrong with the document of its bundle."""
-    if shelved.tool is None:
-        return Reason(f"its file is broken: {shelved.problem}", "repair the file, or delete the tool")
-    if not shelved.enabled:
-        return Reason("its own switch is off", f"switch it on with: crib enable {shelved.slug}")
-    return _why_bundle_off(bundle, problem) or _what_is_missing(shelved.tool.run, functions, models) or USABLE
-
-
-def _why_bundle_off(bundle: Bundle, problem: str) -> Reason | None:
-    if problem:
-        return Reason(f"the file of its bundle is broken: {problem}", "repair the file")
-    if bundle.soft_deleted_at:
-        return Reason(f"its bundle {bundle.slug} is being deleted", "write the bundle again")
-    if not bundle.enabled:
-        return Reason(f"its bundle {bundle.slug} is switched off", f"switch it on with: crib enable '{bundle.slug}/*'")
-    return None
-
-
-def _what_is_missing(
-    run: Run, functions: Mapping[str, Callable[..., object]], models: frozenset[str] | None
-) -> Reason | None:
-    if isinstance(run, Registered) and run.key not in functions:
-        cure = f'register one with @registered("{run.key}") in a module that modules names'
-        return Reason(f"no function is registered under {run.key!r} in this process", cure)
-    if isinstance(run, Registered | Http) and run.model and models is not None and run.model not in models:
-        return Reason(f"the model {run.model!r} is not there", f"add {run.model!r} to models")
-    return None
-
 
 KNOWN_SECONDS = 0.1
 MAX_KNOWN = 10_000
@@ -103,58 +50,47 @@ class _Known:
     function: Callable[..., object] | None = None
 
 
+@dataclass(kw_only=True)
 class Lookup:
     """Looks tools up in the store and among those of other sources. Threads may share it."""
 
-    def __init__(
-        self,
-        *,
-        documents: Documents,
-        shelfmarks: Shelfmarks,
-        syncing: Syncing,
-        index: Index,
-        sources: Sources,
-        overlay: Overlay,
-        functions: Mapping[str, Callable[..., object]],
-        models: frozenset[str] | None,
-    ) -> None:
-        self._documents = documents
-        self._shelfmarks = shelfmarks
-        self._syncing = syncing
-        self._index = index
-        self._sources = sources
-        self._overlay = overlay
-        self._functions = functions
-        self._models = models
-        self._known: dict[tuple[object, ...], _Known] = {}
-        self._bound: dict[str, tuple[Tool, Callable[..., object], Tool]] = {}
-        self._shown_names: tuple[int, dict[str, str]] = (-1, {})
+    documents: Documents
+    slug_files: SlugFiles
+    syncing: Syncing
+    index: Index
+    sources: Sources
+    overlay: Overlay
+    functions: Mapping[str, Callable[..., object]]
+    models: frozenset[str] | None
+    _known: dict[tuple[object, ...], _Known] = field(default_factory=dict)
+    _bound: dict[str, tuple[Tool, Callable[..., object], Tool]] = field(default_factory=dict)
+    _shown_names: tuple[int, Mapping[str, str]] = (-1, MappingProxyType({}))
 
     def look(self) -> None:
         """Bring up to date what listing and searching go by."""
-        names = self._sources.look().names
-        self._syncing.look()
-        self._syncing.take_names(names)
+        names = self.sources.look().names
+        self.syncing.look()
+        self.syncing.take_names(names)
 
     def look_quickly(self) -> bool:
-        """Likewise for one tool, which keeps nobody waiting; whether the index is up to date."""
-        names = self._sources.look().names
-        is_complete = self._syncing.look_quickly()
-        self._syncing.take_names(names)
+        """Likewise for one tool, without waiting for the index; whether it is up to date."""
+        names = self.sources.look().names
+        is_complete = self.syncing.look_quickly()
+        self.syncing.take_names(names)
         return is_complete
 
     def other(self, bundle_id: str) -> Bundle | None:
         """The bundle of another source that has the id, with its switch as it is now; None if it is none of theirs."""
-        bundle = self._sources.look().bundles.get(bundle_id)
+        bundle = self.sources.look().bundles.get(bundle_id)
         if bundle is None:
             return None
-        board = self._overlay.board(bundle_id)
+        board = self.overlay.board(bundle_id)
         return replace(bundle, enabled=not board.why_off(), toggled_at=board.bundle.toggled_at)
 
     def stored(self, bundle_id: str) -> Bundle:
         """The bundle of the store as its document is now."""
         try:
-            bundle = self._documents.bundle(bundle_id)
+            bundle = self.documents.bundle(bundle_id)
         except ToolError as problem:
             raise ToolError(Kind.CONFLICT, f"the bundle is broken: {problem.message}") from None
         if bundle is None:
@@ -170,7 +106,7 @@ class Lookup:
             kept = self._other_kept(slot, other)
         else:
             bundle = self.stored(bundle_id)
-            shelved = self._documents.tool(slot, bundle, self.name_of(bundle))
+            shelved = self.documents.tool(slot, bundle, self.name_of(bundle))
             kept = None if shelved is None else self.kept(shelved, bundle)
         if kept is None:
             raise ToolError(Kind.NOT_FOUND, f"there is no tool {slug}@{version} in the bundle {bundle_id}")
@@ -179,11 +115,11 @@ class Lookup:
     def listed(self, slot: str, counts: Mapping[str, Count]) -> Kept | None:
         """The tool of a row, read again only if it has another stamp; None if it is gone."""
         bundle_id = slot.partition("/")[0]
-        snapshot = self._sources.snapshot
+        snapshot = self.sources.snapshot
         if bundle_id in snapshot.bundles:
             kept = self._other_kept(slot, snapshot.bundles[bundle_id])
         else:
-            roster = self._syncing.roster
+            roster = self.syncing.roster
             shelved = self._quick(slot, roster)
             kept = None if shelved is None else self.kept(shelved, roster.bundles[bundle_id])
         return None if kept is None else counted(kept, counts)
@@ -208,7 +144,7 @@ class Lookup:
 
     def name_of(self, bundle: Bundle) -> str:
         """What the bundle is called in addresses."""
-        return self._syncing.roster.names.get(bundle.id, bundle.slug)
+        return self.syncing.roster.names.get(bundle.id, bundle.slug)
 
     def entry(self, bundle_id: str, slug: str, version: str) -> Entry | None:
         """The tool for a call, of any owner; at most 100 ms behind."""
@@ -218,16 +154,16 @@ class Lookup:
             return known.entry
         if slug_problem(slug_of(slug)) or version_problem(version):
             return None
-        boards = self._overlay.look()
+        boards = self.overlay.look()
         self.look_quickly()
         slot = slot_of(bundle_id.lower(), slug_of(slug), version)
-        other = self._sources.snapshot.entries.get(slot)
+        other = self.sources.snapshot.entries.get(slot)
         if other is not None:
             return self._note(wanted, other, boards)
-        return self._stored_entry(wanted, slot, self._syncing.roster, boards)
+        return self._stored_entry(wanted, slot, self.syncing.roster, boards)
 
-    def find(self, name: str, bundle: str | None, version: str | None) -> Entry | None:
-        """The tool of the store that is meant for a call; at most 100 ms behind.
+    def find(self, name: str, bundle: str | None = None, version: str | None = None) -> Entry | None:
+        """The tool of the store that is meant for a call; `bundle` is a slug or an id. It is at most 100 ms behind.
 
         Of several bundles the first by its slug is meant, one that is switched off after all others; of several versions the
         newest. A broken document keeps its name: nothing else is called in its stead.
@@ -236,25 +172,25 @@ class Lookup:
         known = self._known.get(wanted)
         if known is not None and self._counts(known):
             return known.entry
-        boards = self._overlay.look()
-        for slot in self._syncing.read(lambda: self._slots(name, bundle, version), self._look_for_call):
-            entry = self._stored_entry(wanted, slot, self._syncing.roster, boards)
+        boards = self.overlay.look()
+        for slot in self.syncing.read(lambda: self._slots(name, bundle, version), self._look_for_call):
+            entry = self._stored_entry(wanted, slot, self.syncing.roster, boards)
             if entry is not None:
                 return entry
         return None
 
     def _look_for_call(self) -> bool:
         # The names of other sources, which are not for bundles of the store, are asked for once.
-        return self._syncing.look_quickly() if self._sources.were_asked else self.look_quickly()
+        return self.syncing.look_quickly() if self.sources.were_asked else self.look_quickly()
 
     def _slots(self, name: str, bundle: str | None, version: str | None) -> list[str]:
         """The slots of the tools that may be meant, the first before all others."""
         is_complete = self._look_for_call()
-        roster = self._syncing.roster
+        roster = self.syncing.roster
         only = None if bundle is None else roster.find(bundle)
         if bundle is not None and only is None:
             return []
-        named = self._index.named if is_complete else partial(self._named_on_disk, roster=roster)
+        named = self.index.named if is_complete else partial(self._named_on_disk, roster=roster)
         slug = slug_of(name)
         rows = named(slug) or named(self._slug_shown_as(name, is_complete=is_complete))
         rows = [row for row in rows if row.key and only in (None, row.bundle) and version in (None, row.version)]
@@ -265,7 +201,7 @@ class Lookup:
 
     def _named_on_disk(self, slug: str, *, roster: Roster) -> list[Row]:
         """What an index would say if it had learned everything: all rows of that slug, the newest created first."""
-        shelved = (self._quick(slot, roster) for slot in self._shelfmarks.slots(slug) if slug)
+        shelved = (self._quick(slot, roster) for slot in self.slug_files.slots(slug) if slug)
         return sorted((row_of(one) for one in shelved if one), key=lambda row: row.created_at, reverse=True)
 
     def _slug_shown_as(self, name: str, *, is_complete: bool) -> str:
@@ -273,11 +209,11 @@ class Lookup:
         if not SHOWN_NAME.fullmatch(name):
             return ""
         if not is_complete:
-            slugs = self._shelfmarks.slugs(self._slug_in)
+            slugs = self.slug_files.slugs(self._slug_in)
             return next((slug for slug in slugs if function_name(slug) == name), "")
         epoch, shown = self._shown_names
-        if epoch != self._syncing.epoch:
-            epoch, shown = self._syncing.epoch, {}
+        if epoch != self.syncing.epoch:
+            epoch, shown = self.syncing.epoch, {}
             for row in self.rows():
                 if not FUNCTION_NAME.fullmatch(row.name or row.slug):
                     shown[function_name(row.name or row.slug)] = row.slug
@@ -286,13 +222,13 @@ class Lookup:
 
     def _slug_in(self, slot: str) -> str:
         """The slug that a document says."""
-        shelved = self._quick(slot, self._syncing.roster)
+        shelved = self._quick(slot, self.syncing.roster)
         return "" if shelved is None else shelved.slug
 
     def rows(self) -> Iterable[Row]:
         """Every row of the index."""
         after = ""
-        while rows := self._index.page(after=after, limit=PAGE, include_disabled=True):
+        while rows := self.index.page(after=after, limit=PAGE, include_disabled=True):
             yield from rows
             after = rows[-1].id
 
@@ -309,7 +245,7 @@ class Lookup:
 
     def _quick(self, slot: str, roster: Roster) -> Shelved | None:
         bundle = roster.bundles.get(read_slot(slot).bundle)
-        return None if bundle is None else self._documents.quick_tool(slot, bundle, roster.names[bundle.id])
+        return None if bundle is None else self.documents.quick_tool(slot, bundle, roster.names[bundle.id])
 
     def _note(self, wanted: tuple[object, ...], entry: Entry, boards: object, tool: Tool | None = None) -> Entry:
         key = tool.run.key if tool is not None and isinstance(tool.run, Registered) else ""
@@ -318,20 +254,20 @@ class Lookup:
         self._known[wanted] = _Known(
             entry=entry,
             until=monotonic() + KNOWN_SECONDS,
-            epoch=self._syncing.epoch,
+            epoch=self.syncing.epoch,
             boards=boards,
             key=key,
-            function=self._functions.get(key) if key else None,
+            function=self.functions.get(key) if key else None,
         )
         return entry
 
     def _counts(self, known: _Known) -> bool:
         """Whether what was found a moment ago is still what would be found."""
-        if monotonic() >= known.until or known.epoch != self._syncing.epoch:
+        if monotonic() >= known.until or known.epoch != self.syncing.epoch:
             return False
-        if known.boards is not self._overlay.look():
+        if known.boards is not self.overlay.look():
             return False
-        return not known.key or self._functions.get(known.key) is known.function
+        return not known.key or self.functions.get(known.key) is known.function
 
     def forget(self) -> None:
         """Look everything up anew."""
@@ -341,7 +277,7 @@ class Lookup:
         """The tool with the function that is registered under its key; the same object as long as both are the same."""
         if not isinstance(tool.run, Registered):
             return tool
-        function = self._functions.get(tool.run.key)
+        function = self.functions.get(tool.run.key)
         if function is None:
             return tool
         known = self._bound.get(slot)
@@ -354,11 +290,11 @@ class Lookup:
         return self._bound[slot][2]
 
     def _why_off(self, shelved: Shelved, bundle: Bundle) -> Reason:
-        problem = self._syncing.roster.problems.get(bundle.id, "")
-        return why_off(shelved, bundle, problem, self._functions, self._models)
+        problem = self.syncing.roster.problems.get(bundle.id, "")
+        return why_off(shelved, bundle, problem, self.functions, self.models)
 
     def _other_kept(self, slot: str, bundle: Bundle) -> Kept | None:
-        snapshot = self._sources.snapshot
+        snapshot = self.sources.snapshot
         entry = snapshot.entries.get(slot)
         return None if entry is None else kept_of(entry, bundle, snapshot.boards.get(bundle.id, ALL_ON))
 
@@ -376,3 +312,46 @@ def _rank(bundle: Bundle) -> tuple[object, ...]:
 
 def _is_async(function: Callable[..., object]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - asked for what it is, not whether it is there
+
+
+class Reason(NamedTuple):
+    """Why a tool of the store cannot be used now, and what turns it on; empty if it can be."""
+
+    text: str = ""
+    cure: str = ""
+
+
+def why_off(
+    shelved: Shelved,
+    bundle: Bundle,
+    problem: str,
+    functions: Mapping[str, Callable[..., object]],
+    models: frozenset[str] | None,
+) -> Reason:
+    """The first thing that keeps it from being used; `problem` is what is wrong with the document of its bundle."""
+    if shelved.tool is None:
+        return Reason(f"its file is broken: {shelved.problem}", "repair the file, or delete the tool")
+    if not shelved.enabled:
+        return Reason("its own switch is off", f"switch it on with: crib enable {shelved.slug}")
+    return _why_bundle_off(bundle, problem) or _what_is_missing(shelved.tool.run, functions, models) or Reason()
+
+
+def _why_bundle_off(bundle: Bundle, problem: str) -> Reason | None:
+    if problem:
+        return Reason(f"the file of its bundle is broken: {problem}", "repair the file")
+    if bundle.soft_deleted_at:
+        return Reason(f"its bundle {bundle.slug} is being deleted", "write the bundle again")
+    if not bundle.enabled:
+        return Reason(f"its bundle {bundle.slug} is switched off", f"switch it on with: crib enable '{bundle.slug}/*'")
+    return None
+
+
+def _what_is_missing(
+    run: Run, functions: Mapping[str, Callable[..., object]], models: frozenset[str] | None
+) -> Reason | None:
+    if isinstance(run, Registered) and run.key not in functions:
+        cure = f'register one with @registered("{run.key}") in a module that modules names'
+        return Reason(f"no function is registered under {run.key!r} in this process", cure)
+    if isinstance(run, Registered | Http) and run.model and models is not None and run.model not in models:
+        return Reason(f"the model {run.model!r} is not there", f"add {run.model!r} to models")
+    return None

@@ -24,68 +24,10 @@ if TYPE_CHECKING:
     from toolcrib.core.call_counts import Count
     from toolcrib.features.bundles.index_sync import Syncing
     from toolcrib.features.bundles.lookup import Lookup
-    from toolcrib.features.bundles.source_snapshot import Sources
+    from toolcrib.features.bundles.other_sources import Sources
     from toolcrib.infra.search.index import Index
     from toolcrib.infra.search.types import Row
     from toolcrib.model.bundle import Bundle, Kept
-
-
-# MERGED toolcrib.catalog.cursors
-
-# Tokens that say where a listing goes on: signed, and good for the one query that they were made for.
-
-MAX_TOKEN = 12_000
-SIGNATURE_BYTES = 16
-# The key signs other things too; what was signed as one of them is no token of a page.
-_PURPOSE = b"page token\0"
-
-
-class Cursors:
-    """Writes and reads tokens. A query is whatever says which listing it is, and a position whatever JSON can say."""
-
-    def __init__(self, key: Callable[[], bytes]) -> None:
-        self._load_key = key
-
-    def write(self, query: object, position: object) -> str:
-        """The token that asks for what comes behind the position."""
-        packed = zlib.compress(_to_bytes(position), 9)
-        return base64.urlsafe_b64encode(self._sign(query, packed) + packed).rstrip(b"=").decode()
-
-    def read(self, query: object, token: str) -> object:
-        """The position; refuses what was not written for this very query."""
-        signed = _decode(token)
-        signature, packed = signed[:SIGNATURE_BYTES], signed[SIGNATURE_BYTES:]
-        if not hmac.compare_digest(signature, self._sign(query, packed)):
-            raise ToolError(
-                Kind.VALIDATION,
-                "the page token does not belong to this query; ask for the first page again, without a token",
-            )
-        return json.loads(zlib.decompress(packed))
-
-    @cached_property
-    def _key(self) -> bytes:
-        return self._load_key()
-
-    def _sign(self, query: object, packed: bytes) -> bytes:
-        query_digest = hashlib.sha256(_to_bytes(query)).digest()
-        return hmac.digest(self._key, _PURPOSE + query_digest + packed, "sha256")[:SIGNATURE_BYTES]
-
-
-def _to_bytes(value: object) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()
-
-
-def _decode(token: str) -> bytes:
-    """The bytes of a token; of what is none, bytes that no signature fits."""
-    if len(token) > MAX_TOKEN or not token.isascii():
-        return b""
-    try:
-        signed = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
-    except (ValueError, binascii.Error):
-        return b""
-    # Several spellings lead to the same bytes; one is a token.
-    return signed if base64.urlsafe_b64encode(signed).rstrip(b"=").decode() == token else b""
-
 
 T = TypeVar("T")
 
@@ -95,6 +37,10 @@ MAX_TEXT = 1_000
 MAX_ANSWERS = 100
 # How long the names are by which a token knows the rest of an answer; their own would not all fit into it.
 DIGEST_BYTES = 8
+MAX_TOKEN = 12_000
+SIGNATURE_BYTES = 16
+# The key signs other things too; what was signed as one of them is no token of a page.
+_PURPOSE = b"page token\0"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,7 +55,12 @@ class Listing:
     metrics: Callable[[], Mapping[str, Count]]
 
     def bundles(
-        self, ids: Collection[str] | None, *, include_disabled: bool, page_size: int | None, page_token: str
+        self,
+        *,
+        ids: Collection[str] | None = None,
+        include_disabled: bool = False,
+        page_size: int | None = None,
+        page_token: str = "",
     ) -> Page[Bundle]:
         """Bundles in the order of their ids; those that are being deleted are not shown."""
         size = check_page_size(page_size)
@@ -119,25 +70,25 @@ class Listing:
         self.lookup.look()
         everything = {**self.syncing.roster.bundles, **self.sources.snapshot.bundles}
         found = (
-            bundle
+            (id_, bundle)
             for id_, bundle in sorted(everything.items())
             if id_ > after
             and (wanted is None or id_ in wanted)
             and (include_disabled or bundle.enabled)
             and not bundle.soft_deleted_at
         )
-        return self._page(query, found, size, lambda bundle: bundle.id)
+        return self._page(query, found, size)
 
     def tools(
         self,
         *,
-        tags: Collection[str],
-        bundle_ids: Collection[str] | None,
-        include_disabled: bool,
-        page_size: int | None,
-        page_token: str,
+        tags: Collection[str] = (),
+        bundle_ids: Collection[str] | None = None,
+        include_disabled: bool = False,
+        page_size: int | None = None,
+        page_token: str = "",
     ) -> Page[Kept]:
-        """Tools, bundle by bundle; those with all of the tags, of any of the bundles."""
+        """Tools, bundle by bundle: those with all of the tags, of any of the bundles; the page size is a recommendation."""
         wanted = None if bundle_ids is None else sorted({check_bundle_id(id_) for id_ in bundle_ids})
         query = ["tools", sorted(set(tags)), wanted, include_disabled]
         size = recommended_size(page_size)
@@ -156,11 +107,12 @@ class Listing:
             for row in _batches(rows_behind, size + 1)
             if (kept := self._usable(row.id, counts, include_disabled=include_disabled)) is not None
         )
-        page = self._page(query, found, size, lambda pair: pair[0])
-        return Page(items=tuple(kept for _, kept in page.items), next_token=page.next_token)
+        return self._page(query, found, size)
 
-    def search(self, text: str, *, include_disabled: bool, page_size: int | None, page_token: str) -> Page[Found]:
-        """What fits what was typed, the best first."""
+    def search(
+        self, text: str, *, include_disabled: bool = False, page_size: int | None = None, page_token: str = ""
+    ) -> Page[Found]:
+        """What fits what was typed: beginnings of names before words, words before what is nearly right, then the newest."""
         text = check_text(text)
         query = ["search", text, include_disabled]
         size = check_page_size(page_size)
@@ -174,15 +126,19 @@ class Listing:
             return self.syncing.read(lambda: search(text, after=last or after))
 
         found = (
-            (hit, Found(kept=kept, tier=hit.tier, score=hit.score))
+            ([str(hit.tier), hit.modified_at, hit.id], Found(kept=kept, tier=hit.tier, score=hit.score))
             for hit in _batches(hits_behind, size + 1)
             if (kept := self._usable(hit.id, counts, include_disabled=include_disabled)) is not None
         )
-        page = self._page(query, found, size, lambda pair: _write_hit(pair[0]))
-        return Page(items=tuple(item for _, item in page.items), next_token=page.next_token)
+        return self._page(query, found, size)
 
-    def ask(self, question: str, *, include_disabled: bool, page_size: int | None, page_token: str) -> Page[Found]:
-        """What answers a question, the most relevant first; the token holds the rest of the answer as it was."""
+    def ask(
+        self, question: str, *, include_disabled: bool = False, page_size: int | None = None, page_token: str = ""
+    ) -> Page[Found]:
+        """What answers a question in plain words, at most MAX_ANSWERS, the most relevant first.
+
+        The token holds the rest of the answer as it was.
+        """
         question = check_text(question)
         query = ["ask", question, include_disabled]
         size = check_page_size(page_size)
@@ -230,12 +186,11 @@ class Listing:
         kept = self.lookup.listed(slot, counts)
         return kept if kept is not None and (include_disabled or kept.usable) else None
 
-    def _page(self, query: object, found: Iterable[T], size: int, position: Callable[[T], object]) -> Page[T]:
-        """The first of them, with a token if there is at least one more."""
-        items = [*islice(found, size + 1)]
-        if len(items) <= size:
-            return Page(items=tuple(items))
-        return Page(items=tuple(items[:size]), next_token=self.cursors.write(query, position(items[size - 1])))
+    def _page(self, query: object, found: Iterable[tuple[object, T]], size: int) -> Page[T]:
+        """The first of the items, each found with its position; with a token if there is at least one more."""
+        pairs = [*islice(found, size + 1)]
+        token = self.cursors.write(query, pairs[size - 1][0]) if len(pairs) > size else ""
+        return Page(items=tuple(item for _, item in pairs[:size]), next_token=token)
 
 
 def _batches(behind: Callable[[T | None], list[T]], limit: int) -> Iterator[T]:
@@ -263,7 +218,7 @@ def recommended_size(size: int | None) -> int:
 
 
 def check_text(text: str) -> str:
-    """What is searched for; refuses nothing at all, and more than anybody types."""
+    """What is searched for; refuses an empty text and one that is too long."""
     text = text.strip().removeprefix("+").strip()
     if not text:
         raise ToolError(Kind.VALIDATION, "say what to search for")
@@ -276,10 +231,56 @@ def _digest(slot: str) -> str:
     return hashlib.blake2b(slot.encode(), digest_size=DIGEST_BYTES).hexdigest()
 
 
-def _write_hit(hit: Hit) -> list[object]:
-    return [str(hit.tier), hit.modified_at, hit.id]
-
-
 def _read_hit(position: list[object]) -> Hit:
     tier, modified_at, id_ = (str(part) for part in position)
     return Hit(id=id_, tier=Tier(tier), modified_at=modified_at)
+
+
+class Cursors:
+    """Writes and reads tokens that say where a listing goes on: signed, and good for the one query that they were made for.
+
+    A query is whatever says which listing it is, and a position whatever JSON can say.
+    """
+
+    def __init__(self, key: Callable[[], bytes]) -> None:
+        self._load_key = key
+
+    def write(self, query: object, position: object) -> str:
+        """The token that asks for what comes behind the position."""
+        packed = zlib.compress(_to_bytes(position), 9)
+        return base64.urlsafe_b64encode(self._sign(query, packed) + packed).rstrip(b"=").decode()
+
+    def read(self, query: object, token: str) -> object:
+        """The position; refuses what was not written for this very query."""
+        signed = _decode(token)
+        signature, packed = signed[:SIGNATURE_BYTES], signed[SIGNATURE_BYTES:]
+        if not hmac.compare_digest(signature, self._sign(query, packed)):
+            raise ToolError(
+                Kind.VALIDATION,
+                "the page token does not belong to this query; ask for the first page again, without a token",
+            )
+        return json.loads(zlib.decompress(packed))
+
+    @cached_property
+    def _key(self) -> bytes:
+        return self._load_key()
+
+    def _sign(self, query: object, packed: bytes) -> bytes:
+        query_digest = hashlib.sha256(_to_bytes(query)).digest()
+        return hmac.digest(self._key, _PURPOSE + query_digest + packed, "sha256")[:SIGNATURE_BYTES]
+
+
+def _to_bytes(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _decode(token: str) -> bytes:
+    """The bytes of a token; of what is none, bytes that no signature fits."""
+    if len(token) > MAX_TOKEN or not token.isascii():
+        return b""
+    try:
+        signed = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+    except (ValueError, binascii.Error):
+        return b""
+    # Several spellings lead to the same bytes; one is a token.
+    return signed if base64.urlsafe_b64encode(signed).rstrip(b"=").decode() == token else b""

@@ -1,4 +1,9 @@
-"""The documents of bundles and tools, read from the store as what they say, and written without losing what else they say."""
+"""Read the documents of bundles and tools from the store.
+
+They lie at `bundles/<bundle>/bundle.json` and `bundles/<bundle>/<slug>@<version>.json`. The slot of a tool is
+`<bundle>/<slug>@<version>` in the spelling of file names: one for each tool, and the same for ever. Points in time are RFC 3339 in
+UTC with milliseconds, so that the later one is the greater text.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from toolcrib.lib.document_format import from_filename, to_filename
+from toolcrib.features.bundles.format import read_stored_bundle, read_stored_tool
+from toolcrib.lib.document_format import from_filename, read_time, to_filename
 from toolcrib.lib.ids import is_uuid7, stable_id
 from toolcrib.lib.names import slug_of
 from toolcrib.model.bundle import Bundle
@@ -25,10 +31,16 @@ if TYPE_CHECKING:
     from toolcrib.model.protocols import Store
     from toolcrib.model.tool import Tool
 
+SPACE = "bundles"
+BUNDLE_FILE = "bundle.json"
+DASH = "_02d_"
+DIGEST = "digest"
+# What changes in a document without the tool being another one.
+UNSTRUCTURAL = frozenset({"isEnabled", "createdAt", "modifiedAt", "toggledAt", DIGEST})
+REMEMBERED = 4_000
+ETAG_DIGITS = 24
 
-# MERGED toolcrib.catalog.clocks
-
-# Points in time as documents write them: RFC 3339 in UTC with milliseconds, so that the later one is the greater text.
+_TOOL_KEY = re.compile(rf"{SPACE}/([^/@]+/[^/@]+@[^/@]+)\.json")
 
 
 def write_time(seconds: float) -> str:
@@ -40,19 +52,6 @@ def write_time(seconds: float) -> str:
 def seconds_of(text: str) -> float:
     """The point in time that a text names, in seconds since 1970."""
     return datetime.fromisoformat(text).timestamp()
-
-
-# MERGED toolcrib.catalog.slots
-
-# Where bundles and tools lie in a store: `bundles/<bundle>/bundle.json` and `bundles/<bundle>/<slug>@<version>.json`.
-#
-# The slot of a tool is `<bundle>/<slug>@<version>` in the spelling of file names: one for each tool, and the same for ever.
-
-SPACE = "bundles"
-BUNDLE_FILE = "bundle.json"
-DASH = "_02d_"
-
-_TOOL_KEY = re.compile(rf"{SPACE}/([^/@]+/[^/@]+@[^/@]+)\.json")
 
 
 class Label(NamedTuple):
@@ -115,12 +114,6 @@ def read_slot(slot: str) -> Label:
     return Label(bundle, from_filename(slug) or slug, from_filename(version) or version)
 
 
-DIGEST = "digest"
-# What changes in a document without the tool being another one.
-UNSTRUCTURAL = frozenset({"isEnabled", "createdAt", "modifiedAt", "toggledAt", DIGEST})
-REMEMBERED = 4_000
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shelved:
     """A tool as its document says it. `content` names the very bytes; a broken document has a `problem` and no tool."""
@@ -157,8 +150,6 @@ class Documents:
 
     def bundle(self, bundle_id: str) -> Bundle | None:
         """The bundle as its document is now; raises ToolError for a broken one."""
-        from toolcrib.features.bundles.format import read_stored_bundle
-
         data = self._get(bundle_key(bundle_id))
         return None if data is None else read_stored_bundle(data, bundle_id=bundle_id)
 
@@ -203,7 +194,7 @@ class Documents:
             self._read.pop(slot, None)
 
     def _get(self, key: str) -> bytes | None:
-        """The bytes of a document; whoever reads why there are none is told the key, and not where the store lies."""
+        """The bytes of a document; an error names its key, and not where the store lies."""
         try:
             return self._store.get(key)
         except ToolError as problem:
@@ -231,25 +222,20 @@ class Documents:
             return replace(blank, enabled=False, problem=problem.message)
 
     def _fill_in(self, blank: Shelved, data: bytes, bundle: Bundle) -> Shelved:
-        from toolcrib.features.bundles.format import read_stored_tool
-
         reading = read_stored_tool(data, bundle=bundle, place=blank.key)
         tool, document = reading.tool, reading.document
         right = tool_key(slot_of(bundle.id, tool.slug, tool.version))
         if right != blank.key:
             raise ToolError(Kind.VALIDATION, f"{blank.key}: holds {tool.slug}@{tool.version}; name the file {right}")
-        times = _times(document, self._store.changed_at(blank.key))
         return replace(
             blank,
+            **_times(document, self._store.changed_at(blank.key)),
             id=tool.id,
             slug=tool.slug,
             version=tool.version,
             tool=tool if tool.bundle == blank.bundle else replace(tool, bundle=blank.bundle),
             document={key: value for key, value in document.items() if key != DIGEST},
             enabled=document.get("isEnabled") is not False,
-            created_at=times.created_at,
-            modified_at=times.modified_at,
-            toggled_at=times.toggled_at,
             warnings=reading.warnings,
         )
 
@@ -274,22 +260,18 @@ def structural_digest(document: Mapping[str, object]) -> str:
     return _digest(json.dumps(structure, sort_keys=True, separators=(",", ":")).encode())
 
 
-class _Times(NamedTuple):
-    created_at: str
-    modified_at: str
-    toggled_at: str
-
-
-def _times(document: Mapping[str, object], changed_at: float | None) -> _Times:
+def _times(document: Mapping[str, object], changed_at: float | None) -> dict[str, str]:
     """When the tool was made, changed and switched; a change that no digest in the document covers was made by hand."""
-    from toolcrib.lib.document_format import read_time
-
     by_hand = "" if changed_at is None else write_time(changed_at)
     created_at = read_time(document.get("createdAt")) or by_hand
     modified_at = read_time(document.get("modifiedAt")) or created_at
     if document.get(DIGEST) != structural_digest(document):
         modified_at = by_hand or modified_at
-    return _Times(created_at, max(created_at, modified_at), read_time(document.get("toggledAt")) or "")
+    return {
+        "created_at": created_at,
+        "modified_at": max(created_at, modified_at),
+        "toggled_at": read_time(document.get("toggledAt")) or "",
+    }
 
 
 def _is_same(one: Shelved, other: Shelved) -> bool:
@@ -305,17 +287,10 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:32]
 
 
-# MERGED toolcrib.catalog.etags
-
-# Telling whether a bundle or a tool is still the one that a client has read.
-
-DIGITS = 24
-
-
 def etag_of(kept: Bundle | Kept) -> str:
     """The entity tag, with its quotes: another one whenever what is written down is another, or whether it can be used."""
     facts = repr(kept) if isinstance(kept, Bundle) else f"{kept.id} {kept.stamp} {kept.reason}"
-    return f'"{hashlib.sha256(facts.encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS]}"'
+    return f'"{hashlib.sha256(facts.encode("utf-8", "surrogatepass")).hexdigest()[:ETAG_DIGITS]}"'
 
 
 def check_match(if_match: str, there: Bundle | Kept | None) -> None:

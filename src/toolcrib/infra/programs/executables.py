@@ -21,8 +21,7 @@ from toolcrib.model.errors import Kind, ToolError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from toolcrib.infra.sandbox.interpreters import Interpreter
-    from toolcrib.infra.sandbox.jobs import Premises
+    from toolcrib.infra.sandbox.jobs import Interpreter, Premises
 
 logger = logging.getLogger("toolcrib.runners")
 

@@ -23,19 +23,19 @@ T = TypeVar("T")
 
 logger = logging.getLogger("toolcrib.search")
 
-# How long one waits for another process; the longest wait is for one that fills a large index.
+# How long another process is waited for; the longest wait is for one that fills a large index.
 BUSY_SECONDS = 60.0
 IDLE_CONNECTIONS = 4
 CACHE_KIB = 32_768
 KEPT_LOG_BYTES = 16 * 1024 * 1024
-# How often one looks whether the file is still there.
+# How often the file is checked for being still there.
 LOOK_SECONDS = 0.1
 # Work that met a broken file is done on a new one, and if need be on one in memory.
 ATTEMPTS = 3
 
 BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 BROKEN = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CONSTRAINT}
-# No room, no right to write, no disk that works.
+# A full disk, no permission to write, or a disk that fails.
 HOPELESS = {
     sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_READONLY,
@@ -81,7 +81,7 @@ class Database:
         return self.opened
 
     def close(self) -> None:
-        """Let go of what is open; whoever goes on opens it again."""
+        """Close what is open; the next read or write opens it again."""
         with self._lock:
             if self._database is not None:
                 self._database.close()
@@ -143,7 +143,7 @@ class Database:
             self._give_way(problem)
 
     def _give_way(self, problem: sqlite3.Error | OSError) -> None:
-        """Make room for a new file, or do without one."""
+        """Remove a broken file, or do without one."""
         code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
         if code in BUSY:
             message = f"{self._path}: another process keeps the index busy; try again"
@@ -215,7 +215,7 @@ class OpenDatabase:
             self._give_back(connection)
 
     def learn_words(self, connection: sqlite3.Connection) -> Vocabulary:
-        """The words of all rows, with those that were added since one last looked."""
+        """The words of all rows, with those that were added since the last call."""
         with self._learning:
             found = connection.execute(
                 "SELECT number, word FROM vocabulary WHERE number > ? ORDER BY number", (self._learned,)
@@ -226,7 +226,7 @@ class OpenDatabase:
         return self.vocabulary
 
     def close(self) -> None:
-        """Let go of every connection; those in use are closed by whoever gives them back."""
+        """Close every connection; those in use are closed when they are given back."""
         self._closed = True
         with self._writing:
             self._writer.close()
@@ -243,7 +243,7 @@ class OpenDatabase:
         """One more connection to this database; what lies at the path may be another one by now, or lack its log."""
         connection = _connect(self._path)
         try:
-            # Only whoever reads has opened the log.
+            # SQLite opens the log with the first read.
             connection.execute("SELECT 1 FROM facts").fetchone()
             if self.has_moved() or self.has_lost_its_log():
                 raise UnusableError("the file was taken away")
@@ -323,7 +323,7 @@ def _is_broken(problem: Exception, code: int) -> bool:
 
 
 def _removed(path: Path) -> bool:
-    """Take a broken file away; the file itself last, so that nobody opens it without its log."""
+    """Remove a broken file; the file itself last, so that no process opens it without its log."""
     try:
         for end in ("-wal", "-shm", ""):
             path.with_name(path.name + end).unlink(missing_ok=True)

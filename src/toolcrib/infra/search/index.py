@@ -80,7 +80,7 @@ class Index:
     def put_bundle(self, bundle: str, *, enabled: bool) -> None:
         """Know whether a bundle is switched on."""
         if (bundle in self._shared.read(lambda connection, _: queries.bundles_off(connection))) != enabled:
-            # It is known, and whoever fills the index is not waited for.
+            # Nothing changes, so that a process which fills the index is not waited for.
             return
         self._shared.write(lambda connection, _: queries.switch_bundle(connection, bundle, enabled=enabled))
 
@@ -167,7 +167,7 @@ class Index:
         return self._shared.incarnation()
 
     def facts(self) -> Mapping[str, str]:
-        """What whoever keeps the index noted about it; empty for one that was just made."""
+        """What was noted about the index; empty for one that was just made."""
         return self._shared.read(lambda connection, _: queries.facts_of(connection))
 
     def note(self, facts: Mapping[str, str], *, incarnation: int | None = None) -> None:
@@ -181,7 +181,7 @@ class Index:
         self._shared.write(note_facts)
 
     def close(self) -> None:
-        """Let go of what is open, and of the process's own rows."""
+        """Close what is open, and forget the process's own rows."""
         self._shared.close()
         with self._owning:
             self._own.close()

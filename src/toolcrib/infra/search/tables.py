@@ -29,7 +29,7 @@ BEGINNING = "§"
 # No stem: stands for all rows among the numbers of rows that have a stem.
 ANY = ""
 SLOTS = 2**20
-# How far apart rows stand that come one behind the other, so that others find room between them.
+# How far apart rows stand that come one behind the other, so that others fit between them.
 STRIDE = 16
 
 SCHEMA = """

@@ -1,4 +1,4 @@
-"""Documents as files, for the eyes of their owner; what was kept survives the process."""
+"""Keep documents as files that only their owner can read, and that survive the process."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from toolcrib.infra.files.durable import (
     sweep_in,
     sweep_trash_in,
 )
+from toolcrib.infra.files.locks import Locks
 from toolcrib.infra.storage.keys import check_key, check_lock, check_prefix, check_space, is_key, is_prefix, read_folder
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.protocols import LOCK_SECONDS
@@ -31,81 +32,193 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from toolcrib.infra.files.locks import Locks
-
-
-# MERGED toolcrib.ground.files.generations
-
-# A small file for each space of a store; it changes with every write, so that others need not look at every document.
-
 MARK_BYTES = 16
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
+PRIVATE_FILE = 0o600
+
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _WRITE = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-
-
-class Generations:
-    """Marks of spaces: random, so that no two writers need to agree on the next, and of one size, so that none lacks room.
-
-    Marks are not synced. After a power loss an old one may be there again, which is why the boot of the machine counts too.
-    """
-
-    def __init__(self, folder: Path, *, disk: Disk = DISK) -> None:
-        self._folder = folder
-        self._disk = disk
-
-    def read(self, space: str) -> str:
-        """What changes with every mark."""
-        path = self._folder / space
-        with explained(str(path)):
-            try:
-                descriptor = os.open(path, _READ)
-            except FileNotFoundError:
-                return self._boot
-            try:
-                return f"{self._boot}.{os.read(descriptor, MARK_BYTES).hex()}"
-            finally:
-                os.close(descriptor)
-
-    @contextmanager
-    def marking(self, space: str) -> Iterator[Callable[[], None]]:
-        """What marks the space, to be called when a document has changed; what can fail fails before that."""
-        make_folder(self._folder)
-        descriptor = self._disk.open(self._folder / space, _WRITE)
-        try:
-            if os.fstat(descriptor).st_size < MARK_BYTES:
-                self._disk.overwrite(descriptor, os.urandom(MARK_BYTES))
-            yield lambda: self._mark(descriptor)
-        finally:
-            os.close(descriptor)
-
-    def _mark(self, descriptor: int) -> None:
-        try:
-            self._disk.overwrite(descriptor, os.urandom(MARK_BYTES))
-        except OSError as error:
-            raise UnsyncedError(error.errno, error.strerror) from None
-
-    @cached_property
-    def _boot(self) -> str:
-        try:
-            return BOOT_ID.read_text().strip()
-        except OSError:
-            return ""
-
-
-# MERGED toolcrib.stores.listing
-
-# What lies in the folders of a store, and how one sees that it changed.
-
 _GONE = (FileNotFoundError, NotADirectoryError)
 
 
-class Listing:
-    """Looks through the folders below the root; links are not followed.
+class FileStore:
+    """Keeps each document in a file of its own below one folder; of many creators, in whichever process, one wins.
 
-    Whoever comes across what a killed writer left removes it.
+    A key whose path is a folder, or leads through a file, is the key of no document. Something else in the place of a
+    document is listed like one and reported by `get`, and a link is not followed. Names that begin with a dot
+    are no keys: under such names lie the locks and the marks of the store, and what is half written or half deleted. A
+    folder counts as one even when nothing is left in it.
     """
+
+    def __init__(self, root: Path, *, disk: Disk = DISK) -> None:
+        self._root = root
+        self._disk = disk
+        self._listing = Listing(root, disk=disk)
+        self._generations = Generations(root / ".generations", disk=disk)
+        self._settled: set[int] = set()
+
+    def get(self, key: str) -> bytes | None:
+        """The document, or None."""
+        check_key(key)
+        with self._explained(key):
+            try:
+                with way_to(self._root, key.split("/")[:-1]) as way:
+                    return self._read(way[-1], key)
+            except _GONE:
+                return None
+
+    def create(self, key: str, document: bytes) -> bool:
+        """Keep a new document; False if the key is taken."""
+        check_key(key)
+        space, name = _ends(key)
+        with self._explained(key), self._generations.marking(space) as mark, self._way_for(key) as way:
+            if not create_in(way[-1], name, document, mode=PRIVATE_FILE, disk=self._disk):
+                return False
+            self._tell(way)
+            mark()
+        return True
+
+    def replace(self, key: str, document: bytes) -> None:
+        """Keep a document in place of the one that may be there."""
+        check_key(key)
+        space, name = _ends(key)
+        with self._explained(key), self._generations.marking(space) as mark, self._way_for(key) as way:
+            with suppress(FileNotFoundError):
+                self._check_document(way[-1], key)
+            replace_in(way[-1], name, document, mode=PRIVATE_FILE, disk=self._disk)
+            self._tell(way)
+            mark()
+
+    def remove(self, key: str) -> bool:
+        """Forget a document; False if there is none."""
+        check_key(key)
+        space, name = _ends(key)
+        with self._explained(key):
+            try:
+                with way_to(self._root, key.split("/")[:-1]) as way:
+                    if not self._check_document(way[-1], key):
+                        return False
+                    with self._generations.marking(space) as mark:
+                        remove_in(way[-1], name, disk=self._disk)
+                        self._tell(way)
+                        mark()
+            except _GONE:
+                return False
+        return True
+
+    def keys(self, prefix: str = "") -> list[str]:
+        """The keys that begin so, sorted."""
+        return sorted(self.stamps(prefix))
+
+    def stamp(self, key: str) -> str | None:
+        """What changes whenever the document does; None if there is none."""
+        status = self._status(key)
+        return None if status is None else stamp_of(status)
+
+    def changed_at(self, key: str) -> float | None:
+        """When the document last changed; None if there is none."""
+        status = self._status(key)
+        return None if status is None else status.st_mtime
+
+    def stamps(self, prefix: str) -> dict[str, str]:
+        """The stamps of all documents whose keys begin so."""
+        check_prefix(prefix)
+        with self._explained(prefix):
+            return self._listing.documents(prefix)
+
+    def folders(self, prefix: str) -> dict[str, str]:
+        """The words that follow `prefix/` in longer keys, each with a stamp of its own."""
+        words = read_folder(prefix)
+        with self._explained(prefix):
+            return self._listing.folders(words)
+
+    def strangers(self, prefix: str) -> list[str]:
+        """What lies directly in a folder and is neither a document nor the store's own, by name."""
+        words = read_folder(prefix)
+        with self._explained(prefix):
+            return self._listing.strangers(words)
+
+    def discard(self, prefix: str) -> None:
+        """Forget everything below a folder at once."""
+        *parents, name = read_folder(prefix)
+        space = (*parents, name)[0]
+        with self._explained(prefix), suppress(FileNotFoundError), way_to(self._root, parents) as way:
+            os.close(enter(way[-1], name))  # it is there, and neither a file nor a link
+            with self._generations.marking(space) as mark:
+                discard_in(way[-1], name, disk=self._disk)
+                self._tell(way)
+                mark()
+
+    def generation(self, space: str) -> str:
+        """What changes with every document of the space that is created, replaced or removed through a store."""
+        check_space(space)
+        return self._generations.read(space)
+
+    def lock(self, name: str, seconds: float = LOCK_SECONDS) -> AbstractContextManager[None]:
+        """Be the only one, of all processes and threads, to hold the name; raises TRANSIENT at the deadline."""
+        check_lock(name)
+        return self._locks.hold(name, seconds)
+
+    @cached_property
+    def _locks(self) -> Locks:
+        return Locks(self._root / ".locks")
+
+    def _status(self, key: str) -> os.stat_result | None:
+        check_key(key)
+        with self._explained(key):
+            try:
+                status = os.lstat(self._root / key)
+            except _GONE:
+                return None
+        return None if stat.S_ISDIR(status.st_mode) else status
+
+    def _explained(self, key: str) -> AbstractContextManager[None]:
+        return explained(str(self._root / key))
+
+    @contextmanager
+    def _way_for(self, key: str) -> Iterator[tuple[int, ...]]:
+        """The folders of a document that is to be written, made and ready for it."""
+        with way_to(self._root, key.split("/")[:-1], make=True, disk=self._disk) as way:
+            self._settle(way)
+            yield way
+
+    def _settle(self, way: tuple[int, ...]) -> None:
+        """Once in the life of a store: sync folders that other processes made, and remove what killed ones left."""
+        number = os.fstat(way[-1]).st_ino
+        if number in self._settled:
+            return
+        sweep_in(way[-1], disk=self._disk)
+        sweep_trash_in(way[-2], disk=self._disk)
+        for folder in way[:-1]:
+            self._disk.sync(folder)
+        self._settled.add(number)
+
+    def _tell(self, way: tuple[int, ...]) -> None:
+        """Change the stamps of the folders: two changes within a tick of the kernel's clock must not look like one."""
+        for folder in way[1:]:
+            with suppress(OSError):  # the folder is another user's; the kernel stamps it, less exactly
+                self._disk.touch(folder)
+
+    def _read(self, folder: int, key: str) -> bytes | None:
+        if not self._check_document(folder, key):
+            return None
+        with os.fdopen(os.open(_ends(key)[1], _READ, dir_fd=folder), "rb") as file:
+            return file.read()
+
+    def _check_document(self, folder: int, key: str) -> bool:
+        """Whether it is a document and not a folder; raises for anything else."""
+        status = os.stat(_ends(key)[1], dir_fd=folder, follow_symlinks=False)
+        if stat.S_ISREG(status.st_mode):
+            return True
+        if stat.S_ISDIR(status.st_mode):
+            return False
+        message = f"{show(str(self._root / key))} is not a regular file; move it away"
+        raise ToolError(Kind.VALIDATION, message, details={"path": str(self._root / key)})
+
+
+class Listing:
+    """Looks through the folders below the root; links are not followed. What a killed writer left is removed on the way."""
 
     def __init__(self, root: Path, *, disk: Disk = DISK) -> None:
         self._root = root
@@ -172,8 +285,57 @@ class Listing:
                 sweep_trash_in(folder, disk=self._disk)
 
 
+class Generations:
+    """A small file for each space of a store, which changes with every write, so that readers need not look at every document.
+
+    Marks are random, so that no two writers need to agree on the next, and of one size, so that none lacks space. They are not synced. After a power loss an old one may be there again, which is why the boot of the machine counts too.
+    """
+
+    def __init__(self, folder: Path, *, disk: Disk = DISK) -> None:
+        self._folder = folder
+        self._disk = disk
+
+    def read(self, space: str) -> str:
+        """What changes with every mark."""
+        path = self._folder / space
+        with explained(str(path)):
+            try:
+                descriptor = os.open(path, _READ)
+            except FileNotFoundError:
+                return self._boot
+            try:
+                return f"{self._boot}.{os.read(descriptor, MARK_BYTES).hex()}"
+            finally:
+                os.close(descriptor)
+
+    @contextmanager
+    def marking(self, space: str) -> Iterator[Callable[[], None]]:
+        """What marks the space, to be called when a document has changed; what can fail fails before that."""
+        make_folder(self._folder)
+        descriptor = self._disk.open(self._folder / space, _WRITE)
+        try:
+            if os.fstat(descriptor).st_size < MARK_BYTES:
+                self._disk.overwrite(descriptor, os.urandom(MARK_BYTES))
+            yield lambda: self._mark(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _mark(self, descriptor: int) -> None:
+        try:
+            self._disk.overwrite(descriptor, os.urandom(MARK_BYTES))
+        except OSError as error:
+            raise UnsyncedError(error.errno, error.strerror) from None
+
+    @cached_property
+    def _boot(self) -> str:
+        try:
+            return BOOT_ID.read_text().strip()
+        except OSError:
+            return ""
+
+
 def stamp_of(status: os.stat_result) -> str:
-    """What changes whenever the file does, whoever changed it."""
+    """What changes whenever the file does."""
     where, when = f"{status.st_dev:x}.{status.st_ino:x}", f"{status.st_mtime_ns:x}.{status.st_ctime_ns:x}"
     return f"{where}.{status.st_size:x}.{when}"
 
@@ -193,188 +355,6 @@ def _entered(parent: int, name: str) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-PRIVATE_FILE = 0o600
-
-_DOCUMENT = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-
-
-class FileStore:
-    """Keeps each document in a file of its own below one folder; of many creators, in whichever process, one wins.
-
-    A key whose path is a folder, or leads through a file, is the key of no document. Something else in the place of a
-    document is listed like one and reported to whoever asks for it, and a link is not followed. Names that begin with a dot
-    are no keys: under such names lie the locks and the marks of the store, and what is half written or half deleted. A
-    folder counts as one even when nothing is left in it.
-    """
-
-    def __init__(self, root: Path, *, disk: Disk = DISK) -> None:
-        self._root = root
-        self._disk = disk
-        self._listing = Listing(root, disk=disk)
-        self._generations = Generations(root / ".generations", disk=disk)
-        self._settled: set[int] = set()
-
-    def get(self, key: str) -> bytes | None:
-        """The document, or None."""
-        check_key(key)
-        with self._explained(key):
-            try:
-                with way_to(self._root, key.split("/")[:-1]) as way:
-                    return self._read(way[-1], key)
-            except (FileNotFoundError, NotADirectoryError):
-                return None
-
-    def create(self, key: str, document: bytes) -> bool:
-        """Keep a new document; False if the key is taken."""
-        check_key(key)
-        space, name = _ends(key)
-        with self._explained(key), self._generations.marking(space) as mark, self._way_for(key) as way:
-            if not create_in(way[-1], name, document, mode=PRIVATE_FILE, disk=self._disk):
-                return False
-            self._tell(way)
-            mark()
-        return True
-
-    def replace(self, key: str, document: bytes) -> None:
-        """Keep a document in place of the one that may be there."""
-        check_key(key)
-        space, name = _ends(key)
-        with self._explained(key), self._generations.marking(space) as mark, self._way_for(key) as way:
-            with suppress(FileNotFoundError):
-                self._check_document(way[-1], key)
-            replace_in(way[-1], name, document, mode=PRIVATE_FILE, disk=self._disk)
-            self._tell(way)
-            mark()
-
-    def remove(self, key: str) -> bool:
-        """Forget a document; False if there is none."""
-        check_key(key)
-        space, name = _ends(key)
-        with self._explained(key):
-            try:
-                with way_to(self._root, key.split("/")[:-1]) as way:
-                    if not self._check_document(way[-1], key):
-                        return False
-                    with self._generations.marking(space) as mark:
-                        remove_in(way[-1], name, disk=self._disk)
-                        self._tell(way)
-                        mark()
-            except (FileNotFoundError, NotADirectoryError):
-                return False
-        return True
-
-    def keys(self, prefix: str = "") -> list[str]:
-        """The keys that begin so, sorted."""
-        return sorted(self.stamps(prefix))
-
-    def stamp(self, key: str) -> str | None:
-        """What changes whenever the document does; None if there is none."""
-        status = self._status(key)
-        return None if status is None else stamp_of(status)
-
-    def changed_at(self, key: str) -> float | None:
-        """When the document last changed; None if there is none."""
-        status = self._status(key)
-        return None if status is None else status.st_mtime
-
-    def stamps(self, prefix: str) -> dict[str, str]:
-        """The stamps of all documents whose keys begin so."""
-        check_prefix(prefix)
-        with self._explained(prefix):
-            return self._listing.documents(prefix)
-
-    def folders(self, prefix: str) -> dict[str, str]:
-        """The words that follow `prefix/` in longer keys, each with a stamp of its own."""
-        words = read_folder(prefix)
-        with self._explained(prefix):
-            return self._listing.folders(words)
-
-    def strangers(self, prefix: str) -> list[str]:
-        """What lies directly in a folder and is neither a document nor the store's own, by name."""
-        words = read_folder(prefix)
-        with self._explained(prefix):
-            return self._listing.strangers(words)
-
-    def discard(self, prefix: str) -> None:
-        """Forget everything below a folder at once."""
-        *parents, name = read_folder(prefix)
-        space = (*parents, name)[0]
-        with self._explained(prefix), suppress(FileNotFoundError), way_to(self._root, parents) as way:
-            os.close(enter(way[-1], name))  # it is there, and neither a file nor a link
-            with self._generations.marking(space) as mark:
-                discard_in(way[-1], name, disk=self._disk)
-                self._tell(way)
-                mark()
-
-    def generation(self, space: str) -> str:
-        """What changes with every document of the space that is created, replaced or removed through a store."""
-        check_space(space)
-        return self._generations.read(space)
-
-    def lock(self, name: str, seconds: float = LOCK_SECONDS) -> AbstractContextManager[None]:
-        """Be the only one, of all processes and threads, to hold the name; raises TRANSIENT at the deadline."""
-        check_lock(name)
-        return self._locks.hold(name, seconds)
-
-    @cached_property
-    def _locks(self) -> Locks:
-        from toolcrib.infra.files.locks import Locks
-
-        return Locks(self._root / ".locks")
-
-    def _status(self, key: str) -> os.stat_result | None:
-        check_key(key)
-        with self._explained(key):
-            try:
-                status = os.lstat(self._root / key)
-            except (FileNotFoundError, NotADirectoryError):
-                return None
-        return None if stat.S_ISDIR(status.st_mode) else status
-
-    def _explained(self, key: str) -> AbstractContextManager[None]:
-        return explained(str(self._root / key))
-
-    @contextmanager
-    def _way_for(self, key: str) -> Iterator[tuple[int, ...]]:
-        """The folders of a document that is to be written, made and ready for it."""
-        with way_to(self._root, key.split("/")[:-1], make=True, disk=self._disk) as way:
-            self._settle(way)
-            yield way
-
-    def _settle(self, way: tuple[int, ...]) -> None:
-        """Once in the life of a store: what others made and left may be neither on the disk nor of use to anybody."""
-        number = os.fstat(way[-1]).st_ino
-        if number in self._settled:
-            return
-        sweep_in(way[-1], disk=self._disk)
-        sweep_trash_in(way[-2], disk=self._disk)
-        for folder in way[:-1]:
-            self._disk.sync(folder)
-        self._settled.add(number)
-
-    def _tell(self, way: tuple[int, ...]) -> None:
-        """Change the stamps of the folders: two changes within a tick of the kernel's clock must not look like one."""
-        for folder in way[1:]:
-            with suppress(OSError):  # of a folder of somebody else's the kernel tells, though not to the nanosecond
-                self._disk.touch(folder)
-
-    def _read(self, folder: int, key: str) -> bytes | None:
-        if not self._check_document(folder, key):
-            return None
-        with os.fdopen(os.open(_ends(key)[1], _DOCUMENT, dir_fd=folder), "rb") as file:
-            return file.read()
-
-    def _check_document(self, folder: int, key: str) -> bool:
-        """Whether it is a document and not a folder; raises for anything else."""
-        status = os.stat(_ends(key)[1], dir_fd=folder, follow_symlinks=False)
-        if stat.S_ISREG(status.st_mode):
-            return True
-        if stat.S_ISDIR(status.st_mode):
-            return False
-        message = f"{show(str(self._root / key))} is not a regular file; move it away"
-        raise ToolError(Kind.VALIDATION, message, details={"path": str(self._root / key)})
 
 
 def _ends(key: str) -> tuple[str, str]:

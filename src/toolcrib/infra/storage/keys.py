@@ -1,4 +1,4 @@
-"""Which keys a store takes: what is safe as the path of a file on every system."""
+"""Check the keys of a store: they must be safe as the path of a file on every system."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from toolcrib.model.errors import Kind, ToolError
 
-# A space, an id, the names of a tool and of its version, each as long as `pure.filenames` spells them, and an ending.
+# A space, an id, the names of a tool and of its version, each as long as `lib.document_format` spells them, and an ending.
 MAX_KEY = 250
 
 _SPACE = "[a-z0-9]+"

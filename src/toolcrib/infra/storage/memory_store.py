@@ -1,4 +1,4 @@
-"""Documents that live as long as the process."""
+"""Keep documents in memory, for as long as the process lives."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class MemoryStore:
             return {word: str(self._changes[place + word]) for word in words}
 
     def strangers(self, prefix: str) -> list[str]:
-        """Nobody can put anything between documents that lie in memory."""
+        """Always empty: nothing but documents lies in memory."""
         read_folder(prefix)
         return []
 
