@@ -32,7 +32,7 @@ from toolcrib.model.errors import Kind, ToolError
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from toolcrib.lib.metadata import Steps
+    from toolcrib.lib.positions import Steps
     from toolcrib.model.tool import Tool
 
 REQUIRED = {"slug": '"weather"', "displayName": '"Weather"', "isEnabled": "true"}
