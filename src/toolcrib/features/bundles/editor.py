@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
     from contextlib import AbstractContextManager
 
-    from toolcrib.features.bundles.index_sync import Syncing
+    from toolcrib.features.bundles.index_sync import IndexSync
     from toolcrib.features.bundles.lookup import Lookup
     from toolcrib.features.bundles.other_sources import Overlay, Sources
-    from toolcrib.features.bundles.stored_documents import Documents, Shelved
+    from toolcrib.features.bundles.stored_documents import Documents, StoredTool
     from toolcrib.infra.search.index import Index
     from toolcrib.model.bundle import Bundle, Kept
     from toolcrib.model.protocols import Store
@@ -53,7 +53,7 @@ class Editor:
     store: Store
     index: Index
     documents: Documents
-    syncing: Syncing
+    syncing: IndexSync
     sources: Sources
     overlay: Overlay
     lookup: Lookup
@@ -161,15 +161,15 @@ class Editor:
         slot = check_slot(bundle_id, slug, version)
         with self._changing(bundle_id):
             bundle = self._open_bundle(bundle_id)
-            shelved = self._there(slot, bundle)
-            kept = self.lookup.kept(shelved, bundle)
+            stored_tool = self._there(slot, bundle)
+            kept = self.lookup.kept(stored_tool, bundle)
             check_match(if_match, kept)
-            if shelved.tool is None:
-                raise ToolError(Kind.CONFLICT, f"{shelved.problem}; repair the file before the tool is switched")
-            _refuse_newer(str(shelved.document.get("schemaVersion")), f"{slug}@{version}")
-            if shelved.enabled == enabled:
+            if stored_tool.tool is None:
+                raise ToolError(Kind.CONFLICT, f"{stored_tool.problem}; repair the file before the tool is switched")
+            _refuse_newer(str(stored_tool.document.get("schemaVersion")), f"{slug}@{version}")
+            if stored_tool.enabled == enabled:
                 return kept
-            self.store.replace(tool_key(slot), write_tool(_switched(shelved, enabled, write_time(self.clock()))))
+            self.store.replace(tool_key(slot), write_tool(_switched(stored_tool, enabled, write_time(self.clock()))))
             return self._written(slot, bundle)
 
     def delete_tool(self, bundle_id: str, slug: str, version: str, *, if_match: str = "") -> None:
@@ -231,22 +231,22 @@ class Editor:
                 return None
             raise
 
-    def _there(self, slot: str, bundle: Bundle) -> Shelved:
-        shelved = self.documents.tool(slot, bundle, self.lookup.name_of(bundle))
-        if shelved is None:
+    def _there(self, slot: str, bundle: Bundle) -> StoredTool:
+        stored_tool = self.documents.tool(slot, bundle, self.lookup.name_of(bundle))
+        if stored_tool is None:
             raise _missing(slot)
-        return shelved
+        return stored_tool
 
     def _written(self, slot: str, bundle: Bundle) -> Kept:
-        shelved = self._there(slot, bundle)
-        self.syncing.put_tool(shelved)
-        return self.lookup.kept(shelved, bundle)
+        stored_tool = self._there(slot, bundle)
+        self.syncing.put_tool(stored_tool)
+        return self.lookup.kept(stored_tool, bundle)
 
     def _refuse_taken(self, slot: str, bundle: Bundle, if_match: str) -> None:
-        shelved = self.documents.tool(slot, bundle, self.lookup.name_of(bundle))
-        check_match(if_match, None if shelved is None else self.lookup.kept(shelved, bundle))
-        if shelved is not None:
-            raise _taken(shelved.slug, shelved.version)
+        stored_tool = self.documents.tool(slot, bundle, self.lookup.name_of(bundle))
+        check_match(if_match, None if stored_tool is None else self.lookup.kept(stored_tool, bundle))
+        if stored_tool is not None:
+            raise _taken(stored_tool.slug, stored_tool.version)
 
     def _refuse_name_of_others(self, slug: str) -> None:
         """Refuse the name of a bundle that is not kept here: a call of `builtin/read-file` means that one."""
@@ -307,13 +307,13 @@ class Editor:
             yield
 
 
-def _switched(shelved: Shelved, enabled: bool, now: str) -> dict[str, object]:  # noqa: FBT001 - named where it is called
+def _switched(stored_tool: StoredTool, enabled: bool, now: str) -> dict[str, object]:  # noqa: FBT001 - named where it is called
     """The document with the switch moved; when the tool itself was made and changed stays what it is."""
     stored = {
-        **shelved.document,
+        **stored_tool.document,
         "isEnabled": enabled,
-        "createdAt": shelved.created_at,
-        "modifiedAt": shelved.modified_at,
+        "createdAt": stored_tool.created_at,
+        "modifiedAt": stored_tool.modified_at,
         "toggledAt": now,
     }
     return {**stored, DIGEST: structural_digest(stored)}

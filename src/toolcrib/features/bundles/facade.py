@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.bundles.editor import Editor
 from toolcrib.features.bundles.index_rows import SlugFiles
-from toolcrib.features.bundles.index_sync import Syncing
+from toolcrib.features.bundles.index_sync import IndexSync
 from toolcrib.features.bundles.lookup import Lookup
 from toolcrib.features.bundles.other_sources import ALL_ON, Overlay, Sources, source_id, tool_word
 from toolcrib.features.bundles.pages import Cursors, Listing
@@ -67,7 +67,7 @@ class Bundles:
         self._hosts = hosts
         self._overlay = Overlay(store, clock)
         self._sources = Sources(entries, self._overlay, index)
-        self._syncing = Syncing(store, index, documents)
+        self._syncing = IndexSync(store, index, documents)
         self._reaper = Reaper(monotonic)
         self._lookup = Lookup(
             documents=documents,

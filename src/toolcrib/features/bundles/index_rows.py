@@ -25,7 +25,7 @@ from toolcrib.model.bundle import Bundle
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from toolcrib.features.bundles.stored_documents import Shelved
+    from toolcrib.features.bundles.stored_documents import StoredTool
     from toolcrib.model.protocols import Store
     from toolcrib.model.tool import Tool
 
@@ -36,21 +36,21 @@ BROKEN_SLUG = "broken"
 LOOK_SECONDS = 0.1
 
 
-def row_of(shelved: Shelved) -> Row:
+def row_of(stored_tool: StoredTool) -> Row:
     """The row of a tool of the store."""
     row = Row(
-        id=shelved.slot,
-        bundle=shelved.slot.partition("/")[0],
-        slug=shelved.slug,
-        version=shelved.version,
-        enabled=shelved.enabled,
-        created_at=shelved.created_at,
-        modified_at=shelved.modified_at,
-        key=shelved.key,
-        stamp=shelved.stamp,
-        problem=shelved.problem,
+        id=stored_tool.slot,
+        bundle=stored_tool.slot.partition("/")[0],
+        slug=stored_tool.slug,
+        version=stored_tool.version,
+        enabled=stored_tool.enabled,
+        created_at=stored_tool.created_at,
+        modified_at=stored_tool.modified_at,
+        key=stored_tool.key,
+        stamp=stored_tool.stamp,
+        problem=stored_tool.problem,
     )
-    return row if shelved.tool is None else _described(row, shelved.tool)
+    return row if stored_tool.tool is None else _described(row, stored_tool.tool)
 
 
 def row_of_tool(tool: Tool, *, slot: str, enabled: bool) -> Row:

@@ -17,7 +17,7 @@ from toolcrib.model.errors import Kind, ToolError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from toolcrib.features.bundles.stored_documents import Documents, Shelved
+    from toolcrib.features.bundles.stored_documents import Documents, StoredTool
     from toolcrib.infra.search.index import Index
     from toolcrib.infra.search.types import Row
     from toolcrib.model.bundle import Bundle
@@ -43,7 +43,7 @@ T = TypeVar("T")
 logger = logging.getLogger("toolcrib.catalog")
 
 
-class Syncing:
+class IndexSync:
     """Looks at the store at most every 100 ms, and has the index and the roster of bundles follow. Threads may share it.
 
     A change that was made through a store is seen by the stamp of its folder; the index notes for which stamp of each folder
@@ -174,11 +174,11 @@ class Syncing:
                         stamps[bundle_id] = after
         self._behind.discard(bundle_id)
 
-    def put_tool(self, shelved: Shelved) -> None:
+    def put_tool(self, stored_tool: StoredTool) -> None:
         """Have a tool in the index that this process wrote."""
         self._turn_page()
-        with self._forgiving(shelved.slot.partition("/")[0]):
-            self._index.put([row_of(shelved)])
+        with self._forgiving(stored_tool.slot.partition("/")[0]):
+            self._index.put([row_of(stored_tool)])
 
     def remove_tool(self, slot: str) -> None:
         """Have a tool no more that this process removed."""
@@ -356,8 +356,8 @@ class Syncing:
         row = None if data is None else light_row(data, slot=slot, stamp=stamp)
         if row is not None:
             return row
-        shelved = self._documents.quick_tool(slot, bundle, roster.names[bundle.id])
-        return None if shelved is None else row_of(shelved)
+        stored_tool = self._documents.quick_tool(slot, bundle, roster.names[bundle.id])
+        return None if stored_tool is None else row_of(stored_tool)
 
     def _start_walk(self) -> None:
         # No other thread starts one meanwhile; the walk itself sets when the next is due.

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from toolcrib.core.call_counts import Count
     from toolcrib.features.bundles.index_rows import Roster, SlugFiles
-    from toolcrib.features.bundles.index_sync import Syncing
+    from toolcrib.features.bundles.index_sync import IndexSync
     from toolcrib.features.bundles.other_sources import Overlay, Sources
-    from toolcrib.features.bundles.stored_documents import Documents, Shelved
+    from toolcrib.features.bundles.stored_documents import Documents, StoredTool
     from toolcrib.infra.search.index import Index
     from toolcrib.infra.search.types import Row
     from toolcrib.model.bundle import Bundle
@@ -56,7 +56,7 @@ class Lookup:
 
     documents: Documents
     slug_files: SlugFiles
-    syncing: Syncing
+    syncing: IndexSync
     index: Index
     sources: Sources
     overlay: Overlay
@@ -106,8 +106,8 @@ class Lookup:
             kept = self._other_kept(slot, other)
         else:
             bundle = self.stored(bundle_id)
-            shelved = self.documents.tool(slot, bundle, self.name_of(bundle))
-            kept = None if shelved is None else self.kept(shelved, bundle)
+            stored_tool = self.documents.tool(slot, bundle, self.name_of(bundle))
+            kept = None if stored_tool is None else self.kept(stored_tool, bundle)
         if kept is None:
             raise ToolError(Kind.NOT_FOUND, f"there is no tool {slug}@{version} in the bundle {bundle_id}")
         return counted(kept, counts)
@@ -120,26 +120,26 @@ class Lookup:
             kept = self._other_kept(slot, snapshot.bundles[bundle_id])
         else:
             roster = self.syncing.roster
-            shelved = self._quick(slot, roster)
-            kept = None if shelved is None else self.kept(shelved, roster.bundles[bundle_id])
+            stored_tool = self._quick(slot, roster)
+            kept = None if stored_tool is None else self.kept(stored_tool, roster.bundles[bundle_id])
         return None if kept is None else counted(kept, counts)
 
-    def kept(self, shelved: Shelved, bundle: Bundle) -> Kept:
+    def kept(self, stored_tool: StoredTool, bundle: Bundle) -> Kept:
         """A tool of the store as it is shown."""
         return Kept(
-            id=shelved.id,
+            id=stored_tool.id,
             bundle=bundle,
-            slug=shelved.slug,
-            version=shelved.version,
-            tool=None if shelved.tool is None else self._bind(shelved.slot, shelved.tool),
-            document=shelved.document,
-            enabled=shelved.enabled,
-            reason=self._why_off(shelved, bundle).text,
-            created_at=shelved.created_at,
-            modified_at=shelved.modified_at,
-            toggled_at=shelved.toggled_at,
-            stamp=shelved.content,
-            warnings=shelved.warnings,
+            slug=stored_tool.slug,
+            version=stored_tool.version,
+            tool=None if stored_tool.tool is None else self._bind(stored_tool.slot, stored_tool.tool),
+            document=stored_tool.document,
+            enabled=stored_tool.enabled,
+            reason=self._why_off(stored_tool, bundle).text,
+            created_at=stored_tool.created_at,
+            modified_at=stored_tool.modified_at,
+            toggled_at=stored_tool.toggled_at,
+            stamp=stored_tool.content,
+            warnings=stored_tool.warnings,
         )
 
     def name_of(self, bundle: Bundle) -> str:
@@ -201,8 +201,8 @@ class Lookup:
 
     def _named_on_disk(self, slug: str, *, roster: Roster) -> list[Row]:
         """What an index would say if it had learned everything: all rows of that slug, the newest created first."""
-        shelved = (self._quick(slot, roster) for slot in self.slug_files.slots(slug) if slug)
-        return sorted((row_of(one) for one in shelved if one), key=lambda row: row.created_at, reverse=True)
+        stored_tool = (self._quick(slot, roster) for slot in self.slug_files.slots(slug) if slug)
+        return sorted((row_of(one) for one in stored_tool if one), key=lambda row: row.created_at, reverse=True)
 
     def _slug_shown_as(self, name: str, *, is_complete: bool) -> str:
         """The slug of the tool that models are shown under this name, because its own they would not take."""
@@ -222,8 +222,8 @@ class Lookup:
 
     def _slug_in(self, slot: str) -> str:
         """The slug that a document says."""
-        shelved = self._quick(slot, self.syncing.roster)
-        return "" if shelved is None else shelved.slug
+        stored_tool = self._quick(slot, self.syncing.roster)
+        return "" if stored_tool is None else stored_tool.slug
 
     def rows(self) -> Iterable[Row]:
         """Every row of the index."""
@@ -233,17 +233,17 @@ class Lookup:
             after = rows[-1].id
 
     def _stored_entry(self, wanted: tuple[object, ...], slot: str, roster: Roster, boards: object) -> Entry | None:
-        shelved = self._quick(slot, roster)
-        if shelved is None:
+        stored_tool = self._quick(slot, roster)
+        if stored_tool is None:
             return None
-        reason = self._why_off(shelved, roster.bundles[slot.partition("/")[0]])
-        if shelved.tool is None:
-            raise ToolError(Kind.DISABLED, f"{shelved.slug}@{shelved.version} cannot be used: {reason.text}")
-        tool = self._bind(slot, shelved.tool)
+        reason = self._why_off(stored_tool, roster.bundles[slot.partition("/")[0]])
+        if stored_tool.tool is None:
+            raise ToolError(Kind.DISABLED, f"{stored_tool.slug}@{stored_tool.version} cannot be used: {reason.text}")
+        tool = self._bind(slot, stored_tool.tool)
         entry = Entry(tool=tool, enabled=not reason.text, reason=reason.text, cure=reason.cure)
-        return self._note(wanted, entry, boards, shelved.tool)
+        return self._note(wanted, entry, boards, stored_tool.tool)
 
-    def _quick(self, slot: str, roster: Roster) -> Shelved | None:
+    def _quick(self, slot: str, roster: Roster) -> StoredTool | None:
         bundle = roster.bundles.get(read_slot(slot).bundle)
         return None if bundle is None else self.documents.quick_tool(slot, bundle, roster.names[bundle.id])
 
@@ -289,9 +289,9 @@ class Lookup:
         self._bound[slot] = (tool, function, replace(tool, run=run))
         return self._bound[slot][2]
 
-    def _why_off(self, shelved: Shelved, bundle: Bundle) -> Reason:
+    def _why_off(self, stored_tool: StoredTool, bundle: Bundle) -> Reason:
         problem = self.syncing.roster.problems.get(bundle.id, "")
-        return why_off(shelved, bundle, problem, self.functions, self.models)
+        return why_off(stored_tool, bundle, problem, self.functions, self.models)
 
     def _other_kept(self, slot: str, bundle: Bundle) -> Kept | None:
         snapshot = self.sources.snapshot
@@ -322,18 +322,18 @@ class Reason(NamedTuple):
 
 
 def why_off(
-    shelved: Shelved,
+    stored_tool: StoredTool,
     bundle: Bundle,
     problem: str,
     functions: Mapping[str, Callable[..., object]],
     models: frozenset[str] | None,
 ) -> Reason:
     """The first thing that keeps it from being used; `problem` is what is wrong with the document of its bundle."""
-    if shelved.tool is None:
-        return Reason(f"its file is broken: {shelved.problem}", "repair the file, or delete the tool")
-    if not shelved.enabled:
-        return Reason("its own switch is off", f"switch it on with: crib enable {shelved.slug}")
-    return _why_bundle_off(bundle, problem) or _what_is_missing(shelved.tool.run, functions, models) or Reason()
+    if stored_tool.tool is None:
+        return Reason(f"its file is broken: {stored_tool.problem}", "repair the file, or delete the tool")
+    if not stored_tool.enabled:
+        return Reason("its own switch is off", f"switch it on with: crib enable {stored_tool.slug}")
+    return _why_bundle_off(bundle, problem) or _what_is_missing(stored_tool.tool.run, functions, models) or Reason()
 
 
 def _why_bundle_off(bundle: Bundle, problem: str) -> Reason | None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from toolcrib.core.call_counts import Count
-    from toolcrib.features.bundles.index_sync import Syncing
+    from toolcrib.features.bundles.index_sync import IndexSync
     from toolcrib.features.bundles.lookup import Lookup
     from toolcrib.features.bundles.other_sources import Sources
     from toolcrib.infra.search.index import Index
@@ -49,7 +49,7 @@ class Listing:
 
     index: Index
     lookup: Lookup
-    syncing: Syncing
+    syncing: IndexSync
     sources: Sources
     cursors: Cursors
     metrics: Callable[[], Mapping[str, Count]]

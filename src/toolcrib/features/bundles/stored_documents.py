@@ -115,7 +115,7 @@ def read_slot(slot: str) -> Label:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Shelved:
+class StoredTool:
     """A tool as its document says it. `content` names the very bytes; a broken document has a `problem` and no tool."""
 
     slot: str
@@ -145,7 +145,7 @@ class Documents:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._read: OrderedDict[str, Shelved] = OrderedDict()
+        self._read: OrderedDict[str, StoredTool] = OrderedDict()
         self._lock = threading.Lock()
 
     def bundle(self, bundle_id: str) -> Bundle | None:
@@ -153,7 +153,7 @@ class Documents:
         data = self._get(bundle_key(bundle_id))
         return None if data is None else read_stored_bundle(data, bundle_id=bundle_id)
 
-    def tool(self, slot: str, bundle: Bundle, name: str) -> Shelved | None:
+    def tool(self, slot: str, bundle: Bundle, name: str) -> StoredTool | None:
         """The tool in the slot as its document is now; `name` is what its bundle is called in addresses."""
         # The stamp first: of what is changed in between, an old one is remembered, and it is read again.
         stamp = self._store.stamp(tool_key(slot))
@@ -174,7 +174,7 @@ class Documents:
             return known
         return self._remember(self._reading(blank, data, bundle), known)
 
-    def quick_tool(self, slot: str, bundle: Bundle, name: str) -> Shelved | None:
+    def quick_tool(self, slot: str, bundle: Bundle, name: str) -> StoredTool | None:
         """Likewise, but a document is not read again whose stamp is the same."""
         known = self._read.get(slot)
         if known is not None and known.bundle == name and known.stamp == self._store.stamp(known.key):
@@ -204,24 +204,29 @@ class Documents:
             message = problem.message.replace(str(path), key) if path else f"{key} cannot be read"
             raise ToolError(Kind.VALIDATION, message) from None
 
-    def _remember(self, shelved: Shelved, known: Shelved | None) -> Shelved:
-        if known is not None and known.tool is not None and shelved.tool is not None and _is_same(known, shelved):
+    def _remember(self, stored_tool: StoredTool, known: StoredTool | None) -> StoredTool:
+        if (
+            known is not None
+            and known.tool is not None
+            and stored_tool.tool is not None
+            and _is_same(known, stored_tool)
+        ):
             # Plans are made for this very object.
-            shelved = replace(shelved, tool=known.tool)
+            stored_tool = replace(stored_tool, tool=known.tool)
         with self._lock:
-            self._read[shelved.slot] = shelved
-            self._read.move_to_end(shelved.slot)
+            self._read[stored_tool.slot] = stored_tool
+            self._read.move_to_end(stored_tool.slot)
             if len(self._read) > REMEMBERED:
                 self._read.popitem(last=False)
-        return shelved
+        return stored_tool
 
-    def _reading(self, blank: Shelved, data: bytes, bundle: Bundle) -> Shelved:
+    def _reading(self, blank: StoredTool, data: bytes, bundle: Bundle) -> StoredTool:
         try:
             return self._fill_in(blank, data, bundle)
         except ToolError as problem:
             return replace(blank, enabled=False, problem=problem.message)
 
-    def _fill_in(self, blank: Shelved, data: bytes, bundle: Bundle) -> Shelved:
+    def _fill_in(self, blank: StoredTool, data: bytes, bundle: Bundle) -> StoredTool:
         reading = read_stored_tool(data, bundle=bundle, place=blank.key)
         tool, document = reading.tool, reading.document
         right = tool_key(slot_of(bundle.id, tool.slug, tool.version))
@@ -240,10 +245,10 @@ class Documents:
         )
 
 
-def _blank(slot: str, stamp: str, bundle: str) -> Shelved:
+def _blank(slot: str, stamp: str, bundle: str) -> StoredTool:
     """What is known of a tool before its document is read."""
     label = read_slot(slot)
-    return Shelved(
+    return StoredTool(
         slot=slot,
         id=stable_id("slot", slot),
         slug=label.slug,
@@ -274,7 +279,7 @@ def _times(document: Mapping[str, object], changed_at: float | None) -> dict[str
     }
 
 
-def _is_same(one: Shelved, other: Shelved) -> bool:
+def _is_same(one: StoredTool, other: StoredTool) -> bool:
     """Whether both are the same tool, however they are switched."""
     return (
         one.bundle == other.bundle
