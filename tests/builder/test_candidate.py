@@ -103,7 +103,9 @@ class TestWhatIsRefused:
         error = refusal(package)
 
         assert error.kind is Kind.BLOCKED
-        assert error.message == "package/link.py: is a link, which is not followed; put a copy of what it means there"
+        assert (
+            error.message == "package/link.py: is a link, which is not followed; replace it with a copy of its target"
+        )
 
     @pytest.mark.parametrize("place", ["inner", "package"])
     def test_a_link_to_a_folder_is_not_followed(self, package, tmp_path, place):
@@ -202,7 +204,7 @@ class TestWhatIsRefused:
         error = refusal(package)
 
         assert (error.kind, error.retryable) == (Kind.TRANSIENT, True)
-        assert error.message == "package/helper.py: changed while it was read; try again when nobody writes to it"
+        assert error.message == "package/helper.py: changed while it was read; try again when no program writes to it"
 
     def test_a_file_that_becomes_a_pipe_holds_nobody_up(self, package, monkeypatch):
         real = os.open
@@ -246,7 +248,7 @@ class TestWhatIsRefused:
         )
 
     def test_nothing_there_is_said_so(self, tmp_path):
-        assert refusal(tmp_path / "package").message == "package: is not there; put it there, or name another"
+        assert refusal(tmp_path / "package").message == "package: does not exist; create it, or name another"
         assert refusal(tmp_path / "one.py").kind is Kind.NOT_FOUND
 
     def test_code_that_cannot_be_read_is_refused_with_its_line(self, package):

@@ -13,7 +13,7 @@ import pytest
 
 from toolcrib.features.requests.builder import GIVEN_BACK, MAX_FALLS, UnfitError, count_falls
 from toolcrib.features.requests.candidate import publish, read_candidate
-from toolcrib.features.requests.claim import MAX_SAYINGS, take_order
+from toolcrib.features.requests.claim import MAX_SAYINGS, read_task
 from toolcrib.features.requests.makers.command import CommandMaker
 from toolcrib.features.requests.makers.person import PersonMaker
 from toolcrib.features.requests.workspace import find_package, write_workspace
@@ -316,7 +316,7 @@ async def test_what_was_published_before_a_fall_is_announced_and_not_made_again(
     filed = shop.file("word_counter")
     claim = shop.queue.claim("fallen", 0.0)
     (tmp_path / "word_counter.py").write_text(shop.code())
-    order = take_order(claim, shop.bench)
+    order = read_task(claim, shop.bench)
     publish(read_candidate(tmp_path / "word_counter.py", order.request), order.request, project_tools=shop.tools)
     maker = writer("raise SystemExit")
     over = await shop.builder(maker).build_one()
@@ -375,7 +375,7 @@ async def test_a_claim_that_somebody_else_has_taken_ends_the_maker_and_says_noth
     assert maker.ended.is_set()
     assert shop.queue.renew(taken)
     assert {"failed", "returned"}.isdisjoint(shop.steps(filed.id))
-    assert f"{filed.id}: it is not ours any more" in shop.said
+    assert f"{filed.id}: the claim is lost" in shop.said
 
 
 async def test_a_request_that_is_cancelled_while_it_is_published_is_not_announced(shop, writer):
@@ -736,7 +736,7 @@ async def test_a_request_that_takes_every_builder_down_is_not_tried_for_ever(sho
         shop.later += 10.0
     over = await shop.builder(writer(shop.code())).build_one()
     assert over.status is Status.FAILED
-    assert "fell silent" in over.error
+    assert "lost its lease" in over.error
     shop.queue.retry(filed.id)
     assert (await shop.builder(writer(shop.code())).build_one()).status is Status.READY
 
@@ -751,7 +751,7 @@ def test_only_claims_that_came_to_nothing_by_themselves_are_falls():
     given_back = f"returned:{GIVEN_BACK}"
     assert count_falls(events("filed", "building")) == 0
     assert count_falls(events("filed", "building", "building")) == 1
-    assert count_falls(events("filed", "building", "making", "returned:b fell silent", "building")) == 1
+    assert count_falls(events("filed", "building", "making", "returned:the lease of b expired", "building")) == 1
     assert count_falls(events("filed", "building", given_back, "building", given_back, "building")) == 0
     assert count_falls(events("building", "building", "failed:x", "retried", "building")) == 0
     assert count_falls(events("building", "building", "held", "building", "building")) == 1

@@ -221,8 +221,7 @@ def test_what_was_only_stored_is_built_once_and_a_server_that_could_lose_it_is_t
             first, *rest = builder.communicate(timeout=SECONDS)[0].splitlines()
         assert builder.returncode == 0
         assert first == (
-            f"crib: the Redis server at {path} keeps no append-only file: if it falls, requests are lost; "
-            "set appendonly yes"
+            f"crib: the Redis server at {path} keeps no append-only file: a crash loses requests; set appendonly yes"
         )
         assert rest[-1].startswith("req_20240115_003: ready")
         assert client.execute_command("HGET", "tool_requests:req_20240115_003", "status") == "ready"

@@ -28,7 +28,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from toolcrib.features.requests.queues import open_queue
+from toolcrib.features.requests.queues.redis.queue import RedisQueue
+from toolcrib.features.requests.queues.sqlite.queue import EmbeddedQueue
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Allowance, Made, Priority, RecordedAnswer, Status, ToolRequest
 
@@ -81,7 +82,7 @@ def is_listening(server, port):
 
 @pytest.fixture(params=["embedded", "redis"])
 def new_storage(request, tmp_path):
-    """What `open_queue` is told to reach a storage that is empty; the one before it may not be used any more."""
+    """What `open_queue` needs for an empty storage; the one before it may not be used any more."""
     if request.param == "embedded":
         # What is proved here has nothing to do with how quick a disk is.
         folder = Path(tempfile.mkdtemp(prefix="queues-", dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else tmp_path))
@@ -112,7 +113,7 @@ def queue_maker(storage):
     opened = []
 
     def make(now=None):
-        opened.append(open_queue(**storage, **NAMES) if now is None else open_with_clock(storage, now))
+        opened.append(open_queue(storage, now=now) if now else open_queue(storage))
         return opened[-1]
 
     yield make
@@ -120,14 +121,10 @@ def queue_maker(storage):
         queue.close()
 
 
-def open_with_clock(storage, now):
+def open_queue(storage, **given):
     if "url" in storage:
-        from toolcrib.features.requests.queues.redis.queue import RedisQueue
-
-        return RedisQueue(storage["url"], now=now)
-    from toolcrib.features.requests.queues.sqlite.queue import EmbeddedQueue
-
-    return EmbeddedQueue(storage["path"], now=now)
+        return RedisQueue(storage["url"], **NAMES, **given)
+    return EmbeddedQueue(storage["path"], **given)
 
 
 @pytest.fixture
@@ -224,7 +221,7 @@ class TestFiling:
     def test_another_text_under_a_taken_id_is_refused_and_changes_nothing(self, queue):
         filed = queue.file(a_request(id=the_id(1)))
         for other in (a_request("other_tool", id=the_id(1)), a_request(id=the_id(1), priority="high")):
-            with pytest.raises(ToolError, match="is another request already; give this one another id") as caught:
+            with pytest.raises(ToolError, match="another request has the id .*; give this one another id") as caught:
                 queue.file(other)
             assert caught.value.kind is Kind.CONFLICT
         assert queue.requests() == [filed]
@@ -610,7 +607,7 @@ class TestEnding:
     def test_an_allowance_that_cannot_be_written_down_is_refused(self, queue):
         queue.file(a_request(id=the_id(1)))
         for allowance in (Allowance(hosts=(HALF,)), Allowance(answers=(RecordedAnswer(url="u", body=HALF),))):
-            with pytest.raises(ToolError, match="what is allowed cannot be written as JSON") as caught:
+            with pytest.raises(ToolError, match="the allowance cannot be written as JSON") as caught:
                 queue.allow(the_id(1), allowance)
             assert caught.value.kind is Kind.VALIDATION
         assert queue.get(the_id(1)).allowance == Allowance()
@@ -973,10 +970,14 @@ WORKER = """
 import json, sys, threading
 from pathlib import Path
 from toolcrib.model.toolrequest import Made, Priority, Status, ToolRequest
-from toolcrib.features.requests.queues import open_queue
 
 storage, names, what, who = json.loads(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3], sys.argv[4]
-queue = open_queue(**storage | {"path": Path(storage["path"])}, **names)
+if "url" in storage:
+    from toolcrib.features.requests.queues.redis.queue import RedisQueue
+    queue = RedisQueue(storage["url"], **names)
+else:
+    from toolcrib.features.requests.queues.sqlite.queue import EmbeddedQueue
+    queue = EmbeddedQueue(Path(storage["path"]))
 
 def a_request(name, experiment=""):
     text = f"tool_request:\\n  name: {name}\\n"
@@ -1310,7 +1311,7 @@ class QueueMachine(RuleBasedStateMachine):
         again = a_request(f"tool_{known.wish}", id=request_id)
         facts = {field: getattr(again, field) for field in again.__slots__}
         assert self.queues[which].file(ToolRequest(**facts | {"text": filed.text})) == filed
-        with pytest.raises(ToolError, match="is another request already"):
+        with pytest.raises(ToolError, match="another request has the id"):
             self.queues[which].file(ToolRequest(**facts | {"text": f"{filed.text}# more\n"}))
 
     @rule(
@@ -1412,7 +1413,7 @@ class TestModel:
 def check_against_model(new_storage, *, examples, steps, phases=tuple(Phase)):
     def start():
         storage = new_storage()
-        return QueueMachine(lambda: open_queue(**storage, **NAMES))
+        return QueueMachine(lambda: open_queue(storage))
 
     run_state_machine_as_test(
         start,

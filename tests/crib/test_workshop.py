@@ -307,7 +307,7 @@ def register(plugins):
             "no maker is called 'nobody'; use one of person, command, openai for builder_mak",
         ),
         ({"builder_maker": "command"}, "builder_command names no program; write the words that start the maker"),
-        ({"builder_maker": "command", "builder_command": ["./agent"]}, "starts nowhere; write its absolute path"),
+        ({"builder_maker": "command", "builder_command": ["./agent"]}, "is a relative path; write its absolute path"),
         ({"builder_maker": "command", "builder_command": ["no-such-agent"]}, "was not found; install it"),
         ({"builder_maker": "openai"}, "builder_url names no endpoint; write the one that the maker openai should ask"),
         ({"builder_maker": "openai", "builder_url": "https://a.example/v1"}, "builder_model names no model; write"),

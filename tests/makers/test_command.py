@@ -261,7 +261,7 @@ while True:
 """
     error = await refused(office, code, seconds=2.0)
     assert error.kind is Kind.TIMEOUT
-    assert error.message.startswith("python was not done when the time for it was over (setting builder_seconds)")
+    assert error.message.startswith("python did not finish in time (setting builder_seconds)")
     processes = {line.split()[0]: int(line.split()[1]) for line in office.said}
     assert processes.keys() == {"main", "daemon"}
     assert not any(map(is_running, processes.values()))
@@ -313,7 +313,7 @@ async def test_a_maker_that_is_cancelled_leaves_nothing_running(office):
 async def test_a_maker_that_fills_the_disk_is_ended(office, code):
     error = await refused(office, code, disk_bytes=20_000_000)
     assert error.kind is Kind.LIMIT_EXCEEDED
-    assert error.message == "python used more disk than it may (setting builder_disk_mb); it was ended"
+    assert error.message == "python used more disk than it may (setting builder_disk_mb); it was killed"
 
 
 async def test_one_huge_file_is_cut_off_by_the_kernel(office):
@@ -360,7 +360,7 @@ async def test_a_talkative_program_is_told_within_bounds(office):
     assert await made(office, code)
     assert len(office.said) == 201
     assert office.said[0] == "x" * 300
-    assert office.said[-1] == "it prints more, which is not shown"
+    assert office.said[-1] == "further output is not shown"
 
 
 async def test_what_a_terminal_would_obey_is_not_told(office):

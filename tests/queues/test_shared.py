@@ -1,4 +1,4 @@
-"""What both queues share: which of them is meant, and how things are written down."""
+"""What both queues share: how things are stored, and that nothing is opened early."""
 
 import subprocess
 import sys
@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta, timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.features.requests.queues import open_queue
 from toolcrib.features.requests.queues.records import (
     TEXT_BYTES,
     cut,
@@ -16,10 +15,9 @@ from toolcrib.features.requests.queues.records import (
     spell_time,
     write_allowance,
 )
+from toolcrib.features.requests.queues.redis.queue import RedisQueue
 from toolcrib.features.requests.queues.sqlite.queue import EmbeddedQueue
 from toolcrib.model.toolrequest import Allowance, RecordedAnswer
-
-NAMES = {"requests": "requests", "ready": "ready", "hash_prefix": "hashes"}
 
 answers = st.builds(
     RecordedAnswer,
@@ -38,38 +36,13 @@ allowances = st.builds(
 )
 
 
-def test_without_a_server_the_queue_is_a_file(tmp_path):
-    queue = open_queue(path=tmp_path / "queue.sqlite3", **NAMES)
-    assert isinstance(queue, EmbeddedQueue)
-    queue.close()
+def test_nothing_is_opened_before_it_is_needed(tmp_path):
+    for queue in (EmbeddedQueue(tmp_path / "queue.sqlite3"), RedisQueue("redis://127.0.0.1:1/0")):
+        queue.close()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_with_a_server_it_is_redis_and_nothing_is_opened_before_it_is_needed(tmp_path):
-    from toolcrib.features.requests.queues.redis.queue import RedisQueue
-
-    queue = open_queue(url="redis://127.0.0.1:1/0", path=tmp_path / "queue.sqlite3", **NAMES)
-    assert isinstance(queue, RedisQueue)
-    queue.close()
-
-
-def test_a_server_that_cannot_be_reached_for_want_of_a_package_names_the_package(tmp_path):
-    script = f"""
-import sys
-from pathlib import Path
-sys.modules["redis"] = None
-from toolcrib.model.errors import SettingsError
-from toolcrib.features.requests.queues import open_queue
-try:
-    open_queue(url="redis://127.0.0.1:1/0", path=Path("unused"), **{NAMES!r})
-except SettingsError as problem:
-    print(problem.message)
-"""
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=50, check=True)
-    assert "pip install 'toolcrib[redis]'" in done.stdout
-
-
-def test_to_name_the_queues_loads_neither_of_them():
+def test_registering_the_queues_loads_neither_of_them():
     script = "import sys, toolcrib.features.requests.queues; print(sorted({'sqlite3', 'redis', 'asyncio', 'yaml'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=50, check=True)
     assert done.stdout == "[]\n"

@@ -169,7 +169,7 @@ def test_a_deed_that_is_done_again_and_again_is_told_once(prove, few):
         "    return", "    try:\n        open('/var/mark')\n    except OSError:\n        pass\n    return"
     )
     assert texts(prove(code, few())) == [
-        "effects: shout(): it reads /var/mark (it was kept from that); remove it: no capability opens that"
+        "effects: shout(): it reads /var/mark (it was denied); remove it: no capability opens that"
     ]
 
 
@@ -206,9 +206,7 @@ def test_what_the_inputs_do_not_allow_is_refused_before_the_tool_runs(prove, few
 
 def test_the_gate_ends_at_its_deadline(prove, few):
     judgement = prove(CODE.replace("    return", "    import time\n    time.sleep(5)\n    return"), few(), deadline=0.7)
-    assert texts(judgement) == [
-        "limits: the time for building it was over before the gate was through; raise builder_seconds"
-    ]
+    assert texts(judgement) == ["limits: the time was over before the gate had finished; raise builder_seconds"]
     assert not judgement.unprovable
 
 

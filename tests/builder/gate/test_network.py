@@ -105,7 +105,7 @@ def test_a_connection_past_the_recorded_answers_is_named(prove, wish):
     texts = [complaint.text for complaint in judgement.complaints if complaint.check == "effects"]
     assert texts == [
         (
-            "list_stars(repo='owner/name'): it connects to evil.example:443 (it was kept from that); "
+            "list_stars(repo='owner/name'): it connects to evil.example:443 (it was denied); "
             "remove it, or have that host among the hosts and recorded answers of the request"
         )
     ]
@@ -121,7 +121,7 @@ def test_without_recorded_answers_it_is_not_provable_and_nothing_runs(prove, wis
     judgement = prove(HONEST, wish(**{**WISH, "answers": None}), trial=None)
     assert [str(complaint) for complaint in judgement.complaints] == [
         (
-            "proof: not provable: the tool needs net.http, and nobody is asked in earnest while it is proved; "
+            "proof: not provable: the tool needs net.http, and the network is disabled while it is proved; "
             "add answers (url, status, body) to the request, or allow it to go unproved"
         )
     ]

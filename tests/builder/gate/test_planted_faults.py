@@ -109,12 +109,12 @@ IMPORTED = {
     "writes a file": (
         shout(before="open('/tmp/mark', 'w').close() if False else open('/etc/mark', 'a')"),
         "effects",
-        "importing text_shouter.py: it writes to /etc/mark (it was kept from that); remove it",
+        "importing text_shouter.py: it writes to /etc/mark (it was denied); remove it",
     ),
     "tries to write": (
         shout(before="try:\n    open('/etc/mark', 'w')\nexcept OSError:\n    pass"),
         "effects",
-        "importing text_shouter.py: it writes to /etc/mark (it was kept from that)",
+        "importing text_shouter.py: it writes to /etc/mark (it was denied)",
     ),
     "connects": (
         shout(
@@ -359,12 +359,12 @@ CALLED = {
     "an undeclared write": (
         called(trying("open('/var/mark', 'w')")),
         "effects",
-        "shout(): it writes to /var/mark (it was kept from that); remove it: no capability opens that",
+        "shout(): it writes to /var/mark (it was denied); remove it: no capability opens that",
     ),
     "an undeclared read": (
         called(trying("open('/etc/shadow')")),
         "effects",
-        "shout(): it reads /etc/shadow (it was kept from that); remove it: no capability opens that",
+        "shout(): it reads /etc/shadow (it was denied); remove it: no capability opens that",
     ),
     "an undeclared write that fails the call": (
         called("open('/var/mark', 'w')"),
@@ -381,12 +381,12 @@ CALLED = {
         called(trying("open(__file__, 'a')")),
         "effects",
         "shout(): it writes to",
-        "text_shouter.py (it was kept from that); remove it",
+        "text_shouter.py (it was denied); remove it",
     ),
     "a look at its keepers": (
         called(trying("open('/proc/1/environ')")),
         "effects",
-        "shout(): it reads /proc/1/environ (it was kept from that); remove it",
+        "shout(): it reads /proc/1/environ (it was denied); remove it",
     ),
     "a daemon": (called(DAEMON), "effects", "shout() leaves a process behind; end what it began"),
     "an answer that never varies": (

@@ -88,7 +88,7 @@ async def test_a_queue_that_is_none_is_named_without_its_folder(world):
         ("GET", "/requests/x/events", None),
     ):
         reply = await world.client.ask(method, path, body)
-        assert f"the queue '{QUEUE_FILE}' is no queue of Toolcrib" in reply.json["detail"]
+        assert f"the queue '{QUEUE_FILE}' is not a queue of Toolcrib" in reply.json["detail"]
         assert reply.json["details"] == {"path": QUEUE_FILE}
         assert str(world.root) not in reply.raw.decode()
 

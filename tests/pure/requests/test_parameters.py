@@ -150,7 +150,7 @@ class TestInputs:
 
     def test_required_and_a_default_contradict_each_other(self, warnings, of_input):
         assert warnings(of_input(required=True, default="x")) == [
-            "inputs[0].required: has a default, so nobody needs to give it; remove one of them"
+            "inputs[0].required: has a default, so it may be left out; remove one of them"
         ]
 
     @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ class TestAnswers:
             ({"url": URL, "headers": {"Content-Length": "5"}}, "answers[0].headers: header 'Content-Length' is set by Toolcrib"),
             ({"url": URL, "headers": {"X": "a\r\nY: b"}}, "answers[0].headers: header 'X': the value holds a line break"),
             ({"url": URL, "headers": {f"X{n}": "a" for n in range(65)}}, "answers[0].headers: must be a mapping of at most 64"),
-            ({"url": URL, "body": "x" * 100_001}, "answers[0].body: has 100001 letters"),
+            ({"url": URL, "body": "x" * 100_001}, "answers[0].body: has 100001 characters"),
         ],
     )  # fmt: skip
     def test_what_no_server_answers_is_refused(self, compose, problems, answer, words):

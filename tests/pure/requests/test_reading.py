@@ -214,7 +214,9 @@ class TestThePlainFields:
 
     def test_an_experiment_is_one_line(self, compose, problems):
         (problem,) = problems(compose(experiment_blocked="exp\n1"))
-        assert problem == 'experiment_blocked: "exp\\n1" holds letters that cannot be seen; write it on one line'
+        assert (
+            problem == 'experiment_blocked: "exp\\n1" contains characters that are not printable; write it on one line'
+        )
 
     def test_the_other_name_of_the_experiment_is_understood(self, compose, warnings):
         text = compose(experiment_id="exp_1")

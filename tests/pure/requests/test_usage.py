@@ -232,7 +232,7 @@ class TestHostileCode:
 
     def test_too_much_code_is_refused(self, compose, problems):
         assert problems(compose(example_usage="#" * 20_001)) == [
-            "example_usage: has 20001 letters, the limit is 20000; shorten it"
+            "example_usage: has 20001 characters, the limit is 20000; shorten it"
         ]
 
     @settings(max_examples=150)

@@ -113,7 +113,7 @@ def test_a_database_of_somebody_else_is_left_alone(path, queue, a_request, state
         connection.execute(statement)
     connection.close()
     content = path.read_bytes()
-    with pytest.raises(ToolError, match="is a database, but no queue of Toolcrib; nothing was stored"):
+    with pytest.raises(ToolError, match="is a database, but not a queue of Toolcrib; nothing was stored"):
         queue.file(a_request())
     assert path.read_bytes() == content
 
@@ -123,7 +123,7 @@ def test_a_file_that_others_keep_busy_is_tried_again_later(path, open_one, a_req
     filed = queue.file(a_request())
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(ToolError, match="is kept busy by another process; nothing was stored, try again") as caught:
+    with pytest.raises(ToolError, match="is locked by another process; nothing was stored, try again") as caught:
         queue.file(a_request("other_tool"))
     assert (caught.value.kind, caught.value.retryable) == (Kind.TRANSIENT, True)
     assert queue.requests() == [filed]  # whoever reads waits for nobody

@@ -79,7 +79,7 @@ def test_what_was_left_before_a_restart_is_taken_back_after_it(queue, machine):
     machine.boot = "second boot"
     assert queue.reconcile() == 1
     assert queue.get(claim.id).status is Status.PENDING
-    assert queue.history(claim.id)[-1].text == "anna fell silent"
+    assert queue.history(claim.id)[-1].text == "the lease of anna expired"
 
 
 def test_where_boots_cannot_be_told_apart_a_clock_that_began_anew_ends_a_lease(queue, machine):

@@ -42,7 +42,9 @@ class TestAKeyOfAnotherKind:
 
     def test_a_request_under_that_id_is_refused_with_the_key(self, queue, client, file, eventually, spelled):
         client.set(key(FIRST), "not a hash")
-        with pytest.raises(ToolError, match=f"the key {key(FIRST)} at .* holds something that is no request") as caught:
+        with pytest.raises(
+            ToolError, match=f"the key {key(FIRST)} at .* holds something else than a request"
+        ) as caught:
             file(FIRST)
         assert caught.value.kind is Kind.CONFLICT
         with pytest.raises(ToolError, match="there is no request"):
@@ -50,14 +52,14 @@ class TestAKeyOfAnotherKind:
         queue.reconcile()
         eventually(lambda: client.pubsub_numsub(REQUESTS)[0][1] == 1)
         client.publish(REQUESTS, spelled(id=FIRST))
-        eventually(lambda: f"{FIRST}: its key holds something that is no request" in "".join(queue.remarks()))
+        eventually(lambda: f"{FIRST}: its key holds something else than a request" in "".join(queue.remarks()))
         assert client.get(key(FIRST)) == "not a hash"
 
     def test_a_key_of_our_own_is_told_with_the_cure(self, queue, client, file):
         file(FIRST)
         client.delete("toolcrib:tool_requests:pending")
         client.set("toolcrib:tool_requests:pending", "x")
-        with pytest.raises(ToolError, match="a key that begins with toolcrib: holds what is not ours; take it away"):
+        with pytest.raises(ToolError, match="a key that begins with toolcrib: belongs to another program; delete it"):
             queue.claim("o", 60)
 
 

@@ -189,7 +189,7 @@ class TestAnswersThatAreLost:
 
     def test_when_every_answer_is_lost_it_says_that_it_does_not_know(self, far, proxy, request_of, queue):
         proxy.swallow = 1_000
-        with pytest.raises(ToolError, match="whether anything was stored is not known: ask again") as caught:
+        with pytest.raises(ToolError, match="the command may have taken effect: send it again") as caught:
             far.file(request_of(1))
         assert (caught.value.kind, caught.value.partial_side_effects) == (Kind.TRANSIENT, True)
         proxy.swallow = 0
@@ -277,7 +277,7 @@ class TestAServerThatRefuses:
 
     def test_a_copy_takes_no_requests(self, queue_at, start_server, request_of):
         server = start_server("--replicaof", "127.0.0.1 1")
-        with pytest.raises(ToolError, match="it is a copy that takes no changes; nothing was stored, name the primary"):
+        with pytest.raises(ToolError, match="it is a read-only replica; nothing was stored, name the primary"):
             queue_at(server.url).file(request_of(1))
 
     def test_a_script_that_was_forgotten_is_sent_again(self, queue, server, request_of):
@@ -331,7 +331,7 @@ class TestAServerThatRefuses:
 class TestRemarks:
     def test_a_server_that_forgets_in_a_fall_is_reported_with_the_cure(self, queue_at, start_server):
         (remark,) = queue_at(start_server().url).remarks()
-        assert remark.endswith("keeps no append-only file: if it falls, requests are lost; set appendonly yes")
+        assert remark.endswith("keeps no append-only file: a crash loses requests; set appendonly yes")
 
     @pytest.mark.parametrize(
         ("policy", "is_told"),

@@ -113,11 +113,11 @@ class TestTheTwoCommands:
         server.kill()
         for number in (1, 2):
             with pytest.raises(ToolError, match="cannot be reached"):
-                queue._adopting.hear(spelled(id=f"req_20240115_{number:03}", name=f"tool_{number}").encode())
+                queue._intake.hear(spelled(id=f"req_20240115_{number:03}", name=f"tool_{number}").encode())
         with pytest.raises(ToolError, match="cannot be reached"):
-            queue._adopting.look_again()
+            queue._intake.look_again()
         server.start()
-        queue._adopting.look_again()
+        queue._intake.look_again()
         assert len(queue.requests()) == 2
         assert "foreign" not in "".join(queue.remarks())
 
@@ -290,7 +290,7 @@ class TestTheOtherLayout:
             client.hset(KEY, mapping=fields)
         publish(server, json.dumps(note))
         if not stored_first:
-            eventually(lambda: ID in listening._adopting._looks)
+            eventually(lambda: ID in listening._intake._looks)
             assert listening.get(ID) is None
             client.hset(KEY, mapping=fields)
         # The next pass over all hashes would be half a minute away.

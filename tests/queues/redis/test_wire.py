@@ -57,7 +57,7 @@ def test_the_same_again_and_a_wish_that_is_open_are_not_published_a_second_time(
 @pytest.mark.spec("S0-04")
 def test_a_number_that_a_foreign_hash_took_is_skipped_and_its_text_counts(queue, client, spelled):
     client.hset(KEY, mapping={"status": "pending", "yaml": spelled(name="other_tool")})
-    with pytest.raises(ToolError, match="is another request already") as caught:
+    with pytest.raises(ToolError, match="another request has the id") as caught:
         queue.file(read_request(spelled()))
     assert caught.value.kind is Kind.CONFLICT
     assert client.hget(KEY, "yaml") == spelled(name="other_tool")

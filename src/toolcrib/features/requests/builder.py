@@ -1,4 +1,4 @@
-"""The Builder: takes requests one by one, has their tools made, proved and published, and says what became of each."""
+"""The Builder: claims requests one by one, and has their tools made, proved and published."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from toolcrib.features.requests.claim import Lease, Proof, announce, drop, publish, take_order
+from toolcrib.features.requests.claim import Lease, Proof, announce, drop, publish, read_task
 from toolcrib.features.requests.gate.contract_tests import write_contract_tests
 from toolcrib.features.requests.queues.records import Step
 from toolcrib.features.requests.workspace import remove_workspace, sweep, workspace_of, write_workspace
@@ -20,48 +20,48 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from pathlib import Path
 
-    from toolcrib.features.requests.claim import Bench, Order
+    from toolcrib.features.requests.claim import Bench, BuildTask
     from toolcrib.model.protocols import Maker, Queue
     from toolcrib.model.toolrequest import Claim, Event, Filed
 
 logger = logging.getLogger("toolcrib.builder")
 
 RECONCILE_SECONDS = 30.0
-# How long a thread waits at the doorbell; a lease that runs out rings none, so what is due is looked for that often.
+# How long one wait for a change lasts; an expired lease is no change, so the queue is polled this often.
 SLICE_SECONDS = 0.5
 AGAIN_SECONDS = 0.5
 LONGEST_AGAIN_SECONDS = 15.0
-# A request whose building takes the Builder down with it is not tried for ever.
+# A request that crashes its Builder is not retried for ever.
 MAX_FALLS = 5
 GIVEN_BACK = "the Builder ends"
-# How long a maker that knows its time may be over it, what was cancelled may take to end, and a queue to answer at the end.
+# How long a maker may exceed its deadline, a cancelled task may take to end, and the queue may take at shutdown.
 OVERTIME_SECONDS = 1.0
 GRACE_SECONDS = 5.0
 PARTING_SECONDS = 2.0
-# What a history may say of a claim that ended well; a person who delivers is no Builder.
+# Events after which earlier claims do not count; a person who delivers is not a Builder.
 ENDS = frozenset({Step.FAILED, Step.CANCELLED, Step.RETRIED, Step.HELD})
-# What no further attempt of the maker cures, and what no other request would fare better with.
+# Errors that another attempt does not cure, and errors that every other request would meet too.
 HOPELESS = frozenset({Kind.HOST_NOT_ALLOWED, Kind.SANDBOX_UNAVAILABLE, Kind.TIMEOUT, Kind.CANCELLED})
 UNFIT = frozenset({Kind.AUTH, Kind.EXECUTOR_NOT_FOUND})
 
 
 class StoppedError(Exception):
-    """The Builder is told to end."""
+    """The Builder was told to stop."""
 
 
 class LostError(Exception):
-    """The request is somebody else's by now, or over."""
+    """The claim is lost: another Builder has it, or the request is over."""
 
 
 class UnfitError(ToolError):
-    """The maker can make nothing before the operator has put something right; no request is failed for that."""
+    """The maker cannot work until the operator corrects something; requests are not marked as failed for that."""
 
 
 class Builder:
     """Builds one request at a time: `run` until it is told to stop, or `build_one`; both raise UnfitError.
 
-    `folder` is where makers work. `owner` is the name that this Builder claims by, another for each. `seconds` is the time
-    for one request with all its `attempts`. `say` hears what happens, line by line; any thread may call it.
+    `folder` is where makers work. `owner` is the unique name under which this Builder claims. `seconds` is the time
+    for one request with all its `attempts`. `say` is called with each line of progress, from any thread.
     """
 
     def __init__(
@@ -88,12 +88,12 @@ class Builder:
         self._say = say or (lambda _: None)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Build whatever is asked for, until it is time to stop; what is under way then is given back."""
+        """Build requests until `stop` is set; the one in progress is then returned to the queue."""
         looked = asyncio.Event()
         reconciling = asyncio.create_task(self._go_on_reconciling(looked))
         delay = AGAIN_SECONDS
         try:
-            # What came while nobody listened may be more urgent than what is known already.
+            # Requests that arrived while no Builder ran may be more urgent than the known ones.
             await _first_of(looked, stop)
             while not stop.is_set():
                 try:
@@ -110,7 +110,7 @@ class Builder:
             await drop(reconciling)
 
     async def build_one(self, stop: asyncio.Event | None = None) -> Filed | None:
-        """Build what is due, whatever comes of it; None if there is nothing to build."""
+        """Build the next request; its state afterwards, or None if there was nothing to build."""
         claim = await asyncio.to_thread(self._queue.claim, self._owner, self._lease_seconds)
         if claim is None:
             return None
@@ -122,12 +122,12 @@ class Builder:
         return filed
 
     async def reconcile(self) -> None:
-        """Take in what came while nobody listened, and take away what killed makers left behind."""
+        """Accept requests that arrived while no Builder ran, and remove workspaces of killed makers."""
         await asyncio.to_thread(self._queue.reconcile)
         await asyncio.to_thread(sweep, self._folder, self._queue)
 
     async def close(self) -> None:
-        """End whatever the maker has started."""
+        """Close the maker."""
         await self._maker.close()
 
     async def _build(self, claim: Claim, stop: asyncio.Event) -> None:
@@ -136,7 +136,7 @@ class Builder:
             try:
                 await self._build_held(lease, stop)
             except LostError:
-                self._say(f"{claim.id}: it is not ours any more")
+                self._say(f"{claim.id}: the claim is lost")
             except StoppedError:
                 await self._give_back(lease)
             except asyncio.CancelledError:
@@ -154,7 +154,7 @@ class Builder:
                 await lease.end(partial(queue.fail, claim, reason))
 
     def _tell(self, request_id: str, step: str, text: str) -> None:
-        """Say what happens to a request; progress goes without saying."""
+        """Report an event of a request; of progress only the text."""
         place = request_id if step == "progress" else f"{request_id}: {step}"
         for line in text.splitlines() or [""]:
             self._say(f"{place}: {line}" if line else place)
@@ -163,22 +163,22 @@ class Builder:
         await lease.end(partial(self._queue.give_back, lease.claim, GIVEN_BACK), PARTING_SECONDS)
 
     async def _build_held(self, lease: Lease, stop: asyncio.Event) -> None:
-        """From the claim to its end; raises ToolError with the reason if it comes to nothing."""
+        """Build a claimed request; raises ToolError with the reason if that fails."""
         claim = lease.claim
         if claim.attempts > MAX_FALLS and await self._has_fallen(claim):
-            raise ToolError(Kind.PERMANENT, f"{MAX_FALLS} times in a row whoever built it fell silent")
-        order = await asyncio.to_thread(take_order, claim, self._bench)
-        if order.made is not None:
-            lease.note("published", f"{order.made.path}, before")
-            await announce(lease, order.made)
+            raise ToolError(Kind.PERMANENT, f"the builder lost its lease {MAX_FALLS} times in a row")
+        task = await asyncio.to_thread(read_task, claim, self._bench)
+        if task.made is not None:
+            lease.note("published", f"{task.made.path}, before")
+            await announce(lease, task.made)
             return
         folder = workspace_of(self._folder, claim)
         is_left_to_a_person = False
         try:
-            proof = await self._until(self._make(lease, order, folder), lease, stop)
+            proof = await self._until(self._make(lease, task, folder), lease, stop)
             is_left_to_a_person = proof is None
             if proof is not None:
-                await publish(lease, self._bench, order, proof)
+                await publish(lease, self._bench, task, proof)
         finally:
             if not is_left_to_a_person:
                 await asyncio.to_thread(remove_workspace, folder)
@@ -188,14 +188,14 @@ class Builder:
     async def _has_fallen(self, claim: Claim) -> bool:
         return count_falls(await asyncio.to_thread(self._queue.history, claim.id)) >= MAX_FALLS
 
-    async def _make(self, lease: Lease, order: Order, folder: Path) -> Proof | None:
-        """What passed the gate; None if it is left to a person. Raises ToolError if nothing passes."""
+    async def _make(self, lease: Lease, task: BuildTask, folder: Path) -> Proof | None:
+        """What passed the gate; None if the maker leaves it to a person. Raises ToolError if no attempt passes."""
         deadline = monotonic() + self._seconds
         proof = Proof()
         for attempt in range(1, self._attempts + 1):
             lease.note("making", f"attempt {attempt} of {self._attempts} by {self._maker.name}")
-            laid_out = partial(self._commission, lease, order, folder, attempt, proof.complaints, deadline)
-            commission = await _to_its_end(laid_out)
+            laid_out = partial(self._commission, lease, task, folder, attempt, proof.complaints, deadline)
+            commission = await _finish_in_thread(laid_out)
             try:
                 if not await self._maker.make(commission):
                     return None
@@ -207,7 +207,7 @@ class Builder:
                 proof = Proof(complaints=(problem.message,))
             else:
                 lease.note("proving", f"attempt {attempt}")
-                proof = await self._bench.prove(commission.package, order.request, order.allowance, deadline, lease.say)
+                proof = await self._bench.prove(commission.package, task.request, task.allowance, deadline, lease.say)
             if proof.passed:
                 return proof
             lease.note("refused", proof.reason)
@@ -216,19 +216,19 @@ class Builder:
         raise ToolError(Kind.PERMANENT, f"refused after {self._attempts} attempts: {proof.reason}")
 
     def _commission(
-        self, lease: Lease, order: Order, folder: Path, attempt: int, complaints: tuple[str, ...], deadline: float
+        self, lease: Lease, task: BuildTask, folder: Path, attempt: int, complaints: tuple[str, ...], deadline: float
     ) -> Commission:
-        """Lay out what the maker needs."""
+        """Write the workspace, and describe the work for the maker."""
         brief = write_workspace(
             folder,
-            order.request,
-            contract_tests=write_contract_tests(order.request),
+            task.request,
+            contract_tests=write_contract_tests(task.request),
             complaints=complaints,
             attempt=attempt,
-            allowance=order.allowance,
+            allowance=task.allowance,
         )
         return Commission(
-            request=order.request,
+            request=task.request,
             folder=folder,
             brief=brief,
             attempt=attempt,
@@ -240,7 +240,7 @@ class Builder:
     async def _until(
         self, work: Coroutine[object, object, Proof | None], lease: Lease, stop: asyncio.Event
     ) -> Proof | None:
-        """Wait for the work, unless the claim is lost, the Builder is told to stop, or it takes too long."""
+        """Wait for the work; raises if the claim is lost, the Builder is told to stop, or the time is over."""
         working = asyncio.create_task(work)
         others = asyncio.create_task(lease.lost.wait()), asyncio.create_task(stop.wait())
         try:
@@ -263,12 +263,12 @@ class Builder:
             try:
                 await self.reconcile()
             except Exception as problem:  # noqa: BLE001 - a background loop: one failure must not be the last
-                _log(problem, "what came while nobody listened could not be taken in")
+                _log(problem, "the queue could not be reconciled")
             looked.set()
             await asyncio.sleep(RECONCILE_SECONDS)
 
     async def _wait(self, stop: asyncio.Event) -> None:
-        """Wait at the doorbell, at most for a moment, and no longer than until it is time to stop."""
+        """Wait for a change of the queue, for a short time or until `stop` is set."""
         waiting = asyncio.create_task(asyncio.to_thread(self._queue.wait, SLICE_SECONDS))
         stopping = asyncio.create_task(stop.wait())
         try:
@@ -280,7 +280,7 @@ class Builder:
 
 
 def _outcome(working: asyncio.Task[Proof | None]) -> Proof | None:
-    """What the work came to; a maker that ends itself in a way that would end a Builder too has only failed."""
+    """The result of the work; a BaseException of the maker fails the request and does not end the Builder."""
     problem = asyncio.CancelledError() if working.cancelled() else working.exception()
     if problem is None or isinstance(problem, Exception):
         return working.result()
@@ -295,8 +295,8 @@ async def _first_of(*events: asyncio.Event) -> None:
         await drop(*waits)
 
 
-async def _to_its_end(work: Callable[[], Commission]) -> Commission:
-    """Do it in a thread, also to its end if nobody waits for it any more: what it writes is removed afterwards."""
+async def _finish_in_thread(work: Callable[[], Commission]) -> Commission:
+    """Run it in a thread, to its end even if cancelled: what it writes is removed afterwards."""
     doing = asyncio.create_task(asyncio.to_thread(work))
     try:
         return await asyncio.shield(doing)
@@ -306,13 +306,13 @@ async def _to_its_end(work: Callable[[], Commission]) -> Commission:
 
 
 async def _end(working: asyncio.Task[Proof | None]) -> None:
-    """Cancel work that may be under way; a maker that does not heed that is left behind."""
+    """Cancel the work; a maker that ignores that is abandoned."""
     working.cancel()
     done, _ = await asyncio.wait({working}, timeout=GRACE_SECONDS)
     if not done:
-        logger.error("a maker did not end when it was told to; it is left behind")
+        logger.error("a maker ignored its cancellation; it is abandoned")
     elif not working.cancelled():
-        working.exception()  # whoever asked has it already
+        working.exception()  # retrieved, so that asyncio does not log it; the caller has it already
 
 
 async def _pause(stop: asyncio.Event, seconds: float) -> None:
@@ -329,7 +329,7 @@ def _log(problem: Exception, what: str) -> None:
 
 
 def count_falls(history: list[Event]) -> int:
-    """How often in a row whoever had claimed a request fell silent; the last claim is the present one."""
+    """How many claims in a row lost their lease; the last claim is the present one."""
     falls, is_given_back = -1, False
     for event in reversed(history):
         if event.step == Step.RETURNED:

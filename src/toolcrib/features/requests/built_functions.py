@@ -1,4 +1,4 @@
-"""Functions that call a built tool: checked, allowed, sandboxed and written down like every other call of it."""
+"""Functions that call a built tool: checked, allowed, sandboxed and journalled like every other call of it."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def open_package(file: str) -> Callable[..., Any]:
 class Record(dict[str, Any]):
     """A dict whose keys are attributes too; one that is called like a method of dict is only found by its key.
 
-    It belongs to whoever called: it can be changed by its keys, and is equal to the plain dict that it holds.
+    It belongs to the caller: it can be changed by its keys, and is equal to the plain dict that it holds.
     """
 
     __slots__ = ()
 
     def __getattr__(self, name: str) -> Any:
-        # What Python itself asks for by such names is no word of the tool's.
+        # Names with two underscores are looked up by Python itself.
         if name in self and not name.startswith("__"):
             return self[name]
         known = ", ".join(map(str, self.keys())) or "nothing"
@@ -96,7 +96,7 @@ def _function(package: Package, tools: Path, project: Path) -> Callable[..., Any
         try:
             result = room.call(address, arguments, wish).result()
         except BaseException:
-            # Whoever was interrupted does not want it any more.
+            # The caller was interrupted, so the call is cancelled.
             room.call_off(wish)
             raise
         return _value(result, package)
@@ -133,7 +133,7 @@ def _parameter(name: str, schema: object, *, is_needed: bool) -> inspect.Paramet
 
 
 def _introduce(function: Callable[..., Any], package: Package, signature: inspect.Signature, module: str) -> None:
-    """Give the function the name, the words and the keywords of the one that it calls."""
+    """Give the function the name, docstring and signature of the one that it calls."""
     facts = {"__name__": package.function, "__qualname__": package.function, "__module__": module}
     for name, fact in {**facts, "__doc__": package.description, "__signature__": signature}.items():
         setattr(function, name, fact)
@@ -146,7 +146,7 @@ def _value(result: Result, package: Package) -> Any:
 
 
 def _raise(error: ToolError, value: object) -> NoReturn:
-    """Raise the error with what was achieved, as the caller reads it."""
+    """Raise the error with the partial value, as the caller reads it."""
     raise ToolError(
         error.kind,
         error.message,

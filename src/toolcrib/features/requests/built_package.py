@@ -26,7 +26,7 @@ ALIAS = "run"
 SOURCE = "built"
 RUNTIME = "python_runtime"
 REQUIREMENTS, REQUEST = "requirements", "requestID"
-# How the makers of old answer: what came of it, whether that is all that was asked for, and if not, why.
+# The keys of an enveloped answer: the result, whether it is complete, and if not, why.
 ENVELOPE = frozenset({"result", "success", "error"})
 
 
@@ -58,12 +58,12 @@ class Package:
 
     @property
     def contents(self) -> dict[str, bytes]:
-        """Every file that is vouched for: the maker's, and the one that makes it importable."""
+        """Every file under the digest: the maker's, and the one that makes it importable."""
         return {**self.files, IMPORT_FILE: self.importing or import_text(self).encode()}
 
     @property
     def digest(self) -> str:
-        """SHA-256 over the bytes of every file and over all that is promised; whoever asked for it is no part of that."""
+        """SHA-256 over the bytes of every file and over everything promised; the request id is not part of it."""
         promise = {
             "name": self.name,
             "version": VERSION,
@@ -84,7 +84,7 @@ class Package:
 
 
 def digest_of(files: Mapping[str, bytes], promise: bytes) -> str:
-    """SHA-256 in which each part stands behind its length, so that none can run into the next."""
+    """SHA-256 in which each part is prefixed with its length, so that parts cannot run together."""
     found = hashlib.sha256(_framed(promise))
     for path, data in sorted(files.items()):
         found.update(_framed(path.encode()))
@@ -178,7 +178,7 @@ def make_tool(package: Package, folder: Path) -> Tool:
 
 
 def write_generated(tool: Tool, bundle: str) -> dict[str, bytes]:
-    """The files that lie beside those of a tool that was made here, in the bundle of its folder; without any times."""
+    """The generated files of a built tool in the bundle of its folder, without times."""
     run = tool.run
     if not isinstance(run, Chained) or run.script is None:
         return {}
@@ -206,6 +206,6 @@ def _framed(part: bytes) -> bytes:
 
 
 def _declares_envelope(package: Package) -> bool:
-    """Whether the three words are outputs of its own, so that they mean nothing else."""
+    """Whether the three keys are declared outputs, and so not an envelope."""
     properties = (package.output_schema or {}).get("properties")
     return isinstance(properties, dict) and properties.keys() >= ENVELOPE

@@ -42,7 +42,7 @@ NOTHING_MORE = Allowance()
 SHOWN_FILES = 5
 FOLDER_MODE = 0o755
 FILE_MODE = 0o644
-# What a folder cannot be renamed onto: one that holds something, and what is no folder.
+# The errors of renaming a folder onto a folder that is not empty, or onto a file.
 TAKEN = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR})
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -53,7 +53,7 @@ _ASIDE = re.compile(r"\.crib-[0-9a-f]{16}\.built")
 class Candidate:
     """A package on its way: its files by their paths from its folder, of which `entry` holds the function.
 
-    `digest` is the same for the same bytes made for the same wish.
+    `digest` is the same for the same bytes made for the same request.
     """
 
     name: str
@@ -81,7 +81,7 @@ def tool_of_candidate(
 
 
 def _package_of(files: Mapping[str, bytes], request: ToolRequest, allowance: Allowance) -> Package:
-    """What these files come to for whoever asked, with what the operator adds."""
+    """The package of these files for the request, with what the operator adds."""
     return Package(
         name=request.name,
         function=request.function,
@@ -97,7 +97,7 @@ def _package_of(files: Mapping[str, bytes], request: ToolRequest, allowance: All
 
 
 def allowed_hosts(request: ToolRequest, allowance: Allowance) -> tuple[str, ...] | None:
-    """Where its network may lead; None if neither the request nor the operator says so."""
+    """The hosts that it may reach; None if neither the request nor the operator limits them."""
     if request.hosts is None and not allowance.hosts:
         return None
     return tuple(dict.fromkeys((*(request.hosts or ()), *allowance.hosts)))
@@ -114,7 +114,7 @@ def publish(
 ) -> Made:
     """Put the candidate into the folder of tools, where the next call finds it; raises CONFLICT if something else is there.
 
-    The very same package there already is as good as done. What fails leaves nothing that anybody takes for a tool.
+    If the same package is there already, that is success. A failure leaves nothing that could be loaded as a tool.
     """
     moment = now().astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     times = {"createdAt": moment, "modifiedAt": moment}
@@ -134,7 +134,7 @@ def publish(
 
 
 def find_published(request: ToolRequest, *, project_tools: Path, allowance: Allowance = NOTHING_MORE) -> Made | None:
-    """What was published for this very request before whoever did it could say so; None if that is not what is there."""
+    """What was published for this request by a Builder that could not report it; None if something else is there."""
     try:
         package = _load(project_tools / request.name)
     except ToolError:
@@ -152,7 +152,7 @@ def _is_one_file(path: Path) -> bool:
 
 
 def _refuse_taken_names(files: Mapping[str, bytes], path: Path) -> None:
-    """Refuse files by whose names the folder would be taken for something else than this package."""
+    """Refuse file names that mark the folder as another kind of tool."""
     for name in sorted(files.keys() & {*GENERATED, *MARKS}):
         is_ours = name in GENERATED
         cure = "is written when the tool is published; remove it" if is_ours else "marks other tool folders; rename it"
@@ -198,7 +198,7 @@ def _refuse_namesake(tools: Path, name: str) -> None:
 
 
 def _is_there(tools: Path, package: Package) -> bool:
-    """Whether this very package is in its place; raises CONFLICT if something else is."""
+    """Whether this package is published already; raises CONFLICT if something else is in its place."""
     folder = tools / package.name
     if not os.path.lexists(folder) or _is_empty(folder):
         return False
@@ -228,7 +228,7 @@ def _place(folder: int, tools: Path, package: Package, contents: Mapping[str, by
         try:
             disk.rename(name, package.name, folder=folder)
         except OSError as error:
-            # Somebody else was quicker; if with the same package, all is well.
+            # Another process was faster; with the same package that is success.
             if error.errno in TAKEN and _is_there(tools, package):
                 return
             raise
@@ -240,7 +240,7 @@ def _place(folder: int, tools: Path, package: Package, contents: Mapping[str, by
 
 @contextmanager
 def _aside(folder: int, disk: Disk) -> Iterator[tuple[str, int]]:
-    """A new folder that nobody takes for a tool, with its name; what still has the name afterwards is removed.
+    """A new folder that is not loaded as a tool, with its name; what still has the name afterwards is removed.
 
     It is locked for as long as its writer lives, which tells `_sweep` not to touch it.
     """
@@ -259,7 +259,7 @@ def _make_aside(folder: int, disk: Disk) -> tuple[str, int]:
         try:
             descriptor = disk.open(name, OPEN_FOLDER | os.O_NOFOLLOW, folder=folder)
         except FileNotFoundError:
-            continue  # a sweep came between making and locking, and removed it
+            continue  # a sweep removed it before it was locked
         except OSError:
             with suppress(OSError):
                 os.rmdir(name, dir_fd=folder)
@@ -278,7 +278,7 @@ def _is_ours(descriptor: int) -> bool:
 
 
 def _sweep(folder: int) -> None:
-    """Remove what writers left that were killed."""
+    """Remove folders that killed writers left."""
     for name in filter(_ASIDE.fullmatch, os.listdir(folder)):
         with suppress(OSError):
             descriptor = os.open(name, OPEN_FOLDER | os.O_NOFOLLOW, dir_fd=folder)
@@ -290,7 +290,7 @@ def _sweep(folder: int) -> None:
 
 
 def _write_all(root: int, contents: Mapping[str, bytes], disk: Disk) -> None:
-    """Write the files, with the folders on the way to them, to stay when the power fails."""
+    """Write the files and their folders durably."""
     folders: dict[str, int] = {"": root}
     try:
         for path, data in sorted(contents.items()):

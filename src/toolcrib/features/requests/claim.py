@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("toolcrib.builder")
 
-# A reason that fills a screen is read; a longer one is in the history.
+# About a screenful; the whole text is in the history.
 MAX_REASON = 4_000
-# How soon a cancelled request is noticed.
+# How often a cancelled request is looked for.
 LOOK_SECONDS = 0.5
 RENEWALS = 3
-# Only the latest events are kept: a talkative maker must not push out what became of its work.
+# A history keeps only its latest events: progress of a maker must not push out the others.
 MAX_SAYINGS = 100
 MAX_SAYING = 500
 MAX_NOTE = 8_000
@@ -47,10 +47,10 @@ LONGEST_AGAIN_SECONDS = 5.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Proof:
-    """What the gate says to a candidate: only one that `passed` may be published.
+    """The verdict of the gate on a candidate: only one that `passed` may be published.
 
-    `candidate` holds the very bytes it looked at; None if they could not be read. `unprovable` means that no other attempt is
-    of use.
+    `candidate` holds the bytes that were checked; None if they could not be read. `unprovable` means that another attempt
+    cannot succeed.
     """
 
     candidate: Candidate | None = None
@@ -60,25 +60,25 @@ class Proof:
 
     @property
     def reason(self) -> str:
-        """Why it may not."""
+        """Why it may not be published."""
         return "\n".join(self.complaints)[:MAX_REASON]
 
 
 class Prove(Protocol):
-    """Reads what lies at a path and judges it; `deadline` is a reading of `time.monotonic`."""
+    """Reads the candidate at a path and checks it; `deadline` is a reading of `time.monotonic`."""
 
     def __call__(
         self, path: Path, request: ToolRequest, allowance: Allowance, deadline: float, say: Say
     ) -> Awaitable[Proof]:
-        """What the gate says; raises ToolError only for what is not the candidate's fault."""
+        """The verdict; raises ToolError only for what is not the candidate's fault."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bench:
     """Where a candidate is proved and published, and what the operator allows there.
 
-    `publish` puts the candidate into the project. `published` finds what was published for a request already. `exists` is
-    the address of a registered tool of a name, or empty. `capabilities` are those that a request may ask for, written as
+    `publish` puts the candidate into the project. `published` finds what was already published for a request. `exists` is
+    the address of the registered tool of a name, or empty. `capabilities` are those that a request may ask for, written as
     grants are; `unproved` lets tools go live that need a network and come without recorded answers.
     """
 
@@ -92,10 +92,10 @@ class Bench:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Order:
-    """A request that can be built: understood, and with what the operator adds to it.
+class BuildTask:
+    """A request that can be built, with what the operator adds to it.
 
-    `made` is what was published for it before a fall.
+    `made` is what a Builder published for it before it crashed.
     """
 
     request: ToolRequest
@@ -104,10 +104,10 @@ class Order:
 
 
 class Lease:
-    """A claim that is kept alive while the `async with` lasts. `lost` is set once it is somebody else's, or over.
+    """Renews a claim while the `async with` lasts. `lost` is set once another Builder has it, or the request is over.
 
-    A queue that cannot be reached for a while is asked again, until the claim has run out; from then on it counts as lost,
-    because somebody else may hold it. `hear` is told every note at once, whatever becomes of it.
+    A queue that cannot be reached is retried until the lease has expired; then the claim counts as lost, because another
+    Builder may have it. `hear` is called with every note at once, also with those that the queue never gets.
     """
 
     def __init__(self, queue: Queue, claim: Claim, hear: Callable[[str, str], None] | None = None) -> None:
@@ -134,20 +134,20 @@ class Lease:
             await drop(self._keeping)
 
     def note(self, step: str, text: str = "") -> None:
-        """Have it written into the history, in the order of the notes; any thread may call this, and nobody waits."""
+        """Write an event into the history, in the order of the calls; any thread may call this, and it does not block."""
         self._notes.append((step, text[:MAX_NOTE]))
         self._hear(step, text[:MAX_NOTE])
-        with suppress(RuntimeError):  # a loop that has ended reads no notes
+        with suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(self._wake.set)
 
     def say(self, text: str) -> None:
-        """Note what a maker or the gate says on its way, as long as that is not too much."""
+        """Note progress of a maker or the gate, up to a limit."""
         self._sayings += 1
         if self._sayings <= MAX_SAYINGS:
             self.note("progress", str(text)[:MAX_SAYING])
 
     async def is_ours(self) -> bool:
-        """Whether the queue confirms, now, that the claim is still held; from here on it has its whole time again."""
+        """Renew the claim now; whether the queue confirms that it is still held."""
         self._renew_at = 0.0
         delay = AGAIN_SECONDS
         while not await self._look() and not self.lost.is_set():
@@ -156,9 +156,9 @@ class Lease:
         return not self.lost.is_set()
 
     async def end(self, act: Callable[[], bool], patience: float | None = None) -> bool:
-        """Say how it ended, after all notes; again while the queue cannot be reached and the claim may be ours.
+        """Report the end, after all notes; retried while the queue cannot be reached and the claim may be ours.
 
-        False if it is not, or if the queue could not be told: then the claim runs out by itself.
+        False if it is not, or if the queue could not be reached: then the lease expires.
         """
         over_at = monotonic() + (self.claim.seconds if patience is None else patience)
         delay = AGAIN_SECONDS
@@ -167,7 +167,7 @@ class Lease:
                 if await self._look():
                     return await asyncio.to_thread(act)
             except ToolError as problem:
-                logger.warning("%s: its end could not be told: %s", self.claim.id, problem.message)
+                logger.warning("%s: its end could not be reported: %s", self.claim.id, problem.message)
                 if problem.kind is not Kind.TRANSIENT:
                     return False
             if self.lost.is_set() or monotonic() + delay > over_at:
@@ -181,13 +181,13 @@ class Lease:
             await self._look()
 
     async def _look(self) -> bool:
-        """Write what was noted, renew what is due, see whether it is still ours; False if not, or if nobody could tell."""
+        """Write notes, renew if due, check whether the claim is still ours; False if not, or if the queue did not answer."""
         async with self._turns:
             self._wake.clear()
             try:
                 if not await asyncio.to_thread(self._take_turn):
                     self.lost.set()
-            except Exception as problem:  # noqa: BLE001 - a background loop; a claim that cannot be renewed runs out
+            except Exception as problem:  # noqa: BLE001 - a background loop; a lease that cannot be renewed expires
                 logger.warning("%s: the claim could not be renewed: %s", self.claim.id, problem)
                 if monotonic() > self._held_until:
                     self.lost.set()
@@ -215,7 +215,7 @@ class Lease:
         except ToolError as problem:
             if problem.kind is Kind.TRANSIENT:
                 raise
-            # A note that no queue takes must not keep the claim from being renewed.
+            # A note that the queue refuses must not prevent the renewal.
             logger.warning("%s: %s could not be noted: %s", self.claim.id, step, problem.message)
             return True
 
@@ -229,38 +229,38 @@ class Lease:
                 await self._wake.wait()
 
 
-def take_order(claim: Claim, bench: Bench) -> Order:
-    """Understand what is claimed; raises ToolError for what cannot be built, with the reason."""
+def read_task(claim: Claim, bench: Bench) -> BuildTask:
+    """Read the claimed request; raises ToolError with the reason if it cannot be built."""
     request = bench.read(claim.text)
-    # What lies there was proved, and no maker would write the same bytes again.
+    # The published package was proved, and a maker would not write the same bytes again.
     if made := bench.published(request, claim.allowance):
-        return Order(request=request, allowance=claim.allowance, made=made)
+        return BuildTask(request=request, allowance=claim.allowance, made=made)
     if address := bench.exists(request.name):
         message = f"{address} is registered already: call it, or ask for a tool of another name"
         raise ToolError(Kind.CONFLICT, message, details={"tool": address})
     allowance = replace(claim.allowance, unproved=claim.allowance.unproved or bench.unproved)
     refuse_beyond(request, allowance, bench.capabilities)
-    # Nobody need write what nothing could prove.
+    # Fail early if the request is untestable.
     if unprovable := find_unprovable(request, allowance):
         raise ToolError(Kind.PERMANENT, unprovable.text)
-    return Order(request=request, allowance=allowance)
+    return BuildTask(request=request, allowance=allowance)
 
 
-async def publish(lease: Lease, bench: Bench, order: Order, proof: Proof) -> Made | None:
-    """Publish what was proved and say that it is ready; None if the claim was lost before anybody could be told."""
+async def publish(lease: Lease, bench: Bench, task: BuildTask, proof: Proof) -> Made | None:
+    """Publish a proved candidate and mark its request as ready; None if the claim was lost before."""
     if proof.candidate is None or not proof.passed or not await lease.is_ours():
         return None
-    made = await asyncio.to_thread(bench.publish, proof.candidate, order.request, order.allowance)
+    made = await asyncio.to_thread(bench.publish, proof.candidate, task.request, task.allowance)
     lease.note("published", made.path)
     return await announce(lease, made)
 
 
 async def announce(lease: Lease, made: Made) -> Made | None:
-    """Say that the tool is there; None if the claim is not ours any more.
+    """Mark the request as ready; None if the claim is lost.
 
-    The package stays then, and that is right: it is whole and proved, and it names its request. Whoever holds the claim now
-    finds it and announces it, or fails with CONFLICT where it belongs to another request; a cancelled one is not
-    announced by anybody. To remove it here could take away what the next holder is announcing.
+    The package stays then: it is complete and proved, and it names its request. The next holder of the claim finds it and
+    announces it, or fails with CONFLICT if it belongs to another request; for a cancelled request nothing is announced.
+    Removing it here could remove what the next holder is announcing.
     """
     return made if await lease.end(partial(lease.queue.finish, lease.claim, made)) else None
 
@@ -274,7 +274,7 @@ def real_bench(
     capabilities: frozenset[str] = frozenset(),
     unproved: bool = False,
 ) -> Bench:
-    """The bench of a project whose built tools lie in the folder `tools`."""
+    """The bench of a project whose built tools are in the folder `tools`."""
     return Bench(
         read=read_request,
         prove=partial(_prove_candidate, trial, seconds_per_call),
@@ -299,7 +299,7 @@ async def _prove_candidate(
     deadline: float,
     say: Say,
 ) -> Proof:
-    """Read a candidate and have the gate judge it; what cannot be read is refused like what does not pass."""
+    """Read a candidate and have the gate check it; one that cannot be read is refused too."""
     try:
         candidate = await asyncio.to_thread(candidates.read_candidate, path, request)
     except ToolError as problem:
@@ -318,7 +318,7 @@ async def _prove_candidate(
 
 
 async def drop(*tasks: asyncio.Task[Any]) -> None:
-    """End tasks that nobody needs any more, whatever they came to."""
+    """Cancel tasks and wait for them, ignoring their results."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

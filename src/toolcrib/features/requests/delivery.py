@@ -1,4 +1,4 @@
-"""Delivering what a person made for a request: it is proved and published as what a Builder had made."""
+"""Deliver what a person made for a request: it is proved and published like the work of a Builder."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from toolcrib.features.requests.claim import Lease, announce, publish, take_order
+from toolcrib.features.requests.claim import Lease, announce, publish, read_task
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from toolcrib.features.requests.claim import Bench, Order, Proof
+    from toolcrib.features.requests.claim import Bench, BuildTask, Proof
     from toolcrib.model.protocols import Queue
     from toolcrib.model.toolrequest import Filed
 
@@ -26,9 +26,9 @@ PARTING_SECONDS = 2.0
 async def deliver(
     queue: Queue, bench: Bench, filed: Filed, path: Path, say: Say, *, owner: str, lease_seconds: float, seconds: float
 ) -> None:
-    """Prove and publish what lies at the path for a request; whatever goes wrong, it waits as before.
+    """Prove and publish the package at the path for a request; after an error the request waits as before.
 
-    What the gate refuses raises VALIDATION, with its complaints in the details.
+    A package that the gate refuses raises VALIDATION, with the complaints in the details.
     """
     claim = await asyncio.to_thread(queue.claim, owner, lease_seconds, filed.id)
     if claim is None:
@@ -38,7 +38,7 @@ async def deliver(
         try:
             await _deliver(lease, bench, path, say, seconds)
         except BaseException as problem:
-            text = problem.message if isinstance(problem, ToolError) else "the delivery was broken off"
+            text = problem.message if isinstance(problem, ToolError) else "the delivery was interrupted"
             leave = queue.hold if filed.held else queue.give_back
             await asyncio.shield(lease.end(partial(leave, claim, text), PARTING_SECONDS))
             raise
@@ -46,25 +46,25 @@ async def deliver(
 
 async def _deliver(lease: Lease, bench: Bench, path: Path, say: Say, seconds: float) -> None:
     lease.note("delivered", path.name)
-    order = await asyncio.to_thread(take_order, lease.claim, bench)
-    if order.made is not None:
-        made = await announce(lease, order.made)
+    task = await asyncio.to_thread(read_task, lease.claim, bench)
+    if task.made is not None:
+        made = await announce(lease, task.made)
     else:
-        proof = await _prove(lease, bench, order, path, say, seconds)
-        made = await publish(lease, bench, order, proof)
+        proof = await _prove(lease, bench, task, path, say, seconds)
+        made = await publish(lease, bench, task, proof)
     if made is None:
-        message = f"{lease.claim.id} is over or somebody else's by now, so it was not announced; look at it again"
+        message = f"{lease.claim.id} is over, or another Builder has it, so it was not announced; look at it again"
         raise ToolError(Kind.CONFLICT, message)
 
 
-async def _prove(lease: Lease, bench: Bench, order: Order, path: Path, say: Say, seconds: float) -> Proof:
+async def _prove(lease: Lease, bench: Bench, task: BuildTask, path: Path, say: Say, seconds: float) -> Proof:
     def tell(text: str) -> None:
         lease.say(text)
         say(text)
 
     try:
         async with asyncio.timeout(seconds):
-            proof = await bench.prove(path, order.request, order.allowance, monotonic() + seconds, tell)
+            proof = await bench.prove(path, task.request, task.allowance, monotonic() + seconds, tell)
     except TimeoutError:
         message = f"proving it took longer than {seconds:g} seconds; see builder_seconds"
         raise ToolError(Kind.TIMEOUT, message) from None

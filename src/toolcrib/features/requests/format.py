@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 
     from toolcrib.model.tool import Tool
 
-# Whoever else writes a file of this name does not say these things in it.
+# A tool.json of another program does not contain these keys.
 MARKS = (b'"digest"', b'"requestID"')
-# What depends on where the package lies, who asked for it and when, and not on what was proved.
+# Fields that depend on the folder, the request and the time, and not on what was proved.
 CIRCUMSTANCES = frozenset({"schemaVersion", "bundleID", "toolID", "requestID", "createdAt", "modifiedAt"})
 TIMES = ("createdAt", "modifiedAt")
 SHOWN_LETTERS = 80
@@ -251,14 +251,14 @@ def _read(folder: int, name: str, place: str) -> bytes:
     if max(before.st_size, len(data)) > MAX_FILE_BYTES:
         raise _beyond(place, f"has more than {MAX_FILE_BYTES:,} bytes; move data out of the tool")
     if stamp_of(before) != stamp_of(after) or len(data) != after.st_size:
-        message = f"{place}: changed while it was read; try again when nobody writes to it"
+        message = f"{place}: changed while it was read; try again when no program writes to it"
         raise ToolError(Kind.TRANSIENT, message, retryable=True)
     return data
 
 
 def _refuse_link(kind: int, place: str) -> None:
     if stat.S_ISLNK(kind):
-        message = f"{place}: is a link, which is not followed; put a copy of what it means there"
+        message = f"{place}: is a link, which is not followed; replace it with a copy of its target"
         raise ToolError(Kind.BLOCKED, message)
 
 
@@ -269,13 +269,13 @@ def _refuse_irregular(kind: int, place: str) -> None:
 
 @contextmanager
 def _explained(place: str) -> Iterator[None]:
-    """Tell what the operating system says about a file, with its place."""
+    """Turn errors of the operating system into a ToolError with the place."""
     try:
         yield
     except FileNotFoundError:
-        raise ToolError(Kind.NOT_FOUND, f"{place}: is not there; put it there, or name another") from None
+        raise ToolError(Kind.NOT_FOUND, f"{place}: does not exist; create it, or name another") from None
     except OSError as error:
-        raise ToolError(Kind.PERMANENT, f"{place}: {error.strerror}; mend it or move it away") from None
+        raise ToolError(Kind.PERMANENT, f"{place}: {error.strerror}; correct it or move it away") from None
 
 
 def _beyond(place: str, reason: str) -> ToolError:

@@ -1,4 +1,4 @@
-"""The folder that a maker works in: the order, the schemas and the contract, and a package to fill.
+"""The folder that a maker works in: the brief, the schemas and the contract, and a package to fill.
 
 From the second attempt on it holds what a program left there, which may be anything: links, pipes, folders without
 permissions. None of that program's processes is left by then, so what is looked at stays as it was; nothing is written
@@ -32,7 +32,7 @@ logger = logging.getLogger("toolcrib.builder")
 PACKAGE = "package"
 BRIEF = "BRIEF.md"
 COMPLAINTS = "COMPLAINTS.md"
-# Without output schema every answer is right.
+# Without an output schema every answer is valid.
 ANY_RESULT: dict[str, object] = {}
 
 
@@ -45,7 +45,7 @@ def write_workspace(
     attempt: int = 1,
     allowance: Allowance = Allowance(),  # noqa: B008 - a frozen fact
 ) -> str:
-    """Lay everything out for an attempt; the brief. What the maker has in its package already stays there."""
+    """Write everything for an attempt, and return the brief. What is in the package already stays there."""
     brief = write_brief(request, complaints=complaints, attempt=attempt, allowance=allowance)
     files = {
         "request.yaml": request.text,
@@ -65,12 +65,12 @@ def write_workspace(
 
 
 def workspace_of(folder: Path, claim: Claim) -> Path:
-    """Where the maker works for a claim: whoever had the request before may still be at it elsewhere."""
+    """The workspace of a claim; one for each, because the maker of an earlier claim may still run."""
     return folder / claim.id / str(claim.fence)
 
 
 def find_package(folder: Path, request_id: str) -> Path | None:
-    """The package that was laid out last for a request."""
+    """The package in the latest workspace of a request."""
     if request_id in {"", ".", ".."} or "/" in request_id:
         return None
     laid_out = [path for path in (folder / request_id).glob("*") if path.name.isdecimal() and (path / PACKAGE).is_dir()]
@@ -78,7 +78,7 @@ def find_package(folder: Path, request_id: str) -> Path | None:
 
 
 def sweep(folder: Path, queue: Queue) -> None:
-    """Remove the workspaces of requests that are ready, which a killed Builder or a person left behind."""
+    """Remove the workspaces of ready requests, which a killed Builder or a person left."""
     workspaces = list(folder.iterdir()) if folder.is_dir() else []
     for workspace in workspaces:
         filed = queue.get(workspace.name)
@@ -87,14 +87,14 @@ def sweep(folder: Path, queue: Queue) -> None:
 
 
 def remove_workspace(workspace: Path) -> None:
-    """Remove a workspace, whatever a maker left in it; none of its processes is there any more."""
+    """Remove a workspace; none of its processes runs any more."""
     _remove(workspace)
     with suppress(OSError):  # another workspace for the same request may lie beside it
         workspace.parent.rmdir()
 
 
 def _write(top: int, path: str, text: str) -> None:
-    """Put a file of ours in place of whatever has its name."""
+    """Write a file of ours, replacing anything of that name."""
     *folders, name = path.split("/")
     with ExitStack() as opened:
         folder = top
@@ -105,7 +105,7 @@ def _write(top: int, path: str, text: str) -> None:
 
 
 def _start_package(top: int, request: ToolRequest) -> None:
-    """Give the maker a file to begin with, unless it has begun."""
+    """Write the starter file, unless the maker has written one."""
     with ExitStack() as opened:
         package = _enter(top, PACKAGE, opened)
         _discard_unless(package, request.entry_file, stat.S_ISREG)
@@ -114,11 +114,11 @@ def _start_package(top: int, request: ToolRequest) -> None:
 
 
 def _enter(parent: int, name: str, opened: ExitStack) -> int:
-    """A folder in the folder, made anew where something else has its name."""
+    """Open a subfolder; anything else of that name is replaced."""
     _discard_unless(parent, name, stat.S_ISDIR)
     with suppress(FileExistsError):
         os.mkdir(name, PRIVATE_FOLDER, dir_fd=parent)
-    # It is no link, and whoever made it may have closed it to us.
+    # It is not a link, and the maker may have removed our permissions.
     os.chmod(name, PRIVATE_FOLDER, dir_fd=parent)
     folder = enter(parent, name)
     opened.callback(os.close, folder)
@@ -132,7 +132,7 @@ def _discard_unless(folder: int, name: str, fits: Callable[[int], bool]) -> None
 
 
 def _discard(folder: int, name: str) -> None:
-    """Take away whatever has the name; a link itself and not what it leads to."""
+    """Remove what has the name; a link itself and not its target."""
     mode = _mode_of(folder, name)
     if mode is None:
         return
@@ -150,7 +150,7 @@ def _mode_of(folder: int, name: str) -> int | None:
 
 
 def _remove(folder: Path) -> None:
-    # Folders that are nested too deeply for the standard library stay, and are named.
+    # Folders that are nested too deeply for the standard library stay, and are logged.
     with suppress(OSError, RecursionError):
         for place, folders, _ in os.walk(folder):
             for path in (Path(place, name) for name in folders):

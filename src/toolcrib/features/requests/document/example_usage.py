@@ -1,4 +1,4 @@
-"""The example of a request, read by its syntax tree and never run: which function it imports, and how it calls it."""
+"""Read the example of a request from its syntax tree, never running it: which function it imports, and how it calls it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Usage:
 
 
 class Example:
-    """The code of an example, and what is to be said about its lines; `line_of` finds them in the document."""
+    """Reports problems of the example's code; `line_of` maps its lines to those of the document."""
 
     def __init__(self, root: Fields, name: str, line_of: Callable[[int], int]) -> None:
         self.name = name
@@ -50,9 +50,9 @@ class Example:
 
 
 def read_usage(example: Example, code: str, inputs: Iterable[Input] | None) -> Usage:
-    """The interface that the example counts on; what contradicts the rest of the request is refused.
+    """The interface that the example uses; what contradicts the rest of the request is refused.
 
-    Where the name is empty or there are no `inputs`, because they were refused, nothing can contradict them.
+    If the name is empty or `inputs` is None, because they were refused, that is not checked.
     """
     tree = _parse(example, code)
     if tree is None or not example.name:
@@ -92,12 +92,12 @@ class _Names:
     def __init__(self, example: Example) -> None:
         self.functions: dict[str, str] = {}
         self.first_line = 0
-        self.strangers: list[tuple[int, str]] = []
+        self.others: list[tuple[int, str]] = []
         self._example = example
         self._modules: dict[str, str] = {}
 
     def note(self, node: ast.Import | ast.ImportFrom | ast.Call) -> None:
-        """Take in an import."""
+        """Record an import."""
         if isinstance(node, ast.Call) or (isinstance(node, ast.ImportFrom) and (node.level or not node.module)):
             return
         for alias in node.names:
@@ -109,7 +109,7 @@ class _Names:
                 self._found(node.lineno)
                 self.functions[alias.asname or alias.name] = alias.name
             else:
-                self._note_stranger(node.lineno, str(node.module))
+                self._note_other(node.lineno, str(node.module))
 
     def function_of(self, node: ast.expr) -> str:
         """Which function of the tool an expression names; empty if none."""
@@ -124,11 +124,11 @@ class _Names:
             self._found(line)
             self._modules[local] = module
         else:
-            self._note_stranger(line, module)
+            self._note_other(line, module)
 
-    def _note_stranger(self, line: int, module: str) -> None:
+    def _note_other(self, line: int, module: str) -> None:
         if module.startswith(f"{PACKAGE}."):
-            self.strangers.append((line, module))
+            self.others.append((line, module))
 
     def _found(self, line: int) -> None:
         self.first_line = self.first_line or line
@@ -144,12 +144,12 @@ def _dotted(node: ast.expr) -> str:
 
 
 def _choose(example: Example, names: _Names, called: list[str], lines: int) -> str:
-    """The one function of the tool; what the example imports or calls besides will not be there."""
+    """The one function of the tool; other functions that the example uses are refused."""
     cure = f"write from {example.module} import {example.name}"
     if not names.first_line:
-        for line, module in names.strangers:
+        for line, module in names.others:
             example.refuse(line, f"imports {module[:80]}, but the tool is {example.name}; {cure}")
-        if not names.strangers:
+        if not names.others:
             example.warn(1, f"does not import the tool; {cure}")
         return example.name
     wanted = list(dict.fromkeys([*called, *names.functions.values()]))

@@ -37,33 +37,33 @@ KNOWN = f"known are {', '.join(ALLOWANCE_KEYS)}"
 
 
 def read_capabilities(root: Fields) -> frozenset[str]:
-    """What the tool may do besides thinking."""
+    """The capabilities that the tool asks for."""
     found = _texts(root, "capabilities", "net.http")
     for index, name in found.items():
         if not is_capability(name):
-            root.report.refuse((*root.at, "capabilities", index), f"{show(name)} is no capability; write net.http")
+            root.report.refuse((*root.at, "capabilities", index), f"{show(name)} is not a capability; write net.http")
     return frozenset(found.values())
 
 
 def read_hosts(root: Fields) -> tuple[str, ...] | None:
-    """Where its network leads; None where the request says nothing about that."""
+    """The hosts that it may reach; None if the request does not limit them."""
     if "hosts" not in root:
         return None
     found = _texts(root, "hosts", "api.example.com")
     for index, pattern in found.items():
         if not is_host_pattern(pattern):
-            root.report.refuse((*root.at, "hosts", index), f"{show(pattern)} is no host; {HOST_CURE}")
+            root.report.refuse((*root.at, "hosts", index), f"{show(pattern)} is not a host; {HOST_CURE}")
     return tuple(found.values())
 
 
 def read_examples(root: Fields, parameters: Schema | None, output: Schema | None) -> tuple[Example, ...]:
-    """Calls whose right answer is known; each has to fit the schemas that there are."""
+    """Calls with their expected answers; each has to fit the schemas."""
     entries = root.entries("examples", MAX_ITEMS, "input: …")
     return tuple(given for entry in entries if (given := _read_example(entry, parameters, output)) is not None)
 
 
 def read_answers(text: str | bytes, *, place: str = ANSWERS) -> tuple[RecordedAnswer, ...]:
-    """The answers of a document of their own: a list of them, or the key `answers` with that list."""
+    """The recorded answers in a separate document: a list, or the key `answers` with a list."""
     source = Source(text, place)
     listed = isinstance(source.document.value, list)
 
@@ -85,17 +85,17 @@ def read_answer_list(root: Fields) -> tuple[RecordedAnswer, ...]:
 
 
 def read_allowance(document: Mapping[str, object], place: str = "allowance") -> Allowance:
-    """What the document allows; everything that is wrong with it is told in one VALIDATION.
+    """Read what an operator allows; all problems are reported in one VALIDATION.
 
-    The lists are written as in a request. What an operator wrote in vain is refused, as nobody would read a warning.
+    The lists are written as in a request. What would be ignored is refused, because an operator does not see warnings.
     """
     given = {name: value for name, value in document.items() if value is not None}
-    # The values come without their text, so that no line of it is known but the first.
+    # The values come without their text, so lines are unknown.
     root = Fields(Report(place, lambda _: 1), given, (ROOT,))
     for name in document.keys() - given.keys():
         root.refuse(name, "is empty; write a value, or leave it out")
-    for name, question in root.strangers(ALLOWANCE_KEYS):
-        root.refuse(name, f"can be allowed to nobody; {question or KNOWN}")
+    for name, question in root.unknown_keys(ALLOWANCE_KEYS):
+        root.refuse(name, f"cannot be allowed; {question or KNOWN}")
     allowance = Allowance(
         capabilities=read_capabilities(root),
         hosts=read_hosts(root) or (),
@@ -107,7 +107,7 @@ def read_allowance(document: Mapping[str, object], place: str = "allowance") -> 
 
 
 def is_host_pattern(text: str) -> bool:
-    """Whether it says where a network may lead."""
+    """Whether it is a host, or a wildcard for its subdomains."""
     try:
         host, _ = parse_authority(text.removeprefix("*."))
     except ToolError:
@@ -126,7 +126,7 @@ def _texts(root: Fields, name: str, sample: str) -> dict[int, str]:
 
 
 def _read_example(entry: Fields, parameters: Schema | None, output: Schema | None) -> Example | None:
-    entry.warn_of_strangers(EXAMPLE_KEYS)
+    entry.warn_of_unknown_keys(EXAMPLE_KEYS)
     before = entry.report.refused
     given = _one_of(entry, "input", "arguments")
     expected = _one_of(entry, "output", "expected")
@@ -152,7 +152,7 @@ def _one_of(entry: Fields, name: str, alias: str) -> str | None:
 
 
 def _check_fits(entry: Fields, name: str, schema: Schema | None) -> None:
-    """Refuse an example that contradicts the request: nothing could fulfil both."""
+    """Refuse an example that contradicts the request."""
     if schema is None:
         return
     value, validator = entry.values[name], compile_schema(schema)
@@ -162,7 +162,7 @@ def _check_fits(entry: Fields, name: str, schema: Schema | None) -> None:
 
 
 def _read_answer(entry: Fields) -> RecordedAnswer:
-    entry.warn_of_strangers(ANSWER_KEYS)
+    entry.warn_of_unknown_keys(ANSWER_KEYS)
     body, kind = _read_body(entry)
     headers = _read_headers(entry)
     if kind and "content-type" not in map(str.lower, headers):
@@ -215,10 +215,10 @@ def _read_headers(entry: Fields) -> dict[str, str]:
 
 
 def _read_body(entry: Fields) -> tuple[str, str]:
-    """The body as text, and its kind where it was written as a value and becomes JSON."""
+    """The body as text, and its content type if it was a value and becomes JSON."""
     body = entry.values.get("body", "")
     text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
     if len(text) > MAX_BODY:
-        entry.refuse("body", f"has {len(text)} letters, the limit is {MAX_BODY}; shorten it")
+        entry.refuse("body", f"has {len(text)} characters, the limit is {MAX_BODY}; shorten it")
         return "", ""
     return text, "" if isinstance(body, str) else "application/json"

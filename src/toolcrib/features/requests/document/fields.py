@@ -1,6 +1,6 @@
-"""Read the YAML of a request field by field: what is wrong with one is noted with its line, and reading goes on.
+"""Read the YAML of a request field by field: a problem is recorded with its line, and reading continues.
 
-Values are taken out of `Fields`, problems and warnings collect in a `Report`, and a `Source` knows where each part stands.
+`Fields` gives out values, a `Report` collects problems and warnings, and a `Source` knows the line of each part.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Remark = tuple[int, str]
 
 ROOT = "tool_request"
-# The field that holds code, whose lines are told one by one.
+# The field that holds code, for which problems name the line within it.
 CODE_FIELD = "example_usage"
 SAMPLE = f"{ROOT}: and its fields below, indented by two spaces"
 SHOWN = 80
@@ -33,7 +33,7 @@ MAX_TOLD = 100
 MAX_GUESSES = 20
 MAX_NAME = 64
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]")
-# What people do not see and models read: marks that turn the direction of writing, letters without width, tags.
+# Invisible to people and read by models: direction marks, zero-width characters, tags.
 HIDDEN = re.compile(
     "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ue000-\uf8ff"
     "\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"
@@ -43,9 +43,9 @@ _ESCAPE = re.compile(r"\\(?:u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|.)", re.
 
 
 class Source:
-    """A document of YAML: its text, what was read of it, its value, and where things stand in it.
+    """A YAML document: its text, its value, and the lines of its parts.
 
-    `read` is the text itself but for letters that JSON wrote as two halves, which YAML does not know.
+    `read` is the text itself, except that surrogate pairs of JSON escapes, which YAML does not know, are joined.
     """
 
     def __init__(self, text: str | bytes, place: str) -> None:
@@ -55,7 +55,7 @@ class Source:
             try:
                 self.document = read_yaml(self.read, place)
             except ToolError:
-                self.read = _with_whole_letters(self.text)
+                self.read = _join_surrogates(self.text)
                 self.document = read_yaml(self.read, place)
         except ToolError as error:
             line, column = error.details.get("line"), error.details.get("column")
@@ -86,7 +86,7 @@ class Source:
         return Fields(report, inner, (ROOT,))
 
     def code_line(self, line: int) -> int:
-        """The line of the document on which a line of the example stands, as far as that can be told."""
+        """The line of the document for a line of the example, as far as it is known."""
         return self._code_start + line if self._code_start else self.document.line((ROOT, CODE_FIELD))
 
     @cached_property
@@ -103,26 +103,26 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """A mapping of a document, and where in it that stands."""
+    """A mapping of a document, and its path."""
 
     report: Report
     values: Mapping[str, object]
     at: Steps
 
     def __contains__(self, name: str) -> bool:
-        """Whether there is a value; null is none."""
+        """Whether there is a value; null counts as none."""
         return self.values.get(name) is not None
 
     def refuse(self, name: str, text: str) -> None:
-        """Note what is wrong with a key."""
+        """Record a problem of a key."""
         self.report.refuse((*self.at, name), text)
 
     def warn(self, name: str, text: str) -> None:
-        """Note what the author should know about a key."""
+        """Record a warning about a key."""
         self.report.warn((*self.at, name), text)
 
     def required_text(self, name: str, sample: str, longest: int) -> str:
-        """A text that has to be there, empty where it is refused; `sample` could stand in its place."""
+        """A required text, empty if it is refused; `sample` is an example for the message."""
         if name not in self:
             self.refuse(name, f"is missing; write {name}: {sample}")
             return ""
@@ -133,7 +133,7 @@ class Fields:
         return self.text(name, longest)
 
     def text(self, name: str, longest: int) -> str:
-        """A text, empty where there is none or it is refused."""
+        """A text, empty if it is absent or refused."""
         if name not in self:
             self._warn_of_null(name)
             return ""
@@ -144,14 +144,14 @@ class Fields:
         return checked_text(self.report, (*self.at, name), value, longest)
 
     def switch(self, name: str) -> bool | None:
-        """A boolean; None where there is none."""
+        """A boolean; None if it is absent or refused."""
         value = self.values.get(name)
         if name in self and not isinstance(value, bool):
             self.refuse(name, f"must be true or false, not {show(value)}")
         return value if isinstance(value, bool) else None
 
     def items(self, name: str, at_most: int) -> list[tuple[Steps, object]]:
-        """The items of a list, each with where it stands; none where there is none or it is refused."""
+        """The items of a list, each with its path; empty if it is absent or refused."""
         if name not in self:
             self._warn_of_null(name)
             return []
@@ -174,14 +174,14 @@ class Fields:
                 self.report.refuse(at, f"must be a mapping, not {name_type(item)}; write - {sample}")
         return found
 
-    def strangers(self, known: Collection[str]) -> list[tuple[str, str]]:
-        """The keys that nobody reads, each with a question where it looks like a slip of the pen."""
+    def unknown_keys(self, known: Collection[str]) -> list[tuple[str, str]]:
+        """The keys that are not read, each with a suggestion if it looks like a typing mistake."""
         unknown = [name for name in self.values if name not in known]
         return [(name, did_you_mean(name, known) if place < MAX_GUESSES else "") for place, name in enumerate(unknown)]
 
-    def warn_of_strangers(self, known: Collection[str]) -> None:
-        """Warn of keys that nobody reads."""
-        for name, question in self.strangers(known):
+    def warn_of_unknown_keys(self, known: Collection[str]) -> None:
+        """Warn of keys that are not read."""
+        for name, question in self.unknown_keys(known):
             self.warn(name, f"is kept and not read; {question or 'remove it, or say it in the description'}")
 
     def _warn_of_null(self, name: str) -> None:
@@ -190,9 +190,9 @@ class Fields:
 
 
 def checked_text(report: Report, at: Steps, text: str, longest: int) -> str:
-    """The text, empty where it is too long or holds what no text holds; one that hides letters comes with a warning."""
+    """The text, empty if it is too long or contains control characters; invisible characters get a warning."""
     if len(text) > longest:
-        report.refuse(at, f"has {len(text)} letters, the limit is {longest}; shorten it")
+        report.refuse(at, f"has {len(text)} characters, the limit is {longest}; shorten it")
         return ""
     if found := CONTROL.search(text):
         report.refuse(at, f"holds the control character U+{ord(found[0]):04X}; remove it")
@@ -203,13 +203,13 @@ def checked_text(report: Report, at: Steps, text: str, longest: int) -> str:
 
 
 def name_type(value: object) -> str:
-    """What a value is, in words."""
+    """The type of a value in words."""
     names = {dict: "a mapping", list: "a list", str: "text", bool: "a boolean", type(None): "null"}
     return names.get(type(value), "a number")
 
 
 class Report:
-    """Collects what is to be said about a document; `line_of` knows where each part of it stands."""
+    """Collects the problems and warnings of a document; `line_of` gives the line of a path."""
 
     def __init__(self, place: str, line_of: Callable[[Steps], int]) -> None:
         self.place = place
@@ -218,34 +218,34 @@ class Report:
         self._warnings: list[Remark] = []
 
     def refuse(self, at: Steps, text: str, line: int = 0) -> None:
-        """Note what keeps the request from being taken; `line` is where that stands, if not where the field begins."""
+        """Record a problem, for which the request is refused; `line` is its line, if not the first of the field."""
         self._problems.append((line or self._line_of(at), self._say(at, text, line)))
 
     def warn(self, at: Steps, text: str, line: int = 0) -> None:
-        """Note what its author should know."""
+        """Record a warning."""
         self._warnings.append((line or self._line_of(at), self._say(at, text, line)))
 
     @property
     def refused(self) -> int:
-        """How much was refused so far."""
+        """The number of problems so far."""
         return len(self._problems)
 
     def finish(self, *, strict: bool) -> tuple[str, ...]:
-        """The warnings; raises one ToolError that tells every problem, in strict reading the warnings among them."""
+        """The warnings; raises one ToolError with every problem, in strict mode with the warnings too."""
         problems = [*self._problems, *(self._warnings if strict else ())]
         if problems:
             raise refusal(_told(problems), min(line for line, _ in problems))
         return tuple(_told(self._warnings))
 
     def _say(self, at: Steps, text: str, line: int) -> str:
-        # The root is in every field's way.
+        # Every path begins with the root.
         place = f"{self.place}:{line or self._line_of(at)}"
         return _printable(f"{place}: {_spell(at[1:])}: {text}" if at[1:] else f"{place}: {text}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Span:
-    """The value of a field: from which letter to which, on which line it begins, and how it is written.
+    """The value of a field: its start and end in the text, its line, and how it is written.
 
     `style` is empty for a plain word, else the mark that a scalar begins with; None for a list or a mapping.
     """
@@ -271,7 +271,7 @@ class Layout:
 
 
 def lay_out(text: str) -> Layout | None:
-    """Where things stand in a text that was read as YAML before; None if it holds no request."""
+    """The layout of a text that is known to be valid YAML; None if it has no request."""
     stream = events(text)
     for event in stream:
         if isinstance(event, yaml.MappingStartEvent):
@@ -291,7 +291,7 @@ def refusal(problems: list[str], line: int, column: int = 1) -> ToolError:
 
 
 def show(value: object) -> str:
-    """A value as a message can quote it, in ASCII so that nothing hides in it."""
+    """A value for a message, in ASCII so that invisible characters show."""
     text = json.dumps(value)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
@@ -307,7 +307,7 @@ def _layout(key: Any, value: Any, stream: Iterator[Any]) -> Layout:
 
 
 def _members(stream: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
-    """The keys of the mapping that the parser is in, each with what its value begins with; the rest of the value is skipped."""
+    """The keys of the current mapping, each with the first event of its value; the rest of the value is skipped."""
     while not isinstance(key := next(stream), yaml.MappingEndEvent):
         value = next(stream)
         yield key, value
@@ -322,8 +322,8 @@ def _span(event: Any) -> Span:
     return Span(start=event.start_mark.index, end=event.end_mark.index, line=event.start_mark.line + 1, style=style)
 
 
-def _with_whole_letters(text: str) -> str:
-    """The text of JSON with every letter beyond 16 bits as itself."""
+def _join_surrogates(text: str) -> str:
+    """The text of JSON with escaped surrogate pairs joined."""
     return _ESCAPE.sub(lambda found: _join(found[1], found[2]) if found[1] else found[0], text)
 
 
@@ -332,13 +332,13 @@ def _join(high: str, low: str) -> str:
 
 
 def _spell(at: Steps) -> str:
-    """The way to a field as people write it: `inputs[1].type`."""
+    """The path of a field as people write it: `inputs[1].type`."""
     steps = (f"[{step}]" if isinstance(step, int) else f".{step[:SHOWN]}" for step in at)
     return "".join(steps).removeprefix(".")
 
 
 def _printable(text: str) -> str:
-    """The text on one line, without letters that hide or turn what is shown."""
+    """The text on one line, with characters that are not printable escaped."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)

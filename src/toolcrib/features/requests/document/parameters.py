@@ -34,7 +34,7 @@ OUTPUT_NAME = re.compile(rf"[A-Za-z_][A-Za-z0-9_.-]{{0,{MAX_NAME - 1}}}")
 
 _NULLABLE = re.compile(r"(.*[^\s|])\s*\|\s*null")
 _OPTIONAL = re.compile(r"(.*\S)\s*\(optional\)", re.IGNORECASE)
-# Other people's words that JSON has no type for.
+# Type names of other formats that mean text.
 _TEXTS = frozenset({"datetime"})
 
 
@@ -49,7 +49,7 @@ def read_inputs(root: Fields) -> tuple[Input, ...]:
 
 
 def read_outputs(root: Fields) -> tuple[Output, ...] | None:
-    """The values of its answer; None where the request says nothing about them."""
+    """The values of its answer; None if the request does not say."""
     found: dict[str, Output] = {}
     for entry in root.entries("outputs", MAX_ITEMS, "name: …"):
         given = _read_output(entry)
@@ -68,7 +68,7 @@ def parameters_of(root: Fields, inputs: tuple[Input, ...]) -> Schema:
 
 
 def output_schema_of(root: Fields, outputs: tuple[Output, ...] | None) -> Schema | None:
-    """The schema of the answer, every output in it required; None where the request says nothing about it."""
+    """The schema of the answer, every output in it required; None if the request does not say."""
     if outputs is None:
         return None
     schema = object_schema({given.name: given.schema for given in outputs}, [one.name for one in outputs])
@@ -130,7 +130,7 @@ def _is_required(entry: Fields, *, optional: bool) -> bool:
 
 def _with_default(entry: Fields, schema: Schema, default: object, *, required: bool) -> Schema:
     if required:
-        entry.warn("required", "has a default, so nobody needs to give it; remove one of them")
+        entry.warn("required", "has a default, so it may be left out; remove one of them")
     if not accepts(schema, default):
         entry.warn("default", f"{show(default)} is not of the type of the input; correct one of them")
     return with_default(schema, default)
@@ -174,7 +174,7 @@ def _warn_of_odd_keys(entry: Fields, known: tuple[str, ...], odd: tuple[str, ...
     for name in odd:
         if name in entry.values:
             entry.warn(name, f"is read, but the format has only {', '.join(known)}")
-    entry.warn_of_strangers({*known, *odd})
+    entry.warn_of_unknown_keys({*known, *odd})
 
 
 def _is_new(entry: Fields, name: str, found: dict[str, Input] | dict[str, Output]) -> bool:
@@ -184,7 +184,7 @@ def _is_new(entry: Fields, name: str, found: dict[str, Input] | dict[str, Output
 
 
 def _check(root: Fields, name: str, schema: Schema) -> None:
-    """Refuse what no check of a call could bear: too many parts, or too deep."""
+    """Refuse a schema that is too large or too deep to check calls with."""
     try:
         check_schema(schema, name)
     except ToolError as error:
@@ -206,7 +206,7 @@ class _Word:
 
 
 def _parse_type(written: object) -> _Word | None:
-    """What a type means; None if nobody knows."""
+    """What a type means; None if it is unknown."""
     if not isinstance(written, str):
         return None
     text = written.strip()
@@ -227,7 +227,7 @@ def _parse_type(written: object) -> _Word | None:
 
 
 def _read_type(report: Report, at: Steps, written: object) -> _Word | None:
-    """What a type means; refused where nobody knows, with a warning where it is not one of the document's words."""
+    """What a type means; refused if it is unknown, with a warning if it is not one of the document's words."""
     if written is None:
         report.refuse(at, f"has no type; write type: and one of {CHOICES}")
         return None
@@ -299,7 +299,7 @@ def _with_null(schema: Schema, *, nullable: bool) -> Schema:
     if not nullable:
         return schema
     kind = schema.get("type")
-    # What is said of the parts of an object or array says nothing about null.
+    # Keywords for the parts of an object or array do not apply to null.
     return {**schema, "type": [kind, "null"]} if isinstance(kind, str) else {"anyOf": [schema, {"type": "null"}]}
 
 
@@ -343,7 +343,7 @@ def _read_definition(report: Report, at: Steps, entry: Schema) -> Schema:
 
 
 def _read_description(report: Report, at: Steps, entry: Schema) -> Schema:
-    """What is said about a value besides its type."""
+    """The description of a value."""
     text = entry.get("description")
     if text is None:
         return {}
@@ -354,7 +354,7 @@ def _read_description(report: Report, at: Steps, entry: Schema) -> Schema:
 
 
 def _without_option(report: Report, at: Steps, word: _Word) -> _Word:
-    """What is optional in an answer may be null there: it is a key of its own that every answer has."""
+    """Read an optional output as nullable: every answer has all its keys."""
     if not word.optional:
         return word
     report.warn(at, f'is optional, which is understood as null; write "{word.spelled} | null"')
@@ -370,7 +370,7 @@ def _read_fields(report: Report, at: Steps, entry: Schema) -> Schema:
     properties: Schema = {}
     for name, written in entry.items():
         if not 0 < len(name) <= MAX_NAME or not name.isprintable():
-            report.refuse((*at, name), f"cannot be the name of a field; use 1 to {MAX_NAME} letters")
+            report.refuse((*at, name), f"cannot be the name of a field; use 1 to {MAX_NAME} characters")
             continue
         properties[name] = _read_element(report, (*at, name), written)
     return object_schema(properties, sorted(properties), closed=False)

@@ -1,4 +1,4 @@
-"""A request for a tool, read: lenient by default, and everything that is wrong with it told at once."""
+"""Read a request document: lenient by default, and with every problem reported at once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KEYS = (
     *("id", "name", "description", "priority", "requested_by", "experiment_blocked", "inputs", "outputs"),
     *("requirements", "example_usage", "capabilities", "hosts", "examples", "answers"),
 )
-# What some people write in place of `experiment_blocked`.
+# An alias of `experiment_blocked`.
 EXPERIMENT_ALIAS = "experiment_id"
 REQUESTER = "fullsend"
 NAME = "github_stargazer_scraper"
@@ -43,21 +43,21 @@ MAX_REQUIREMENT = 2_000
 MAX_REQUIREMENTS = 100
 MAX_WORD = 200
 SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
-# Of ids: the day it was made and its number on that day.
+# An id is the day of the request and its number on that day.
 FORMAT = "req_YYYYMMDD_NNN"
 LAST_NUMBER = 999
 
 _ID = re.compile(r"req_([0-9]{8})_[0-9]{3}")
-# Others use ids of their own, which become parts of keys and names of files.
+# Other clients use other ids, which become parts of keys and file names.
 _SAFE = re.compile(r"req_[A-Za-z0-9_.-]{1,60}")
 
 
 def read_request(
     text: str | bytes, *, place: str = "request", strict: bool = False, numbered: bool = True
 ) -> ToolRequest:
-    """What the document asks for; `strict` refuses what is only readable with warnings, and without `numbered` the id may be absent.
+    """Read a request; `strict` refuses a document with warnings, and without `numbered` the id may be absent.
 
-    Everything that is wrong with it is told in one VALIDATION, whose details list the problems and the line of the first.
+    All problems are reported in one VALIDATION, whose details list them and the line of the first.
     """
     source = Source(text, place)
     root = source.root()
@@ -70,18 +70,18 @@ def name_problem(name: str) -> str:
     """Why it cannot be the name of a tool; empty if it can."""
     if SNAKE_CASE.fullmatch(name) and len(name) <= MAX_NAME and not keyword.iskeyword(name):
         return ""
-    rule = f"use snake_case of at most {MAX_NAME} letters, no keyword of Python, such as {NAME}"
+    rule = f"use snake_case of at most {MAX_NAME} characters, no keyword of Python, such as {NAME}"
     return f"{show(name)} cannot be imported as tools.NAME; {rule}"
 
 
 def same_text(one: str, other: str) -> bool:
-    """Whether two documents are the same but for line breaks at their end, which a shell strips."""
+    """Whether two documents are the same except for line breaks at the end, which a shell strips."""
     return one.rstrip("\r\n") == other.rstrip("\r\n")
 
 
 def wish_digest(request: ToolRequest) -> str:
-    """The same for two requests that ask for the same thing, whoever asks for it and however urgently."""
-    wish = {
+    """A digest that two requests share if they ask for the same thing, whatever their author and priority."""
+    content = {
         "name": request.name,
         "description": request.description.strip(),
         "inputs": {given.name: (given.schema, given.required, given.samples) for given in request.inputs},
@@ -94,12 +94,12 @@ def wish_digest(request: ToolRequest) -> str:
         "answers": [asdict(answer) for answer in request.answers],
         "extra": dict(request.extra),
     }
-    text = json.dumps(wish, sort_keys=True, separators=(",", ":"))
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def is_request_id(text: str) -> bool:
-    """Whether it has the format, and its day exists."""
+    """Whether it has the format, with a day that exists."""
     found = _ID.fullmatch(text)
     return found is not None and _is_day(found[1])
 
@@ -113,12 +113,12 @@ def id_problem(text: str) -> str:
 
 
 def is_safe_id(text: object) -> bool:
-    """Whether it can be told apart from other keys, and be part of one."""
+    """Whether it is safe as part of a key or a file name."""
     return isinstance(text, str) and _SAFE.fullmatch(text) is not None
 
 
 def request_day(now: datetime) -> str:
-    """The part of an id that says the day, which begins at midnight in UTC."""
+    """The day of an id, in UTC."""
     return f"{now.astimezone(UTC):%Y%m%d}"
 
 
@@ -148,7 +148,7 @@ class _Reader:
         before = root.report.refused
         inputs, outputs = read_inputs(root), read_outputs(root)
         parameters, output_schema = parameters_of(root, inputs), output_schema_of(root, outputs)
-        # Against schemas that were refused in part, nothing else could be judged rightly.
+        # With refused inputs or outputs the schemas are incomplete, so nothing is checked against them.
         sound = root.report.refused == before
         code = root.text(CODE_FIELD, MAX_CODE)
         usage = self._usage(code, name, inputs if sound else None)
@@ -233,11 +233,11 @@ class _Reader:
         return experiment
 
     def _one_line(self, name: str, text: str) -> str:
-        """A text that becomes part of keys and logs."""
+        """A text that becomes part of keys and log lines."""
         if not text.strip():
             return ""
         if not text.isprintable():
-            self.root.refuse(name, f"{show(text)} holds letters that cannot be seen; write it on one line")
+            self.root.refuse(name, f"{show(text)} contains characters that are not printable; write it on one line")
         return text
 
     def _requirements(self) -> tuple[str, ...]:
@@ -258,7 +258,7 @@ class _Reader:
 
     def _extra(self) -> Mapping[str, object]:
         known = {*KEYS} if "experiment_blocked" in self.root else {*KEYS, EXPERIMENT_ALIAS}
-        self.root.warn_of_strangers(known)
+        self.root.warn_of_unknown_keys(known)
         return {name: value for name, value in self.root.values.items() if name not in known}
 
 

@@ -1,6 +1,6 @@
-"""Write requests: a new document, one field of a text with every other byte kept, and the text that a message stands for.
+"""Write requests: a new document, one changed field with every other byte kept, and the document in a message.
 
-What is written is read back as the same by every reader of YAML, also of version 1.1.
+Every reader of YAML, also of version 1.1, reads back the same values.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ALIASES = {"request_id": "id", "tool_name": "name"}
 
 _BREAK = re.compile(r"\r\n|\n|\r")
 _PLAIN = re.compile(r"[A-Za-z_](?:[A-Za-z0-9_./()-]| (?=[A-Za-z0-9_(])|,(?= ))*")
-# What JSON leaves as it is and YAML forbids, folds or takes for the end of a line.
+# Characters that JSON leaves as they are and YAML forbids, folds or reads as a line break.
 _ESCAPED = re.compile("[\x7f-\xa0\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 _LITERAL = re.compile(
     r"[^\s\x00-\x1f\x7f-\xa0\u2028\u2029\ufeff](?:[^\x00-\x08\x0b-\x1f\x7f-\xa0\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff])*"
@@ -52,9 +52,9 @@ _ID_MEMBER = re.compile(r'"(?:id|request_id)"\s{0,8}:\s{0,8}"(req_[A-Za-z0-9_.-]
 
 
 def write_request(fields: Mapping[str, object]) -> str:
-    """A document that asks for what the fields say, named as in the format; what it could not say is refused with VALIDATION.
+    """The document of these fields, named as in the format; raises VALIDATION if it would not be a valid request.
 
-    Who asks is `fullsend` and the priority follows from whether an experiment is blocked, unless the fields say otherwise.
+    By default the author is `fullsend`, and the priority is high if an experiment is blocked, else medium.
     """
     priority = Priority.HIGH if fields.get("experiment_blocked") else Priority.MEDIUM
     text = spell_request({"priority": str(priority), "requested_by": REQUESTER, **fields})
@@ -63,7 +63,7 @@ def write_request(fields: Mapping[str, object]) -> str:
 
 
 def spell_request(fields: Mapping[str, object]) -> str:
-    """The document of these fields, right or wrong; a field that is None is left out."""
+    """The document of these fields without checking them; a field that is None is left out."""
     given = {name: value for name, value in fields.items() if value is not None}
     check_plain(given, place="request", max_depth=MAX_DEPTH)
     ordered = _in_order(given, KEYS)
@@ -77,7 +77,7 @@ def spell_request(fields: Mapping[str, object]) -> str:
 def set_field(text: str, name: str, value: str) -> str:
     """The text with one field of the request changed or, in its place of the format, added.
 
-    Of JSON, letters that were written as two halves come out as themselves.
+    In JSON, escaped surrogate pairs come out joined.
     """
     if name not in SCALARS:
         raise ToolError(Kind.VALIDATION, f"{name[:80]!r} cannot be set; write one of {', '.join(SCALARS)}")
@@ -105,19 +105,22 @@ class Message:
 
 
 def read_message(message: str) -> Message:
-    """Whichever of the three shapes it has; the text may still be wrong, and `read_request` says why."""
+    """Read a message: a document, a note that names a hash, or a message of the original Builder.
+
+    The text may still be invalid; `read_request` says why.
+    """
     value = Source(message, PLACE).fields()
     if ROOT in value:
         return Message(id=_safe(_member(value, ROOT).get("id")), text=message)
     if isinstance(value.get("prd"), dict):
-        return _order(value)
+        return _unwrap(value)
     if value.get("type") == NOTE or "spec_key" in value:
         return _note(value)
-    raise refusal([f"{PLACE}:1: is no request; write {ROOT}: and its fields, or JSON with prd or spec_key"], 1)
+    raise refusal([f"{PLACE}:1: is not a request; write {ROOT}: and its fields, or JSON with prd or spec_key"], 1)
 
 
 def readable_id(text: str) -> str:
-    """The id of a message even if the rest of it is wrong; empty if there is none that is safe as a key."""
+    """The id of a message even if the rest of it is invalid; empty if there is no safe one."""
     try:
         return read_message(text).id
     except ToolError:
@@ -138,7 +141,7 @@ def _value_of(text: str) -> object:
 
 
 def _ways(text: str, name: str, value: str) -> Iterator[str]:
-    """How the text could be changed, the best way first; an odd way of writing YAML may spoil any of them."""
+    """Ways to change the text, the best first; unusual YAML may break any of them."""
     layout = lay_out(text)
     if layout is None:
         return
@@ -155,7 +158,7 @@ def _ways(text: str, name: str, value: str) -> Iterator[str]:
 def _change(text: str, layout: Layout, span: Span, value: str) -> str:
     if span.style is None:
         return text
-    # The blank lines behind a block of text count as part of it.
+    # The parser counts blank lines after a block of text as part of it.
     end = span.start + len(text[span.start : span.end].rstrip("\r\n"))
     spelled = _quote(value) if layout.flow or span.style else _spell_text(value)
     space = "" if end > span.start or text[span.start - 1].isspace() else " "
@@ -163,7 +166,7 @@ def _change(text: str, layout: Layout, span: Span, value: str) -> str:
 
 
 def _ways_to_add(text: str, layout: Layout, name: str, line: str) -> Iterator[str]:
-    """Behind the fields that come before it, behind the line of the root, or right before the first field."""
+    """After the fields that come before it, after the line of the root, or right before the first field."""
     found = _BREAK.search(text)
     newline, indent = found[0] if found else "\n", " " * layout.column
     earlier = [layout.fields[word] for word in SCALARS[: SCALARS.index(name)] if word in layout.fields]
@@ -180,19 +183,19 @@ def _ways_to_add(text: str, layout: Layout, name: str, line: str) -> Iterator[st
 
 
 def _spell_text(text: str) -> str:
-    """A text on one line: bare where nobody could take it for anything else, else in double quotes."""
+    """A text on one line: plain if no reader could take it for another type, else in double quotes."""
     return text if _PLAIN.fullmatch(text) and text.lower() not in WORDS else _quote(text)
 
 
 def _quote(text: str) -> str:
     """A text in double quotes, which is JSON as well."""
     if any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise ToolError(Kind.VALIDATION, f"{text[:40]!r} holds half of a character; write the whole one")
+        raise ToolError(Kind.VALIDATION, f"{text[:40]!r} contains a lone surrogate; remove it")
     return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
 
 
 def _spell_block(value: object, depth: int) -> str:
-    """What stands behind a key or a dash at that depth, with the space or line break before it and that behind it."""
+    """The text after a key or a dash at that depth, with the white space before and after it."""
     inner = INDENT * depth
     if isinstance(value, dict) and value:
         return "\n" + "".join(
@@ -222,13 +225,14 @@ def _spell_scalar(value: object, inner: str) -> str:
 def _spell_key(key: str) -> str:
     if len(key) > MAX_FIELD_NAME:
         raise ToolError(
-            Kind.VALIDATION, f"the key {key[:40]!r}… has {len(key)} letters, the limit is {MAX_FIELD_NAME}; shorten it"
+            Kind.VALIDATION,
+            f"the key {key[:40]!r}… has {len(key)} characters, the limit is {MAX_FIELD_NAME}; shorten it",
         )
     return _spell_text(key)
 
 
 def _note(value: Mapping[str, object]) -> Message:
-    """A note that a request lies in a hash, whose key it names or leaves to be made from the id."""
+    """A note that a request is in a hash; without a key, the one of the id."""
     key = value.get("spec_key", "")
     if not isinstance(key, str) or len(key) > MAX_KEY or not key.isprintable() or " " in key:
         raise refusal([f"{PLACE}:1: spec_key must be the key of a hash; write tool_requests:req_20240115_001"], 1)
@@ -238,17 +242,17 @@ def _note(value: Mapping[str, object]) -> Message:
     return Message(id=found, text="", key=key)
 
 
-def _order(message: Mapping[str, object]) -> Message:
-    """The order of the original Builder, as a document of ours; what its wrappers say about the request comes first."""
+def _unwrap(message: Mapping[str, object]) -> Message:
+    """The message of the original Builder as a document of ours; the fields of its wrappers take precedence."""
     said: dict[str, object] = {}
-    wish = message
+    inside = message
     for _ in range(MAX_WRAPPERS):
-        inner = _member(wish, "prd") or _member(wish, ROOT)
+        inner = _member(inside, "prd") or _member(inside, ROOT)
         if not inner:
             break
-        said = {**{name: wish[name] for name in WRAPPED if name in wish}, **said}
-        wish = inner
-    fields = {**wish, **said}
+        said = {**{name: inside[name] for name in WRAPPED if name in inside}, **said}
+        inside = inner
+    fields = {**inside, **said}
     for alias, name in ALIASES.items():
         if alias in fields:
             fields.setdefault(name, fields.pop(alias))

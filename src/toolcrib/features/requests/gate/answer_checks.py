@@ -1,4 +1,4 @@
-"""Whether calls came to what the request asks for: answered or refused, in the declared shape, and depending on the inputs."""
+"""Check the answers of calls: answered or refused as declared, of the declared shape, and dependent on the inputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from toolcrib.model.toolrequest import ToolRequest
 
     Pair = tuple[Mapping[str, object], Mapping[str, object]]
-    Sight = Callable[[object], object]
+    View = Callable[[object], object]
 
 SHOWN_DIFFERENCES = 3
 TOLD_BY_SHAPE = TOO_MUCH | {Kind.OUTPUT_INVALID}
@@ -29,7 +29,7 @@ EMPTY: tuple[object, ...] = (None, "", [], {})
 SHAPE = "return every declared output, of its declared type, and no others"
 REFUSAL = "toolcrib.ToolError(toolcrib.Kind.VALIDATION, why)"
 ADD_EXAMPLES = "if that input cannot be answered, have examples added to the request, which then decide"
-# Who tosses a coin for each answer would have to win so often.
+# So many repeated calls make it unlikely that a random answer passes for a stable one.
 REPEATED = 8
 CHANCE = "add examples of inputs that leave nothing to chance"
 ONE_ANSWER = "the examples all have one answer, so a constant would pass; add one that differs"
@@ -37,9 +37,9 @@ ONE_ANSWER = "the examples all have one answer, so a constant would pass; add on
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Leniency:
-    """Which failures say nothing against a candidate.
+    """Which failures are not held against a candidate.
 
-    `decided` means that examples decide what is right. `offline` means that only some questions have a recorded answer,
+    `decided` means that examples decide what is right. `offline` means that only some calls have a recorded answer,
     `unproved` that none has.
     """
 
@@ -48,15 +48,15 @@ class Leniency:
     unproved: bool = False
 
     def forgives(self, tried: Tried) -> bool:
-        """Whether this failure may be; one that is too long, too large or of the wrong shape never may."""
+        """Whether this failure is accepted; a timeout, an exceeded limit or a wrong shape never is."""
         if self.decided or self.unproved:
             return True
-        # A value at the edge of what a type allows may be one that the tool refuses, if it says so.
+        # The tool may refuse an edge value of a type, with a VALIDATION of its own.
         return not tried.sample.plain and (self.offline or is_refusal(tried))
 
 
 def check_refusals(tried: Iterable[Tried], request: ToolRequest) -> list[Complaint]:
-    """Complain of calls that the inputs do not allow and that were made all the same."""
+    """Complain of calls that the inputs do not allow and that reached the tool."""
     return [
         complain(
             Check.REFUSES,
@@ -68,7 +68,7 @@ def check_refusals(tried: Iterable[Tried], request: ToolRequest) -> list[Complai
 
 
 def check_shapes(tried: Iterable[Tried], request: ToolRequest) -> list[Complaint]:
-    """Complain of answers that are no answers: of the wrong shape, too late, too large."""
+    """Complain of answers of the wrong shape, too late, or too large."""
     told = [(each, _call(request, each.sample), Reason.of(each)) for each in tried if each.kind in TOLD_BY_SHAPE]
     misshapen = [
         (f"{call}: {reason.text}; {SHAPE}", reason.causes)
@@ -84,7 +84,7 @@ def check_shapes(tried: Iterable[Tried], request: ToolRequest) -> list[Complaint
 
 
 def find_failures(tried: Sequence[Tried], leniency: Leniency) -> list[Tried]:
-    """The calls that failed although they should not have, and not by what `check_shapes` tells."""
+    """The calls that failed and should not have, without those that `check_shapes` reports."""
     if leniency.offline and any(each.result.ok and each.sample.plain for each in tried):
         return []
     failed = [each for each in tried if each.kind is not None and each.kind not in TOLD_BY_SHAPE]
@@ -92,7 +92,7 @@ def find_failures(tried: Sequence[Tried], leniency: Leniency) -> list[Tried]:
 
 
 def find_empty(tried: Iterable[Tried], request: ToolRequest) -> list[str]:
-    """The outputs that hold nothing in any answer, of which therefore nothing is proved."""
+    """The outputs that are empty in every answer, and so not proved."""
     values = [each.result.value for each in tried if each.result.ok and isinstance(each.result.value, dict)]
     names = [output.name for output in request.outputs or ()] if values else []
     return [name for name in names if all(value.get(name) in EMPTY for value in values)]
@@ -115,7 +115,7 @@ def check_failures(failures: Iterable[Tried], reasons: Mapping[int, Reason], req
 def check_examples(
     tried: Iterable[tuple[Tried, object]], reasons: Mapping[int, Reason], request: ToolRequest
 ) -> list[Complaint]:
-    """Complain of calls that came to something else than the request shows; `reasons` are those of failures, by `id`."""
+    """Complain of answers that differ from the examples of the request; `reasons` are those of failures, by `id`."""
     found = []
     for each, expected in tried:
         call, value = _call(request, each.sample), each.result.value
@@ -129,9 +129,9 @@ def check_examples(
 
 
 def check_defaults(bare: object, first: Tried, given: Tried | None, request: ToolRequest) -> list[Complaint]:
-    """Complain if leaving inputs out is not the same as giving their defaults; not to be said of tools that draw lots.
+    """Complain if leaving inputs out is not the same as giving their defaults; not for tools with random answers.
 
-    `bare` is what the function answered by itself, without anybody filling in defaults.
+    `bare` is what the function answered by itself, without filled-in defaults.
     """
     answers = {"by itself": _unwrapped(bare)}
     if given is not None and given.result.ok:
@@ -149,17 +149,17 @@ def check_defaults(bare: object, first: Tried, given: Tried | None, request: Too
 
 
 def are_same(one: Tried, others: Sequence[Tried]) -> bool:
-    """Whether there are others, and all of them were answered as this one was."""
+    """Whether there are others, and all have the same answer as this one."""
     return bool(others) and all(each.result.ok and not _differ(each.result.value, one.result.value) for each in others)
 
 
 def is_refusal(tried: Tried) -> bool:
-    """Whether the tool itself says that it does not take these values."""
+    """Whether the tool itself refused these values."""
     return tried.kind is Kind.VALIDATION and not tried.result.refused
 
 
 def has_to_vary(request: ToolRequest, leniency: Leniency) -> bool:
-    """Whether nothing but the variety of its answers shows that a candidate does something."""
+    """Whether only the variety of its answers can show that a candidate works."""
     return bool(request.inputs) and not leniency.decided and not leniency.unproved
 
 
@@ -169,7 +169,7 @@ def has_one_answer(request: ToolRequest) -> bool:
 
 
 def check_nothing(tried: Iterable[Tried], request: ToolRequest) -> list[Complaint]:
-    """Complain if nothing is ever answered, where no outputs are declared that would tell."""
+    """Complain if every answer is null, for a request without outputs."""
     answered = [each for each in tried if each.result.ok]
     if request.outputs or not answered or any(each.result.value is not None for each in answered):
         return []
@@ -178,7 +178,7 @@ def check_nothing(tried: Iterable[Tried], request: ToolRequest) -> list[Complain
 
 
 def check_constant(tried: Iterable[Tried], request: ToolRequest) -> list[Complaint]:
-    """Complain if different calls have all the one answer that the examples show; what is drawn by lot is not one."""
+    """Complain if different calls have all the one answer that the examples show; random answers are not one."""
     answered = {spell_value(_in_full(each, request)): each for each in tried if each.result.ok}
     values = {spell_value(each.result.value): each.result.value for each in answered.values()}
     if len(answered) == 1 or len(values) != 1:
@@ -189,7 +189,7 @@ def check_constant(tried: Iterable[Tried], request: ToolRequest) -> list[Complai
 
 
 def check_variety(tried: Sequence[Tried], again: Iterable[Tried], request: ToolRequest) -> list[Complaint]:
-    """Complain if the answer has nothing to do with the question, as far as that shows; `again` are calls made once more."""
+    """Complain if no answer depends on the inputs; `again` are repeated calls, which show what is random."""
     asked = {spell_value(_in_full(each, request)) for each in tried}
     answered = {spell_value(_in_full(each, request)): each for each in tried if each.result.ok}
     outputs = [_outputs(each.result.value) for each in answered.values()]
@@ -209,7 +209,7 @@ def _differ(one: object, other: object) -> bool:
 
 
 def _misnamed(expected: object, value: object) -> str:
-    """Which outputs have other names than they should, if that is what is wrong."""
+    """Which outputs have wrong names, if that is the difference."""
     if not isinstance(expected, dict) or not isinstance(value, dict) or expected.keys() == value.keys():
         return ""
     return f"without {sorted(map(str, expected.keys() - value.keys()))}, with {sorted(map(str, value.keys() - expected.keys()))}"
@@ -232,17 +232,17 @@ def _describe(answered: Sequence[Tried], request: ToolRequest) -> str:
 
 
 def _vary(outputs: Sequence[Mapping[str, object]], pairs: Sequence[Pair]) -> bool:
-    """Whether the answers differ in something that stays the same when the same call is made again."""
+    """Whether the answers differ in something that a repeated call does not change."""
     names = {name for known in outputs for name in known}
-    sights = {name: _sight(name, pairs) for name in names}
-    return any(len({sight(known.get(name)) for known in outputs}) > 1 for name, sight in sights.items())
+    views = {name: _stable_view(name, pairs) for name in names}
+    return any(len({view(known.get(name)) for known in outputs}) > 1 for name, view in views.items())
 
 
-def _sight(name: str, pairs: Sequence[Pair]) -> Sight:
-    """As what an output stays the same: as itself; as its length, like a password that is drawn; or as nothing at all."""
-    for sight in (spell_value, _length):
-        if all(sight(one.get(name)) == sight(other.get(name)) for one, other in pairs):
-            return sight
+def _stable_view(name: str, pairs: Sequence[Pair]) -> View:
+    """What of an output a repeated call does not change: itself, its length (as of a random password), or nothing."""
+    for view in (spell_value, _length):
+        if all(view(one.get(name)) == view(other.get(name)) for one, other in pairs):
+            return view
     return _nothing
 
 

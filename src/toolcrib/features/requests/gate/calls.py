@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 AT_ONCE = 4
 TOO_MUCH = frozenset({Kind.TIMEOUT, Kind.LIMIT_EXCEEDED})
-# No candidate can pass one of its own errors off as one of these: they say that nothing could be tried here.
+# A candidate cannot raise these itself: they say that the trial could not run here.
 OURS = frozenset({Kind.SANDBOX_UNAVAILABLE, Kind.OVERLOADED, Kind.CANCELLED})
 MOST = 5
-# The values in a sentence: of one mistake each call shows others.
+# The values in a message, which differ between calls that show the same mistake.
 _VALUE = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\d+(?:\.\d+)?)""")
 EMPTY_ORDER = 'json.loads("{}")'
-# Whatever a file of the candidate is called, the probe imports what Python brings with it, and the candidate what a call of it
-# would; and what it sees of its process at first sight is what it sees in a call.
+# Whatever the files of the candidate are called, the probe imports the standard library, and the candidate imports what it
+# would in a call; sys.path, sys.modules and sys.argv look to it as in a call.
 APART = """import os, sys
 place, known = sys.path.pop(0), set(sys.modules)
 exec(compile({text!r}, __file__, "exec", dont_inherit=True))
@@ -50,7 +50,7 @@ MOST_LEFT = 20
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tried:
-    """A call that was made, and what came of it."""
+    """A call and its result."""
 
     sample: Sample
     result: Result
@@ -64,7 +64,7 @@ class Tried:
 class Calls:
     """Makes the calls of one trial, and remembers what was made.
 
-    Of a tool that writes they are made one after the other: two would find each other's files.
+    Calls of a tool that writes run one after the other: two would find each other's files.
     """
 
     def __init__(self, trial: Trial, tool: Tool, *, deadline: float) -> None:
@@ -76,11 +76,11 @@ class Calls:
 
     @property
     def is_exhausting(self) -> bool:
-        """Whether a call took too long or too much, so that others would only do so again."""
+        """Whether a call exceeded its time or a limit, as further calls would too."""
         return any(each.kind in TOO_MUCH for each in self.made)
 
     async def make(self, samples: Iterable[Sample]) -> list[Tried]:
-        """Make these calls; once one of them took too long or too much, none is begun any more."""
+        """Make these calls; after one that exceeded its time or a limit none is started."""
         tried = await asyncio.gather(*map(self._try, samples))
         if self._trouble is not None:
             raise self._trouble
@@ -92,12 +92,12 @@ class Calls:
             return await self._within_time(self.trial.load(probe))
 
     async def _within_time(self, work: Awaitable[Result]) -> Result:
-        """Wait for what is done in the trial; raises ToolError where it could not be done at all."""
+        """Wait for the trial; raises ToolError if it could not run."""
         try:
             async with asyncio.timeout(self._deadline - time.monotonic()):
                 result = await work
         except TimeoutError:
-            message = "the time for building it was over before the gate was through; raise builder_seconds"
+            message = "the time was over before the gate had finished; raise builder_seconds"
             raise ToolError(Kind.TIMEOUT, message) from None
         if result.error is not None and result.error.kind in OURS:
             raise result.error
@@ -119,7 +119,7 @@ class Calls:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Raised:
-    """An exception of the candidate: what it says, and the line in which it was raised. `missing` is a module."""
+    """An exception of the candidate: its message, and the line that raised it. `missing` is a module."""
 
     type: str
     message: str
@@ -133,7 +133,7 @@ class Raised:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Probed:
-    """What was found. `function` describes what the name stands for; `left` is what outlived the import or the call."""
+    """What a probe found. `function` describes the object of that name; `left` is what outlived the import or the call."""
 
     result: Result
     raised: Raised | None = None
@@ -144,7 +144,7 @@ class Probed:
 
     @classmethod
     def of(cls, result: Result) -> Self:
-        """Read the answer of the probe, which may be anything: a candidate can write in its place."""
+        """Read the answer of the probe, which may be anything: a candidate can forge it."""
         facts = result.value if result.ok and isinstance(result.value, Mapping) else {}
         raised, left, function = facts.get("raised"), facts.get("left"), facts.get("function")
         return cls(
@@ -158,34 +158,34 @@ class Probed:
 
 
 def write_probe(module: str, function: str, arguments: Mapping[str, object] | None = None) -> str:
-    """A probe that imports the candidate, and calls it with these arguments alone if there are any given."""
+    """A probe that imports the candidate and, if arguments are given, calls it with exactly these."""
     order = json.dumps({"module": module, "function": function, "arguments": arguments})
     return APART.format(text=_text().replace(EMPTY_ORDER, f"json.loads({order!r})", 1), entry=f"{module}.py")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reason:
-    """Why a call failed: in words, and by what other calls can fail too."""
+    """Why a call failed: the text, and the causes that it may share with other calls."""
 
     text: str
     causes: frozenset[str]
 
     @classmethod
     def of(cls, failed: Tried, raised: Raised | None = None) -> Self:
-        """What the candidate raised, which the pipeline keeps to itself; else what the pipeline says."""
+        """What the candidate raised, which the pipeline does not report; else the error of the pipeline."""
         if raised is not None:
             return cls(text=str(raised), causes=frozenset({f"{raised.type} {raised.place or raised.message}"}))
         return cls(text=message_of(failed), causes=_causes(failed))
 
 
 def message_of(tried: Tried) -> str:
-    """What the pipeline says of a failure; empty if there is none."""
+    """The error of the pipeline; empty if the call did not fail."""
     error = tried.result.error
     return "" if error is None else f"{error.kind}: {error.message}"
 
 
 def tell_once(check: Check, found: Iterable[tuple[str, frozenset[str]]]) -> list[Complaint]:
-    """A complaint for each text with causes that no other has told, and how many calls show them."""
+    """One complaint for each set of causes, with the number of calls that show them."""
     teller: dict[str, int] = {}
     told: list[list[str]] = []
     for text, causes in found:

@@ -1,6 +1,6 @@
-"""What is looked at from within a process in which a candidate was imported. This very text runs there, beside the candidate.
+"""Inspect a process in which a candidate is imported. This text itself runs there, beside the candidate.
 
-A candidate that wants to can deceive it; what the walls saw from outside it cannot, and that is judged as well.
+A candidate can deceive it; it cannot deceive the sandbox, whose observations are checked as well.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 
     Facts = dict[str, Any]
 
-ORDER = json.loads("{}")  # the gate writes its order here: module, function, and the arguments of a call or null
-SUBREAPER = 36  # of linux/prctl.h: orphans of this process come back to it
+ORDER = json.loads("{}")  # the gate puts module, function, and the arguments of a call or null here
+SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h: orphans become children of this process
 LETTERS = 500
 MOST = 20
 
 
 def probe() -> Facts:
-    """Import the candidate, call it if that is asked for, and tell what was found."""
+    """Import the candidate, call it if arguments are given, and report what was found."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
     before = _Before()
     try:
         module = _load(ORDER["module"])
-    except BaseException as problem:  # noqa: BLE001 - a border to foreign code: whatever it raises is told
+    except BaseException as problem:  # noqa: BLE001 - a border to foreign code: any exception is reported
         return {"raised": _describe(problem)}
     function = getattr(module, ORDER["function"], None)
     if ORDER["arguments"] is not None:
@@ -47,7 +47,7 @@ def probe() -> Facts:
 
 
 def _load(name: str) -> Any:
-    """The candidate's own file, also where a module of that name is there already."""
+    """Import the candidate's own file, even if a module of that name is loaded already."""
     spec: Any = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
     module = importlib.util.module_from_spec(spec)
     sys.modules.setdefault(name, module)
@@ -75,7 +75,7 @@ def _settle(value: Any) -> object:
 
 
 class _Before:
-    """How the process was before the import, to be compared with how it is afterwards."""
+    """The state of the process before the import, to compare with."""
 
     def __init__(self) -> None:
         self._handlers = _handlers()
@@ -90,10 +90,10 @@ class _Before:
                 self._exits.append(getattr(function, "__qualname__", "?"))
             return register(function, *arguments, **more)
 
-        atexit.register = note  # type: ignore[assignment]  # it takes and gives the same
+        atexit.register = note  # type: ignore[assignment]  # same signature
 
     def find_left(self) -> list[str]:
-        """What outlived the import, in words."""
+        """Describe what outlived the import."""
         threads = [thread for thread in threading.enumerate() if thread not in self._threads]
         found = [f"the thread {thread.name} running" for thread in threads]
         found += ["a process running"] if _has_children() else []
@@ -121,7 +121,7 @@ def _has_children() -> bool:
 
 
 def _is_own(file: str) -> bool:
-    """Whether it is a file of the package, in which this text stands too."""
+    """Whether it is a file of the package; this probe is in its folder too."""
     return bool(file) and Path(__file__).parent in Path(file).parents
 
 
@@ -129,7 +129,7 @@ def _describe_function(function: Any) -> Facts:
     if not callable(function):
         return {"kind": type(function).__name__}
     inner, parameters = function, None
-    with contextlib.suppress(ValueError, TypeError):  # what wraps itself, and what has no signature
+    with contextlib.suppress(ValueError, TypeError):  # a cycle of wrappers, or no signature
         inner = inspect.unwrap(function)
         parameters = [_describe_parameter(known) for known in inspect.signature(function).parameters.values()]
     code = getattr(inner, "__code__", None)

@@ -30,7 +30,7 @@ WORDS, REPEATED = "Long text, word after word. ", 150
 LONG = WORDS * REPEATED
 FOREIGN = "Ünïcode «日本語» 🙂 \"double\" 'single' \\back {curly} %s <tag>\n\ttab"
 LARGE = 10_000
-# What stands first is ordinary, what follows lies at an edge.
+# The first value is ordinary, the others are edge values.
 BY_TYPE: Mapping[str, tuple[object, ...]] = {
     "string": ("example", "", "Some other text, with 2 numbers: 10 and 7.", FOREIGN, LONG),
     "integer": (3, 0, -1, 1, LARGE),
@@ -38,10 +38,10 @@ BY_TYPE: Mapping[str, tuple[object, ...]] = {
     "boolean": (True, False),
     "null": (None,),
 }
-# Each of these runs in a process of its own; those that are refused cost nothing.
+# Accepted calls each run in a process of their own; refused ones cost nothing.
 MAX_ACCEPTED = 16
 MAX_REFUSED = 200
-# What is of another type than each of these, in the words of the request's own types.
+# For every type of a request there is a value of another type here.
 WRONG: tuple[object, ...] = (3.5, True, "true", 7, "text", ["text"], {"key": "value"}, None)
 UNKNOWN = "no_such_input"
 
@@ -66,7 +66,7 @@ def derive_contract(request: ToolRequest) -> Contract:
 
 
 def check_schemas(request: ToolRequest) -> list[Complaint]:
-    """What is wrong with the request itself; whoever makes the tool cannot cure that."""
+    """What is wrong with the request itself, which a maker cannot cure."""
     return [complain(Check.SCHEMA, f"the request {text}") for text in _schema_problems(request)]
 
 
@@ -89,7 +89,7 @@ def _ordinary(request: ToolRequest, *, required: bool = False) -> dict[str, obje
 
 
 def _accepted(request: ToolRequest, least: Sample, filled: Sample) -> Iterator[Sample]:
-    """Ordinary calls first, then each input at its edges, all inputs in turn."""
+    """Ordinary calls first, then the edge values of all inputs in turn."""
     fits = compile_schema(request.parameters).is_valid
     samples = [least, Sample(about="every input given", arguments=_ordinary(request)), filled]
     if request.shown:
@@ -117,7 +117,7 @@ def _refused(request: ToolRequest) -> Iterator[Sample]:
             rest = {name: value for name, value in base.items() if name != given.name}
             yield Sample(about=f"without {given.name}", arguments=rest)
         yield from _wrong_types(given, base)
-    yield Sample(about="an input that nobody declared", arguments={**base, _unknown_name(request): "value"})
+    yield Sample(about="an undeclared input", arguments={**base, _unknown_name(request): "value"})
 
 
 def _wrong_types(given: Input, base: dict[str, object]) -> Iterator[Sample]:
@@ -140,19 +140,19 @@ def _is_same(value: object, other: object) -> bool:
 
 
 def _ordinary_value(given: Input, request: ToolRequest) -> object:
-    """What somebody would give: a value that the request shows, or one that is plain."""
+    """A typical value: one that the request shows, or a plain one."""
     return next(_shown(given, request), None) if _has_shown(given, request) else _make_value(given.schema)
 
 
 def _edge_values(given: Input, request: ToolRequest) -> list[object]:
-    """Further values that the input allows, those that differ most from an ordinary one first."""
+    """Further values that the input allows: shown ones first, then edge values."""
     fits = compile_schema(given.schema).is_valid
     candidates = [*_shown(given, request), *_variants(given.schema)]
     return list(_distinct(filter(fits, candidates), lambda value: value))
 
 
 def _make_value(schema: Schema, depth: int = 0) -> object:
-    """One value that the schema allows, as far as a plain one does."""
+    """A plain value for the schema."""
     return next(iter(_variants(schema, depth)), None)
 
 
@@ -161,7 +161,7 @@ def _has_shown(given: Input, request: ToolRequest) -> bool:
 
 
 def _shown(given: Input, request: ToolRequest) -> Iterator[object]:
-    """The values that the request itself shows, as far as its own schema allows them."""
+    """The values that the request itself shows and its schema allows."""
     values = [*given.samples]
     if given.name in request.shown:
         values.append(request.shown[given.name])
@@ -198,7 +198,7 @@ def _variants_of(kind: str, schema: Schema, depth: int) -> list[object]:
 def _arrays(schema: Schema, depth: int) -> list[object]:
     items = schema.get("items")
     inner = _variants(items, depth + 1) if isinstance(items, Mapping) and items and depth < MAX_DEPTH else []
-    # Without a word about them items may be anything; text is what most lists hold.
+    # Without a schema items may be anything; most lists hold text.
     inner = inner or ["first", "second", "third"]
     return [inner[:2] if depth else inner[:3], [], inner[:1] * 30]
 

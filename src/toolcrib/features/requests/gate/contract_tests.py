@@ -1,4 +1,4 @@
-"""The contract of a request as a file of tests, which whoever makes the tool can run: plain Python and pytest, nothing else."""
+"""Write the contract of a request as a test file that the maker can run: plain Python and pytest, nothing else."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WIDTH = 110
 
 
 def write_contract_tests(request: ToolRequest) -> str:
-    """The text of a test file that lies beside the folder `package`, in a folder of its own."""
+    """The text of a test file in a folder beside the folder `package`."""
     contract = derive_contract(request)
     facts = {
         "MODULE": request.name,
@@ -39,7 +39,7 @@ def write_contract_tests(request: ToolRequest) -> str:
 
 
 class _LongText(str):
-    """The long text, which is written by its name."""
+    """The long text, whose repr is the name of a constant."""
 
     __slots__ = ()
 
@@ -48,7 +48,7 @@ class _LongText(str):
 
 
 def _with_name(value: object) -> object:
-    """The value, with the long text in it written by its name."""
+    """The value, with the long text replaced by its constant."""
     if isinstance(value, dict):
         return {name: _with_name(inner) for name, inner in value.items()}
     if isinstance(value, list):

@@ -1,7 +1,8 @@
-"""What a candidate did, held against what its request and the operator allow; and what is left when the network fails.
+"""Compare what a candidate did with what is allowed, and check what is left of its work when the network fails.
 
-A deed that the sandbox prevented counts as done. What a call had achieved before a failure follows from an undisturbed run: a piece of that answer whose words all stand in one recorded answer was
-there as soon as that one was given. Whether it was given before the failure shows when it is a redirect instead.
+A deed that the sandbox prevented counts as done. What a call had achieved before a failure follows from an undisturbed run:
+a piece of that result whose words are all in one recorded answer was known once that answer had arrived. Whether it had
+arrived before the failure is found by replacing it with a redirect.
 """
 
 from __future__ import annotations
@@ -26,23 +27,23 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Tool
     from toolcrib.model.toolrequest import RecordedAnswer, ToolRequest
 
-    # One text or number after the other, as JSON spells them.
+    # Texts and numbers, as JSON spells them.
     Piece = frozenset[str]
 
 
 CONNECT = "connect"
 ACTS = {"read": "reads", "write": "writes to", CONNECT: "connects to", "start": "starts", "call": "calls the tool"}
 MOST = 10
-# A reserved name, so that nothing but the redirect leads there.
+# A reserved name, so that only the redirect leads there.
 LANDMARK = "landmark.invalid"
 FOUND = 302
-# What is shorter stands in many an answer by chance.
+# Shorter words are in many answers by chance.
 TELLING_LETTERS = 3
 CURE = 'catch the failure and return {"result": what there is, "success": False, "error": why}'
 
 
 def check_effects(tool: Tool, terms: TrialTerms, seen: Iterable[tuple[str, Iterable[Deed]]]) -> list[Complaint]:
-    """One complaint for each deed that nobody allowed, with what was being done at the time."""
+    """One complaint for each deed that was not allowed, with the call that did it."""
     first: dict[tuple[str, str], str] = {}
     for about, deeds in seen:
         for deed in find_undeclared(tool, terms, deeds):
@@ -57,7 +58,7 @@ def find_undeclared(tool: Tool, terms: TrialTerms, deeds: Iterable[Deed]) -> Ite
     """The deeds that neither the request nor the operator allows."""
     comparison = Comparison.of(tool, deeds)
     yield from comparison.undeclared
-    yield from (deed for deed in comparison.declared if deed.act == CONNECT and _leads_astray(deed, terms))
+    yield from (deed for deed in comparison.declared if deed.act == CONNECT and _is_to_other_host(deed, terms))
 
 
 def uses_network(deeds: Iterable[Deed]) -> bool:
@@ -66,7 +67,7 @@ def uses_network(deeds: Iterable[Deed]) -> bool:
 
 
 class Achievement:
-    """What an undisturbed call came to, as far as it can be found in recorded answers."""
+    """The result of an undisturbed call, as far as it can be found in recorded answers."""
 
     def __init__(self, before: Tried, answers: Iterable[RecordedAnswer]) -> None:
         self._value = before.result.value
@@ -78,7 +79,7 @@ class Achievement:
         self._is_rich = [any(body.holds(piece) for piece in self._pieces) for body in bodies]
 
     def is_lost(self, tried: Tried) -> bool:
-        """Whether there is no partial value at all, or an object without anything in it."""
+        """Whether there is no partial value, or an empty object."""
         value = tried.result.value
         return (value is None and not tried.result.ok) or (value == {} and self._value != {})
 
@@ -99,25 +100,25 @@ class Achievement:
         return [frozenset({word}) for word in _words(value)]
 
     def _telling(self, piece: Piece) -> Piece:
-        """The words that stand for it: not those that the question has too."""
+        """The words that identify it: without those of the arguments."""
         return frozenset(word for word in piece - self._asked if len(word.strip('"')) >= TELLING_LETTERS)
 
 
 def passed_a_landmark(deeds: Iterable[Deed]) -> bool:
-    """Whether one of the redirects was given."""
+    """Whether one of the redirects was followed."""
     return any(deed.act == CONNECT and deed.what.startswith(f"{LANDMARK}:") for deed in deeds)
 
 
 def complain_of_loss(lost: Tried, why: str, request: ToolRequest) -> Complaint:
-    """Say what is left of what a call had achieved; `why` is how it failed, if it says that it did."""
+    """Complain that a call lost its partial result; `why` is its error, if it reported one."""
     call, said = show_call(request.function, lost.sample.arguments), f" ({why})" if why else ""
     left = "" if lost.result.value is None else f": it answers {show_value(lost.result.value)}"
     had = ", and answers that hold more had come before" if lost.result.value else ""
     return complain(Check.PARTIAL, f"{call} loses what it had when the network fails{said}{left}{had}; {CURE}")
 
 
-def _leads_astray(deed: Deed, terms: TrialTerms) -> bool:
-    """Whether a connection was refused for where it leads: past the hosts, or past what was recorded."""
+def _is_to_other_host(deed: Deed, terms: TrialTerms) -> bool:
+    """Whether a connection was refused because its host is not allowed, or not recorded."""
     if not deed.denied or (not terms.answers and terms.hosts is None):
         return False
     try:
@@ -133,7 +134,7 @@ def _leads_astray(deed: Deed, terms: TrialTerms) -> bool:
 def _describe(about: str, deed: Deed, terms: TrialTerms) -> str:
     if deed.act == MORE:
         return f"{about}: it did more than can be written down; do less"
-    kept = " (it was kept from that)" if deed.denied else ""
+    kept = " (it was denied)" if deed.denied else ""
     return f"{about}: it {ACTS.get(deed.act, deed.act)} {deed.what}{kept}; {_cure(deed, terms)}"
 
 
@@ -146,7 +147,7 @@ def _cure(deed: Deed, terms: TrialTerms) -> str:
 
 
 class _Body:
-    """What an answer says: the values in it if it is JSON, else what is written there."""
+    """The body of an answer: its values if it is JSON, else its text."""
 
     def __init__(self, body: str) -> None:
         self._text = body
@@ -163,7 +164,7 @@ class _Body:
 
 
 def _items(value: object) -> Iterator[object]:
-    """What stands in the lists of an answer, the outermost ones."""
+    """The items of the outermost lists of an answer."""
     if isinstance(value, list):
         yield from value
     elif isinstance(value, dict):
@@ -172,7 +173,7 @@ def _items(value: object) -> Iterator[object]:
 
 
 def _words(value: object) -> Piece:
-    """The texts and numbers in a value; null and booleans say too little."""
+    """The texts and numbers in a value, without null and booleans."""
     if isinstance(value, dict | list):
         inner = value.values() if isinstance(value, dict) else value
         return frozenset().union(*map(_words, inner))

@@ -1,4 +1,4 @@
-"""Whether a candidate defines what the example imports, with exactly the inputs: in its syntax tree, and after its import."""
+"""Check that a candidate defines the function of the example with exactly the inputs, in its syntax tree and once imported."""
 
 from __future__ import annotations
 
@@ -37,25 +37,25 @@ OF_VALUES = {bool: "boolean", int: "integer", float: "number", str: "string", li
 MAX_DEPTH = 8
 SHOWN_LETTERS = 200
 BY_NAME = frozenset({"POSITIONAL_OR_KEYWORD", "KEYWORD_ONLY"})
-# How Python itself puts it.
+# The message of Python itself.
 RELATIVE = "attempted relative import"
 MAY_IMPORT = "import what Python brings with it, or modules that lie beside it in the package"
 
 
 def check_interface(candidate: Candidate, request: ToolRequest) -> list[Complaint]:
-    """What is not as the request says; none if everything is."""
+    """Where the candidate differs from the request; nothing is run."""
     return [complain(Check.INTERFACE, text) for text in _problems(candidate, request)]
 
 
 def line_of_function(candidate: Candidate, request: ToolRequest) -> int:
-    """Where the function begins, decorators included, in a candidate whose interface is as it should be."""
+    """The first line of the function, decorators included, in a candidate that passed `check_interface`."""
     module = parse_python(candidate.files[candidate.entry], candidate.entry)
     function = next(node for node in module.body if isinstance(node, FUNCTIONS) and node.name == request.function)
     return min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
 
 
 def check_import(probed: Probed, request: ToolRequest, line: int) -> list[Complaint]:
-    """What the import of a candidate left, printed or raised; `line` is where its text defines the function."""
+    """What the import of a candidate left, printed or raised; `line` is where its source defines the function."""
     entry = request.entry_file
     found = [complain(Check.IMPORT, text) for text in _import_problems(probed, entry)]
     if probed.function is not None:
@@ -128,8 +128,8 @@ def _parameter_problems(function: AnyFunction, entry: str, request: ToolRequest,
             yield f"{place} has no parameter {name}, which is an input of the request; add it"
     for name, (argument, default) in parameters.items():
         if name not in inputs:
-            wish = "and callers would have to give it" if default is None else "even with a default"
-            yield f"{place} has the parameter {name}, which is no input of the request, {wish}; remove it"
+            need = "and callers would have to give it" if default is None else "even with a default"
+            yield f"{place} has the parameter {name}, which is no input of the request, {need}; remove it"
         else:
             yield from _input_problems(inputs[name], argument, default, place, hints)
 
@@ -169,7 +169,7 @@ def _input_problems(
 def _default_problem(given: Input, written: object) -> str:
     """What is wrong with a default that is written as a literal, or was found at run time; empty if nothing is.
 
-    None in place of a list or an object is how Python writes a default that nobody must change.
+    None in place of a list or an object is how Python writes a mutable default.
     """
     if given.default is MISSING or given.required or written is NotImplemented or not is_json(written):
         return ""
@@ -214,7 +214,7 @@ def _bindings(module: ast.Module, name: str) -> Iterator[Node]:
 
 
 def _global_bindings(scope: ast.AST, name: str) -> Iterator[Node]:
-    """What a function does to the module's name, if it says that it means that one."""
+    """The `global` statements of a function for the name."""
     for node in ast.walk(scope):
         if isinstance(node, ast.Global) and name in node.names:
             yield node
@@ -233,7 +233,7 @@ def _binds(node: ast.AST, name: str) -> bool:
 def _contradicts(hint: Schema, declared: Schema, depth: int = 0) -> bool:
     """Whether the hint leaves out a type that the request declares, or does so for the items of a list.
 
-    A hint that is narrower within a type says more and nothing else; the calls will show whether it holds.
+    A narrower hint within a type is no contradiction; the calls show whether it holds.
     """
     allowed = _types(hint)
     wanted = _types(declared)
@@ -246,7 +246,7 @@ def _contradicts(hint: Schema, declared: Schema, depth: int = 0) -> bool:
     inner = hint.get("items"), declared.get("items")
     if depth >= MAX_DEPTH or not all(isinstance(part, Mapping) and part for part in inner):
         return False
-    return _contradicts(inner[0], inner[1], depth + 1)  # type: ignore[arg-type]  # both are mappings, as was just seen
+    return _contradicts(inner[0], inner[1], depth + 1)  # type: ignore[arg-type]  # both are mappings, checked above
 
 
 def _describe_type(schema: Schema) -> str:
@@ -315,7 +315,7 @@ def _function_problems(found: Mapping[str, object], request: ToolRequest, line: 
 
 
 def _loaded_parameter_problems(parameters: Mapping[str, Mapping[str, object]], request: ToolRequest) -> Iterator[str]:
-    """What only shows at run time: a decorator that changes the signature, a default that is computed."""
+    """Problems that only show at run time: a decorator that changes the signature, a computed default."""
     name = request.function
     inputs = {given.name: given for given in request.inputs}
     if parameters.keys() != inputs.keys():

@@ -1,4 +1,4 @@
-"""The gate: a candidate is read, imported, called and watched, and passes if it is what was asked for and nothing else."""
+"""The gate: read, import, call and observe a candidate; it passes if it does what was requested and nothing else."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Tool
     from toolcrib.model.toolrequest import Allowance, ToolRequest
 
-# Which request of a call fails: one after something was achieved; where there is no second, the first has to do.
+# Which network request of a call is made to fail: a later one; if a call makes only one, that one.
 LATER_FAULTS = range(2, 6)
 SECRETS = ("secret.", "secrets.")
 NOTHING_RAN = ("nothing of it was run",)
@@ -62,9 +62,9 @@ async def judge(
     deadline: float,
     say: Callable[[str], None],
 ) -> Judgement:
-    """Prove a candidate; raises ToolError if that cannot be done here, which says nothing about the candidate.
+    """Prove a candidate; raises ToolError for reasons that are not the candidate's, such as a missing sandbox.
 
-    `deadline` is a reading of `time.monotonic`; `say` hears what is being looked at.
+    `deadline` is a reading of `time.monotonic`; `say` is called with each step.
     """
     say("reading the request and the interface")
     unread = check_schemas(request) or check_interface(candidate, request)
@@ -73,9 +73,9 @@ async def judge(
     unprovable = find_unprovable(request, allowance)
     if unprovable is not None:
         return Judgement(passed=False, complaints=(unprovable,), unprovable=True, checks=NOTHING_RAN)
-    # Where it lies is the trial's affair: it runs the bytes that were read.
+    # The trial chooses the folder, and runs the bytes that were read.
     tool = tool_of_candidate(candidate, request, folder=Path(candidate.name), allowance=allowance)
-    passage = _Passage(
+    judging = _Judging(
         request=request,
         contract=derive_contract(request),
         tool=tool,
@@ -85,13 +85,13 @@ async def judge(
         deadline=deadline,
         say=say,
     )
-    return await passage.go()
+    return await judging.go()
 
 
 def refuse_beyond(request: ToolRequest, allowance: Allowance, cap: frozenset[str]) -> None:
-    """Raise ToolError if the request asks for more than the operator lets any request have; `cap` is written as grants are.
+    """Raise ToolError if the request asks for capabilities beyond `cap`, which is written as grants are.
 
-    What the operator added to this very request is allowed already.
+    What the operator added to this request is allowed.
     """
     beyond = sorted(missing_grants(request.capabilities, cap | allowance.capabilities))
     if not beyond:
@@ -103,16 +103,16 @@ def refuse_beyond(request: ToolRequest, allowance: Allowance, cap: frozenset[str
 
 
 def find_unprovable(request: ToolRequest, allowance: Allowance) -> Complaint | None:
-    """Why nothing that anybody could make would be proved; None if it can be, or need not."""
+    """Why no candidate could be proved; None if one can be, or need not."""
     if allowance.unproved:
         return None
-    text = _why_silent(request) or _why_unreachable(request, allowance)
+    text = _why_unconstrained(request) or _why_unreachable(request, allowance)
     return complain(Check.PROOF, f"not provable: {text}, or allow it to go unproved") if text else None
 
 
 @dataclass(kw_only=True, slots=True)
-class _Passage:
-    """A candidate on its way through the gate, and what was found so far. `line` is where its text defines the function."""
+class _Judging:
+    """The state of one candidate in the gate. `line` is where its source defines the function."""
 
     request: ToolRequest
     contract: Contract
@@ -127,7 +127,7 @@ class _Passage:
     seen: list[tuple[str, list[Deed]]] = field(default_factory=list)
 
     async def go(self) -> Judgement:
-        """The whole way, as far as there is something to learn from going on."""
+        """Run the checks in order, and stop when further ones would show nothing new."""
         try:
             async with self.trial(self.tool, self.terms) as opened:
                 calls = Calls(opened, self.tool, deadline=self.deadline)
@@ -144,7 +144,7 @@ class _Passage:
         return Judgement(passed=not found, complaints=found, unprovable=unprovable, checks=tuple(self.checks))
 
     def _found(self) -> tuple[Complaint, ...]:
-        """Everything that there is to complain of by now; of one deed only the first time is told."""
+        """All complaints so far; of the same deed only the first."""
         return (*check_effects(self.tool, self.terms, self.seen), *self.complaints)
 
     async def _import(self, calls: Calls) -> None:
@@ -156,7 +156,7 @@ class _Passage:
         self.checks += [f"interface: {self.contract.function} in {entry}", "import: it only defines"]
 
     async def _call(self, calls: Calls) -> list[Tried]:
-        """Make every call of the contract, and hold what came of them against it; those that were answered."""
+        """Make every call of the contract and check the results; return the calls that used the network."""
         contract, request = self.contract, self.request
         self.say(f"making {len(contract.examples) + len(contract.accepted)} calls that it has to answer")
         refused = await calls.make(contract.refused)
@@ -171,7 +171,7 @@ class _Passage:
             self._see(self._show(each), seen[id(each)])
         self._note(answer_checks.check_refusals(refused, request))
         self._note(answer_checks.check_shapes([*shown, *accepted], request))
-        # A call that was kept from something fails for that reason, which is told as an effect.
+        # A call that was denied something fails for that reason, which is reported as an effect.
         kept = {number for number, deeds in seen.items() if any(find_undeclared(self.tool, self.terms, deeds))}
         right = {id(sample): value for sample, value in expected}
         failed = [
@@ -188,7 +188,7 @@ class _Passage:
         return [each for each in (*shown, *accepted) if each.result.ok and uses_network(seen[id(each)])]
 
     def _remark(self, tried: list[Tried]) -> None:
-        """Say what the request leaves open."""
+        """Report what the request leaves unproved."""
         if empty := answer_checks.find_empty(tried, self.request):
             self.say(f"nothing is proved of {', '.join(empty)}: empty in every answer; examples would show more")
         if has_one_answer(self.request):
@@ -196,7 +196,7 @@ class _Passage:
             self.say(ONE_ANSWER)
 
     def _compare(self, accepted: list[Tried], shown: list[Tried], again: list[Tried]) -> None:
-        """Complain of answers that have nothing to do with the question, unless there is enough to complain of already."""
+        """Complain of answers that do not depend on the inputs, unless there are complaints already."""
         if self.complaints:
             return
         if has_one_answer(self.request) and not self._leniency.unproved:
@@ -205,7 +205,7 @@ class _Passage:
             self._note(check_nothing(accepted, self.request) or check_variety(accepted, again, self.request))
 
     async def _reasons(self, calls: Calls, failed: list[Tried]) -> dict[int, Reason]:
-        """Why calls failed, by `id`; of many the first are looked into, and those that failed with the same words."""
+        """Why calls failed, by `id`; only the first are probed, and the rest shares their reasons by message."""
         found: dict[int, Reason] = {}
         alike: dict[str, Reason] = {}
         for each in failed[:MOST]:
@@ -214,7 +214,7 @@ class _Passage:
         return {id(each): alike[message_of(each)] for each in failed if message_of(each) in alike} | found
 
     async def _repeat(self, calls: Calls, tried: list[Tried]) -> list[Tried]:
-        """Make calls that were answered a second time, and the first once as bare Python, where nobody fills in defaults."""
+        """Make calls that were answered a second time, and the first once as bare Python, without filled-in defaults."""
         answered = [each for each in tried if each.result.ok]
         if not answered:
             return []
@@ -229,14 +229,14 @@ class _Passage:
         )
         if bare.has_value and answer_checks.are_same(first, again[:1]):
             found = answer_checks.check_defaults(bare.value, first, self._filled(first, tried), self.request)
-            # Who draws from few lots draws the same twice.
+            # A random answer with few possible values may be the same twice.
             if found and answer_checks.are_same(first, await self._make_again(calls, [first.sample] * REPEATED)):
                 self._note(found)
         self.checks.append("defaults: by a call that leaves out what it may")
         return again
 
     async def _make_again(self, calls: Calls, samples: list[Sample]) -> list[Tried]:
-        """Make calls that were answered before; they have to be as harmless as they were then."""
+        """Repeat calls that were answered, and check their shapes and effects again."""
         again = await calls.make(samples)
         self._note(answer_checks.check_shapes(again, self.request))
         for each in again:
@@ -244,13 +244,13 @@ class _Passage:
         return again
 
     def _filled(self, first: Tried, tried: list[Tried]) -> Tried | None:
-        """The call with every default written out that leaves nothing else out than the first one does."""
+        """The call with every default given, if the first one is the one with none."""
         if first.sample != self.contract.least:
             return None
         return next((each for each in tried if each.sample.arguments == self.contract.filled.arguments), None)
 
     async def _force_fault(self, working: list[Tried]) -> None:
-        """Have the network fail in the midst of a call; what was achieved until then has to survive."""
+        """Make the network fail during a call; the partial result has to survive."""
         if not self.request.asks_for_partial_results:
             return
         if not working:
@@ -273,7 +273,7 @@ class _Passage:
         self.checks.append(f"partial: request {failed} of a call failed")
 
     async def _fail_from(self, number: int, before: Tried, achievement: Achievement) -> bool | None:
-        """Let this request of the call fail; whether anything had been achieved before, None if it makes fewer requests."""
+        """Make this network request of the call fail; whether that settles the check, None if it makes fewer requests."""
         async with self.trial(self.tool, replace(self.terms, fail_from=number)) as opened:
             calls = Calls(opened, self.tool, deadline=self.deadline)
             [tried] = await calls.make([before.sample])
@@ -289,7 +289,7 @@ class _Passage:
         return is_lost or not may_be_lost
 
     async def _had_come(self, number: int, before: Tried, achievement: Achievement) -> bool:
-        """Whether an answer with something in it had been given before this request."""
+        """Whether an answer with a piece of the result had arrived before this request."""
         terms = replace(self.terms, fail_from=number, answers=achievement.with_landmarks())
         async with self.trial(self.tool, terms) as opened:
             tried = await Calls(opened, self.tool, deadline=self.deadline).make([before.sample])
@@ -309,7 +309,7 @@ class _Passage:
         return show_call(self.request.function, tried.sample.arguments)
 
     def _note(self, complaints: Iterable[Complaint]) -> None:
-        """Remember complaints, each once."""
+        """Add complaints, each once."""
         self.complaints += [each for each in complaints if each not in self.complaints]
 
     def _see(self, about: str, deeds: list[Deed]) -> None:
@@ -317,7 +317,7 @@ class _Passage:
 
 
 def _terms(tool: Tool, request: ToolRequest, allowance: Allowance, seconds: float) -> TrialTerms:
-    """What the candidate may do in its trial: exactly what the finished tool may."""
+    """What the candidate may do in its trial: exactly what the published tool may."""
     return TrialTerms(
         requires=tool.requires,
         hosts=tool.run.hosts if isinstance(tool.run, Chained) else (),
@@ -326,8 +326,8 @@ def _terms(tool: Tool, request: ToolRequest, allowance: Allowance, seconds: floa
     )
 
 
-def _why_silent(request: ToolRequest) -> str:
-    """Whether any answer would do: one without inputs cannot even be told by how it varies."""
+def _why_unconstrained(request: ToolRequest) -> str:
+    """Why any answer would pass: there are no inputs, outputs or examples."""
     if request.inputs or request.outputs or request.examples:
         return ""
     return "add outputs or examples to the request, which says nothing about the answer"
@@ -339,6 +339,6 @@ def _why_unreachable(request: ToolRequest, allowance: Allowance) -> str:
     if not names or request.answers or allowance.answers:
         return ""
     return (
-        f"the tool needs {', '.join(names)}, and nobody is asked in earnest while it is proved; "
+        f"the tool needs {', '.join(names)}, and the network is disabled while it is proved; "
         "add answers (url, status, body) to the request"
     )

@@ -21,28 +21,28 @@ MAX_TEXT = 1_500
 
 
 class Check(StrEnum):
-    """What is asked of a candidate, in the order in which it is asked."""
+    """The checks of a candidate, in their order."""
 
-    SCHEMA = "schema"  # what the request comes to can be checked
+    SCHEMA = "schema"  # the schemas of the request are usable
     INTERFACE = "interface"  # the function of the example is there, with exactly the inputs
-    PROOF = "proof"  # there is something that could prove it
-    IMPORT = "import"  # importing alone does nothing
-    ACCEPTS = "accepts"  # what the inputs allow is answered
-    REFUSES = "refuses"  # what they do not allow never reaches it
+    PROOF = "proof"  # the request can be proved at all
+    IMPORT = "import"  # importing has no effects
+    ACCEPTS = "accepts"  # valid calls are answered
+    REFUSES = "refuses"  # invalid calls never reach it
     OUTPUT = "output"  # every answer has the declared outputs, and no others
-    DEFAULTS = "defaults"  # an input that is left out counts as its default
+    DEFAULTS = "defaults"  # leaving an input out means its default
     EXAMPLES = "examples"  # the answers are those that the request shows
-    VARIES = "varies"  # the answer has to do with the question
-    EFFECTS = "effects"  # it does nothing that was not asked for
-    LIMITS = "limits"  # it ends in time and keeps within its room
-    PARTIAL = "partial"  # what was achieved survives a failure
+    VARIES = "varies"  # the answer depends on the inputs
+    EFFECTS = "effects"  # it does nothing that is not allowed
+    LIMITS = "limits"  # it ends in time and keeps within its limits
+    PARTIAL = "partial"  # a partial result survives a failure
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sample:
-    """A call to try. `about` says what it shows.
+    """A call to make. `about` says what it shows.
 
-    One that is `plain` shows an ordinary use; others try the limits of what a schema allows.
+    A `plain` one is ordinary use; others try edge values of a schema.
     """
 
     about: str
@@ -54,8 +54,8 @@ class Sample:
 class Contract:
     """What a request asks for, as calls: those that have to be answered, those that have to be refused, and examples.
 
-    `file` is the entry file and `function` what it has to define. `least` is the call with nothing but what is required,
-    `filled` the same with every default written out.
+    `file` is the entry file and `function` what it has to define. `least` is the call with only the required inputs,
+    `filled` the same with every default given.
     """
 
     file: str
@@ -80,9 +80,9 @@ class Complaint:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Judgement:
-    """What the gate found. `unprovable` means that another attempt is of no use: the request has to say more.
+    """What the gate found. `unprovable` means that another attempt cannot succeed: the request has to say more.
 
-    `checks` tells what was looked at, and what was not.
+    `checks` lists what was checked, and what was not.
     """
 
     passed: bool
@@ -96,7 +96,7 @@ class TrialTerms:
     """What a trial allows.
 
     `requires` are the capabilities that are granted, no others. `hosts` narrows where the network leads; None narrows
-    nothing. `answers` are what the network answers with; nobody is asked in earnest. From the request number `fail_from` on,
+    nothing. `answers` are the recorded answers; the real network is disabled. From the request number `fail_from` on,
     counted from 1 in each call, the network fails; None means never. `seconds` is how long one call or one import may take.
     """
 
@@ -108,34 +108,34 @@ class TrialTerms:
 
 
 class Trial(Protocol):
-    """A tool on trial; calls may be made side by side."""
+    """A tool on trial; calls may run concurrently."""
 
     async def call(self, arguments: Mapping[str, object]) -> Result:
-        """Call it as anybody would, through the whole pipeline, sandboxed and watched: `meta["effects"]` says what it did.
+        """Call it like any tool, through the whole pipeline, sandboxed and watched: `meta["effects"]` says what it did.
 
-        What it printed stands in `meta["stdout"]` and `meta["stderr"]`.
+        What it printed is in `meta["stdout"]` and `meta["stderr"]`.
         """
 
     async def load(self, probe: str) -> Result:
-        """Run this Python text in the tool's place, in its folder, within its walls and watched as it would be.
+        """Run this Python text in the tool's place, in its folder, sandboxed and observed like the tool.
 
         The function `probe()` of the text is called without arguments and its answer, any JSON, is the value. All files of
-        the tool can be imported from it as they lie, the tool's own first file too.
+        the tool, its entry file included, can be imported from it.
         """
 
     def deeds(self, result: Result) -> list[Deed]:
-        """What the result shows that was done or tried, without what happens as a matter of course."""
+        """What the call did or tried, without what every call does."""
 
 
 class OpenTrial(Protocol):
-    """Opens a trial of a tool that is in no catalogue; nothing of it is left when it is closed."""
+    """Opens a trial of a tool that is not in the catalog; closing it leaves nothing behind."""
 
     def __call__(self, tool: Tool, terms: TrialTerms) -> AbstractAsyncContextManager[Trial]:
         """Open it."""
 
 
 def complain(check: Check, text: str) -> Complaint:
-    """A complaint on one line of bounded length: some of its words may be the candidate's own."""
+    """A complaint on one line of bounded length, because part of its text may come from the candidate."""
     line = " ".join(text.split())
     return Complaint(check=check, text=line if len(line) <= MAX_TEXT else f"{line[:MAX_TEXT]}…")
 

@@ -1,4 +1,4 @@
-"""A program of the operator's writes the tool, such as a coding agent: behind walls, with its workspace to write in."""
+"""A program of the operator, such as a coding agent, writes the tool: sandboxed, writing only in its workspace."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ class Found(Protocol):
 
 
 class CommandMaker:
-    """Runs the operator's program in the workspace of each commission, and in nothing else.
+    """Runs the operator's program in the workspace of each request, sandboxed.
 
     It reads the system and its own folder; of the `project`'s folders and of what else is `hidden`, such as the home, it
     sees nothing. It has exactly the `variables` that are listed, as `variable` knows them, and reaches exactly the `hosts`,
     through our proxy. It may change the request and the contract in its workspace:
-    those are copies, and nobody reads them back. `find` knows where programs of the operator lie.
+    those are copies, which are never read back. `find` looks up programs of the operator.
     """
 
     name = "command"
@@ -165,7 +165,7 @@ class CommandMaker:
         command = self._command[0]
         if "/" in command and not command.startswith("/"):
             raise ToolError(
-                Kind.EXECUTOR_NOT_FOUND, f"{SETTING}: {command!r:.200} starts nowhere; write its absolute path"
+                Kind.EXECUTOR_NOT_FOUND, f"{SETTING}: {command!r:.200} is a relative path; write its absolute path"
             )
         for word in filter(_is_path, self._command):
             self._refuse_from_project(Path(word))
@@ -230,10 +230,10 @@ class CommandMaker:
                 Kind.EXECUTOR_NOT_FOUND, f"{SETTING}: {self._program} cannot be started: {ended.cannot_start}"
             )
         if ended.timed_out:
-            message = f"{self._program} was not done when the time for it was over (setting builder_seconds)"
+            message = f"{self._program} did not finish in time (setting builder_seconds)"
             raise ToolError(Kind.TIMEOUT, _with_reason(message, printed), details=printed)
         if ended.exceeded == WALLS:
-            message = f"something that {self._program} is kept from was replaced while it ran; it was ended"
+            message = f"a protected path changed while {self._program} ran; {self._program} was killed"
             raise ToolError(Kind.TRANSIENT, message, retryable=True, details=printed)
         if ended.exceeded:
             raise self._over_limit(ended.exceeded, printed)
@@ -243,7 +243,7 @@ class CommandMaker:
         raise ToolError(Kind.PERMANENT, _with_reason(f"{self._program} ended with {end}", printed), details=printed)
 
     def _over_limit(self, limit: str, printed: Mapping[str, str] | None = None) -> ToolError:
-        message = f"{self._program} used {LIMITS.get(limit, limit)}; it was ended"
+        message = f"{self._program} used {LIMITS.get(limit, limit)}; it was killed"
         return ToolError(Kind.LIMIT_EXCEEDED, message, details={"limit": limit, **(printed or {})})
 
 
@@ -289,7 +289,7 @@ class _Lines:
         if not text or self._told > MAX_LINES:
             return
         self._told += 1
-        self._say(text if self._told <= MAX_LINES else "it prints more, which is not shown")
+        self._say(text if self._told <= MAX_LINES else "further output is not shown")
 
 
 class _Pipe:
@@ -300,7 +300,7 @@ class _Pipe:
         self._hear = hear
         self._loop = asyncio.get_running_loop()
         os.mkfifo(self.path, 0o600)
-        # For writing too: nobody who opens it waits for us, and it does not end before we do.
+        # Opened for writing too: so a writer never blocks on opening it, and it has no end of file before we close it.
         self._descriptor = os.open(self.path, _OPEN)
         self._loop.add_reader(self._descriptor, self._take)
 
@@ -308,7 +308,7 @@ class _Pipe:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Hear what is left in it, and let go of it."""
+        """Read what is left in it, and close it."""
         self._loop.remove_reader(self._descriptor)
         for _ in range(_LAST_READS):
             if not self._take():
@@ -329,7 +329,7 @@ class _Pipe:
 def _build_walls(
     folder: Path, runtime: Iterable[Path], premises: Premises, *, hidden: Sequence[Path], network: bool, disk_bytes: int
 ) -> Walls:
-    """The walls of a program that writes in the folder; `runtime` is what it reads besides, and `hidden` what it never sees.
+    """The sandbox of a program that writes in the folder; `runtime` is what else it reads, and `hidden` what it never sees.
 
     No place is opened and then closed in part: what is hidden is not opened, so that nothing depends on mounts. Of the
     runtime nothing is opened that holds something hidden, such as the folder of a program that lies in a home.

@@ -36,7 +36,7 @@ MAX_SENT_BYTES = 2_000_000
 SHOWN_REASON = 500
 MAX_MESSAGE = 1_000
 RETRIES = RetryPolicy(max_attempts=5, initial_delay=1.0, max_delay=30.0, jitter=True)
-# An endpoint that wants to be left alone for longer is asked again by whoever builds next.
+# If the endpoint asks for a longer pause, the attempt fails and the next one asks again.
 MAX_WAIT_SECONDS = 60.0
 SUCCESS = range(200, 300)
 SERVER_ERRORS = range(500, 600)
@@ -44,7 +44,7 @@ REQUEST_TIMEOUT, TOO_MANY_REQUESTS = 408, 429
 RETRY_AFTER = "retryAfter"
 KEPT_BODY = 100_000
 SHORTEST_KEY = 16
-# Asking again does not fill an account.
+# Retrying does not help an account without credit.
 NO_MONEY = "insufficient_quota"
 PACKAGE = "package"
 _SECONDS = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
@@ -100,7 +100,7 @@ class OpenAIMaker:
         raise error
 
     async def close(self) -> None:
-        """The connections belong to whoever gave them."""
+        """Nothing to close: the connections belong to the egress client."""
 
     async def _write(self, commission: Commission) -> dict[str, bytes]:
         request = self._request(commission)

@@ -9,12 +9,12 @@ if TYPE_CHECKING:
 
 
 class PersonMaker:
-    """Says where the work lies, and leaves it to a person."""
+    """Says where the workspace is, and leaves the work to a person."""
 
     name = "person"
 
     async def make(self, commission: Commission) -> bool:
-        """False: whoever writes the tool delivers it."""
+        """False: the person who writes the tool delivers it."""
         number = commission.request.id
         commission.say(
             f"{commission.folder / 'BRIEF.md'} says what to write; fill {commission.package} "

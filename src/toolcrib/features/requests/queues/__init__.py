@@ -1,18 +1,18 @@
-"""Where requests for tools wait: a file of the project, or a Redis server that several machines share.
+"""The queues of tool requests: a file of the project, or a Redis server that several machines share.
 
-Both queues keep to the same rules, which the contract suite holds them to:
+Both queues follow the same rules, which the contract suite checks:
 
-- The leader of a wish is the request that is built; others that ask for the same follow it. A follower shows the status of its
-  leader as long as both are open, and ends with it: same status, same error, same tool. All of them have the priority of the
-  most urgent one.
-- A follower that is cancelled leaves the others alone. A leader that is cancelled while others follow hands over to the oldest
-  of them, which is built anew from the beginning; the cancelled one takes wishes without an id that became part of it along.
-- To retry what failed is to retry everything that failed with it. What is cancelled comes back alone. Where the same wish is
-  open by then, what comes back follows that one.
-- An allowance belongs to the wish: to give it to one is to give it to the leader and to all that follow. To give it to one that
-  failed is to give it to everything that would be retried with it.
-- An experiment waits for each request that names it until the wish of that request is fulfilled, by whichever request; a request
-  that fails or is cancelled leaves it blocked.
+- Of several requests that ask for the same thing one is built, the leader; the others follow it. A follower shows the status of
+  its leader as long as both are open, and ends with it: same status, same error, same tool. All of them have the priority of
+  the most urgent one.
+- Cancelling a follower leaves the others alone. Cancelling a leader hands over to its oldest follower, which is built from the
+  beginning; requests without an id that were merged into the leader are cancelled with it.
+- Retrying a failed request retries everything that failed with it. A cancelled one comes back alone. If the same thing is being
+  built by then, what comes back follows that request.
+- An allowance applies to the leader and to all that follow it; given to a failed request, it applies to everything that would be
+  retried with it.
+- An experiment waits for each request that names it until a request that asks for the same thing is ready; a request that fails
+  or is cancelled leaves it blocked.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def open_queue(
     hash_prefix: str,
     original: bool = False,
 ) -> Queue:
-    """The queue of the Redis server at the URL, or without one the queue in the file at the path.
+    """Make the queue on the Redis server at the URL; without a URL, the queue in the file at the path.
 
-    `requests` and `ready` are channels of that server, `hash_prefix` is what its keys of requests begin with, and `original`
-    has the names of the original Builder heard and spoken too. Nothing is opened before it is needed.
+    `requests` and `ready` are channels of that server, `hash_prefix` is the prefix of its request keys, and `original` makes the
+    queue serve the channels and keys of the original Builder too. Nothing is opened before it is needed.
     """
     if not url:
         from toolcrib.features.requests.queues.sqlite.queue import EmbeddedQueue

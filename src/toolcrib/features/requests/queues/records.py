@@ -28,10 +28,10 @@ class Step(StrEnum):
     """What a queue itself writes into the history of a request; a Builder adds steps of its own."""
 
     FILED = "filed"
-    MERGED = "merged"  # the text is the id of the request that is built in its place
-    BUILDING = "building"  # the text is who builds it
+    MERGED = "merged"  # the text is the id of the leader, which is built in its place
+    BUILDING = "building"  # the text is the owner of the claim
     HELD = "held"
-    RETURNED = "returned"  # to be claimed by somebody else
+    RETURNED = "returned"  # for another Builder to claim
     READY = "ready"  # the text is the address of the tool
     FAILED = "failed"
     CANCELLED = "cancelled"
@@ -93,7 +93,7 @@ class CommandQueue(ABC):
 
 
 def utc_now() -> datetime:
-    """The present, as a clock of the operating system has it."""
+    """The present time in UTC."""
     return datetime.now(UTC)
 
 
@@ -103,7 +103,7 @@ def spell_time(moment: datetime) -> str:
 
 
 def cut(text: str) -> str:
-    """A text that any queue can keep: Unicode, and of a few kilobytes at most; of a longer one its beginning."""
+    """The text as any queue can store it: valid Unicode, cut to a few kilobytes."""
     data = text.encode("utf-8", "backslashreplace")
     if len(data) <= TEXT_BYTES:
         return data.decode()
@@ -111,7 +111,7 @@ def cut(text: str) -> str:
 
 
 def is_text(text: str) -> bool:
-    """Whether it can be written down at all; half a character cannot."""
+    """Whether it can be encoded; a text with a lone surrogate cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -120,14 +120,14 @@ def is_text(text: str) -> bool:
 
 
 def check_text(request: ToolRequest) -> None:
-    """Refuse a request with half a character in it, which no queue can store."""
+    """Refuse a request that contains a lone surrogate, which no queue can store."""
     for what in ("id", "name", "text", "wish", "experiment"):
         if not is_text(getattr(request, what)):
-            raise ToolError(Kind.VALIDATION, f"the {what} of the request is not Unicode; write it in whole characters")
+            raise ToolError(Kind.VALIDATION, f"the {what} of the request contains a lone surrogate; remove it")
 
 
 def write_allowance(allowance: Allowance) -> str:
-    """As JSON, the same for the same allowance."""
+    """The allowance as JSON with sorted keys."""
     document = {
         "capabilities": sorted(allowance.capabilities),
         "hosts": list(allowance.hosts),
@@ -137,11 +137,11 @@ def write_allowance(allowance: Allowance) -> str:
     try:
         return orjson.dumps(document, option=orjson.OPT_SORT_KEYS).decode()
     except orjson.JSONEncodeError as problem:
-        raise ToolError(Kind.VALIDATION, f"what is allowed cannot be written as JSON: {problem}") from problem
+        raise ToolError(Kind.VALIDATION, f"the allowance cannot be written as JSON: {problem}") from problem
 
 
 def read_allowance(text: str) -> Allowance:
-    """What was written; nothing is allowed by an empty text."""
+    """Read what `write_allowance` wrote; an empty text allows nothing."""
     if not text:
         return Allowance()
     document = orjson.loads(text)
@@ -164,19 +164,19 @@ def _write_answer(answer: RecordedAnswer) -> dict[str, object]:
 
 
 def unknown(request_id: str) -> ToolError:
-    """No request has this id."""
+    """The error for an id that no request has."""
     message = f"there is no request {request_id!r:.200}; list them with: crib request list"
     return ToolError(Kind.NOT_FOUND, message)
 
 
 def other_text(request_id: str) -> ToolError:
-    """The id is taken by another request."""
-    message = f"{request_id} is another request already; give this one another id, or none to get the next number"
+    """The error for an id that another request has."""
+    message = f"another request has the id {request_id}; give this one another id, or none to get the next number"
     return ToolError(Kind.CONFLICT, message, details={"id": request_id})
 
 
 def is_over(request_id: str, status: Status) -> ToolError:
-    """It ended before this could count."""
+    """The error for a decision about a request that has ended."""
     cure = (
         "nothing is left to do" if status == "ready" else f"have it built again with: crib request retry {request_id}"
     )
@@ -185,7 +185,7 @@ def is_over(request_id: str, status: Status) -> ToolError:
 
 
 def cannot_be_retried(request_id: str, status: Status) -> ToolError:
-    """It is not among those that came to nothing."""
+    """The error for retrying a request that neither failed nor was cancelled."""
     cure = "file a request of its own for another tool" if status == "ready" else "wait for it, or cancel it first"
     message = f"{request_id} is {status}; only one that failed or was cancelled can be built again: {cure}"
     return ToolError(Kind.CONFLICT, message, details={"id": request_id, "status": str(status)})

@@ -22,26 +22,26 @@ if TYPE_CHECKING:
 
 # How long a connection, or one piece of an answer, may take.
 SECONDS = 5.0
-# A server that is started anew is back within these; whoever waits longer should be told.
+# A server that restarts is back within these pauses; after them the caller gets an error.
 PAUSES = (0.05, 0.15, 0.4)
 PATIENCE_SECONDS = 8.0
 IDLE_CONNECTIONS = 8
 REASON_CHARACTERS = 200
-# By the word that the answer begins with, or by the exception that the library makes of that word.
+# By the first word of the answer, or by the exception that the library raises for it.
 _MEANINGS = {
     "OutOfMemoryError": (
         Kind.TRANSIENT,
-        "its memory is full; nothing was stored, give it more or take away what is old",
+        "its memory is full; nothing was stored, raise maxmemory or delete old keys",
     ),
     "MISCONF": (Kind.TRANSIENT, "it cannot write to its disk; nothing was stored, look at its log"),
     "BUSY": (Kind.TRANSIENT, "it is busy with a script; nothing was stored, try again"),
     "WRONGTYPE": (
         Kind.PERMANENT,
-        "a key that begins with toolcrib: holds what is not ours; take it away, or choose another word for queue_hash",
+        "a key that begins with toolcrib: belongs to another program; delete it, or set another queue_hash",
     ),
     "ReadOnlyError": (
         Kind.PERMANENT,
-        "it is a copy that takes no changes; nothing was stored, name the primary in queue_url",
+        "it is a read-only replica; nothing was stored, name the primary in queue_url",
     ),
     "NoPermissionError": (
         Kind.AUTH,
@@ -51,26 +51,26 @@ _MEANINGS = {
 
 
 class Connection(Protocol):
-    """What we use of a connection of the library; it has no types of its own."""
+    """The part of the library's connection that we use; the library has no types."""
 
     def connect(self) -> None:
-        """Reach the server, and say who asks."""
+        """Connect and authenticate."""
 
     def disconnect(self) -> None:
-        """Let go, from whichever thread."""
+        """Close it, from any thread."""
 
     def send_command(self, *words: str | bytes | int) -> None:
-        """Ask."""
+        """Send a command."""
 
     def read_response(self) -> object:
         """The next answer."""
 
     def can_read(self, timeout: float) -> bool:
-        """Whether there is one, within so many seconds."""
+        """Whether an answer arrives within so many seconds."""
 
 
-class Lost(Exception):  # noqa: N818 - what happened to an answer, not an error that anybody sees
-    """No answer came; `sent` says that the command may have been obeyed all the same."""
+class Lost(Exception):  # noqa: N818 - internal: what happened to an answer
+    """No answer came; `sent` says that the command may still have taken effect."""
 
     def __init__(self, reason: str, *, sent: bool) -> None:
         super().__init__(reason)
@@ -78,7 +78,7 @@ class Lost(Exception):  # noqa: N818 - what happened to an answer, not an error 
 
 
 class Link:
-    """The way to one server, for any number of threads. `place` says which one, without what opens it."""
+    """The connections to one server, for any number of threads. `place` names it without the password."""
 
     def __init__(self, url: str, *, password: str = "") -> None:
         address = _read_address(url, password)
@@ -88,9 +88,9 @@ class Link:
         self._begin()
 
     def ask(self, *words: str | bytes | int) -> object:
-        """The answer to a command that may be given twice: it is, where the first answer was lost on the way.
+        """The answer to an idempotent command, which is sent again if the answer is lost.
 
-        Raises TRANSIENT when the server cannot be reached, and says whether the command may have been obeyed.
+        Raises TRANSIENT when the server cannot be reached, and says whether the command may have taken effect.
         """
         deadline = time.monotonic() + PATIENCE_SECONDS
         pauses, sent = iter(PAUSES), False
@@ -104,7 +104,7 @@ class Link:
             time.sleep(pause)
 
     def connect(self) -> Connection:
-        """A new connection that nobody else uses, until it is dropped; raises Lost, or AUTH."""
+        """A new connection for the caller alone, until it is dropped; raises Lost, or AUTH."""
         from redis.exceptions import AuthenticationError, RedisError
 
         self._leave_to_parent()
@@ -118,10 +118,10 @@ class Link:
         except AuthenticationError as problem:
             self.drop(connection)
             cure = "name the secret that is its password in queue_secret"
-            raise ToolError(Kind.AUTH, f"the Redis server at {self.place} wants another password; {cure}") from problem
+            raise ToolError(Kind.AUTH, f"the Redis server at {self.place} refuses the password; {cure}") from problem
         except RedisError as problem:
             self.drop(connection)
-            # A server that does not understand a greeting repeats it, and the password is part of one.
+            # A server that rejects the handshake may echo it, and the password is part of it.
             raise Lost(_spell_safely(problem), sent=False) from problem
         except BaseException:
             self.drop(connection)
@@ -129,13 +129,13 @@ class Link:
         return connection
 
     def drop(self, connection: Connection) -> None:
-        """Let go of a connection, whatever state it is in."""
+        """Close a connection in any state."""
         with self._lock:
             self._open.discard(connection)
         connection.disconnect()
 
     def close(self) -> None:
-        """Let go of every connection; whoever waits for an answer waits no more."""
+        """Close every connection; threads that wait for an answer get an error."""
         self._leave_to_parent()
         with self._lock:
             self._closed = True
@@ -151,7 +151,7 @@ class Link:
         self._idle: list[Connection] = []
 
     def _leave_to_parent(self) -> None:
-        """A forked child has connections of its own: two who ask on one get each other's answers."""
+        """A forked child opens connections of its own: two processes on one would read each other's answers."""
         if self._process != os.getpid():
             self._begin()
 
@@ -173,7 +173,7 @@ class Link:
             self.drop(connection)
             raise Lost(str(problem)[:REASON_CHARACTERS], sent=True) from problem
         except BaseException as problem:
-            self.drop(connection)  # its answer may still come, and would be taken for the next one
+            self.drop(connection)  # its answer may still arrive, and would be read as the next one
             if self._closed and isinstance(problem, Exception):
                 raise Lost("it was closed", sent=True) from problem
             raise
@@ -184,7 +184,7 @@ class Link:
         try:
             return self._take()
         except (OSError, ValueError) as problem:
-            # Whoever closes it may take the descriptor away from under one that is just being opened.
+            # `close` in another thread may close the descriptor of a connection that is being opened.
             if not self._closed:
                 raise
             raise Lost("it was closed", sent=False) from problem
@@ -209,21 +209,21 @@ class Link:
 
     def _unreachable(self, reason: str, *, sent: bool) -> ToolError:
         stored = (
-            "whether anything was stored is not known: ask again, the same request is not taken twice"
+            "the command may have taken effect: send it again, the same request is not stored twice"
             if sent
-            else "nothing was stored: try again when it is there"
+            else "nothing was stored: try again when the server is up"
         )
         message = f"the Redis server at {self.place} cannot be reached ({reason}); {stored}"
         return ToolError(Kind.TRANSIENT, message, retryable=True, partial_side_effects=sent)
 
 
 def look_after(link: Link) -> list[str]:
-    """Why requests on this server could be lost, each with its cure."""
+    """Why this server could lose requests, each with its cure."""
     facts = {**_read(link, "persistence"), **_read(link, "memory")}
     remarks = []
     if facts.get("aof_enabled") == "0":
         remarks.append(
-            f"the Redis server at {link.place} keeps no append-only file: if it falls, requests are lost; set appendonly yes"
+            f"the Redis server at {link.place} keeps no append-only file: a crash loses requests; set appendonly yes"
         )
     elif facts.get("aof_last_write_status", "ok") != "ok":
         remarks.append(
@@ -244,21 +244,21 @@ def _read(link: Link, section: str) -> dict[str, str]:
     except ToolError as problem:
         if problem.retryable:
             raise
-        return {}  # whoever may not ask has nothing to say
+        return {}  # this user may not read INFO, so there are no remarks
     text = answer.decode("utf-8", "replace") if isinstance(answer, bytes) else ""
     return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Address:
-    """How to make a connection, and what to call the server."""
+    """How to make a connection, and the name of the server in messages."""
 
     make: Callable[[], Connection]
     place: str
 
 
 def _read_address(url: str, password: str) -> _Address:
-    """The server that is meant; `password` counts before the one of the URL."""
+    """Read the URL of the server; `password` takes precedence over the one in the URL."""
     try:
         from redis import connection as library
     except ModuleNotFoundError as problem:
@@ -286,7 +286,7 @@ def _read_address(url: str, password: str) -> _Address:
 
 
 def _check_path(url: str) -> None:
-    """The library would take database 0 for a name that is no number, and no socket for one."""
+    """Refuse what the library would ignore: a database that is not a number, an empty socket path."""
     parts = urlsplit(url)
     database = parts.path.strip("/")
     is_socket = parts.scheme == "unix"
@@ -295,8 +295,8 @@ def _check_path(url: str) -> None:
 
 
 def _refused(place: str, problem: ResponseError) -> ToolError:
-    """The answer, told with the cure."""
-    unknown = (Kind.PERMANENT, f"{problem!s:.300}; look at what lies under the key that it names")
+    """The error for an error answer of the server, with the cure."""
+    unknown = (Kind.PERMANENT, f"{problem!s:.300}; look at the key that it names")
     word = str(problem).partition(" ")[0]
     kind, meaning = _MEANINGS.get(type(problem).__name__) or _MEANINGS.get(word) or unknown
     message = f"the Redis server at {place} refuses: {meaning}"
@@ -304,7 +304,7 @@ def _refused(place: str, problem: ResponseError) -> ToolError:
 
 
 def _is_quiet(connection: Connection) -> bool:
-    """Whether it may be used again: one that was cut in the meantime, or says something unasked, may not."""
+    """Whether it may be reused: not if it was closed meanwhile, or has unread data."""
     from redis.exceptions import RedisError
 
     try:

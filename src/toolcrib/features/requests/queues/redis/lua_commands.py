@@ -1,4 +1,4 @@
-"""Commands that the server carries out in one step each, whoever asks besides, by its own clock."""
+"""Run the Lua commands of the queue: the server carries out each in one atomic step, by its own clock."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 TASKS = "fullsend:builder_tasks"
-# What the original Builder called its channels and keys besides.
+# Further channels and keys of the original Builder.
 ORIGINAL = {
     "results": "fullsend:builder_results",
     "orchestrator": "fullsend:to_orchestrator",
@@ -39,22 +39,22 @@ OURS = "toolcrib:"
 
 LONGEST_TEXT = MAX_DEFINITION_BYTES
 LONGEST_KEY = 1_000
-NEWLINES = 64  # more at the end of a text than any shell adds or strips
-# Longer than any command is repeated, and not long enough to fill a server.
+NEWLINES = 64  # more at the end of a text than a shell adds or strips
+# How long the server remembers the answer of a command: longer than a command is retried.
 MEMORY_SECONDS = 120
 ANOTHER_TEXT = "another text came under this id and was refused; give it an id of its own"
-SILENT = "the lease ran out: whoever built it fell silent"
+SILENT = "the lease of its Builder expired"
 
 _PARTS: Final = ("common.lua", "submissions.lua", "builds.lua", "decisions.lua")
 
-# The longest key that anybody should have to read; none of these characters ends a line or is invisible.
+# Printable ASCII without spaces, short enough for a log line.
 _WORD = re.compile(r"[!-~]{1,200}")
 _GLOB = re.compile(r"([*?\[\]\\^])")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Names:
-    """The channel of requests, the one of finished tools, what hashes of requests begin with, and whether the original is served."""
+    """The channels of requests and of finished tools, the prefix of request hashes, and whether the original Builder is served."""
 
     requests: str
     ready: str
@@ -72,32 +72,32 @@ class Names:
 
     @property
     def base(self) -> str:
-        """What every key of ours begins with."""
+        """The prefix of our own keys."""
         return f"{OURS}{self.prefix}:"
 
     @property
     def changed(self) -> str:
-        """The channel on which every change is told."""
+        """The channel on which every change is published."""
         return f"{self.base}changed"
 
     @property
-    def doors(self) -> tuple[str, ...]:
+    def arrivals(self) -> tuple[str, ...]:
         """The channels on which requests arrive."""
         return (self.requests, TASKS) if self.original else (self.requests,)
 
     @property
     def pattern(self) -> str:
-        """What the keys of requests look like."""
+        """The glob pattern of request keys."""
         return _GLOB.sub(r"\\\1", self.prefix) + ":*"
 
     def id_of(self, key: str) -> str:
-        """The id of the request that lies under a key; empty if none does."""
+        """The request id in a key; empty if it is not a request key."""
         return key.removeprefix(f"{self.prefix}:") if key.startswith(f"{self.prefix}:") else ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """What a command came to, and the rows it read. `changes` counts what had changed on the server before."""
+    """The outcome of a command, and the rows it read. `changes` counts the changes on the server before it."""
 
     outcome: Mapping[str, object]
     rows: Sequence[Sequence[object]]
@@ -105,7 +105,7 @@ class Answer:
 
 
 class Commands:
-    """Gives the commands of `scripts/`; one whose answer is lost is given again and obeyed once."""
+    """Sends the commands of `scripts/`; one whose answer is lost is sent again and takes effect once."""
 
     def __init__(
         self,
@@ -134,22 +134,22 @@ class Commands:
         }
 
     def read(self, command: str, **given: object) -> Answer:
-        """Give a command that changes nothing, or nothing more the second time."""
+        """Send a command that is idempotent."""
         return self._run({**self._given, **self._clock(), "command": command, **given})
 
     def change(self, command: str, **given: object) -> Answer:
-        """Give a command that counts once, however often it arrives."""
+        """Send a command that takes effect once, however often it arrives."""
         return self.read(command, **{"token": uuid4().hex, **self._original(), **given})
 
     def scan(self, cursor: int, count: int) -> tuple[int, list[str]]:
-        """Some ids of hashes that may be requests, and where to go on; 0 is the end."""
+        """Some ids of hashes that may be requests, and the next cursor; 0 is the end."""
         answer = self.link.ask("SCAN", cursor, "MATCH", self.names.pattern, "COUNT", count, "TYPE", "hash")
         position, keys = answer if isinstance(answer, list) else (0, [])
         ids = []
         for key in keys:
             if len(key) > LONGEST_KEY:
                 continue
-            with suppress(UnicodeDecodeError):  # no request: ids are made of plain letters
+            with suppress(UnicodeDecodeError):  # not a request: ids are ASCII
                 ids.append(self.names.id_of(key.decode()))
         return int(position), ids
 
@@ -202,7 +202,7 @@ def read_filed(row: Sequence[object]) -> Filed:
 
 
 def read_claim(outcome: Mapping[str, object], filed: Filed, owner: str, seconds: float) -> Claim:
-    """The right that was given."""
+    """A claim, from the outcome of the command and the request."""
     return Claim(
         id=filed.id,
         fence=int(str(outcome["fence"])),
@@ -215,13 +215,13 @@ def read_claim(outcome: Mapping[str, object], filed: Filed, owner: str, seconds:
 
 
 def read_event(row: object) -> Event:
-    """A line of a history."""
+    """An event of a history."""
     number, at, step, text = orjson.loads(_text(row))
     return Event(number=number, at=at, step=step, text=text)
 
 
 def read_experiment(row: Sequence[object]) -> Experiment:
-    """Something that waits, or waited."""
+    """An experiment that waits, or waited."""
     name, ids, missing, released_at = row
     return Experiment(
         id=_text(name),
@@ -232,8 +232,8 @@ def read_experiment(row: Sequence[object]) -> Experiment:
     )
 
 
-def read_stranger(row: Sequence[object]) -> tuple[str, bytes, int]:
-    """The id of a foreign hash, its text as it was written, and how long that is; too long a text is left out."""
+def read_foreign_hash(row: Sequence[object]) -> tuple[str, bytes, int]:
+    """The id of a hash that a foreign client wrote, its text, and the length of that; a text over the limit is left out."""
     name, text, length = row
     return _text(name), text if isinstance(text, bytes) else b"", int(str(length))
 
@@ -243,7 +243,7 @@ def _texts(values: object) -> list[str]:
 
 
 def _text(value: object) -> str:
-    """What foreign clients write need not be Unicode."""
+    """Decode bytes; foreign clients may write invalid UTF-8."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else ""
 
 

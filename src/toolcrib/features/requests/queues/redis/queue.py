@@ -1,4 +1,4 @@
-"""The queue on a Redis server: the hash of a request is the truth, and what is published only rings."""
+"""The queue on a Redis server: the hash of a request is the truth, and messages on channels only wake readers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from toolcrib.features.requests.queues.redis.lua_commands import (
     read_experiment,
     read_filed,
 )
-from toolcrib.features.requests.queues.redis.submissions import Adopting, file_request
+from toolcrib.features.requests.queues.redis.submissions import Intake, file_request
 from toolcrib.features.requests.queues.redis.subscription import Listener, Watch
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Status
@@ -38,8 +38,8 @@ LONGEST_COUNT = 18
 class RedisQueue(CommandQueue):
     """Keeps requests on a Redis server, which any number of machines may share.
 
-    Nothing is opened before it is needed. The time is the server's; `now` is there to be another day. Whoever waits or
-    reconciles also listens, and takes in what foreign clients publish.
+    Nothing is opened before it is needed. The clock is the server's; tests pass `now` to choose the day. A queue that
+    waits or reconciles also subscribes, and accepts what foreign clients publish.
     """
 
     def __init__(
@@ -57,14 +57,14 @@ class RedisQueue(CommandQueue):
         self._link = Link(url, password=password)
         self._watch = Watch()
         self._commands = Commands(self._link, self._names, now=now, seen=self._watch.begin)
-        self._adopting = Adopting(self._commands)
-        channels = (*self._names.doors, self._names.changed)
+        self._intake = Intake(self._commands)
+        channels = (*self._names.arrivals, self._names.changed)
         self._listener = Listener(
-            self._link, channels, heard=self._hear, quiet=self._adopting.look_again, joined=self._join
+            self._link, channels, heard=self._hear, quiet=self._intake.look_again, joined=self._join
         )
 
     def file(self, request: ToolRequest) -> Filed:
-        """Keep a request and publish it; one without an id gets the next number of today."""
+        """Store a request and publish it; one without an id gets the next number of today."""
         return file_request(self._commands, request)
 
     def get(self, request_id: str) -> Filed | None:
@@ -72,12 +72,12 @@ class RedisQueue(CommandQueue):
         if not is_text(request_id):
             return None
         answer = self._commands.read("get", id=request_id)
-        if not answer.rows and request_id and self._adopting.survey([request_id]):
+        if not answer.rows and request_id and self._intake.survey([request_id]):
             answer = self._commands.read("get", id=request_id)
         return read_filed(answer.rows[0]) if answer.rows else None
 
     def requests(self, status: Status | None = None, *, limit: int = 1_000) -> list[Filed]:
-        """The requests in the order in which they were filed; of many the newest."""
+        """The newest requests, in the order in which they were filed."""
         statuses = [str(each) for each in Status] if status is None else [str(status)]
         found: list[Filed] = []
         age, more = 0, True
@@ -94,21 +94,21 @@ class RedisQueue(CommandQueue):
         return read_filed(answer.rows[0]) if answer is not None and answer.rows else None
 
     def history(self, request_id: str, after: int = 0) -> list[Event]:
-        """What happened to it, from the event behind that number on."""
+        """The events of a request after that number."""
         if not is_text(request_id):
             return []
         events = [read_event(row) for row in self._commands.read("history", id=request_id).rows]
         return [event for event in events if event.number > after]
 
     def claim(self, owner: str, seconds: float, request_id: str | None = None) -> Claim | None:
-        """Take what is to be built next, or this very one, also one that is held; of one that is merged, its leader."""
+        """Claim the next request, or this one, also if it is held; for one that follows, its leader."""
         if request_id is not None and (not request_id or not is_text(request_id)):
             return None
         answer = self._commands.change("claim", id=request_id or "", owner=cut(owner), lease=_milliseconds(seconds))
         return read_claim(answer.outcome, read_filed(answer.rows[0]), owner, seconds) if answer.rows else None
 
     def experiments(self) -> list[Experiment]:
-        """Everything that waits or waited for a tool."""
+        """The experiments that wait or waited for a tool."""
         found: list[Experiment] = []
         while True:
             answer = self._commands.read("experiments", start=len(found), portion=PORTION)
@@ -117,27 +117,27 @@ class RedisQueue(CommandQueue):
                 return found
 
     def reconcile(self) -> int:
-        """Take in what foreign clients wrote, mend what they wrote over, and take back what silent Builders left."""
+        """Accept what foreign clients wrote, repair what they overwrote, and return requests whose lease expired."""
         swept = self._commands.change("sweep").outcome["swept"]
-        found = self._adopting.sweep()
+        found = self._intake.sweep()
         self._listener.start()
         return int(str(swept)) + found
 
     def wait(self, seconds: float) -> bool:
-        """Sleep until anything may have changed since this object last waited, at most so long."""
+        """Wait until anything may have changed since this object last waited, at most so many seconds."""
         self._listener.start()
         return self._watch.wait(seconds)
 
     def remarks(self) -> list[str]:
-        """What would be lost in a fall of the server, and what could not be read."""
+        """What a crash of the server could lose, and how many foreign requests were refused."""
         remarks = look_after(self._link)
-        if self._adopting.unreadable:
-            count, reason = self._adopting.unreadable, self._adopting.last_reason
+        if self._intake.unreadable:
+            count, reason = self._intake.unreadable, self._intake.last_reason
             remarks.append(f"{count} requests of foreign clients were refused, the last of them: {reason}")
         return remarks
 
     def close(self) -> None:
-        """Let go of every connection, and wake whoever waits."""
+        """Close every connection, and wake the threads that wait."""
         self._watch.close()
         self._listener.stop()
         self._link.close()
@@ -151,11 +151,11 @@ class RedisQueue(CommandQueue):
     def _describe(self, claim: Claim, made: Made) -> dict[str, object]:
         made_facts = {"name": made.name, "path": made.path, "version": made.version, "tool": made.address}
         facts = ["path", made.path, "version", made.version, *self._description(claim)]
-        spelled = orjson.dumps(made_facts).decode()[1:-1]  # the server adds what only it knows
+        spelled = orjson.dumps(made_facts).decode()[1:-1]  # the server adds the id and the experiments
         return {"tool": made.address, "made": spelled, "facts": facts}
 
     def _description(self, claim: Claim) -> list[str]:
-        """The description, which the original registered with a tool."""
+        """The description, which the original Builder stored with a tool."""
         if not self._names.original:
             return []
         with suppress(ToolError):
@@ -170,15 +170,15 @@ class RedisQueue(CommandQueue):
 
     def _hear(self, channel: str, data: bytes) -> None:
         if channel != self._names.changed:
-            self._adopting.hear(data)
+            self._intake.hear(data)
         elif data.isdigit() and len(data) <= LONGEST_COUNT:
             self._watch.ring(int(data))
 
-    def _join(self, again: bool) -> None:  # noqa: FBT001 - the listener says it, nobody else
+    def _join(self, again: bool) -> None:  # noqa: FBT001 - a callback of the listener
         self._watch.rejoin(self._commands.read("changes").changes)
         if again:
-            self._adopting.look_again()
-            self._adopting.sweep()
+            self._intake.look_again()
+            self._intake.sweep()
 
 
 def _read_decision(answer: Answer, request_id: str, refusal: Refusal) -> Filed:

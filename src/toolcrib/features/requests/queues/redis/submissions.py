@@ -1,4 +1,4 @@
-"""Requests that reach the server: those of our own, and those of foreign clients, who publish a text, write a hash, or do both."""
+"""File requests on the server: our own, and those of foreign clients, which publish a text, write a hash, or do both."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from uuid import uuid4
 from toolcrib.features.requests.document.reader import LAST_NUMBER, is_safe_id, read_request, spell_id
 from toolcrib.features.requests.document.writer import read_message, readable_id, with_id
 from toolcrib.features.requests.queues.records import check_text, cut, other_text
-from toolcrib.features.requests.queues.redis.lua_commands import LONGEST_TEXT, read_filed, read_stranger
+from toolcrib.features.requests.queues.redis.lua_commands import LONGEST_TEXT, read_filed, read_foreign_hash
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Priority
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 PORTION = 100
 ANSWER_BYTES = 4_000_000
-# One pass takes so much and goes on with the next; a Builder has other things to do.
+# The bounds of one pass; the next one continues where it ended.
 MOST_IN_ONE_PASS = 1_000
 PASS_SECONDS = 10.0
-# All who listen hear the same message at nearly the same time.
+# All subscribers receive the same message at nearly the same time.
 ECHO_SECONDS = 5
 LOOKS = 3
 REFUSALS = {
     "taken": "another request has that id already",
-    "occupied": "its key holds something that is no request",
+    "occupied": "its key holds something else than a request",
     "full": "the numbers of the day are used up",
 }
 NUMBER_TO_COME = "req_00000000_000"
@@ -43,13 +43,13 @@ logger = logging.getLogger("toolcrib.queues")
 
 
 def file_request(commands: Commands, request: ToolRequest) -> Filed:
-    """Keep a request of our own and publish it; raises CONFLICT, or LIMIT_EXCEEDED."""
+    """Store a request of our own and publish it; raises CONFLICT, or LIMIT_EXCEEDED."""
     answer = give_request(commands, request)
     if answer.outcome["outcome"] == "taken":
         raise other_text(request.id)
     if answer.outcome["outcome"] == "occupied":
         place = f"the key {commands.names.prefix}:{request.id} at {commands.link.place}"
-        message = f"{place} holds something that is no request; take it away, or give the request another id"
+        message = f"{place} holds something else than a request; delete it, or give the request another id"
         raise ToolError(Kind.CONFLICT, message, details={"id": request.id})
     if answer.outcome["outcome"] == "full":
         spell_id(str(answer.outcome["day"]), LAST_NUMBER + 1)
@@ -57,7 +57,7 @@ def file_request(commands: Commands, request: ToolRequest) -> Filed:
 
 
 def give_request(commands: Commands, request: ToolRequest, **given: object) -> Answer:
-    """Give the server a request; what becomes of it is in the outcome."""
+    """Send a request to the server; the outcome says whether it was stored."""
     check_text(request)
     text, rest = (request.text, "") if request.id else _around_id(request.text)
     return commands.change(
@@ -73,8 +73,8 @@ def give_request(commands: Commands, request: ToolRequest, **given: object) -> A
     )
 
 
-class Adopting:
-    """Takes in what others brought, each request once; what cannot be read is counted, and told where its id can be read."""
+class Intake:
+    """Accepts the requests of foreign clients, each once; unreadable ones are counted, and stored as failed if they have an id."""
 
     def __init__(self, commands: Commands) -> None:
         self._commands = commands
@@ -88,7 +88,7 @@ class Adopting:
         self.last_reason = ""
 
     def hear(self, data: bytes) -> None:
-        """Take in a message of a channel; one that comes while the server falls is taken in later."""
+        """Process a message of a channel; if the server cannot be reached, later."""
         try:
             self._hear(data)
         except ToolError as problem:
@@ -97,7 +97,7 @@ class Adopting:
             raise
 
     def look_again(self) -> None:
-        """Look at what was heard of a moment ago: whoever publishes first writes the hash a little later."""
+        """Look again at recently announced requests: some clients write the hash after they publish."""
         while self._postponed:
             self.hear(self._postponed.pop(0))
         ids = sorted(self._looks)
@@ -106,19 +106,19 @@ class Adopting:
             self.survey(ids)
 
     def survey(self, ids: Sequence[str]) -> int:
-        """Look at hashes: mend ours, take in what is new; how many that were."""
+        """Look at hashes: repair ours, accept new ones; how many were changed."""
         count, left = 0, list(ids)
         while left:
             answer = self._commands.read("survey", ids=left, room=ANSWER_BYTES)
-            strangers = [read_stranger(row) for row in answer.rows]
+            foreign = [read_foreign_hash(row) for row in answer.rows]
             count += int(str(answer.outcome["mended"]))
-            count += sum(self._adopt(*stranger) for stranger in strangers)
-            shown = {stranger[0] for stranger in strangers}
+            count += sum(self._adopt(*found) for found in foreign)
+            shown = {found[0] for found in foreign}
             left = [each for each in left if each not in shown] if answer.outcome["full"] else []
         return count
 
     def sweep(self) -> int:
-        """Look at all hashes, or at as many as one pass may take; how many were taken in or mended."""
+        """Look at all hashes, as far as one pass gets; how many were accepted or repaired."""
         with self._pass:
             count, deadline = 0, time.monotonic() + PASS_SECONDS
             while True:
@@ -148,14 +148,14 @@ class Adopting:
             return None
         if message.text == text:
             return read_request(text, place="message")
-        # The original Builder gave orders without an id, or under one of another kind.
+        # Messages of the original Builder have no id, or one of another form.
         request = read_request(with_id(message.text, message.id or NUMBER_TO_COME), place="message")
         return request if message.id else replace(request, id="")
 
     def _follow(self, key: str, request_id: str) -> None:
-        """Look where a note points; what is not there yet is looked for again."""
+        """Look at the hash that a note names; if it is not there yet, look again later."""
         if key and self._commands.names.id_of(key) != request_id:
-            message = f"the note points at {key!r:.100}; requests lie in {self._commands.names.prefix}:{request_id}"
+            message = f"the note names {key!r:.100}; requests are stored in {self._commands.names.prefix}:{request_id}"
             raise ToolError(Kind.VALIDATION, message)
         self._expect(request_id)
         self.survey([request_id])
@@ -172,11 +172,11 @@ class Adopting:
             self._count(f"{request.id or request.name}: {REFUSALS[str(answer.outcome['outcome'])]}")
 
     def _adopt(self, request_id: str, text: bytes, length: int) -> bool:
-        """Take in the hash of a foreign client; False if it is not even one that could be told so."""
+        """Accept the hash of a foreign client, or store it as failed; False if its key is not a request id."""
         if not is_safe_id(request_id):
             if request_id not in self._complained and len(self._complained) < MOST_IN_ONE_PASS:
                 self._complained.add(request_id)
-                self._count(f"{request_id!r:.100} is no id; write req_YYYYMMDD_NNN")
+                self._count(f"{request_id!r:.100} is not a request id; write req_YYYYMMDD_NNN")
             return False
         try:
             _check_size(length)
@@ -209,13 +209,13 @@ class Adopting:
 
     def _count(self, reason: str) -> None:
         self.last_reason = " ".join(reason.split())[:300]
-        logger.warning("redis: what a foreign client sent was refused: %s", self.last_reason)
+        logger.warning("redis: a request of a foreign client was refused: %s", self.last_reason)
         with self._counting:
             self.unreadable += 1
 
 
 def _around_id(text: str) -> tuple[str, str]:
-    """What stands before and behind the number, which only the server knows."""
+    """The text before and after the id, which the server assigns."""
     mark = f"req_{uuid4().hex}"
     before, _, behind = with_id(text, mark).partition(mark)
     return before, behind
@@ -223,7 +223,7 @@ def _around_id(text: str) -> tuple[str, str]:
 
 def _check_size(length: int) -> None:
     if length > LONGEST_TEXT:
-        message = f"the text has {length:,} bytes, and {LONGEST_TEXT:,} are the most; ask for less in one request"
+        message = f"the text has {length:,} bytes, the limit is {LONGEST_TEXT:,}; ask for less in one request"
         raise ToolError(Kind.LIMIT_EXCEEDED, message)
 
 

@@ -1,4 +1,4 @@
-"""A thread that hears what is published, and comes back when the connection is lost."""
+"""Subscribe to channels in a thread that reconnects, and wait for changes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from toolcrib.features.requests.queues.redis.connection import Connection, Link
 
-# A server that says nothing for so long is asked whether it is still there, and has a few times as long to answer.
+# After so many seconds without a message the server is pinged, and has a few times as long to answer.
 QUIET_SECONDS = 1.0
 QUIET_TIMES = 5
 FIRST_PAUSE, LAST_PAUSE = 0.05, 5.0
@@ -23,10 +23,10 @@ logger = logging.getLogger("toolcrib.queues")
 
 
 class Listener:
-    """Subscribes to channels, and tells what is `heard` there, and when it is `quiet` for a moment.
+    """Subscribes to channels, and calls `heard` for each message and `quiet` after a moment without any.
 
-    `joined` is told whenever it begins to hear, with whether it had heard before: what is published meanwhile nobody hears,
-    and that is the time to look for it.
+    `joined` is called after each subscription, with whether it is a later one: messages in between were missed, and now is
+    the time to look for what they announced.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Listener:
         self._connection: Connection | None = None
 
     def start(self) -> None:
-        """Listen from now on, unless it does already."""
+        """Start the thread, unless it runs."""
         with self._lock:
             # A forked child has no thread but the one that forked.
             if (self._thread is not None and self._thread.is_alive()) or self._closing.is_set():
@@ -58,11 +58,11 @@ class Listener:
             self._thread.start()
 
     def stop(self) -> None:
-        """Do not begin anew."""
+        """Do not reconnect."""
         self._closing.set()
 
     def join(self) -> None:
-        """Wait until it has stopped, which it has once the link is closed."""
+        """Wait until the thread has ended, which it does once the link is closed."""
         with self._lock:
             thread = self._thread
         if thread is not None:
@@ -76,11 +76,11 @@ class Listener:
                 self._joined(before)
                 pause, before = FIRST_PAUSE, True
                 self._hear(connection)
-            except Exception as problem:  # noqa: BLE001 - a thread of ours ends with its queue and not before
+            except Exception as problem:  # noqa: BLE001 - the thread must outlive any error, until its queue closes
                 if self._closing.is_set():
                     break
-                if pause == FIRST_PAUSE:  # it is said once, and not whenever it is tried again
-                    logger.warning("redis: %s does not tell us anything: %s", self._link.place, _spell(problem))
+                if pause == FIRST_PAUSE:  # logged once, not for every retry
+                    logger.warning("redis: cannot subscribe at %s: %s", self._link.place, _spell(problem))
             finally:
                 self._hang_up()
             self._closing.wait(pause)
@@ -107,7 +107,7 @@ class Listener:
                 connection.send_command("PING")
                 self._carefully(self._quiet)
             if silence > QUIET_TIMES:
-                raise Lost("it answers no more", sent=False)
+                raise Lost("it does not answer a ping", sent=False)
 
     def _tell(self, said: object) -> None:
         if isinstance(said, list) and said[0] == b"message":
@@ -117,7 +117,7 @@ class Listener:
         try:
             act()
         except ToolError as problem:
-            logger.warning("redis: a message could not be taken in: %s", problem.message)
+            logger.warning("redis: a message could not be processed: %s", problem.message)
 
     def _hang_up(self) -> None:
         with self._lock:
@@ -127,9 +127,9 @@ class Listener:
 
 
 class Watch:
-    """Counts what changed on the server, and wakes whoever waits for more.
+    """Follows the server's counter of changes, and wakes the threads that wait for the next one.
 
-    The first count that anybody sees is where it begins: whatever changes after that is not missed.
+    It begins with the first count that any command returned: no later change is missed.
     """
 
     def __init__(self) -> None:
@@ -139,13 +139,13 @@ class Watch:
         self._closed = False
 
     def begin(self, count: int) -> None:
-        """Take this for what has been seen, unless something was seen before."""
+        """Begin with this count, unless there is one already."""
         with self._condition:
             if self._seen is None and self._latest is None:
                 self._seen = self._latest = count
 
     def rejoin(self, count: int) -> None:
-        """Go on with this count, also where the server has begun to count anew."""
+        """Continue with this count, also if the server has started to count from zero."""
         with self._condition:
             self._latest = count
             self._condition.notify_all()
@@ -158,7 +158,7 @@ class Watch:
                 self._condition.notify_all()
 
     def wait(self, seconds: float) -> bool:
-        """Sleep until there is more than was seen when this object last waited; False if there is not, in time."""
+        """Wait for a change since the last wait; False if there is none in time."""
         with self._condition:
             seen = self._seen
             woken = self._condition.wait_for(lambda: self._closed or self._latest != seen, max(0.0, seconds))
@@ -166,7 +166,7 @@ class Watch:
             return woken and not self._closed
 
     def close(self) -> None:
-        """Wake everyone, and let nobody sleep again."""
+        """Wake all waiters; from now on `wait` returns at once."""
         with self._condition:
             self._closed = True
             self._condition.notify_all()

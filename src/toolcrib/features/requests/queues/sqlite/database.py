@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-# How long one waits for another process; each keeps the file for a few milliseconds.
+# How long a change waits for other processes; each holds the file for a few milliseconds.
 BUSY_SECONDS = 10.0
 LOCK_FOLDER = "locks"
 KEPT_LOG_BYTES = 4 * 1024 * 1024
-# How often one who waits looks; an idle Builder is to be woken within 100 ms.
+# The polling interval of a waiter; an idle Builder has to wake within 100 ms.
 LOOK_SECONDS = 0.02
-# What a forked child got from its parent and must not close: SQLite would take the parent's for its own.
+# Connections that a forked child inherited and must not close: that would release the locks of the parent.
 _of_parents: list[list[Database]] = []
 
 _PRIMARY = 0xFF  # an extended code has the plain one in its lowest byte
 _MOVE_AWAY = "put a copy of it back, or move it away with its -wal and -shm files to begin a new one"
 _MEANINGS: dict[int, tuple[Kind, str]] = {
-    sqlite3.SQLITE_BUSY: (Kind.TRANSIENT, "is kept busy by another process; nothing was stored, try again"),
-    sqlite3.SQLITE_LOCKED: (Kind.TRANSIENT, "is kept busy by another thread; nothing was stored, try again"),
-    sqlite3.SQLITE_FULL: (Kind.PERMANENT, "has no room: the disk is full; nothing was stored, free some space"),
+    sqlite3.SQLITE_BUSY: (Kind.TRANSIENT, "is locked by another process; nothing was stored, try again"),
+    sqlite3.SQLITE_LOCKED: (Kind.TRANSIENT, "is locked by another thread; nothing was stored, try again"),
+    sqlite3.SQLITE_FULL: (Kind.PERMANENT, "cannot grow: the disk is full; nothing was stored, free some space"),
     sqlite3.SQLITE_READONLY: (
         Kind.PERMANENT,
         "cannot be written; nothing was stored, let this user write to the file and its folder",
@@ -44,8 +44,8 @@ _MEANINGS: dict[int, tuple[Kind, str]] = {
     ),
     sqlite3.SQLITE_PERM: (Kind.PERMANENT, "is not permitted; nothing was stored, change the permissions of the file"),
     sqlite3.SQLITE_CORRUPT: (Kind.PERMANENT, f"is damaged; nothing was stored, {_MOVE_AWAY}"),
-    sqlite3.SQLITE_NOTADB: (Kind.PERMANENT, f"is no queue of Toolcrib; nothing was stored, {_MOVE_AWAY}"),
-    # Whether the last of it reached the disk cannot be known.
+    sqlite3.SQLITE_NOTADB: (Kind.PERMANENT, f"is not a queue of Toolcrib; nothing was stored, {_MOVE_AWAY}"),
+    # The last change may or may not have reached the disk.
     sqlite3.SQLITE_IOERR: (
         Kind.PERMANENT,
         "cannot be reached: the disk reports an error; check it, then look what was stored",
@@ -60,24 +60,24 @@ class Handle:
         self._path = path
         self._busy_seconds = busy_seconds
         self._closed = threading.Event()
-        # What one last saw who waited for a change; None until there was anything to see.
+        # The version that the last waiter saw; None before the file was first opened.
         self._seen: tuple[int, int] | None = None
         self._begin()
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A connection to change rows with: everything is on disk at the end or, if something fails, nothing."""
+        """A write transaction: at its end all of it is on disk or, after an error, none of it."""
         with _explained(self._path), self._open().writing() as connection:
             yield connection
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection to read with, on which nothing changes meanwhile."""
+        """A read transaction, which sees one state of the file."""
         with _explained(self._path), self._open().reading() as connection:
             yield connection
 
     def wait(self, seconds: float) -> bool:
-        """Sleep until anything may have changed since one last waited here; False if nothing did, or it was closed."""
+        """Wait until anything may have changed since the last wait; False if nothing did, or the queue was closed."""
         deadline = time.monotonic() + seconds
         seen = self._seen
         while not self._closed.is_set():
@@ -97,7 +97,7 @@ class Handle:
         return False
 
     def close(self) -> None:
-        """Let go of the file for good."""
+        """Close the file for good."""
         self._closed.set()
         self._leave_to_parent()
         with self._opening:
@@ -111,7 +111,7 @@ class Handle:
     def _begin(self) -> None:
         self._process = os.getpid()
         self._opening = threading.Lock()
-        # The last one is in use; those before it lost their file, and may still be in the hands of a thread.
+        # The last one is in use; the file of the earlier ones was replaced, and a thread may still use them.
         self._opened: list[Database] = []
 
     def _leave_to_parent(self) -> None:
@@ -134,7 +134,7 @@ class Handle:
 class Database:
     """One connection that writes and one that reads, each for one thread at a time.
 
-    Whoever writes stands in a line before: SQLite itself lets those who wait ask again and again, and some of them starve.
+    Writers queue on a lock file first: those that wait for SQLite itself poll, and some of them starve.
     """
 
     def __init__(self, path: Path, busy_seconds: float) -> None:
@@ -160,7 +160,7 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A connection to change rows with: everything is on disk at the end or, if something fails, nothing."""
+        """A write transaction: at its end all of it is on disk or, after an error, none of it."""
         with ExitStack() as stack:
             with _nothing_stored():
                 stack.enter_context(self._line.hold(self._path.stem, self._busy_seconds))
@@ -171,19 +171,19 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection to read with, on which nothing changes meanwhile."""
+        """A read transaction, which sees one state of the file."""
         with self._reading:
             self._reader.execute("BEGIN")
             with _ended(self._reader):
                 yield self._reader
 
     def version(self) -> int:
-        """What changes with every change, whoever made it: the connection that reads never made one itself."""
+        """A number that changes with every change: the connection that reads never makes one itself."""
         with self._reading:
             return int(self._reader.execute("PRAGMA data_version").fetchone()[0])
 
     def close(self) -> None:
-        """Let go of the file, as soon as whoever is at it has finished."""
+        """Close both connections, each after the thread that uses it has finished."""
         with self._reading:
             self._reader.close()
         with self._writing:
@@ -192,7 +192,7 @@ class Database:
 
 @contextmanager
 def _nothing_stored() -> Iterator[None]:
-    """What fails here fails before anything was stored, and says so."""
+    """Add to an error that nothing was stored."""
     try:
         yield
     except ToolError as problem:
@@ -203,7 +203,7 @@ def _nothing_stored() -> Iterator[None]:
 def _make_file(path: Path) -> None:
     """Make a new file if there is none.
 
-    It is never opened but by SQLite: to close it again would drop the locks of whoever in this process has it open.
+    It is never opened but by SQLite: closing another descriptor would drop the locks that this process holds on it.
     """
     if _identify(path) is None:
         _refuse_log_alone(path)
@@ -212,9 +212,9 @@ def _make_file(path: Path) -> None:
 
 
 def _refuse_log_alone(path: Path) -> None:
-    """Refuse to begin anew beside the log of a file that is gone: SQLite would write the log into the new one."""
+    """Refuse to create a file beside the log of one that is gone: SQLite would apply the log to the new one."""
     log = path.with_name(f"{path.name}-wal")
-    # The file may have been made a moment ago, with its log.
+    # Another process may have just created the file with its log.
     if _identify(log) is not None and _identify(path) is None:
         raise _gone(path)
 
@@ -240,7 +240,7 @@ def _connect(path: Path, busy_seconds: float) -> sqlite3.Connection:
 
 
 def _check_layout(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse a file that is not ours, or that a newer version wrote."""
+    """Refuse a database of another program, or of a newer version."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     layout = connection.execute("PRAGMA user_version").fetchone()[0]
     if application != APPLICATION:
@@ -262,13 +262,13 @@ def _ended(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def _version(database: Database) -> tuple[int, int]:
-    """Figures of two connections say nothing about each other, so that it counts too whose it is."""
+    """Versions of two connections cannot be compared, so the connection is part of it."""
     return id(database), database.version()
 
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Turn what SQLite says about the file into a ToolError."""
+    """Turn errors of SQLite into a ToolError that names the file and the cure."""
     try:
         yield
     except sqlite3.Error as problem:
@@ -287,7 +287,7 @@ def _explained(path: Path) -> Iterator[None]:
 
 
 def _other_layout(path: Path, found: int, known: int) -> ToolError:
-    """The file was written by another version of Toolcrib."""
+    """The error for a file that a newer Toolcrib wrote."""
     message = (
         f"the queue {show(str(path))} was written by a newer Toolcrib (layout {found}, known is {known}); "
         "nothing was stored, update Toolcrib, or move the file away to begin a new one"
@@ -296,20 +296,20 @@ def _other_layout(path: Path, found: int, known: int) -> ToolError:
 
 
 def _foreign(path: Path) -> ToolError:
-    """The file is a database of somebody else."""
-    message = f"{show(str(path))} is a database, but no queue of Toolcrib; nothing was stored, {_MOVE_AWAY}"
+    """The error for a database of another program."""
+    message = f"{show(str(path))} is a database, but not a queue of Toolcrib; nothing was stored, {_MOVE_AWAY}"
     return ToolError(Kind.PERMANENT, message, details={"path": str(path)})
 
 
 def _gone(path: Path) -> ToolError:
-    """The file was taken away, but not what was written to it last."""
+    """The error for a file that was removed while its log was not."""
     message = (
-        f"{show(str(path))} is gone, but its log is still there; put the file back, or, when nobody uses it any more, "
+        f"{show(str(path))} is gone, but its log is still there; put the file back, or, when no process uses it, "
         "move its -wal and -shm files away too to begin a new one"
     )
     return ToolError(Kind.PERMANENT, message, details={"path": str(path)})
 
 
 def _closed(path: Path) -> ToolError:
-    """Whoever held the queue let go of it."""
+    """The error for a queue that was closed."""
     return ToolError(Kind.PERMANENT, f"the queue {show(str(path))} was closed; nothing was stored, open it again")

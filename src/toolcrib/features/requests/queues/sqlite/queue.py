@@ -1,4 +1,4 @@
-"""The queue in a file: every change is one transaction, and on disk when the method returns."""
+"""The queue in an SQLite file: every change is one transaction, and on disk when the method returns."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ MAX_NUMBER = 2**62
 
 
 class EmbeddedQueue(CommandQueue):
-    """Keeps requests in one SQLite file; any number of threads and processes of one machine may share it.
+    """Stores requests in one SQLite file, which any number of threads and processes of one machine may share.
 
-    Nothing is opened before it is needed. `now` gives the day of numbers and the times that are written down, `clock` the
-    time of transitions. `busy_seconds` is how long one waits for others that change the file.
+    Nothing is opened before it is needed. `now` gives the day of numbers and the stored times, `clock` the time of leases.
+    `busy_seconds` is how long a change waits for others.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class EmbeddedQueue(CommandQueue):
         self._clock = clock
 
     def file(self, request: ToolRequest) -> Filed:
-        """Keep a request and wake an idle Builder; one without an id gets the next number of today."""
+        """Store a request and wake an idle Builder; one without an id gets the next number of today."""
         with self._changing() as change:
             return transitions.file_request(change, request)
 
@@ -61,7 +61,7 @@ class EmbeddedQueue(CommandQueue):
             return None if row is None else to_filed(row)
 
     def requests(self, status: Status | None = None, *, limit: int = 1_000) -> list[Filed]:
-        """The requests in the order in which they were filed; of many the newest."""
+        """The newest requests, in the order in which they were filed."""
         chosen = "" if status is None else "WHERE status = :status"
         statement = f"SELECT * FROM requests {chosen} ORDER BY number DESC LIMIT :limit"  # noqa: S608 - our own words
         with self._file.reading() as connection:
@@ -81,7 +81,7 @@ class EmbeddedQueue(CommandQueue):
         return None if row is None else to_filed(row)
 
     def history(self, request_id: str, after: int = 0) -> list[Event]:
-        """What happened to it, from the event behind that number on."""
+        """The events of a request after that number."""
         with self._file.reading() as connection:
             row = read_row(connection, request_id)
             if row is None:
@@ -93,32 +93,32 @@ class EmbeddedQueue(CommandQueue):
         return [Event(number=number, at=at, step=step, text=text) for number, at, step, text in events]
 
     def claim(self, owner: str, seconds: float, request_id: str | None = None) -> Claim | None:
-        """Take what is to be built next, or this very one, also one that is held; of one that is merged, its leader."""
+        """Claim the next request, or this one, also if it is held; for one that follows, its leader."""
         with self._changing() as change:
             if request_id is None:
                 return transitions.claim_next(change, self._clock(), owner, seconds)
             return transitions.claim_one(change, self._clock(), owner, seconds, request_id)
 
     def experiments(self) -> list[Experiment]:
-        """Everything that waits or waited for a tool."""
+        """The experiments that wait or waited for a tool."""
         with self._file.reading() as connection:
             return read_experiments(connection)
 
     def reconcile(self) -> int:
-        """Take back what was left by Builders that fell silent; how much that was."""
+        """Return requests whose lease expired to the queue; how many."""
         with self._changing() as change:
             return transitions.take_back(change, self._clock())
 
     def wait(self, seconds: float) -> bool:
-        """Sleep until anything may have changed since this object last waited, at most so long."""
+        """Wait until anything may have changed since this object last waited, at most so many seconds."""
         return self._file.wait(seconds)
 
     def remarks(self) -> list[str]:
-        """What the operator should know: nothing, for what a method has returned is on disk."""
+        """No remarks: what a method has returned is on disk."""
         return []
 
     def close(self) -> None:
-        """Let go of the file, and wake whoever waits."""
+        """Close the file, and wake the threads that wait."""
         self._file.close()
 
     def _act(self, command: str, claim: Claim, **given: object) -> bool:
@@ -152,5 +152,5 @@ class EmbeddedQueue(CommandQueue):
 
 
 def _clamp(number: int) -> int:
-    """A figure that SQLite can hold, and does not take for one without a limit."""
+    """A number that fits SQLite; a negative limit would mean no limit."""
     return max(0, min(number, MAX_NUMBER))

@@ -1,7 +1,8 @@
 """The tables of a queue file, and reading and writing their rows.
 
-`number` is the order of filing. A request whose `merged_into` is empty leads; `rank` is its priority. `fence` counts claims for
-ever, and `events` the events that were ever written. A lease is alive on the boot of the machine that it was given on, between
+`number` is the order of filing. A request whose `merged_into` is empty leads; `rank` is its priority. `fence` counts
+claims and `events` counts events; neither ever decreases. `wish` is the fingerprint of what is asked for, and `wishes` counts
+the requests that ask for it. A lease is alive on the boot of the machine that it was given on, between
 two readings of its monotonic clock. For each request that an experiment waits for there is an edge, which is released once.
 """
 
@@ -22,7 +23,7 @@ LAYOUT = 1
 PRIORITIES = tuple(Priority)
 APPLICATION = 0x54635175  # how SQLite files tell each other apart
 
-# Where the head of a file says how it is written and read, and what stands there if that is with a write-ahead log.
+# The bytes of the file header that say its write and read version; 2 means a write-ahead log.
 _MODES = slice(18, 20)
 _WITH_LOG = b"\x02\x02"
 
@@ -54,7 +55,7 @@ _TABLES = (
         events INTEGER NOT NULL DEFAULT 0
     )
     """,
-    # The query that claims repeats these words: only then SQLite may use the index for it.
+    # The query of a claim repeats this condition: SQLite uses a partial index only then.
     """
     CREATE INDEX claimable ON requests (rank, number)
     WHERE merged_into = '' AND held = 0 AND status IN ('pending', 'building')
@@ -87,9 +88,9 @@ _TABLES = (
 
 
 def new_file() -> bytes:
-    """A queue file without requests.
+    """The bytes of a queue file without requests.
 
-    Whole from the first moment on: of many processes that made tables in an empty file, some would be refused.
+    The file is created complete: of many processes that created tables in an empty file, some would fail.
     """
     connection = sqlite3.connect(":memory:")
     try:
@@ -107,7 +108,7 @@ def new_file() -> bytes:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Change:
-    """A transaction that changes rows, the time that it writes on them, and the day whose numbers it gives out."""
+    """A write transaction, its time, and the day whose numbers it assigns."""
 
     connection: sqlite3.Connection
     at: str
@@ -123,7 +124,7 @@ def read_row(connection: sqlite3.Connection, request_id: str) -> sqlite3.Row | N
 
 
 def known_row(connection: sqlite3.Connection, request_id: str) -> sqlite3.Row:
-    """The row of a request that has to be there."""
+    """The row of a request; raises NOT_FOUND if there is none."""
     row = read_row(connection, request_id)
     if row is None:
         raise unknown(request_id)
@@ -131,12 +132,12 @@ def known_row(connection: sqlite3.Connection, request_id: str) -> sqlite3.Row:
 
 
 def leader_of(connection: sqlite3.Connection, row: sqlite3.Row) -> sqlite3.Row:
-    """The row of the request that is built in its place, which may be itself."""
+    """The row of the leader, which may be itself."""
     return known_row(connection, row["merged_into"]) if row["merged_into"] else row
 
 
 def open_leader(connection: sqlite3.Connection, wish: str) -> sqlite3.Row | None:
-    """The request that fulfils a wish, if one is about to."""
+    """The open leader of the requests with this fingerprint, if there is one."""
     row: sqlite3.Row | None = connection.execute(
         "SELECT * FROM requests WHERE wish = ? AND merged_into = '' AND status IN ('pending', 'building')", (wish,)
     ).fetchone()
@@ -144,7 +145,7 @@ def open_leader(connection: sqlite3.Connection, wish: str) -> sqlite3.Row | None
 
 
 def followers(connection: sqlite3.Connection, leader_id: str, *statuses: Status) -> list[sqlite3.Row]:
-    """Those that follow a leader and have one of the statuses, the oldest first."""
+    """The followers of a leader that have one of the statuses, the oldest first."""
     rows = connection.execute(
         "SELECT * FROM requests WHERE merged_into = ? AND merged_into != '' ORDER BY number", (leader_id,)
     ).fetchall()
@@ -152,7 +153,7 @@ def followers(connection: sqlite3.Connection, leader_id: str, *statuses: Status)
 
 
 def write_event(change: Change, number: int, step: str, text: str = "") -> None:
-    """Add an event to the history of a request, and forget the one that is too old by now."""
+    """Add an event to the history of a request, and drop the oldest one over the limit."""
     connection = change.connection
     connection.execute("UPDATE requests SET events = events + 1, updated_at = ? WHERE number = ?", (change.at, number))
     (last,) = connection.execute("SELECT events FROM requests WHERE number = ?", (number,)).fetchone()
@@ -161,7 +162,7 @@ def write_event(change: Change, number: int, step: str, text: str = "") -> None:
 
 
 def to_filed(row: sqlite3.Row) -> Filed:
-    """A row as everyone else knows it."""
+    """The `Filed` of a row."""
     return Filed(
         id=row["id"],
         name=row["name"],
@@ -183,13 +184,13 @@ def to_filed(row: sqlite3.Row) -> Filed:
 
 
 def add_edge(connection: sqlite3.Connection, experiment: str, number: int) -> None:
-    """Have an experiment, if there is one, wait for a request."""
+    """Make an experiment, if one is named, wait for a request."""
     if experiment:
         connection.execute("INSERT OR IGNORE INTO edges (experiment, request) VALUES (?, ?)", (experiment, number))
 
 
 def release(change: Change, wish: str) -> None:
-    """Let go of every experiment that waits for the wish, through whichever request."""
+    """Release every experiment that waits for a request with this fingerprint."""
     connection = change.connection
     edges = connection.execute(
         "SELECT edges.experiment, request FROM edges JOIN requests ON edges.request = requests.number"
@@ -204,7 +205,7 @@ def release(change: Change, wish: str) -> None:
 
 
 def read_experiments(connection: sqlite3.Connection) -> list[Experiment]:
-    """Everything that waits or waited, in the order in which it was first named."""
+    """Every experiment that waits or waited, in the order in which they were first named."""
     rows = connection.execute(
         "SELECT edges.experiment, released_at, id, name FROM edges JOIN requests ON edges.request = requests.number"
         " ORDER BY requests.number"

@@ -38,7 +38,7 @@ OPEN = (Status.PENDING, Status.BUILDING)
 
 
 def file_request(change: Change, request: ToolRequest) -> Filed:
-    """Keep a request under its own id or the next number, and as a follower where the same wish is open."""
+    """Store a request under its own id or the next number, as a follower if the same thing is being built."""
     check_text(request)
     connection = change.connection
     there = read_row(connection, request.id) if request.id else None
@@ -48,7 +48,7 @@ def file_request(change: Change, request: ToolRequest) -> Filed:
         return to_filed(there)
     leader = open_leader(connection, request.wish)
     if leader is not None and not request.id:
-        _become_part(change, leader, request)
+        _merge(change, leader, request)
         return to_filed(known_row(connection, leader["id"]))
     if not request.id:
         request = _numbered(change, request)
@@ -63,14 +63,14 @@ def file_request(change: Change, request: ToolRequest) -> Filed:
 class Clock:
     """A reading of the monotonic clock, and the boot of the machine that it counts from.
 
-    A clock that is set has no say in a lease, and after a restart none is alive.
+    Setting the wall clock does not affect leases, and after a reboot none is alive.
     """
 
     boot: str
     ticks: float
 
     def sees_alive(self, row: sqlite3.Row) -> bool:
-        """Whether the lease of a request keeps others from it."""
+        """Whether the request has a lease that has not expired."""
         return bool(row["boot"] == self.boot and row["leased_from"] <= self.ticks < row["leased_until"])
 
 
@@ -80,7 +80,7 @@ def read_clock() -> Clock:
 
 
 def claim_next(change: Change, clock: Clock, owner: str, seconds: float) -> Claim | None:
-    """Take the most urgent request that nobody builds, of those the oldest."""
+    """Claim the oldest of the most urgent requests without a live lease."""
     row = change.connection.execute(
         "SELECT * FROM requests INDEXED BY claimable"
         " WHERE merged_into = '' AND held = 0 AND status IN ('pending', 'building')"
@@ -91,7 +91,7 @@ def claim_next(change: Change, clock: Clock, owner: str, seconds: float) -> Clai
 
 
 def claim_one(change: Change, clock: Clock, owner: str, seconds: float, request_id: str) -> Claim | None:
-    """Take this very request, or the one that is built in its place; also one that is held."""
+    """Claim this request, or its leader; also one that is held."""
     asked = read_row(change.connection, request_id)
     if asked is None or Status(asked["status"]).is_final:
         return None
@@ -100,7 +100,7 @@ def claim_one(change: Change, clock: Clock, owner: str, seconds: float, request_
 
 
 def held_by(connection: sqlite3.Connection, claim: Claim) -> sqlite3.Row | None:
-    """The row of a claim that still counts; None if the request is somebody else's by now, or over."""
+    """The row of a claim; None if the claim is lost: another Builder has it, or the request is over."""
     row: sqlite3.Row | None = connection.execute(
         "SELECT * FROM requests WHERE id = ? AND fence = ? AND owner = ? AND status = ? AND held = 0",
         (claim.id, claim.fence, cut(claim.owner), Status.BUILDING),
@@ -109,7 +109,7 @@ def held_by(connection: sqlite3.Connection, claim: Claim) -> sqlite3.Row | None:
 
 
 def lease(change: Change, clock: Clock, row: sqlite3.Row, seconds: float) -> None:
-    """Give the request to its owner for so long, from now on."""
+    """Start the lease of a request now."""
     change.connection.execute(
         "UPDATE requests SET boot = ?, leased_from = ?, leased_until = ? WHERE number = ?",
         (clock.boot, clock.ticks, clock.ticks + seconds, row["number"]),
@@ -117,13 +117,13 @@ def lease(change: Change, clock: Clock, row: sqlite3.Row, seconds: float) -> Non
 
 
 def take_back(change: Change, clock: Clock) -> int:
-    """Return what was left by Builders that fell silent; how many requests that were."""
+    """Return requests whose lease expired to the queue; how many."""
     rows = change.connection.execute(
         "SELECT * FROM requests WHERE status = 'building' AND merged_into = '' AND held = 0"
     ).fetchall()
     left = [row for row in rows if not clock.sees_alive(row)]
     for row in left:
-        give_back(change, row, f"{row['owner']} fell silent")
+        give_back(change, row, f"the lease of {row['owner']} expired")
     return len(left)
 
 
@@ -145,29 +145,29 @@ def give_back(change: Change, row: sqlite3.Row, text: str) -> None:
 
 
 def finish(change: Change, row: sqlite3.Row, tool: str) -> None:
-    """It is ready, and so is everyone who follows; every experiment that waits for the wish is released."""
+    """Mark it and its followers as ready, and release every experiment that waits for it."""
     _end(change, row, Status.READY, Step.READY, tool=tool)
     release(change, row["wish"])
 
 
 def fail(change: Change, row: sqlite3.Row, error: str) -> None:
-    """It came to nothing, and so did everyone who follows."""
+    """Mark it and its followers as failed, with the reason."""
     _end(change, row, Status.FAILED, Step.FAILED, error=error)
 
 
 def cancel(change: Change, row: sqlite3.Row, reason: str) -> None:
-    """Nobody wants it any more; a leader hands over to the oldest that follows."""
+    """Cancel it; a leader hands over to its oldest follower."""
     connection = change.connection
-    heirs = [] if row["merged_into"] else followers(connection, row["id"], *OPEN)
+    successors = [] if row["merged_into"] else followers(connection, row["id"], *OPEN)
     if row["merged_into"]:
         connection.execute("UPDATE requests SET wishes = wishes - 1 WHERE id = ?", (row["merged_into"],))
-    if heirs:
-        _hand_over(change, row, heirs)
+    if successors:
+        _hand_over(change, row, successors)
     _end(change, row, Status.CANCELLED, Step.CANCELLED, error=reason)
 
 
 def retry(change: Change, row: sqlite3.Row) -> None:
-    """Have it built again, with everything that failed with it; where the same wish is open, that one is followed."""
+    """Have it built again, with everything that failed with it, as followers if the same thing is being built."""
     connection = change.connection
     back = _together(connection, row)
     for each in back:
@@ -185,13 +185,13 @@ def retry(change: Change, row: sqlite3.Row) -> None:
 
 
 def allow(change: Change, row: sqlite3.Row, allowance: str) -> None:
-    """Keep what the operator adds, for everyone who is built with it, or would come back with it."""
+    """Store what the operator adds, for every request that is built or would be retried with it."""
     for each in _together(change.connection, row):
         change.connection.execute("UPDATE requests SET allowance = ? WHERE number = ?", (allowance, each["number"]))
         write_event(change, each["number"], Step.ALLOWED)
 
 
-# What the holder of a claim can say, beside renewing it, and what can be decided in which status.
+# The commands of a claim's holder except renewing, and the decisions with the statuses that permit them.
 OF_BUILDERS: Mapping[str, Callable[..., None]] = {
     "note": note,
     "hold": hold,
@@ -214,7 +214,7 @@ def _boot() -> str:
         return ""
 
 
-def _become_part(change: Change, leader: sqlite3.Row, request: ToolRequest) -> None:
+def _merge(change: Change, leader: sqlite3.Row, request: ToolRequest) -> None:
     connection = change.connection
     connection.execute("UPDATE requests SET wishes = wishes + 1 WHERE number = ?", (leader["number"],))
     write_event(change, leader["number"], Step.MERGED)
@@ -223,7 +223,7 @@ def _become_part(change: Change, leader: sqlite3.Row, request: ToolRequest) -> N
 
 
 def _follow(change: Change, rows: Sequence[sqlite3.Row], leader: sqlite3.Row) -> None:
-    """Have the leader built in place of these: they share its status and its allowance, and all the highest priority."""
+    """Make these follow the leader: they take its status and allowance, and all of them the highest priority."""
     connection = change.connection
     for row in rows:
         connection.execute(
@@ -244,7 +244,7 @@ def _raise_to(connection: sqlite3.Connection, leader: sqlite3.Row, rank: int) ->
 
 
 def _numbered(change: Change, request: ToolRequest) -> ToolRequest:
-    """The request under the next number of the day that nobody took by himself."""
+    """The request under the next free number of the day."""
     connection, day = change.connection, change.day
     found = connection.execute("SELECT last FROM days WHERE day = ?", (day,)).fetchone()
     number = found["last"] + 1 if found else 1
@@ -297,7 +297,7 @@ def _take(change: Change, clock: Clock, row: sqlite3.Row, owner: str, seconds: f
 
 
 def _let_go(change: Change, row: sqlite3.Row, status: Status, *, held: bool = False) -> None:
-    """End a lease; the request and its followers go on as the status says."""
+    """End a lease, and set the status of the request and its followers."""
     change.connection.execute(
         "UPDATE requests SET owner = '', held = ?, boot = '', leased_from = 0, leased_until = 0 WHERE number = ?",
         (held, row["number"]),
@@ -306,7 +306,7 @@ def _let_go(change: Change, row: sqlite3.Row, status: Status, *, held: bool = Fa
 
 
 def _set_status(connection: sqlite3.Connection, leader: sqlite3.Row, status: Status) -> None:
-    """Move a leader, and whoever follows it and is open."""
+    """Set the status of a leader and of its open followers."""
     connection.execute("UPDATE requests SET status = ? WHERE number = ?", (status, leader["number"]))
     connection.execute(
         "UPDATE requests SET status = ? WHERE merged_into = ? AND merged_into != '' AND status IN (?, ?)",
@@ -323,21 +323,21 @@ def _end(change: Change, row: sqlite3.Row, status: Status, step: Step, *, error:
         write_event(change, each["number"], step, error or tool)
 
 
-def _hand_over(change: Change, row: sqlite3.Row, heirs: Sequence[sqlite3.Row]) -> None:
-    """Have the oldest of those who follow built instead, from the beginning."""
+def _hand_over(change: Change, row: sqlite3.Row, successors: Sequence[sqlite3.Row]) -> None:
+    """Make the oldest follower the leader; it is built from the beginning."""
     connection = change.connection
-    connection.execute("UPDATE requests SET wishes = wishes - ? WHERE number = ?", (len(heirs), row["number"]))
-    heir, *others = heirs
+    connection.execute("UPDATE requests SET wishes = wishes - ? WHERE number = ?", (len(successors), row["number"]))
+    successor, *others = successors
     connection.execute(
-        "UPDATE requests SET status = ?, merged_into = '' WHERE number = ?", (Status.PENDING, heir["number"])
+        "UPDATE requests SET status = ?, merged_into = '' WHERE number = ?", (Status.PENDING, successor["number"])
     )
-    write_event(change, heir["number"], Step.RETURNED, f"{row['id']} was cancelled")
+    write_event(change, successor["number"], Step.RETURNED, f"{row['id']} was cancelled")
     if others:
-        _follow(change, others, known_row(connection, heir["id"]))
+        _follow(change, others, known_row(connection, successor["id"]))
 
 
 def _together(connection: sqlite3.Connection, row: sqlite3.Row) -> list[sqlite3.Row]:
-    """The leader and those that share its lot, open or failed; what is cancelled, or failed otherwise, is alone."""
+    """The leader and its followers if they are all open or all failed; otherwise the request alone."""
     leader = leader_of(connection, row)
     for statuses in (OPEN, (Status.FAILED,)):
         if row["status"] in statuses and leader["status"] in statuses:
