@@ -168,6 +168,45 @@ ERRORS = {
 }
 
 
+async def test_who_may_only_write_reads_nothing_by_opening_it_for_both(attempt, confine, workspace):
+    acts = {
+        "open(ws + '/note.txt', 'w').close()": "done",
+        "open(ws + '/note.txt', 'r+')": "EACCES",
+        "open(ws + '/new.txt', 'w+')": "EACCES",
+        "open(ws + '/note.txt')": "EACCES",
+    }
+    outcomes = await attempt(list(acts), confine("fs.write"), ws=workspace)
+    assert dict(zip(acts, outcomes, strict=True)) == acts
+
+
+async def test_a_file_grows_no_larger_than_the_job_may_make_it(attempt, confine, workspace):
+    walls = confine("fs.read", "fs.write", disk_bytes=1_000_000)
+    acts = {
+        "os.truncate(ws + '/note.txt', 900_000)": "done",
+        "os.truncate(ws + '/note.txt', 1_100_000)": "EFBIG",
+    }
+    outcomes = await attempt(list(acts), walls, ws=workspace)
+    assert dict(zip(acts, outcomes, strict=True)) == acts
+
+
+async def test_a_program_that_was_just_written_can_be_started(run_shell, confine):
+    walls = confine("fs.read", "fs.write", "shell.execute")
+    command = (
+        "cd workspace; for n in $(seq 50); do echo '#!/bin/sh' > run$n; chmod +x run$n; ./run$n || echo failed; done"
+    )
+    ended = await run_shell(command, within=walls, seconds=30)
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, b"", b"")
+
+
+async def test_a_named_pipe_waits_for_its_reader(run_shell, confine):
+    command = (
+        "cd workspace; mkfifo first second; (cat first > one) & echo early > first; wait; cat one;"
+        " (sleep 0.3; cat second) & echo late > second; wait; echo end"
+    )
+    ended = await run_shell(command, within=confine("fs.read", "fs.write", "shell.execute"), seconds=20)
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, b"early\nlate\nend\n", b"")
+
+
 async def test_a_call_that_fails_says_why(attempt, both, workspace):
     outcomes = await attempt(list(ERRORS), both, ws=workspace)
     assert dict(zip(ERRORS, outcomes, strict=True)) == ERRORS
@@ -292,6 +331,25 @@ async def test_what_the_operator_opened_is_open_and_nothing_else(attempt, confin
     assert dict(zip(acts, outcomes, strict=True)) == acts
 
 
+async def test_a_process_that_is_asked_to_end_can_still_tidy_up(run_python, workspace, confine):
+    code = (
+        "import os, signal, sys, time\n"
+        "def main(path):\n"
+        "    def tidy(*_):\n"
+        "        os.unlink(path)\n"
+        "        open(path + '.tidied', 'w').close()\n"
+        "        os._exit(0)\n"
+        "    signal.signal(signal.SIGTERM, tidy)\n"
+        "    open(path, 'w').close()\n"
+        "    time.sleep(60)\n"
+    )
+    path = workspace / "half-done"
+    ended = await run_python(code, seconds=3.0, within=confine("fs.read", "fs.write"), path=str(path))
+    assert ended.timed_out
+    assert not path.exists()
+    assert (workspace / "half-done.tidied").exists()
+
+
 HOOK_FOLDERS = {
     "a setting": (".git/config", "[core]\n\thooksPath = tools/git\n"),
     "a setting in quotes": (".git/config", '[core]\nHooksPath="./tools/git/"\n'),
@@ -411,6 +469,14 @@ def test_secrets_are_found_at_every_depth_and_not_in_what_is_installed(workspace
         *(".env", "project/.env.local", "keys/server.key", "keys/id_rsa", "keys/.ssh", "deep/er/still/.env"),
     }
     assert SecretFiles(workspace, (".env", "keys")).find() == (workspace / "project" / ".env.local",)
+
+
+def test_a_folder_that_cannot_be_looked_into_is_closed_as_a_whole(workspace, monkeypatch):
+    hidden = str(workspace / "keys")
+    monkeypatch.setattr(secret_files.os, "access", lambda path, mode: path != hidden)
+    assert set(SecretFiles(workspace).find()) == {
+        *(workspace / ".env", workspace / "project" / ".env.local", workspace / "keys"),
+    }
 
 
 def test_a_workspace_with_too_much_in_it_to_be_sure_is_refused(workspace, monkeypatch):

@@ -261,15 +261,17 @@ class Sandbox:
 
     def _complete(self, walls: Walls) -> Walls:
         hooks = [path for root in walls.guarded for path in find_hook_folders(root)] if walls.write else []
-        found = [path for root in walls.guarded for path in self._secrets_of(root, walls).find()]
+        masked = [path for root in walls.guarded for path in self._find_secrets(root, walls)]
+        return replace(walls, masked=tuple(masked), hooks=tuple(hooks)) if masked or hooks else walls
+
+    def _find_secrets(self, root: Path, walls: Walls) -> list[Path]:
+        """Those that are to be masked: a tool reads its own folder and its runtime, and what is closed needs no mask."""
+        found = self._secrets_of(root, walls).find()
         if not found:
-            return replace(walls, hooks=tuple(hooks)) if hooks else walls
-        # A tool reads its own folder and its runtime, wherever they lie; what is closed altogether needs no mask.
-        roots = [root.resolve() for root in walls.guarded]
-        own = [place for place in map(Path.resolve, walls.read) if any(root in place.parents for root in roots)]
-        kept = {*own, *map(Path.resolve, walls.closed)}
-        masked = tuple(path for path in found if kept.isdisjoint((path, *path.parents)))
-        return replace(walls, masked=masked, hooks=tuple(hooks))
+            return []
+        real = root.resolve()
+        apart = {real / place.relative_to(root) for place in (*walls.read, *walls.closed) if root in place.parents}
+        return [path for path in found if apart.isdisjoint((path, *path.parents))]
 
     def _secrets_of(self, root: Path, walls: Walls) -> SecretFiles:
         key = root, walls.opened

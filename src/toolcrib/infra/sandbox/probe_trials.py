@@ -85,6 +85,20 @@ def main():
 """
 
 
+_NAME = b"""
+import os
+def main(folder):
+    made = []
+    for name in (".git", ".env", "conftest.py", "HEAD"):
+        try:
+            os.close(os.open(folder + "/" + name, os.O_CREAT | os.O_WRONLY))
+        except OSError:
+            continue
+        made.append(name)
+    return made
+"""
+
+
 async def try_everything(run_job: RunJob, profiles: Sequence[str]) -> dict[str, Findings]:
     """What holds for each profile; nothing for one whose jobs do not run at all.
 
@@ -95,8 +109,9 @@ async def try_everything(run_job: RunJob, profiles: Sequence[str]) -> dict[str, 
         bounded = await _try_bounds(run_job, folder)
         if bounded != _BOUNDS:  # a busy machine may be late once
             bounded = await _try_bounds(run_job, folder)
+        broken = frozenset({"fs"}) if await _makes_protected_names(run_job, folder) else frozenset()
     return {
-        profile: (_join(kept, bounded) if layers else frozenset(), layers)
+        profile: (_join(kept, bounded) - broken if layers else frozenset(), layers)
         for profile, (kept, layers) in zip(profiles, tried, strict=True)
     }
 
@@ -204,6 +219,22 @@ async def _try_bounds(run_job: RunJob, folder: Path) -> frozenset[str]:
         "reap": stay is not None and stay.gone,
     }
     return frozenset(name for name, holds in kept.items() if holds)
+
+
+async def _makes_protected_names(run_job: RunJob, folder: Path) -> bool:
+    """Whether a job that may write can make what no job may; where none gets to write, none can."""
+    writable = folder / "writable"
+    writable.mkdir(exist_ok=True)
+    walls = Walls(read=(*present(LIBRARIES), *python_runtime()), write=(writable,))
+    facts = {"folder": str(writable)}
+    job = PythonFile(path=folder / "names.py", code=_NAME, entry="main", arguments=facts, walls=walls)
+    ended = await _run(run_job, job)
+    if ended is None:
+        return False
+    try:
+        return bool(json.loads(ended.result or b"")["value"])
+    except (ValueError, KeyError, TypeError):
+        return True
 
 
 async def _run(run_job: RunJob, job: Job, seconds: float = _SECONDS) -> Ended | None:

@@ -7,6 +7,7 @@ kernel's time of its last change stays the same, which nobody can set.
 # ruff: noqa: PTH110, PTH116 - pathlib would take several times as long, and every job waits for it
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import time
@@ -24,15 +25,18 @@ MAX_SECRETS = 500
 MAX_ENTRIES = 1_000_000
 # What is installed there is public and counts as runtime; a repository's own files are readable.
 SKIPPED = frozenset({"node_modules", ".venv", "venv", "__pycache__", *REPOSITORIES})
+# Gone, or so deep that no path leads there: a folder that holds a secret cannot be moved that far down by a job.
+_NOTHING_TO_FIND = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 # The clock of a file system moves in steps: a folder that changed just now may change once more within one of them.
 _SETTLED_NANOSECONDS = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """What was found in a folder, and when it had last changed."""
+    """What was found in a folder, and when it had last changed; 0 if it may have changed again since."""
 
-    changed: tuple[int, int, int]
+    changed: int
+    inode: int
     folders: tuple[str, ...]
     secrets: tuple[str, ...]
     entries: int
@@ -45,43 +49,62 @@ class SecretFiles:
         self._root = os.path.realpath(root)
         self._opened = opened
         self._known: dict[str, _Folder] = {}
+        self._found: tuple[Path, ...] = ()
         self._lock = threading.Lock()
 
     def find(self) -> tuple[Path, ...]:
         """Those that are there now; raises LIMIT_EXCEEDED where there are too many to be sure."""
         with self._lock:
-            return tuple(map(Path, sorted(set(self._find()))))
+            if not self._known or not self._is_unchanged():
+                self._found = tuple(map(Path, sorted(set(self._walk()))))
+            return self._found
 
-    def _find(self) -> Iterator[str]:
+    def _is_unchanged(self) -> bool:
+        for place, known in self._known.items():
+            try:
+                facts = os.stat(place, follow_symlinks=False)
+            except OSError:
+                return False
+            if facts.st_ctime_ns != known.changed or facts.st_ino != known.inode:
+                return False
+        return True
+
+    def _walk(self) -> Iterator[str]:
         known, self._known = self._known, {}
+        seen: dict[str, _Folder] = {}
         waiting, entries, found = [self._root], 0, 0
         while waiting:
             place = waiting.pop()
             folder = self._look_at(place, known.get(place))
             if folder is None:
                 continue
-            self._known[place] = folder
+            seen[place] = folder
             entries += folder.entries
             found += len(folder.secrets)
             if entries > MAX_ENTRIES or found > MAX_SECRETS:
                 raise self._too_many("files" if entries > MAX_ENTRIES else "secrets")
             waiting += folder.folders
             yield from folder.secrets
+        self._known = seen
 
     def _look_at(self, place: str, known: _Folder | None) -> _Folder | None:
-        """What the folder holds; None for one that is gone, or that nobody of this user can look into."""
+        """What the folder holds; None for one that is gone.
+
+        One that cannot be looked into is a secret as a whole: a job may have taken away the right, and could restore it.
+        """
         try:
             facts = os.stat(place, follow_symlinks=False)
-            changed = facts.st_ctime_ns, facts.st_dev, facts.st_ino
-            if known is not None and known.changed == changed:
+            if known is not None and (known.changed, known.inode) == (facts.st_ctime_ns, facts.st_ino):
                 return known
-            folder = self._read(place, changed)
-        except OSError:
-            return None
-        is_settled = time.time_ns() - changed[0] > _SETTLED_NANOSECONDS
-        return folder if is_settled else _Folder((0, 0, 0), folder.folders, folder.secrets, folder.entries)
+            is_settled = time.time_ns() - facts.st_ctime_ns > _SETTLED_NANOSECONDS
+            if os.access(place, os.R_OK | os.X_OK):
+                return self._read(place, facts.st_ctime_ns if is_settled else 0, facts.st_ino)
+        except OSError as problem:
+            if problem.errno in _NOTHING_TO_FIND:
+                return None
+        return _Folder(0, 0, (), (place,), 0)
 
-    def _read(self, place: str, changed: tuple[int, int, int]) -> _Folder:
+    def _read(self, place: str, changed: int, inode: int) -> _Folder:
         folders, secrets, entries = [], [], 0
         with os.scandir(place) as scan:
             for entry in scan:
@@ -91,14 +114,16 @@ class SecretFiles:
                     secrets += self._resolve(entry)
                 if entry.is_dir(follow_symlinks=False) and part not in SKIPPED and not is_secret(part):
                     folders.append(entry.path)
-        return _Folder(changed, tuple(folders), tuple(secrets), entries)
+        return _Folder(changed, inode, tuple(folders), tuple(secrets), entries)
 
     def _resolve(self, entry: os.DirEntry[str]) -> list[str]:
         """The file or folder itself, or what a link of such a name leads to in the workspace."""
         path = entry.path[len(self._root) :]
         if judge(path, opened=self._opened, is_folder=entry.is_dir()) != CLOSED:
             return []
-        real = os.path.realpath(entry.path) if entry.is_symlink() else entry.path
+        if not entry.is_symlink():
+            return [entry.path]
+        real = os.path.realpath(entry.path)
         return [real] if real.startswith(f"{self._root}/") and os.path.exists(real) else []
 
     def _too_many(self, what: str) -> ToolError:

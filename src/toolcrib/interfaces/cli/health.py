@@ -43,6 +43,7 @@ JOBS = {"plain": "files of code", "network": "those with a network", "program": 
 
 @click.command("check")
 @click.argument("names", nargs=-1, metavar="[NAME]... | --observe NAME [KEY=VALUE]...", shell_complete=complete_tool)
+NEEDED_TO_WRITE = ("mounts", "landlock", "seccomp")
 @click.option("--strict", is_flag=True, help="Warnings count as problems.")
 @click.option("--observe", is_flag=True, help="Run one tool and compare what it does with what it declares.")
 @click.option("--grant", "grants", multiple=True, metavar="CAPABILITY", help="With --observe: grant it; repeatable.")
@@ -115,7 +116,7 @@ def report_health(crib: Crib, *, as_json: bool) -> ExitCode:
     sandbox = asyncio.run(crib.sandbox_report())
     if as_json:
         places = {name: {"value": value, "where": where} for name, value, where in settings}
-        about = {**dict(_about(crib)), "settings": places, "sandbox": sandbox, "protected": _protected(crib)}
+        about = {**dict(_about(crib)), "settings": places, "sandbox": sandbox, "protected": _protected(crib, sandbox)}
         say_json({**about, "problems": problems})
         return ExitCode.DONE
     say_facts(_about(crib))
@@ -124,16 +125,25 @@ def report_health(crib: Crib, *, as_json: bool) -> ExitCode:
     say("")
     say_table(("sandbox for", "guarantees", "missing", "by"), [_walls(name, found) for name, found in sandbox.items()])
     say("")
-    say_table(("in the workspace", "names"), [(what, ", ".join(names)) for what, names in _protected(crib).items()])
+    say_table(
+        ("in the workspace", "names"), [(what, ", ".join(names)) for what, names in _protected(crib, sandbox).items()]
+    )
     say("")
     say_facts([("problem", text) for text in problems] or [("problems", "none")])
     return ExitCode.DONE
 
 
-def _protected(crib: Crib) -> dict[str, list[str]]:
-    """What is closed to tools, and what the operator opened."""
+def _protected(crib: Crib, sandbox: Mapping[str, Mapping[str, object]]) -> dict[str, list[str]]:
+    """What is closed to tools, what the operator opened, and whether jobs can be kept from it here."""
     closed = {ACCESS[access]: list(names) for access, names in TABLE.items()}
-    return {**closed, "opened by workspace_open": list(crib.settings.workspace_open) or ["nothing"]}
+    layers = str(sandbox["plain"]["layers"])
+    missing = [layer for layer in NEEDED_TO_WRITE if layer not in layers]
+    held = [f"by {layer}" for layer in NEEDED_TO_WRITE] if not missing else [f"no {layer}" for layer in missing]
+    return {
+        **closed,
+        "opened by workspace_open": list(crib.settings.workspace_open) or ["nothing"],
+        "fs.write of files of code is" + (" refused" if missing else " held"): held,
+    }
 
 
 def _walls(profile: str, found: Mapping[str, object]) -> tuple[str, ...]:

@@ -19,7 +19,16 @@ import stat
 import struct
 
 from toolcrib.infra.sandbox.child import system
-from toolcrib.infra.sandbox.child.notifications import DONE, GO_ON, Oversight, Sight, ask_about, can_perform, pick
+from toolcrib.infra.sandbox.child.notifications import (
+    DONE,
+    GO_ON,
+    LATER,
+    Oversight,
+    Sight,
+    ask_about,
+    can_perform,
+    pick,
+)
 from toolcrib.lib.protected_names import is_in_repository, judge
 
 TYPE_CHECKING = False  # see system
@@ -74,7 +83,7 @@ _NOT_OURS = (*_OF_PROCESSES, "/dev", "/sys")
 _CAPABILITIES_VERSION = 0x20080522
 _CAPABILITIES = (b"CapEff", b"CapPrm", b"CapInh")
 _PROTECTED = errno.EPERM
-_MODE = 0o7777
+_MODE, _OWNER = 0o7777, 0o700
 
 
 def is_needed(walls: dict[str, Any]) -> bool:
@@ -97,14 +106,15 @@ def build_filter() -> list[bytes]:
 
 
 class Broker:
-    """Answers the calls of one job that change files."""
+    """Answers the calls of one job that change files; those that are `covered` by other content stay where they are."""
 
-    def __init__(self, walls: dict[str, Any]) -> None:
+    def __init__(self, walls: dict[str, Any], covered: Iterable[str] = ()) -> None:
         if not can_perform():
             raise OSError(
                 "no job may write here: the kernel is older than 5.9 and cannot have the names of files judged"
             )
         self._walls = walls
+        self._covered = tuple(covered)
         self._opened: list[str] = walls["opened"]
         self._own: tuple[str, ...] = _NOT_OURS
         self._root = -1
@@ -140,6 +150,8 @@ class Broker:
             if self._root < 0:
                 self._enter(notice.process)
             return _PERFORMED[call.name](self, call)
+        except _WaitsForReader:
+            return LATER
         except OSError as problem:
             return problem.errno or errno.EIO
         except ValueError:
@@ -162,7 +174,8 @@ class Broker:
             if access != os.O_WRONLY and not _is_in(place.real, self._readable):
                 return errno.EACCES
             self._refuse(place.real, is_folder=False)
-            bits = mode & _MODE & ~call.sight.umask() if flags & os.O_CREAT else 0
+            # Should it go at this moment, what is made in its place is its owner's alone.
+            bits = mode & _OWNER if place.is_there else mode & _MODE & ~call.sight.umask()
             call.check()
             with _Opened(_open_file(place, flags, bits)) as file:
                 # Closed here before the job goes on, which could not start it as a program while it is open for writing.
@@ -238,6 +251,9 @@ class Broker:
 
     def truncate(self, call: _Call) -> int:
         """Cut a file off; only from Landlock's third version on does that need a right of its own."""
+        size = call.after_path
+        if size > self._walls["disk_bytes"]:  # the limit of the job, which does not hold for us
+            return errno.EFBIG
         with self._find(call, *call.first, follow=True) as place:
             if self._is_ours(place.real):
                 self._refuse(place.real, is_folder=False)
@@ -245,7 +261,7 @@ class Broker:
                 return errno.EACCES
             call.check()
             with _Opened(_open_file(place, os.O_WRONLY, 0)) as file:
-                os.ftruncate(file, call.after_path)
+                os.ftruncate(file, size)
         return DONE
 
     def change_mode(self, call: _Call) -> int:
@@ -271,7 +287,7 @@ class Broker:
         walls = self._walls
         self._roots = _real(walls["write"])
         # With one of them renamed, or the folder around it, something else could take its place.
-        kept = _real([*walls["fixed"], *walls["closed"], *walls["masked"]])
+        kept = _real([*walls["fixed"], *walls["closed"], *walls["masked"], *self._covered])
         self._held = frozenset(_with_folders(kept, self._roots))
         os.umask(0)  # that of the job holds
         self._capabilities = _give_up_capabilities()
@@ -461,12 +477,20 @@ class _Opened:
         os.close(self._descriptor)
 
 
-class _Place:
-    """A name in a folder that is held open, with the path of both; without a folder it is no file's."""
+class _WaitsForReader(Exception):  # noqa: N818 - it says what is the matter
+    """A pipe is to be opened for writing that no process has open for reading yet."""
 
-    __slots__ = ("name", "parent", "real")
+
+class _Place:
+    """A name in a folder that is held open, with the path of both; without a folder it is no file's.
+
+    `is_there` says that something was seen to have the name.
+    """
+
+    __slots__ = ("is_there", "name", "parent", "real")
 
     def __init__(self, parent: int, name: str, folder: str) -> None:
+        self.is_there = False
         self.parent = parent
         self.name = name
         self.real = f"{folder.rstrip('/')}/{name}" if name else folder
@@ -495,11 +519,16 @@ class _Place:
         """Whether a folder has the name; raises OSError if nothing has."""
         return stat.S_ISDIR(os.stat(self.name, dir_fd=self.parent, follow_symlinks=False).st_mode)
 
+    def is_pipe(self) -> bool:
+        """Whether a named pipe has the name."""
+        return stat.S_ISFIFO(os.stat(self.name, dir_fd=self.parent, follow_symlinks=False).st_mode)
+
     def read_link(self) -> str:
         """Where a link of this name leads; empty if there is none."""
         try:
             return os.readlink(self.name, dir_fd=self.parent)
-        except OSError:
+        except OSError as problem:
+            self.is_there = problem.errno == errno.EINVAL
             return ""
 
 
@@ -510,10 +539,9 @@ def _open_file(place: _Place, flags: int, mode: int) -> int:
     try:
         file = os.open(place.name, quick, mode, dir_fd=place.parent)
     except OSError as problem:
-        if problem.errno != errno.ENXIO or flags & os.O_NONBLOCK:
-            raise
-        # A pipe that no process reads yet: the job would have waited, and writes into it now.
-        file = os.open(place.name, (quick & ~os.O_ACCMODE) | os.O_RDWR, mode, dir_fd=place.parent)
+        if problem.errno == errno.ENXIO and not flags & os.O_NONBLOCK and place.is_pipe():
+            raise _WaitsForReader from problem
+        raise
     kind = os.fstat(file).st_mode
     if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind)):
         os.close(file)

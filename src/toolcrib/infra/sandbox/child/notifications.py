@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 # An answer is the number of the error that the call fails with, or one of these: the kernel is to perform the call, or it
 # was performed already and returns 0. Below that stand calls that return more: a number n is -n - 1.
 GO_ON, DONE = 0, -1
+LATER = -(1 << 32)  # nothing can be said yet, so the call goes on waiting
 
 # Every number of the kernel stands here twice, for the two kinds of machine.
 _MACHINES = ("x86_64", "aarch64")
@@ -167,6 +168,7 @@ class Oversight:
         self._ours: socket.socket | None = None
         self.theirs: socket.socket | None = None
         self._listener = -1
+        self._later: list[Notice] = []
         self.is_over = False
 
     def connect(self) -> None:
@@ -204,7 +206,21 @@ class Oversight:
                 return
             notice = _receive(self._listener)
             if notice is not None:
-                _send(self._listener, notice, self._answer(notice))
+                self._reply(self._answer, notice)
+
+    def retry(self) -> None:
+        """Answer calls to which nothing could be said before."""
+        waiting, self._later = self._later, []
+        for notice in waiting:
+            if self._answer is not None and notice.still_waits():
+                self._reply(self._answer, notice)
+
+    def _reply(self, answer: Answer, notice: Notice) -> None:
+        said = answer(notice)
+        if said == LATER:
+            self._later.append(notice)
+        else:
+            _send(self._listener, notice, said)
 
     def close(self) -> None:
         """Answer no more: calls that wait, and all later ones, fail."""
@@ -335,6 +351,8 @@ def _set_filter(program: list[bytes], flags: int) -> int:
 
 _PATH_BYTES = 4096
 _MAX_LINKS = 40
+_STATUS_BYTES = 1024  # the name of the process stands before it, and is short
+_CLOSED_TO_OTHERS = 0o077
 _CURRENT_FOLDER = -100
 
 
@@ -378,11 +396,12 @@ class Sight:
 
     def umask(self) -> int:
         """The bits that files made by the process do not get."""
-        with open(f"{self._home}/status", "rb") as file:  # noqa: PTH123 - see system
-            for line in file:
-                if line.startswith(b"Umask:"):
-                    return int(line.split()[1], 8)
-        return 0o077
+        status = os.open(f"{self._home}/status", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            _, found, text = os.read(status, _STATUS_BYTES).partition(b"\nUmask:")
+        finally:
+            os.close(status)
+        return int(text.split(maxsplit=1)[0], 8) if found else _CLOSED_TO_OTHERS
 
     def folder(self, descriptor: int) -> str:
         """The path of what the descriptor of a folder has open, or of the current folder."""

@@ -9,7 +9,17 @@ import socket
 import struct
 
 from toolcrib.infra.sandbox.child import seccomp
-from toolcrib.infra.sandbox.child.notifications import EXECVE, EXECVEAT, GO_ON, SENDMSG, Oversight, Sight, Starts, pick
+from toolcrib.infra.sandbox.child.notifications import (
+    EXECVE,
+    EXECVEAT,
+    GO_ON,
+    LATER,
+    SENDMSG,
+    Oversight,
+    Sight,
+    Starts,
+    pick,
+)
 
 TYPE_CHECKING = False  # see system
 
@@ -261,7 +271,7 @@ class Observer:
         effects = read_call(name, notice)
         if answer == GO_ON and self._broker is not None and self._broker.answers(notice.call):
             answer = self._broker.answer(notice)
-        if notice.still_waits():
+        if answer != LATER and notice.still_waits():
             for act, what in effects:
                 self._note(act, what, refused=answer in _REFUSED)
         return answer

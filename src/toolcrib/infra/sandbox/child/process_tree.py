@@ -12,6 +12,7 @@ TYPE_CHECKING = False  # see system
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from toolcrib.infra.sandbox.child.notifications import Oversight
     from toolcrib.infra.sandbox.child.system import Events
 
 GRACE_SECONDS = 0.2
@@ -24,10 +25,12 @@ class Family:
 
     As their subreaper it becomes the parent of every orphan among them, so that the kernel's word "no child" proves that
     none is left, be it a daemon in a session of its own. Without a subreaper only the group of a child is known.
+    `oversight` answers calls of theirs that wait, also of those that tidy up.
     """
 
-    def __init__(self, events: Events) -> None:
+    def __init__(self, events: Events, oversight: Oversight | None = None) -> None:
         self._events = events
+        self._oversight = oversight
         self.statuses: dict[int, int] = {}
         self.signalled: set[int] = set()
 
@@ -75,8 +78,18 @@ class Family:
             if number != signal.SIGKILL:
                 told.update(everyone)
             self.signalled.update(everyone)
-            self._events.wait((), _ROUND_SECONDS)
+            self._answer_for(_ROUND_SECONDS)
         return True
+
+    def _answer_for(self, seconds: float) -> None:
+        """Wait until something happens or the time is up, and answer calls meanwhile."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            oversight = None if self._oversight is None or self._oversight.is_over else self._oversight
+            ready, _ = self._events.wait(() if oversight is None else (oversight.fileno(),), left)
+            if oversight is None or not ready:
+                return
+            oversight.serve()
 
     def kill_strays(self, supervisors: Collection[int]) -> bool:
         """Kill whoever lost its supervisor and became a child of the launcher; whether there was one."""

@@ -99,7 +99,8 @@ class Task:
 def _find_overseer(job: dict[str, Any]) -> Observer | Broker | None:
     """What answers the calls of this job that wait; None if none has to."""
     walls = job["walls"]
-    performs = broker.Broker(walls) if broker.is_needed(walls) else None
+    covered = [path for path, _ in job["files"]]
+    performs = broker.Broker(walls, covered) if broker.is_needed(walls) else None
     if not walls["observe"]:
         return performs
     if not notifications.is_available():
@@ -175,7 +176,7 @@ def _watch(
     worker: int, events: Events, watched: list[int], task: Task, placeholders: Placeholders, mounts: Mounts
 ) -> NoReturn:
     """Wait for the worker, a limit or the host, end whatever is left, and report."""
-    family = Family(events)
+    family = Family(events, None if task.overseer is None else task.overseer.oversight)
     meter = resource_limits.Meter(task.job["walls"], task.folder)
     timed_out, exceeded = False, ""
     while not family.reap() and worker not in family.statuses:
@@ -188,8 +189,10 @@ def _watch(
         ready, signals = events.wait(wanted, pause, urgent=mounts.urgent())
         if mounts.have_fallen(ready):
             break
-        if task.overseer is not None and ready.intersection(_observed(task)):
-            task.overseer.oversight.serve()
+        if task.overseer is not None:
+            task.overseer.oversight.retry()
+            if ready.intersection(_observed(task)):
+                task.overseer.oversight.serve()
         # The host says nothing after the job: what can be read is the end of its interest.
         if ready.intersection(watched) or signal.SIGTERM in signals:
             break
