@@ -125,8 +125,7 @@ class Crib:
                 result_bytes=self.settings.result_bytes,
                 where=self.settings.where,
             ),
-            # The service is made when the first tool is missing.
-            missing=(lambda call: self._requests.wish_for(call)) if files_requests else None,  # noqa: PLW0108 - see above
+            missing=(lambda call: self._requests.wish_for(call)) if files_requests else None,  # noqa: PLW0108 - made when used
         )
 
     def call(
