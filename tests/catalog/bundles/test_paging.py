@@ -3,7 +3,7 @@
 import base64
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolcrib.features.bundles.pages import Cursors
@@ -209,6 +209,7 @@ def test_pages_hold_tools_of_every_owner_in_one_order(shop, put_bundle, tool_doc
         assert len(set(names(walk(bundles.list_tools, page_size=size)))) == 11
 
 
+@settings(deadline=None)
 @given(query=st.lists(st.text(max_size=5), max_size=3), position=st.lists(st.text(max_size=20), max_size=5))
 def test_a_position_comes_back_as_it_was(query, position):
     cursors = Cursors(lambda: b"k" * 32)
@@ -218,6 +219,7 @@ def test_a_position_comes_back_as_it_was(query, position):
     assert cursors.read(query, token) == position
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_no_altered_token_is_taken(data):
     cursors = Cursors(lambda: b"k" * 32)
@@ -229,6 +231,7 @@ def test_no_altered_token_is_taken(data):
         cursors.read(["a"], token)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=200) | st.binary(max_size=200).map(lambda data: base64.urlsafe_b64encode(data).decode()))
 def test_no_invented_token_is_taken(token):
     with pytest.raises(ToolError, match="page token"):
