@@ -37,13 +37,13 @@ ACCESS = {
     FIXED: "never written",
     ASKED: "written if confirmed, never by files of code",
 }
+NEEDED_TO_WRITE = ("mounts", "landlock", "seccomp")
 NO_SETTINGS = frozenset({"root", "places"})
 JOBS = {"plain": "files of code", "network": "those with a network", "program": "programs"}
 
 
 @click.command("check")
 @click.argument("names", nargs=-1, metavar="[NAME]... | --observe NAME [KEY=VALUE]...", shell_complete=complete_tool)
-NEEDED_TO_WRITE = ("mounts", "landlock", "seccomp")
 @click.option("--strict", is_flag=True, help="Warnings count as problems.")
 @click.option("--observe", is_flag=True, help="Run one tool and compare what it does with what it declares.")
 @click.option("--grant", "grants", multiple=True, metavar="CAPABILITY", help="With --observe: grant it; repeatable.")
