@@ -542,7 +542,7 @@ async def test_a_maker_that_does_not_heed_its_end_holds_nobody_up(shop, monkeypa
         stop.set()
         over = await work
     assert over.status is Status.PENDING
-    assert "left behind" in caplog.text
+    assert "it is abandoned" in caplog.text
     done.set()
 
 
