@@ -23,6 +23,7 @@ lint: $(READY)
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python scripts/house.py
 
 bench: $(READY)
 	@$(BIN)/python benchmarks/run.py $(ARGS)

@@ -18,7 +18,8 @@ from toolcrib import Crib
 from toolcrib.features.requests.demo import HONEST, NAME, REQUEST
 from toolcrib.features.requests.document.reader import read_request
 from toolcrib.features.requests.document.writer import write_request
-from toolcrib.features.requests.queues import open_queue
+from toolcrib.features.requests.queues.redis.queue import RedisQueue
+from toolcrib.features.requests.queues.sqlite.queue import EmbeddedQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -145,7 +146,7 @@ def redis() -> Iterator[Callable[[], object]]:
 
 def open_at(path: Path, url: str) -> object:
     names = {"requests": "fullsend:builder_requests", "ready": "builder:tool_ready", "hash_prefix": "tool_requests"}
-    return open_queue(url=url, path=path, **names)
+    return RedisQueue(url, **names) if url else EmbeddedQueue(path)
 
 
 def show(title: str, taken: list[float], limit: float) -> bool:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from toolcrib.core.call_counts import Metrics
     from toolcrib.core.expiring_documents import Piece
     from toolcrib.core.journal_statistics import CostSum, Latency
+    from toolcrib.core.plugins import Plugins
     from toolcrib.features.access.tokens import Tokens
     from toolcrib.features.agent_classes.classes import BaseTool
     from toolcrib.features.bundles.facade import Bundles
@@ -253,6 +254,11 @@ class Crib:
             send=send,
             on_intent=on_intent,
         )
+
+    @property
+    def plugins(self) -> Plugins:
+        """The registry of all parts."""
+        return self._resources.plugins
 
     @property
     def registries(self) -> Registries:

@@ -42,7 +42,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
     "toolcrib.features.requests.plugin:register": (
         *("formats", "resources:requests", "queues:", "queues:redis"),
         *("makers:person", "makers:command", "makers:openai"),
-        *("commands:request", "commands:experiments", "commands:builder", "commands:demo"),
+        *("commands:request", "commands:experiments", "commands:builder", "commands:demo", "endpoints"),
     ),
     "toolcrib.features.folders.plugin:register": (
         *("runners:handler", "sources:registries", "resources:registries", "resources:tool_folders"),
@@ -58,7 +58,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
     "toolcrib.features.http_tools.plugin:register": ("runners:http",),
     "toolcrib.features.bundles.plugin:register": (
         *("sources:bundles", "resources:bundle_source", "resources:bundles", "resources:search_index"),
-        *("commands:bundle", "commands:search", "commands:enable", "commands:disable"),
+        *("commands:bundle", "commands:search", "commands:enable", "commands:disable", "endpoints"),
     ),
     "toolcrib.features.builtins.plugin:register": ("sources:builtins", "resources:builtins"),
     "toolcrib.features.safety_rules.plugin:register": (
@@ -91,7 +91,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         *("commands:check", "commands:doctor", "commands:costs", "commands:latency"),
         *("commands:init", "commands:version", "commands:completion"),
     ),
-    "toolcrib.interfaces.http.plugin:register": ("commands:serve",),
+    "toolcrib.interfaces.http.plugin:register": ("commands:serve", "endpoints"),
 }
 # What closes something is registered when a Crib starts, and never later.
 CLOSING = ("rules", "protected_paths")

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolcrib.features.bundles.endpoints import endpoints
 from toolcrib.interfaces.http.app import make_app
 from toolcrib.interfaces.http.path_check import _spell
-from toolcrib.interfaces.http.routes import TABLES
 from toolcrib.toolkit.http.messages import Request
 from toolcrib.toolkit.http.problems import Refusal
 
@@ -55,7 +55,7 @@ async def test_a_call_is_answered_alike_by_both_of_its_paths_and_by_every_spelli
 
 
 def test_two_endpoints_of_one_method_and_path_are_refused(world):
-    table = TABLES[0]
+    table = endpoints[0]
     twice = dataclasses.replace(table, endpoints=table.endpoints[:1])
     with pytest.raises(ValueError, match="GET /tools/bundles has two endpoints; listBundles is the second"):
         make_app(world.crib, open_to_loopback=True, tables=(table, twice))

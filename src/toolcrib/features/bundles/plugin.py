@@ -18,6 +18,7 @@ def register(plugins: Plugins) -> None:
     plugins.add_resource("search_index", "toolcrib.infra.search.index:Index", given=_for_index)
     plugins.add_resource("bundle_source", "toolcrib.features.bundles.source:BundleSource")
     plugins.add_source("bundles", lambda resources: [resources.get("bundle_source")], rank=Rank.BUNDLES)
+    plugins.add_endpoints("toolcrib.features.bundles.endpoints:endpoints")
     plugins.add_command("bundle", "toolcrib.features.bundles.commands:bundle", "Keep tools in bundles.")
     plugins.add_command("search", "toolcrib.features.bundles.commands:search", "Find tools by what is typed.")
     plugins.add_command("enable", "toolcrib.features.bundles.commands:enable", "Switch a tool or a bundle on.")

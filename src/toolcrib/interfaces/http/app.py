@@ -11,7 +11,7 @@ from toolcrib.interfaces.http.callers import Callers, Gate, Rates
 from toolcrib.interfaces.http.host import HttpHost
 from toolcrib.interfaces.http.host_check import HostCheck, HostRules
 from toolcrib.interfaces.http.path_check import PathCheck
-from toolcrib.interfaces.http.routes import TABLES, make_router, make_routes
+from toolcrib.interfaces.http.routes import make_router, make_routes, registered_tables
 from toolcrib.interfaces.http.server_state import Service
 from toolcrib.interfaces.http.session_store import SessionStore
 from toolcrib.model.errors import Kind, ToolError
@@ -44,12 +44,13 @@ def make_app(
     *,
     open_to_loopback: bool,
     service: Service | None = None,
-    tables: tuple[EndpointTable, ...] = TABLES,
+    tables: tuple[EndpointTable, ...] | None = None,
 ) -> App:
     """The HTTP API of a crib as an ASGI application.
 
     `open_to_loopback` takes a client on this machine for its user and asks it for no token; it is for a server that listens
-    on this machine alone. `service` is what the layers around the application share with it.
+    on this machine alone. `service` is what the layers around the application share with it. `tables`
+    replaces the endpoints that are registered.
 
     The order of the layers is a safety property: the path is read, then the host and the web page are checked, then the route
     is found, and its endpoints check the caller before they say which methods there are.
@@ -65,7 +66,7 @@ def make_app(
         ending=service.ending,
         service=service,
         sessions=SessionStore(),
-        tables=tables,
+        tables=registered_tables(crib.plugins) if tables is None else tables,
         needs_token=not open_to_loopback,
     )
 

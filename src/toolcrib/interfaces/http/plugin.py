@@ -1,4 +1,4 @@
-"""Register the command that starts the HTTP server."""
+"""Register the command that starts the HTTP server, and the endpoints that belong to no feature."""
 
 from __future__ import annotations
 
@@ -9,5 +9,6 @@ if TYPE_CHECKING:
 
 
 def register(plugins: Plugins) -> None:
-    """Add `crib serve`."""
+    """Add `crib serve`, and the endpoints of calls, sessions, the overview and the pages."""
     plugins.add_command("serve", "toolcrib.interfaces.http.commands:serve", "Serve the tools over HTTP.")
+    plugins.add_endpoints("toolcrib.interfaces.http.tables:endpoints")

@@ -10,12 +10,6 @@ from urllib.parse import quote, unquote
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.routing import Route, Router
 
-from toolcrib.features.bundles.endpoints import endpoints as bundles
-from toolcrib.features.requests.endpoints import endpoints as requests
-from toolcrib.interfaces.http.call_endpoints import CALL_ENDPOINTS
-from toolcrib.interfaces.http.overview_endpoints import OVERVIEW_ENDPOINTS
-from toolcrib.interfaces.http.page_endpoints import PAGE_ENDPOINTS
-from toolcrib.interfaces.http.session_endpoints import SESSION_ENDPOINTS
 from toolcrib.model.access import Scope
 from toolcrib.model.errors import Kind
 from toolcrib.toolkit.http.messages import REQUEST, ROUTE, Answer, respond
@@ -28,21 +22,19 @@ if TYPE_CHECKING:
     from starlette.types import Lifespan, Receive, Send
     from starlette.types import Scope as AsgiScope
 
+    from toolcrib.core.plugins import Plugins
     from toolcrib.interfaces.http.callers import Gate
     from toolcrib.interfaces.http.host import HttpHost
     from toolcrib.interfaces.http.host_check import HostRules
     from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable
     from toolcrib.toolkit.http.messages import Request
 
-TABLES: tuple[EndpointTable, ...] = (
-    *bundles,
-    CALL_ENDPOINTS,
-    SESSION_ENDPOINTS,
-    *requests,
-    OVERVIEW_ENDPOINTS,
-    PAGE_ENDPOINTS,
-)
 _FREE_WORD = re.compile(r"{(\w+)}")
+
+
+def registered_tables(plugins: Plugins) -> tuple[EndpointTable, ...]:
+    """The tables of endpoints that features, interfaces and packages registered."""
+    return tuple(table for part in plugins.parts("endpoints") for table in part.load())
 
 
 def make_routes(host: HttpHost, gate: Gate, rules: HostRules) -> list[Route]:

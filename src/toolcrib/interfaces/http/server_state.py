@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections import Counter
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from toolcrib.lib.version import __version__
 from toolcrib.toolkit.http.concurrency import Admission
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from toolcrib.infra.settings import Settings
-    from toolcrib.interfaces.http.exchange import Exchange
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -51,6 +50,13 @@ HELP = {
 SHARED_BITS = 64
 
 
+class TimedRequest(Protocol):
+    """A request that is being answered, with deadlines of its own."""
+
+    def look(self, now: float) -> None:
+        """Stop it if it is due."""
+
+
 class Service:
     """Whether the server is ready for work, who may come in, who is being answered, and what has been counted.
 
@@ -63,7 +69,7 @@ class Service:
         self.ending = asyncio.Event()
         self.admission = Admission(settings.http_concurrency, settings.http_queue)
         self.connections = Connections(settings.http_connections, settings.http_address_connections)
-        self.exchanges: set[Exchange] = set()
+        self.exchanges: set[TimedRequest] = set()
         self.metrics = HttpMetrics()
 
     @property
