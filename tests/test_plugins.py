@@ -202,7 +202,7 @@ class TestResources:
     def test_one_runner_runs_all_kinds_that_it_is_registered_for(self):
         with Crib() as crib:
             runners = crib._resources.runners
-            kinds = [runners.get(kind) for kind in ("script", "subprocess", "runtime")]
+            kinds = [runners.get(kind) for kind in ("docker", "subprocess", "runtime")]
             made = [runner._make(runner._parts[0]) for runner in kinds]
             assert made[0] is made[1] is made[2]
             assert runners.get("nonsense") is None

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib import Crib
-from toolcrib.features.bundles import source_snapshot
+from toolcrib.features.bundles import other_sources
 from toolcrib.features.requests.candidate import Candidate, find_published, publish, read_candidate
 from toolcrib.features.requests.document.reader import read_request
 from toolcrib.features.requests.document.writer import write_request
@@ -448,8 +448,8 @@ class TestWhoFindsIt:
         assert [*here.problems, *there.problems] == []
 
     async def test_a_search_finds_it_without_a_restart(self, package, project, tools, crib_of, monkeypatch):
-        monkeypatch.setattr(source_snapshot, "LOOK_SECONDS", 0.0)  # a search may be that far behind
-        monkeypatch.setattr(source_snapshot, "ASKING_SHARE", 0)
+        monkeypatch.setattr(other_sources, "LOOK_SECONDS", 0.0)  # a search may be that far behind
+        monkeypatch.setattr(other_sources, "ASKING_SHARE", 0)
         crib = crib_of(project=project)
         assert "text_shouter" not in {tool.name for tool in crib.find_tools("shout a text")}
         put(package, tools)

@@ -127,7 +127,7 @@ class TestTheLease:
         crib, wait, claims = overtake
         (made / "lucky_number.py").write_text(HONEST)
         [filed] = crib.requests.list()
-        with pytest.raises(ToolError, match="somebody else's by now") as refusal:
+        with pytest.raises(ToolError, match="another Builder has it") as refusal:
             await crib.requests.deliver(filed.id, made, wait)
         assert refusal.value.kind is Kind.CONFLICT
         assert len(claims) == 1

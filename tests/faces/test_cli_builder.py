@@ -243,7 +243,7 @@ def test_a_builder_waits_for_its_queue_and_tells_what_is_wrong_with_it(project, 
             read_until(builder.stdout, f"{request_id}: held")
             lines = read_until(builder.stderr, "appendonly")
             until(lambda: client.publish("fullsend:builder_requests", "not: [a request"))
-            lines += read_until(builder.stderr, "what a foreign client sent was refused")
+            lines += read_until(builder.stderr, "a request of a foreign client was refused")
             assert all(line.startswith("crib: ") for line in lines), lines
             builder.terminate()
             builder.communicate(timeout=SECONDS)

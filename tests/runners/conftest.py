@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from toolcrib.core.plugins import Either
 from toolcrib.features.python_files.runner import PythonFileRunner
 from toolcrib.features.scripts.runner import ExecutorRunner
 from toolcrib.infra.sandbox.host import Sandbox
@@ -19,6 +18,22 @@ from toolcrib.model.tool import Chained, Convention, Entry, Script, Tool
 
 SPACES = ("project", "user", "system")
 OPEN = {"type": "object", "properties": {}}
+
+
+class _OfBothKinds:
+    """Binds a plain file by one runner and what has an executor by the other, as a crib does."""
+
+    kind = Script.kind
+
+    def __init__(self, files, executor):
+        self._files, self._executor = files, executor
+
+    def bind(self, tool):
+        return (self._files if isinstance(tool.run, Script) else self._executor).bind(tool)
+
+    async def close(self):
+        await self._files.close()
+        await self._executor.close()
 
 
 @pytest.fixture(scope="session")
@@ -69,7 +84,7 @@ class Bench:
     @property
     def runner(self):
         """A runner of both kinds: of plain files, and of what has an executor."""
-        return Either(Script, self._files, self._executor)
+        return _OfBothKinds(self._files, self._executor)
 
     @property
     def _files(self):

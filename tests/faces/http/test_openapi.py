@@ -12,13 +12,16 @@ from schemathesis.config import SchemathesisConfig
 from schemathesis.engine import events, from_schema
 
 from toolcrib import Crib
+from toolcrib.core.plugins import Plugins
 from toolcrib.interfaces.http.api_document import describe_api
 from toolcrib.interfaces.http.app import make_app
 from toolcrib.interfaces.http.docs_page import write_page
-from toolcrib.interfaces.http.routes import TABLES
+from toolcrib.interfaces.http.routes import registered_tables
 
 METHODS = ("get", "put", "post", "delete", "patch")
 EVERY_SCOPE = ["read", "invoke", "manage"]
+
+TABLES = registered_tables(Plugins())
 
 
 def operations():

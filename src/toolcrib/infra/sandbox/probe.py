@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.sandbox.jobs import NETWORK, PLAIN, PROFILES, PROGRAM
+from toolcrib.infra.sandbox.jobs import NETWORK_PROFILE, PLAIN_PROFILE, PROFILES, PROGRAM_PROFILE
 from toolcrib.infra.sandbox.probe_trials import try_everything
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ def findings_at(cache: Path | None) -> Findings:
 def profile_of(walls: Walls | None, *, program: bool = False) -> str:
     """Which of the reports speaks of a job behind such walls."""
     if walls is not None and walls.network:
-        return NETWORK
-    return PROGRAM if program or (walls is not None and walls.programs) else PLAIN
+        return NETWORK_PROFILE
+    return PROGRAM_PROFILE if program or (walls is not None and walls.programs) else PLAIN_PROFILE
 
 
 class Findings:

@@ -18,8 +18,8 @@ from toolcrib.infra.sandbox.child import resource_limits
 from toolcrib.infra.sandbox.jobs import (
     CLEAN_ENVIRONMENT,
     LIBRARIES,
-    NETWORK,
-    PROGRAM,
+    NETWORK_PROFILE,
+    PROGRAM_PROFILE,
     SYSTEM,
     Program,
     PythonFile,
@@ -175,12 +175,12 @@ def _namespace(kind: str) -> str:
 
 async def _try_acts(run_job: RunJob, profile: str, folder: Path, facts: dict[str, object]) -> Findings:
     """The guarantees that no act broke, and the layers that were there."""
-    programs = profile == PROGRAM
+    programs = profile == PROGRAM_PROFILE
     known = {**facts, "programs": programs, "environment": sorted(_GIVEN | (_OF_AN_INTERPRETER if programs else set()))}
     code = await asyncio.to_thread(_ATTEMPTS.read_bytes)
     system = (*LIBRARIES, *SYSTEM) if programs else LIBRARIES
     read = (*present(system), folder, *python_runtime())
-    walls = Walls(read=read, programs=programs, network=profile == NETWORK)
+    walls = Walls(read=read, programs=programs, network=profile == NETWORK_PROFILE)
     job: Job
     if programs:
         argv = (sys.executable, "-I", "-c", code.decode(), json.dumps(known))
