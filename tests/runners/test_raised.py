@@ -152,7 +152,7 @@ async def test_what_is_closed_to_every_tool_is_told_as_such(bench, fail):
     can = {"fs.read", "fs.write"}
     error = await fail(f"def main(): open({str(closed)!r}, 'w')", requires=can)
     assert "kept from '.env' in the workspace" in error.message
-    assert "the operator may open it with workspace_open" in error.message
+    assert "the operator may do so with workspace_open" in error.message
     error = await fail(f"def main(): open({str(bench.workspace / 'tools' / 'new.py')!r}, 'w')", requires=can)
     assert "no capability opens it" in error.message
 

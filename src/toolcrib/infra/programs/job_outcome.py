@@ -301,7 +301,7 @@ def _kept_from(tool: Tool, job: PythonFile, described: Described) -> ToolError |
         what, capability = _place_name(place), _capability(tool, job, place, number)
         cure = f"list {capability} in its requires, and {look}" if capability else "no capability opens it"
         if judge(str(place), opened=job.walls.opened):
-            cure = "it is closed to tools; the operator may open it with workspace_open in toolcrib.toml"
+            cure = "no capability opens it; the operator may do so with workspace_open in toolcrib.toml"
     else:
         cure = f"a tool reaches what its requires opens and nothing else, {look}"
         return failure(tool, f"{tool.name} was kept from what it tried ({reason}); {cure}")

@@ -132,7 +132,8 @@ class Launchers:
     """Gives out launchers; beyond a handful, the one that was idle longest is ended."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        # The garbage collector may end a job of a loop that was closed, which leaves its seat, while this thread takes one.
+        self._lock = threading.RLock()
         self._seats: dict[Path, Seat] = {}  # the one that was used last stands last
 
     @contextlib.contextmanager
