@@ -193,11 +193,12 @@ def check_variety(tried: Sequence[Tried], again: Iterable[Tried], request: ToolR
     asked = {spell_value(_in_full(each, request)) for each in tried}
     answered = {spell_value(_in_full(each, request)): each for each in tried if each.result.ok}
     outputs = [_outputs(each.result.value) for each in answered.values()]
-    if len(asked) == 1 or not answered or _vary(outputs, _pairs(tried, again)):
+    pairs = _pairs(tried, again)
+    if len(asked) == 1 or not answered or _vary(outputs, pairs):
         return []
     if len(answered) == 1 and not all(each.result.ok or is_refusal(each) for each in tried):
         return []
-    return [complain(Check.VARIES, _describe(list(answered.values()), request))]
+    return [complain(Check.VARIES, _describe(list(answered.values()), pairs, request))]
 
 
 def _unwrapped(value: object) -> object:
@@ -219,8 +220,10 @@ def _call(request: ToolRequest, sample: Sample) -> str:
     return show_call(request.function, sample.arguments)
 
 
-def _describe(answered: Sequence[Tried], request: ToolRequest) -> str:
-    if len({spell_value(each.result.value) for each in answered}) > 1:
+def _describe(answered: Sequence[Tried], pairs: Sequence[Pair], request: ToolRequest) -> str:
+    # Random answers of two calls may be the same once; a repeated call tells.
+    is_random = any(_differ(one, other) for one, other in pairs)
+    if is_random or len({spell_value(each.result.value) for each in answered}) > 1:
         return (
             f"not provable, {CHANCE}: {request.function} answers otherwise when the very same call is made again, and "
             "nothing in its answers follows from the inputs"
