@@ -108,8 +108,9 @@ class Server:
             self.seen.append(Seen(method, target, headers, body))
             if self.stall:
                 await reader.read()
-            writer.write(self.replies.pop(0) if len(self.replies) > 1 else self.replies[0])
-            await writer.drain()
+            else:
+                writer.write(self.replies.pop(0) if len(self.replies) > 1 else self.replies[0])
+                await writer.drain()
         writer.close()
         with suppress(ConnectionError, asyncio.CancelledError):
             await writer.wait_closed()

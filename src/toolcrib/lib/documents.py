@@ -25,7 +25,9 @@ _TOML_NAME = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"?+|'[^'\n]*+'?+)"""
 _TOML_DOTTED = re.compile(rf"((?:{_TOML_NAME}[ \t]*+\.[ \t]*+)++)|{_TOML_NAME}")
 _TOML_POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 # Text in quotes comes first, so that what looks like a comment inside it stays. One without an end goes to the very end.
-_PART = re.compile(r'(?P<text>"(?:[^"\\]++|\\.)*+"?+)|//[^\r\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/|(?P<open>/\*)', re.DOTALL)
+# Without possessive groups: Python 3.11.2 matches those wrongly. A comment without an end is refused where it begins, so that
+# looking for its end happens once.
+_PART = re.compile(r'(?P<text>"[^"\\]*(?:\\.[^"\\]*)*"?)|//[^\r\n]*|/\*.*?\*/|(?P<open>/\*)', re.DOTALL)
 _LETTER = re.compile(r"[^\r\n]")
 
 
