@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolcrib.lib.lazy import load
-from toolcrib.lib.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from toolcrib.core.rules import AuthRule, RuleEngine
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
     from toolcrib.features.functions.decorators import registered, tool
     from toolcrib.features.functions.definition import tool_of
     from toolcrib.features.safety_rules.operator_patterns import SafetyRule
+    from toolcrib.lib.version import __version__ as __version__
     from toolcrib.model.bundle import Bundle
     from toolcrib.model.call import Call, Context
     from toolcrib.model.errors import Kind, SettingsError, ToolError
@@ -53,6 +53,7 @@ __all__ = [
 
 # Where each public name lives; it is imported when it is first asked for, so that `import toolcrib` stays quick.
 _HOMES = {
+    "__version__": "toolcrib.lib.version",
     "ALLOW": "toolcrib.model.verdict",
     "AuthRule": "toolcrib.core.rules",
     "Bundle": "toolcrib.model.bundle",

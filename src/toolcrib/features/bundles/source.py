@@ -67,7 +67,8 @@ class BundleSource:
 
     def generation(self) -> object:
         """The switches of such tools: another object whenever one was moved, here at once, elsewhere at most a moment ago."""
-        if not self._is_made:
+        # As `_is_made`, in place, because every call asks.
+        if self._made is None and not self._resources.has_made("bundles"):
             now = monotonic()
             if now < self._look_at:
                 return None

@@ -21,7 +21,7 @@ def register(plugins: Plugins) -> None:
     plugins.add_runner("handler", "toolcrib.features.folders.runner:HandlerRunner", given=_for_runner)
     plugins.add_resource("tool_folders", "toolcrib.features.folders.facade:ToolFolders")
     plugins.add_resource("registries", "toolcrib.features.folders.source:Registries")
-    plugins.add_source("registries", lambda resources: [resources.get("registries")], rank=Rank.REGISTRIES)
+    plugins.add_source("registries", _sources, rank=Rank.REGISTRIES)
     plugins.add_protected_paths(_protected_paths)
     plugins.add_command(
         "new", "toolcrib.features.folders.commands:new", "Write a tool folder that passes the build, and its test."
@@ -34,6 +34,11 @@ def register(plugins: Plugins) -> None:
         "toolcrib.features.folders.commands:registry",
         "Show which registry is loaded, and whether it is stale.",
     )
+
+
+def _sources(resources: Resources) -> list[object]:
+    """The registries; a Crib without a project has no folders that could be built."""
+    return [] if resources.settings.root is None else [resources.get("registries")]
 
 
 def _for_runner(resources: Resources) -> dict[str, object]:
