@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     Record = Callable[[Line], None]
 
 
-# MERGED toolcrib.pipeline.case
-
 # A call on its way through the pipeline.
 
 CALL = "call"
@@ -85,8 +83,6 @@ def mode_of(call: Call) -> str:
         return call.mode
     return TEXT_MODE if call.session is None else call.session.mode
 
-
-# MERGED toolcrib.pipeline.inside
 
 # What a running tool may use: other tools, within what it declares itself, and the journal.
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Tool
 
 
-# MERGED toolcrib.pipeline.alone
-
 # Running a call from plain code, inside no event loop.
 
 T = TypeVar("T")
@@ -67,8 +65,6 @@ def refuse_inside_a_loop(work: Coroutine[object, object, object]) -> None:
         "plain code waited inside a running event loop; write: await crib.call(...), or await what is async of the same name"
     )
 
-
-# MERGED toolcrib.pipeline.failure
 
 # Whatever went wrong, as one kind of error.
 

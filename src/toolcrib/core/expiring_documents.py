@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Tool
 
 
-# MERGED toolcrib.pipeline.expiring
-
 # Documents that are kept until a moment which their key begins with.
 
 STAMP_LETTERS = 8
@@ -160,8 +158,6 @@ def _name(raw: bytes) -> str:
 
     return hashlib.sha256(raw).hexdigest()
 
-
-# MERGED toolcrib.pipeline.kept
 
 # Values too large to hand over at once: kept aside, read piece by piece by the caller they belong to.
 

@@ -216,8 +216,6 @@ def place_of(plan: Plan, what: str) -> str:
     return f"{what} of {plan.tool.name}" + (f" in {origin}" if origin else "")
 
 
-# MERGED toolcrib.pipeline.counting
-
 # The gates that count: how often a tool is called, how much a session may call, and whether it goes round in circles.
 
 MINUTE = 60.0

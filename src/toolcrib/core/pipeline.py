@@ -14,7 +14,6 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Protocol
 
 from toolcrib.core import gates
-from toolcrib.core import gates as counting
 from toolcrib.core.call_state import CALL, Case, Gate, Plan, Policy, make_context, mode_of, prepare
 from toolcrib.core.execution import Deadlines, as_coroutine, classify, go_on, unwatch
 from toolcrib.core.results import Answers, Whole, settle
@@ -88,8 +87,8 @@ class Pipeline:
         self._result_bytes = policy.result_bytes
         self._id_prefix = os.urandom(6).hex()
         self._id_numbers = itertools.count(1)
-        self._rate = counting.Rate()
-        self._counted = (counting.Budget(), counting.Loop())
+        self._rate = gates.Rate()
+        self._counted = (gates.Budget(), gates.Loop())
         self._confirmation = gates.Confirmation(confirmations)
         self._gates: tuple[Gate, ...] = (
             gates.Rules(),
@@ -233,7 +232,7 @@ class Pipeline:
         if overtaken := self._take_place(case, plan):
             return overtaken
         if not self._confirmation.admit(case, plan):
-            counting.give_back(case)
+            gates.give_back(case)
             verdict = deny("the confirmation was used before", kind=Kind.CONFIRMATION_REQUIRED)
             return self._confirmation.name, verdict
         self._rate.admit(plan)
@@ -241,7 +240,7 @@ class Pipeline:
 
     def _take_place(self, case: Case, plan: Plan) -> tuple[str, Verdict] | None:
         """Take one of the places that the session has left; before the confirmation, which cannot be given back."""
-        while not counting.take_place(case, plan):
+        while not gates.take_place(case, plan):
             for gate in self._counted:
                 verdict = self._judge(gate, case, plan)
                 if verdict is not ALLOW:

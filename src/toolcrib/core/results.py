@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     Fields = Mapping[str, object]
 
 
-# MERGED toolcrib.pipeline.answer
-
 # What a tool returned, checked against what it promised and bounded in size.
 
 STRICT = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
@@ -127,8 +125,6 @@ def _refuse_nan(value: object) -> None:
         for part in value:
             _refuse_nan(part)
 
-
-# MERGED toolcrib.pipeline.intents
 
 # What a tool asks the host to do next: applied to the state of the session, and told to the host, in order.
 

@@ -74,8 +74,6 @@ def confirm(reason: str, *, rule: str = "", where: str = "", cure: str = "") -> 
     )
 
 
-# MERGED toolcrib.pipeline.explanation
-
 # What every gate says to a call that was not made.
 
 

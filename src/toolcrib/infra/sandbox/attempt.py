@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     Proxy = Callable[[socket.socket], AbstractAsyncContextManager[object]]
 
 
-# MERGED toolcrib.ground.sandbox.transfer
-
 # The host's side of one call: its socket, its pipes, and what came through them.
 
 _READ_BYTES = 65536

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from toolcrib.infra.sandbox.jobs import Interpreter
 
 
-# MERGED toolcrib.ground.sandbox.requirements
-
 # What a Python file says about the environment that it needs: the block `# /// script` of PEP 723.
 
 MAX_DEPENDENCIES = 200

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from toolcrib.infra.sandbox.launchers import LauncherProcess, Seat
 
 
-# MERGED toolcrib.ground.sandbox.slots
-
 # How many jobs run at once: those beyond that number wait in the order in which they came.
 
 JOBS = 8

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 
-# MERGED toolcrib.ground.sandbox.installed
-
 # What was installed for the tools of a project, environments of Python and modules of Node, and never outside of it.
 #
 # Tools that may read nothing else read these, so a link counts only if it leads to a folder of the same kind in the same

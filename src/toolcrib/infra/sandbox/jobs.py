@@ -259,8 +259,6 @@ def site_paths() -> list[str]:
     return [entry for entry in sys.path[max(places, default=-1) + 1 :] if entry]
 
 
-# MERGED toolcrib.ground.sandbox.walls
-
 # From what a tool declares to the walls around it: the declared capabilities are the only holes.
 
 READ = "fs.read"

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-# MERGED toolcrib.ground.sandbox.starting
-
 # Starting the launcher from the host, and holding on to it.
 
 _END_SECONDS = 6.0

@@ -105,8 +105,6 @@ class Findings:
         return self._tried.known() or {}
 
 
-# MERGED toolcrib.ground.sandbox.probe
-
 # What the walls are worth here: found out by jobs that try what is forbidden, and kept until the system is another.
 
 

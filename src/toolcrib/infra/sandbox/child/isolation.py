@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-# MERGED toolcrib.ground.sandbox.landlock
-
 # Landlock: from now on this process and all it starts reach only the files that they were given.
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446

@@ -345,8 +345,6 @@ def _set_filter(program: list[bytes], flags: int) -> int:
     return system.invoke("syscall", pick(_SECCOMP), _SET_MODE_FILTER, flags, header)
 
 
-# MERGED toolcrib.ground.sandbox.sight
-
 # Looking into a process whose system call waits: its memory, and what it means by a path.
 
 _PATH_BYTES = 4096

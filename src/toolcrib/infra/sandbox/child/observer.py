@@ -208,8 +208,6 @@ def _family(number: int) -> str:
         return f"family {number}"
 
 
-# MERGED toolcrib.ground.sandbox.observer
-
 # What a job did and tried, as its supervisor saw it.
 
 MAX_EFFECTS = 10_000

@@ -207,8 +207,6 @@ def _escape(path: str) -> bytes:
     return text
 
 
-# MERGED toolcrib.ground.sandbox.placeholders
-
 # What a job may not make: for the time of the job something empty stands in its place, which can be fixed or closed.
 
 _MOMENT = 0  # a time that no file of this century was changed at tells ours from others that hold nothing either

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-# MERGED toolcrib.ground.sandbox.scratch
-
 # A scratch folder on disk, for a worker that cannot have one in memory; its supervisor measures and removes it.
 
 _PARENT = "/tmp"  # noqa: S108 - the name that is made there cannot be guessed, and is nobody's if it exists
@@ -213,8 +211,6 @@ def _proportional_bytes(process: int) -> int:
         pass
     return _resident_bytes(process)
 
-
-# MERGED toolcrib.ground.sandbox.cgroup
 
 # A control group for the launcher and all it starts, where one can be made: the kernel then counts processes, even of root.
 #

@@ -154,8 +154,6 @@ def _to_error(error: object) -> ToolError:
     )
 
 
-# MERGED toolcrib.ground.sandbox.sink
-
 # A sink in the worker: an object that events are written to, one after the other, until the channel says that it is over.
 
 _MAX_ERROR_CHARACTERS = 2_000

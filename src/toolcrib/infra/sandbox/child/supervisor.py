@@ -232,8 +232,6 @@ def _report(family: Family, worker: int, *, timed_out: bool, gone: bool) -> dict
     }
 
 
-# MERGED toolcrib.ground.sandbox.ahead
-
 # Processes that are forked before they are needed: a supervisor that waits for its call, and a worker for its task.
 
 _DESCRIPTORS = 5

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from toolcrib.infra.sandbox.child.supervisor import Descriptors, Task
 
 
-# MERGED toolcrib.ground.sandbox.starts
-
 # Starting a program so that this start, and no later one, can be told apart by a filter of system calls.
 
 _READ_WRITE = 3
