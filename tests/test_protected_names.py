@@ -330,7 +330,7 @@ async def test_the_built_in_tool_asks_before_it_writes_what_the_host_runs_by_its
 
 
 async def test_doctor_shows_what_is_closed_and_what_was_opened(root, capsys):
-    from toolcrib.interfaces.cli.health import report_health
+    from toolcrib.interfaces.cli.project_commands import report_health
 
     (root / "toolcrib.toml").write_text('workspace_open = [".env.test"]\n')
     crib = await asyncio.to_thread(Crib, root, environment={})

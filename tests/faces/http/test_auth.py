@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolcrib.interfaces.http.callers import Rates
+from toolcrib.interfaces.http.guards import Rates
 from toolcrib.toolkit.http.problems import Refusal
 
 EVERY_DOOR = [

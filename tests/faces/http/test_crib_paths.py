@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toolcrib import tool
 from toolcrib.core.rules import AuthRule
-from toolcrib.interfaces.http.session_store import SECONDS, SessionStore
+from toolcrib.interfaces.http.server_state import SESSION_SECONDS, SessionStore
 
 
 @tool
@@ -113,7 +113,7 @@ async def test_a_session_that_asks_for_too_much_is_refused(world):
 
 
 async def test_a_session_is_forgotten_after_an_hour_and_there_are_only_so_many(make_world, monkeypatch):
-    monkeypatch.setattr("toolcrib.interfaces.http.session_store.MOST_OF_A_CALLER", 2)
+    monkeypatch.setattr("toolcrib.interfaces.http.server_state.MAX_SESSIONS_OF_CALLER", 2)
     now = [1_000_000.0]
     real = SessionStore.__init__
     monkeypatch.setattr(SessionStore, "__init__", lambda self: real(self, lambda: now[0]))
@@ -122,7 +122,7 @@ async def test_a_session_is_forgotten_after_an_hour_and_there_are_only_so_many(m
     assert (await world.client.post("/crib/sessions", {})).status == 201
     full = await world.client.post("/crib/sessions", {})
     assert (full.status, full.json["kind"]) == (429, "OVERLOADED")
-    now[0] += SECONDS - 1
+    now[0] += SESSION_SECONDS - 1
     assert (await world.client.get(f"/crib/sessions/{session}")).status == 200
     now[0] += 2
     assert (await world.client.get(f"/crib/sessions/{session}")).status == 404

@@ -13,10 +13,10 @@ from schemathesis.engine import events, from_schema
 
 from toolcrib import Crib
 from toolcrib.core.plugins import Plugins
-from toolcrib.interfaces.http.api_document import describe_api
 from toolcrib.interfaces.http.app import make_app
-from toolcrib.interfaces.http.docs_page import write_page
+from toolcrib.interfaces.http.page_endpoints import write_page
 from toolcrib.interfaces.http.routes import registered_tables
+from toolcrib.toolkit.http.endpoint import describe_api
 
 METHODS = ("get", "put", "post", "delete", "patch")
 EVERY_SCOPE = ["read", "invoke", "manage"]

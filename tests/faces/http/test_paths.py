@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from toolcrib.features.bundles.endpoints import endpoints
 from toolcrib.interfaces.http.app import make_app
-from toolcrib.interfaces.http.path_check import _spell
+from toolcrib.interfaces.http.routes import _spell
 from toolcrib.toolkit.http.messages import Request
 from toolcrib.toolkit.http.problems import Refusal
 

@@ -26,7 +26,7 @@ from toolcrib.toolkit.cli.group import json_option, pass_opener, project_option
 if TYPE_CHECKING:
     from toolcrib.features.access.tokens import Token, Tokens
     from toolcrib.infra.secrets.lookup import Secrets
-    from toolcrib.toolkit.cli.opener import Opener
+    from toolcrib.toolkit.cli.group import Opener
 
 SCOPES = ("read", "invoke", "manage")
 DAY_SECONDS = 86_400

@@ -14,7 +14,7 @@ from toolcrib.toolkit.cli.tool_tables import FOUND_COLUMNS, complain_unknown, fo
 if TYPE_CHECKING:
     from toolcrib.core.client_protocol import AnyCrib, ProjectCrib
     from toolcrib.model.bundle import Bundle
-    from toolcrib.toolkit.cli.opener import Opener
+    from toolcrib.toolkit.cli.group import Opener
 
 BUNDLE_COLUMNS = ("slug", "state", "owner", "id", "description")
 WHOLE_BUNDLE = "/*"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolcrib.features.bundles.endpoint_handlers import BundleEndpoints, ToolEndpoints
+from toolcrib.features.bundles.definition import bundle_to_wire, found_to_wire, tool_to_wire
 from toolcrib.features.bundles.openapi import (
     BUNDLE_BODY,
     BUNDLE_LINKS,
@@ -14,7 +14,10 @@ from toolcrib.features.bundles.openapi import (
     WEATHER_BUNDLE,
     WEATHER_TOOL,
 )
+from toolcrib.features.bundles.stored_documents import etag_of
 from toolcrib.model.access import Scope
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.toolkit.http.bodies import only_keys, read_body
 from toolcrib.toolkit.http.contract import (
     INCLUDE_DISABLED,
     PAGE_SIZE,
@@ -31,11 +34,232 @@ from toolcrib.toolkit.http.contract import (
     words,
 )
 from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable
-from toolcrib.toolkit.http.etags import IF_MATCH, IF_NONE_MATCH, ONLY_NEW
-from toolcrib.toolkit.http.places import BUNDLE, BUNDLE_PLACE, BUNDLES, TOOL, TOOL_PLACE, UUID7
+from toolcrib.toolkit.http.etags import IF_MATCH, IF_NONE_MATCH, ONLY_NEW, etag_header, unchanged, wanted_etag
+from toolcrib.toolkit.http.messages import Answer, answer_json
+from toolcrib.toolkit.http.places import (
+    BUNDLE,
+    BUNDLE_PLACE,
+    BUNDLES,
+    TOOL,
+    TOOL_PLACE,
+    UUID7,
+    bundle_place,
+    location_of_bundle,
+    location_of_tool,
+    tool_place,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from toolcrib.features.bundles.facade import Bundles
+    from toolcrib.model.bundle import Bundle, Found, Kept, Page
+    from toolcrib.toolkit.http.concurrency import Threads
+    from toolcrib.toolkit.http.contract import Query
     from toolcrib.toolkit.http.endpoint import Host
+    from toolcrib.toolkit.http.messages import Header, Request
+    from toolcrib.toolkit.http.places import ToolPlace
+
+
+SWITCH_KEYS = frozenset({"isEnabled"})
+
+
+class BundleEndpoints:
+    """List, read, make or replace, switch and delete bundles."""
+
+    def __init__(self, bundles: Bundles, threads: Threads) -> None:
+        self._bundles = bundles
+        self._threads = threads
+        self._switches = _Switches(bundles, threads)
+
+    async def list(self, request: Request) -> Answer:
+        """GET /tools/bundles."""
+        query = request.query
+        page = await self._threads.read(
+            self._bundles.list_bundles,
+            ids=_bundle_ids(query),
+            include_disabled=query.switch("includeDisabled"),
+            page_size=query.number("pageSize"),
+            page_token=query.text("pageToken"),
+        )
+        shown = [bundle_to_wire(bundle) for bundle in page.items]
+        return answer_json({"bundles": shown, "nextPageToken": page.next_token or None})
+
+    async def read(self, request: Request) -> Answer:
+        """GET /tools/bundles/{bundleID}."""
+        bundle_id = bundle_place(request)
+        bundle = await self._threads.read(self._bundles.bundle, bundle_id)
+        return unchanged(request, etag_of(bundle)) or _answer_bundle(bundle)
+
+    async def put(self, request: Request) -> Answer:
+        """PUT /tools/bundles/{bundleID}."""
+        bundle_id = bundle_place(request)
+        document = await read_body(request)
+        etag = await self._etag(request, bundle_id)
+        bundle, is_new = await self._threads.write(self._bundles.put_bundle, bundle_id, document, if_match=etag)
+        if not is_new:
+            return _answer_bundle(bundle)
+        return _answer_bundle(bundle, status=201, headers=(location_of_bundle(bundle_id),))
+
+    async def switch(self, request: Request) -> Answer:
+        """PATCH /tools/bundles/{bundleID}."""
+        bundle_id = bundle_place(request)
+        enabled = await self._switches.read(request)
+        etag = await self._etag(request, bundle_id)
+        return _answer_bundle(await self._threads.write(self._bundles.switch_bundle, bundle_id, enabled, if_match=etag))
+
+    async def delete(self, request: Request) -> Answer:
+        """DELETE /tools/bundles/{bundleID}: what is answered is the bundle with the time of its deletion."""
+        bundle_id = bundle_place(request)
+        etag = await self._etag(request, bundle_id)
+        return _answer_bundle(await self._threads.write(self._bundles.delete_bundle, bundle_id, if_match=etag))
+
+    async def _etag(self, request: Request, bundle_id: str) -> str:
+        if not (request.has(b"if-match") or request.has(b"if-none-match")):
+            return ""
+        return await self._threads.read(wanted_etag, request, lambda: etag_of(self._bundles.bundle(bundle_id)))
+
+
+def _answer_bundle(bundle: Bundle, *, status: int = 200, headers: tuple[Header, ...] = ()) -> Answer:
+    return answer_json(bundle_to_wire(bundle), status=status, headers=(etag_header(etag_of(bundle)), *headers))
+
+
+class ToolEndpoints:
+    """List, search, read, make, switch and delete tools in bundles."""
+
+    def __init__(self, bundles: Bundles, request_missing: Callable[[str], str], threads: Threads) -> None:
+        self._bundles = bundles
+        self._request_missing = request_missing
+        self._threads = threads
+        self._switches = _Switches(bundles, threads)
+
+    async def list(self, request: Request) -> Answer:
+        """GET /tools and GET /tools/tools."""
+        return await self._list(request.query, _bundle_ids(request.query))
+
+    async def list_one(self, request: Request) -> Answer:
+        """GET /tools/bundles/{bundleID}/tools: those of one bundle, which must be there."""
+        bundle_id = bundle_place(request)
+        await self._threads.read(self._bundles.bundle, bundle_id)
+        return await self._list(request.query, (bundle_id,))
+
+    async def search(self, request: Request) -> Answer:
+        """GET /tools/search and GET /tools/tools/search: what was typed, or a question in plain words."""
+        query = request.query
+        search, text = self._search_of(query)
+        page: Page[Found] = await self._threads.read(
+            search,
+            text,
+            include_disabled=query.switch("includeDisabled"),
+            page_size=query.number("pageSize"),
+            page_token=query.text("pageToken"),
+        )
+        shown = [found_to_wire(found) for found in page.items]
+        answer = {"tools": shown, "nextPageToken": page.next_token or None}
+        if (
+            not shown
+            and not query.text("pageToken")
+            and (request_id := await self._threads.write(self._request_missing, text))
+        ):
+            answer["requestID"] = request_id
+        return answer_json(answer)
+
+    async def read(self, request: Request) -> Answer:
+        """GET one version of a tool."""
+        place = tool_place(request)
+        kept = await self._threads.read(self._bundles.tool, *place)
+        return unchanged(request, etag_of(kept)) or _answer_tool(kept)
+
+    async def put(self, request: Request) -> Answer:
+        """PUT one version of a tool, which must not be there yet."""
+        place = tool_place(request, as_name=False)
+        document = await read_body(request)
+        etag = await self._etag(request, place)
+        kept = await self._threads.write(lambda: self._bundles.put_tool(*place, document, if_match=etag))
+        return _answer_tool(kept, status=201, headers=(location_of_tool(place),))
+
+    async def switch(self, request: Request) -> Answer:
+        """PATCH the switch of one version of a tool."""
+        place = tool_place(request)
+        enabled = await self._switches.read(request)
+        etag = await self._etag(request, place)
+        return _answer_tool(
+            await self._threads.write(lambda: self._bundles.switch_tool(*place, enabled, if_match=etag))
+        )
+
+    async def delete(self, request: Request) -> Answer:
+        """DELETE one version of a tool, for good."""
+        place = tool_place(request)
+        etag = await self._etag(request, place)
+        await self._threads.write(lambda: self._bundles.delete_tool(*place, if_match=etag))
+        return Answer(status=204)
+
+    async def _list(self, query: Query, bundle_ids: tuple[str, ...] | None) -> Answer:
+        page = await self._threads.read(
+            self._bundles.list_tools,
+            tags=query.words("tags"),
+            bundle_ids=bundle_ids,
+            include_disabled=query.switch("includeDisabled"),
+            page_size=_recommended_size(query),
+            page_token=query.text("pageToken"),
+        )
+        shown = [tool_to_wire(kept) for kept in page.items]
+        return answer_json({"tools": shown, "nextPageToken": page.next_token or None})
+
+    def _search_of(self, query: Query) -> tuple[Callable[..., Page[Found]], str]:
+        if query.has("q") == query.has("question"):
+            message = "query: write either q, what was typed, or question, a question in plain words"
+            raise ToolError(Kind.VALIDATION, message)
+        if query.has("q"):
+            return self._bundles.search, query.text("q")
+        return self._bundles.ask, query.text("question")
+
+    async def _etag(self, request: Request, place: ToolPlace) -> str:
+        if not (request.has(b"if-match") or request.has(b"if-none-match")):
+            return ""
+        return await self._threads.read(wanted_etag, request, lambda: etag_of(self._bundles.tool(*place)))
+
+
+def _bundle_ids(query: Query) -> tuple[str, ...] | None:
+    """The ids of bundles; None asks for all of them."""
+    return query.words("bundleIDs") if query.has("bundleIDs") else None
+
+
+def _recommended_size(query: Query) -> int | None:
+    """How many to show, about, under either of its two names."""
+    if query.has("recommendedPageSize") and query.has("pageSize"):
+        message = "query: recommendedPageSize and pageSize mean the same here; write one of them"
+        raise ToolError(Kind.VALIDATION, message)
+    return query.number("pageSize" if query.has("pageSize") else "recommendedPageSize")
+
+
+def _answer_tool(kept: Kept, *, status: int = 200, headers: tuple[Header, ...] = ()) -> Answer:
+    return answer_json(tool_to_wire(kept), status=status, headers=(etag_header(etag_of(kept)), *headers))
+
+
+class _Switches:
+    """Reads the body of a PATCH, which can change nothing but `isEnabled`."""
+
+    def __init__(self, bundles: Bundles, threads: Threads) -> None:
+        self._bundles = bundles
+        self._threads = threads
+
+    async def read(self, request: Request) -> bool:
+        """Whether to enable or to disable; other keys are refused with whether the bundle is read-only."""
+        body = await read_body(request)
+        if not body.keys() <= SWITCH_KEYS:
+            await self._threads.read(self._refuse_read_only, bundle_place(request))
+        value = only_keys(body, SWITCH_KEYS).get("isEnabled")
+        if isinstance(value, bool):
+            return value
+        raise ToolError(Kind.VALIDATION, "body: isEnabled: write true or false")
+
+    def _refuse_read_only(self, bundle_id: str) -> None:
+        bundle = self._bundles.bundle(bundle_id)
+        if bundle.read_only:
+            message = f"the bundle {bundle.slug} is read-only here; of it and its tools only isEnabled can be changed"
+            raise ToolError(Kind.BLOCKED, message)
+
 
 SWITCH_BODY = Body(
     # Its handler looks at further keys itself.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from toolcrib.features.depots.transfer import Published, Pulled
-    from toolcrib.toolkit.cli.opener import Opener
+    from toolcrib.toolkit.cli.group import Opener
 
 
 class DepotCrib(ProjectCrib, Protocol):

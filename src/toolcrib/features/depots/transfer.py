@@ -2,27 +2,209 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import shutil
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from toolcrib.features.depots.depot import FolderDepot, fetch_manifest, fetch_package, open_depot
-from toolcrib.features.depots.package import check_signature, sign
-from toolcrib.features.depots.tool_files import install, left_behind, pack, whole_name
+from toolcrib.features.depots.package import MAX_FILE_BYTES, Manifest, Package, PackedFile, check_signature, sign
+from toolcrib.infra.files import durable
+from toolcrib.infra.files.disk import OPEN_FOLDER, make_folder
+from toolcrib.infra.files.durable import create_in, explained, replace_in
 from toolcrib.lib.system_tools import system_tools
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.tool import Chained
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from toolcrib.core.resources import Resources
-    from toolcrib.features.depots.package import Manifest
     from toolcrib.model.protocols import Format
     from toolcrib.model.tool import Tool
 
     Formats = Mapping[str, Callable[[Path], Format]]
+
+
+FILE_MODE = 0o644
+
+
+def pack(tool: Tool, root: Path, tree: str, further: Iterable[str] = ()) -> Package:
+    """The tool's file, the files beside it that its config names, and `further` ones, named from its folder."""
+    main = _file_of(tool, root)
+    folder = main.parent
+    paths = [main, *_named_in_config(tool, folder), *(_named(name, folder, tool) for name in further)]
+    contents: dict[str, bytes] = {}
+    files = []
+    for path in dict.fromkeys(paths):
+        place = str(PurePosixPath(path.relative_to(root)))
+        data = durable.read(path, MAX_FILE_BYTES)
+        if data is None:
+            raise ToolError(Kind.NOT_FOUND, f"{path} is not there any more; nothing was published")
+        contents[place] = data
+        digest = hashlib.sha256(data).hexdigest()
+        files.append(PackedFile(path=place, size=len(data), sha256=digest, executable=os.access(path, os.X_OK)))
+    manifest = Manifest(
+        name=whole_name(tool),
+        version=tool.version,
+        description=tool.description,
+        requires=tuple(sorted(tool.requires)),
+        tree=tree,
+        main=str(PurePosixPath(main.relative_to(root))),
+        files=tuple(files),
+    )
+    return Package(manifest=manifest, contents=contents)
+
+
+def install(
+    package: Package,
+    root: Path,
+    *,
+    staging: Path,
+    check: Callable[[Path, Manifest], None],
+    replace: bool = False,
+) -> list[Path]:
+    """Put the files of a package into the tree at `root`; the ones that were written.
+
+    `check` sees them first, in a folder of their own below `staging`, and raises if the tool is not what it claims to be.
+    """
+    with explained(str(root)):
+        _inspect(package, staging, check)
+        files = _in_order(package.manifest)
+        wanted = [file for file in files if _is_new(package, file, root, replace=replace)]
+        return _place(package, wanted, root)
+
+
+def left_behind(tool: Tool, package: Package, own: Iterable[str]) -> list[str]:
+    """What the tool seems to need and the package does not hold; `own` are the executors that every crib has."""
+    if not isinstance(tool.run, Chained):
+        return []
+    folder = tool.run.folder
+    packed = {PurePosixPath(path).name for path in package.contents}
+    names = {name.partition(".")[0] for name in tool.run.script.imports} if tool.run.script is not None else set()
+    found = [f"{name}.py" for name in sorted(names) if (folder / f"{name}.py").is_file() and f"{name}.py" not in packed]
+    missing = [f"it imports {name}, which was not packed; add: --with {name}" for name in found]
+    executor = tool.run.executor
+    if executor is not None and executor not in set(own):
+        missing.append(f"it is executed by {executor}, which must be there wherever it is pulled; publish that too")
+    return missing
+
+
+def whole_name(tool: Tool) -> str:
+    """The name of the whole tool, also where only its actions can be called."""
+    action = tool.run.action if isinstance(tool.run, Chained) else ""
+    return tool.name.removesuffix(action)[:-1] if action else tool.name
+
+
+def _inspect(package: Package, staging: Path, check: Callable[[Path, Manifest], None]) -> None:
+    folder = staging / f"pull-{os.urandom(8).hex()}"
+    try:
+        for path, data in package.contents.items():
+            (folder / path).parent.mkdir(0o700, parents=True, exist_ok=True)
+            (folder / path).write_bytes(data)
+        check(folder, package.manifest)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _in_order(manifest: Manifest) -> list[PackedFile]:
+    """The tool's own file last: it becomes a tool when everything it needs is there."""
+    return sorted(manifest.files, key=lambda file: (file.path == manifest.main, file.path))
+
+
+def _is_new(package: Package, file: PackedFile, root: Path, *, replace: bool) -> bool:
+    path = root / file.path
+    _refuse_links(path, root)
+    try:
+        present = path.read_bytes()
+    except FileNotFoundError:
+        return True
+    if present == package.contents[file.path]:
+        return False
+    if replace:
+        return True
+    message = (
+        f"{path} is there already and is another file; nothing was installed. Add --replace to put the new one there"
+    )
+    raise ToolError(Kind.CONFLICT, message)
+
+
+def _refuse_links(path: Path, root: Path) -> None:
+    """A link on the way would lead the files elsewhere."""
+    for part in (path, *path.parents):
+        if part == root:
+            return
+        if part.is_symlink():
+            raise ToolError(Kind.BLOCKED, f"{part} is a link; nothing was installed. Remove it first")
+
+
+def _place(package: Package, files: list[PackedFile], root: Path) -> list[Path]:
+    """Write the files; if one cannot be written, those before it are taken back."""
+    before: list[tuple[Path, bytes | None, int]] = []
+    try:
+        for file in files:
+            path = root / file.path
+            make_folder(path.parent)
+            before.append((path, *_present(path)))
+            _write_file(path, package.contents[file.path], FILE_MODE | (0o111 if file.executable else 0))
+    except BaseException:
+        for path, data, mode in reversed(before):
+            with suppress(OSError):
+                path.unlink(missing_ok=True) if data is None else _write_file(path, data, mode)
+        raise
+    return [path for path, _, _ in before]
+
+
+def _present(path: Path) -> tuple[bytes | None, int]:
+    try:
+        return path.read_bytes(), path.stat().st_mode & 0o777
+    except FileNotFoundError:
+        return None, 0
+
+
+def _write_file(path: Path, data: bytes, mode: int) -> None:
+    folder = os.open(path.parent, OPEN_FOLDER)
+    try:
+        if not create_in(folder, path.name, data, mode=mode):
+            replace_in(folder, path.name, data, mode=mode)
+    finally:
+        os.close(folder)
+
+
+def _file_of(tool: Tool, root: Path) -> Path:
+    path = None if tool.origin is None else Path(tool.origin.place)
+    if path is None or not path.is_relative_to(root):
+        raise ToolError(
+            Kind.VALIDATION, f"{tool.name} is not written in a file of the project; only such can be published"
+        )
+    return path
+
+
+def _named_in_config(tool: Tool, folder: Path) -> list[Path]:
+    words = tool.run.config.get("args") if isinstance(tool.run, Chained) else None
+    names = [word for word in words if isinstance(word, str)] if isinstance(words, list) else []
+    return [folder / name for name in names if _is_beside(folder / name, folder)]
+
+
+def _named(name: str, folder: Path, tool: Tool) -> Path:
+    path = folder / name
+    if not _is_beside(path, folder):
+        message = f"{name!r} is no file in the folder of {tool.name}, or below it; name it from {folder}"
+        raise ToolError(Kind.NOT_FOUND, message)
+    return path
+
+
+def _is_beside(path: Path, folder: Path) -> bool:
+    """Whether this is a plain file in the folder or below it, reached by no link and no way up."""
+    if ".." in path.parts or path.is_symlink() or not path.is_file():
+        return False
+    return path.resolve().is_relative_to(folder.resolve())
+
 
 # What Python, Node or we ourselves obey, wherever it lies.
 OBEYED = frozenset(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from toolcrib.lib.export_schemas.targets import Export
     from toolcrib.lib.presentation import Prompt
-    from toolcrib.toolkit.cli.opener import Opener
+    from toolcrib.toolkit.cli.group import Opener
 
 EXAMPLES = "examples"
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from toolcrib.features.folders.build import Built
     from toolcrib.features.folders.registry import Registry
     from toolcrib.features.folders.source import Registries
-    from toolcrib.toolkit.cli.opener import Opener
+    from toolcrib.toolkit.cli.group import Opener
 
 
 class FoldersCrib(ProjectCrib, Protocol):

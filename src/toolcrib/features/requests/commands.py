@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from toolcrib.features.requests.builder_process import BuilderCrib
     from toolcrib.features.requests.demo import DemoCrib
     from toolcrib.model.toolrequest import Event
-    from toolcrib.toolkit.cli.opener import Opener
+    from toolcrib.toolkit.cli.group import Opener
 
 EXPERIMENT_COLUMNS = ("experiment", "status", "waits for", "requests", "released")
 STATUSES = ("pending", "building", "ready", "failed", "cancelled")

@@ -16,8 +16,7 @@ from toolcrib.features.requests.tracker import MAX_TEXT_BYTES
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Status, Submitted
 from toolcrib.toolkit.http.bodies import read_body, read_yaml, text_of
-from toolcrib.toolkit.http.disconnect import until_gone
-from toolcrib.toolkit.http.messages import answer_json
+from toolcrib.toolkit.http.messages import answer_json, until_gone
 from toolcrib.toolkit.http.problems import Refusal
 
 if TYPE_CHECKING:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from toolcrib.features.scripts.sink import Sink
-    from toolcrib.toolkit.cli.opener import Opener
+    from toolcrib.toolkit.cli.group import Opener
     from toolcrib.toolkit.cli.options import Line
 
 SINK_OPTIONS = (

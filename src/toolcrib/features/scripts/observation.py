@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from toolcrib.model.errors import ToolError
     from toolcrib.model.result import Result
     from toolcrib.model.tool import Tool
-    from toolcrib.toolkit.cli.opener import Opener
+    from toolcrib.toolkit.cli.group import Opener
 
     Perform = Callable[[Line, Sequence[str], Callable[[frozenset[str]], CallingCrib]], Result]
 

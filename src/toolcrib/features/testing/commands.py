@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from toolcrib.core.describe import UnbuiltFolder, UnbuiltFolders
     from toolcrib.features.testing.examples import Examples
     from toolcrib.model.tool import Tool
-    from toolcrib.toolkit.cli.opener import Opener
+    from toolcrib.toolkit.cli.group import Opener
 
 INDENT = " " * len("skipped  ")
 

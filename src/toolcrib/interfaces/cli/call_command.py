@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from toolcrib.core.client_protocol import CallingCrib, ProjectCrib
     from toolcrib.model.result import Result
     from toolcrib.model.verdict import Verdict
-    from toolcrib.toolkit.cli.opener import Opener
+    from toolcrib.toolkit.cli.group import Opener
     from toolcrib.toolkit.cli.options import Line
 
 LocalT = TypeVar("LocalT")

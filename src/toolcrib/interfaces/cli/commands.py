@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from toolcrib.core.client_protocol import AnyCrib
     from toolcrib.crib import Crib
     from toolcrib.model.verdict import Finding
-    from toolcrib.toolkit.cli.opener import Opener
+    from toolcrib.toolkit.cli.group import Opener
 
 CALL_HELP = """Call a tool.
 

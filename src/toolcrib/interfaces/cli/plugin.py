@@ -21,11 +21,17 @@ def register(plugins: Plugins) -> None:
         "completion", "toolcrib.interfaces.cli.program:completion", "Print the completion script of a shell."
     )
     plugins.add_command(
-        "init", "toolcrib.interfaces.cli.project:init", "Write a project with a first tool and its test."
+        "init", "toolcrib.interfaces.cli.project_commands:init", "Write a project with a first tool and its test."
     )
-    plugins.add_command("check", "toolcrib.interfaces.cli.health:check", "Report what is wrong with the tools.")
-    plugins.add_command("doctor", "toolcrib.interfaces.cli.health:doctor", "Show how everything is set up here.")
-    plugins.add_command("costs", "toolcrib.interfaces.cli.usage:costs", "Sum up what the calls of this project cost.")
     plugins.add_command(
-        "latency", "toolcrib.interfaces.cli.usage:latency", "Show how long the calls of this project took."
+        "check", "toolcrib.interfaces.cli.project_commands:check", "Report what is wrong with the tools."
+    )
+    plugins.add_command(
+        "doctor", "toolcrib.interfaces.cli.project_commands:doctor", "Show how everything is set up here."
+    )
+    plugins.add_command(
+        "costs", "toolcrib.interfaces.cli.project_commands:costs", "Sum up what the calls of this project cost."
+    )
+    plugins.add_command(
+        "latency", "toolcrib.interfaces.cli.project_commands:latency", "Show how long the calls of this project took."
     )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from toolcrib.core.client_protocol import ProjectCrib
     from toolcrib.core.plugins import Part
-    from toolcrib.toolkit.cli.opener import Opener
+    from toolcrib.toolkit.cli.group import Opener
 
 PROGRAM = "crib"
 COMPLETE_VARIABLE = "_CRIB_COMPLETE"

@@ -7,13 +7,9 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from toolcrib.interfaces.http.callers import Callers, Gate, Rates
-from toolcrib.interfaces.http.host import HttpHost
-from toolcrib.interfaces.http.host_check import HostCheck, HostRules
-from toolcrib.interfaces.http.path_check import PathCheck
-from toolcrib.interfaces.http.routes import make_router, make_routes, registered_tables
-from toolcrib.interfaces.http.server_state import Service
-from toolcrib.interfaces.http.session_store import SessionStore
+from toolcrib.interfaces.http.guards import Callers, Gate, HostCheck, HostRules, Rates
+from toolcrib.interfaces.http.routes import PathCheck, make_router, make_routes, registered_tables
+from toolcrib.interfaces.http.server_state import HttpHost, Service, SessionStore
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.toolkit.http.concurrency import Threads
 from toolcrib.toolkit.http.messages import ID, PROBLEM, REQUEST, Answer, Request, respond, to_bytes

@@ -23,18 +23,14 @@ from toolcrib.toolkit.http.contract import (
     open_to_more,
     schema,
 )
-from toolcrib.toolkit.http.disconnect import until_gone
-from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable
-from toolcrib.toolkit.http.messages import PROBLEM, Answer, answer_json, to_bytes
-from toolcrib.toolkit.http.openapi import PROBLEM_KEYS, PROBLEM_REQUIRED
+from toolcrib.toolkit.http.endpoint import PROBLEM_KEYS, PROBLEM_REQUIRED, Endpoint, EndpointTable
+from toolcrib.toolkit.http.messages import PROBLEM, Answer, answer_json, to_bytes, until_gone
 from toolcrib.toolkit.http.places import TOOL, TOOL_PLACE, tool_place
 from toolcrib.toolkit.http.problems import headers_of, problem_of, status_of
 
 if TYPE_CHECKING:
     from toolcrib.crib import Crib
-    from toolcrib.interfaces.http.host import HttpHost
-    from toolcrib.interfaces.http.server_state import Service
-    from toolcrib.interfaces.http.session_store import SessionStore
+    from toolcrib.interfaces.http.server_state import HttpHost, Service, SessionStore
     from toolcrib.model.result import Result
     from toolcrib.model.session import Session
     from toolcrib.model.verdict import Finding
@@ -258,3 +254,4 @@ CALL_ENDPOINTS = EndpointTable(
         ),
     ),
 )
+endpoints = (CALL_ENDPOINTS,)

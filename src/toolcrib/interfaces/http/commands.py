@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from toolcrib.crib import Crib
     from toolcrib.model.bundle import Kept, Page
     from toolcrib.model.tool import Tool
-    from toolcrib.toolkit.cli.opener import Opener
+    from toolcrib.toolkit.cli.group import Opener
 
 SHOWN_TOOLS = 200
 SHOWN_BUNDLES = 256

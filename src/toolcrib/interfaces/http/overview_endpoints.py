@@ -39,11 +39,10 @@ from toolcrib.toolkit.http.messages import answer_json
 if TYPE_CHECKING:
     from toolcrib.core.describe import Facts
     from toolcrib.crib import Crib
-    from toolcrib.interfaces.http.host import HttpHost
-    from toolcrib.interfaces.http.server_state import Service
+    from toolcrib.interfaces.http.server_state import HttpHost, Service
     from toolcrib.toolkit.http.concurrency import Threads
+    from toolcrib.toolkit.http.contract import Query
     from toolcrib.toolkit.http.messages import Answer, Request
-    from toolcrib.toolkit.http.query import Query
 
 logger = logging.getLogger("toolcrib.http")
 
@@ -248,3 +247,4 @@ OVERVIEW_ENDPOINTS = EndpointTable(
         ),
     ),
 )
+endpoints = (OVERVIEW_ENDPOINTS,)

@@ -2,21 +2,149 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 from functools import cached_property
-from typing import TYPE_CHECKING
+from html import escape
+from typing import TYPE_CHECKING, cast
 
-from toolcrib.interfaces.http.api_document import describe_api
-from toolcrib.interfaces.http.docs_page import STYLE_HASH, write_page
 from toolcrib.interfaces.http.server_state import CONTENT_TYPE
 from toolcrib.model.access import Scope
+from toolcrib.model.errors import Kind
 from toolcrib.toolkit.http.contract import SWITCH, Reply, closed
-from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable
+from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable, describe_api
 from toolcrib.toolkit.http.messages import Answer, answer_json, to_bytes
 
 if TYPE_CHECKING:
-    from toolcrib.interfaces.http.host import HttpHost
-    from toolcrib.interfaces.http.server_state import Service
+    from collections.abc import Iterator, Mapping
+
+    from toolcrib.interfaces.http.server_state import HttpHost, Service
     from toolcrib.toolkit.http.messages import Request
+
+    Json = Mapping[str, object]
+
+
+STYLE = """
+:root { color-scheme: light dark; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+h2 { margin-top: 2.5rem; border-bottom: 1px solid; }
+h3 code { overflow-wrap: anywhere; }
+.method { display: inline-block; min-width: 4.5rem; font-weight: 700; }
+table { border-collapse: collapse; width: 100%; }
+th, td { text-align: left; vertical-align: top; padding: .2rem .8rem .2rem 0; }
+pre { overflow-x: auto; padding: .8rem; border: 1px solid; border-radius: .3rem; }
+"""
+STYLE_HASH = f"sha256-{base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()}"
+
+KINDS = {
+    Kind.VALIDATION: "Something that was sent is not what it should be.",
+    Kind.NOT_FOUND: "There is nothing by this name.",
+    Kind.INTERNAL: "Something failed that should not have; the log of the server has the reason.",
+    Kind.MODE_RESTRICTED: "The tool may not be called in this mode.",
+    Kind.BUDGET_EXCEEDED: "The session has no calls left.",
+    Kind.CONFIRMATION_REQUIRED: "The call waits for a confirmation; send the token of its details with the same call.",
+    Kind.SESSION_INACTIVE: "The session is over, or is not the caller's.",
+    Kind.TRANSIENT: "It may work later.",
+    Kind.PERMANENT: "It will not work later either.",
+    Kind.RATE_LIMIT: "Too many calls in a minute.",
+    Kind.AUTH: "Nobody knows the caller, or the caller may not do this.",
+    Kind.CONFLICT: "It exists already, has changed since, or is in use.",
+    Kind.BLOCKED: "A rule refused it, or it is read-only.",
+    Kind.DISABLED: "The tool or its bundle is switched off.",
+    Kind.CAPABILITY_MISSING: "The tool needs what the operator has not granted.",
+    Kind.TIMEOUT: "The time was over; something may have been changed.",
+    Kind.OUTPUT_INVALID: "The tool returned something else than it promises.",
+    Kind.HOST_NOT_ALLOWED: "The tool may not reach this host, or the server does not go by this name.",
+    Kind.LIMIT_EXCEEDED: "More than the limits allow.",
+    Kind.EXECUTOR_NOT_FOUND: "What runs the tool is not there.",
+    Kind.CIRCULAR_DEPENDENCY: "What runs the tool runs itself.",
+    Kind.CHAIN_TOO_DEEP: "Too many tools stand one upon the other.",
+    Kind.LOOP_DETECTED: "The same call was made too often.",
+    Kind.SANDBOX_UNAVAILABLE: "Code cannot be walled in as the operator demands.",
+    Kind.OVERLOADED: "Too much is going on.",
+    Kind.CANCELLED: "Nobody waited for the end.",
+}
+
+
+def write_page(document: Json) -> str:
+    """The page of an OpenAPI document."""
+    info = _object(document["info"])
+    return "\n".join(
+        [
+            "<!doctype html>",
+            '<html lang="en"><head><meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width">',
+            f"<title>{_text(info['title'])}</title>",
+            f"<style>{STYLE}</style></head><body>",
+            f"<h1>{_text(info['title'])} {_text(info['version'])}</h1>",
+            *(f"<p>{_text(part)}</p>" for part in str(info["description"]).split("\n\n")),
+            '<p>For machines: <a href="/openapi.json">/openapi.json</a></p>',
+            *_write_operations(document),
+            *_write_kinds(),
+            "</body></html>",
+        ]
+    )
+
+
+def _write_operations(document: Json) -> Iterator[str]:
+    for tag in _objects(document["tags"]):
+        yield f"<h2>{_text(tag['name'])}</h2><p>{_text(tag['description'])}</p>"
+        for path, methods in _object(document["paths"]).items():
+            for method, operation in _object(methods).items():
+                if tag["name"] in cast("list[str]", _object(operation)["tags"]):
+                    yield from _write_operation(document, path, method, _object(operation))
+
+
+def _write_operation(document: Json, path: str, method: str, operation: Json) -> Iterator[str]:
+    name = _text(operation["operationId"])
+    yield f'<h3 id="{name}"><span class="method">{_text(method.upper())}</span> <code>{_text(path)}</code></h3>'
+    yield f"<p>{_text(operation['summary'])} {_text(operation.get('description', ''))}</p>"
+    if parameters := [_resolve(document, part) for part in _objects(operation.get("parameters", []))]:
+        rows = (
+            f"<tr><td><code>{_text(part['name'])}</code></td><td>{_text(part['in'])}</td>"
+            f"<td>{_text(part['description'])}</td></tr>"
+            for part in parameters
+        )
+        yield f"<table>{''.join(rows)}</table>"
+    if body := operation.get("requestBody"):
+        content = _object(_object(_object(body)["content"])["application/json"])
+        yield f"<p>Body:</p><pre>{_text(json.dumps(content.get('example', {}), indent=2))}</pre>"
+    rows = (
+        f"<tr><td><code>{_text(status)}</code></td><td>{_text(_resolve(document, _object(found))['description'])}</td></tr>"
+        for status, found in sorted(_object(operation["responses"]).items())
+    )
+    yield f"<table>{''.join(rows)}</table>"
+
+
+def _write_kinds() -> Iterator[str]:
+    yield "<h2>kinds of problems</h2>"
+    for kind, meaning in KINDS.items():
+        yield f'<p id="{_text(kind)}"><code>{_text(kind)}</code> {_text(meaning)}</p>'
+
+
+def _resolve(document: Json, part: Json) -> Json:
+    """What a reference points to; anything else is itself."""
+    reference = part.get("$ref")
+    if not isinstance(reference, str):
+        return part
+    found = document
+    for word in reference.removeprefix("#/").split("/"):
+        found = _object(found[word])
+    return found
+
+
+def _object(value: object) -> Json:
+    return cast("Json", value)
+
+
+def _objects(value: object) -> list[Json]:
+    return cast("list[Json]", value)
+
+
+def _text(value: object) -> str:
+    return escape(str(value))
+
 
 HTML = b"text/html; charset=utf-8"
 PAGE_POLICY = (
@@ -125,3 +253,4 @@ PAGE_ENDPOINTS = EndpointTable(
         ),
     ),
 )
+endpoints = (PAGE_ENDPOINTS,)

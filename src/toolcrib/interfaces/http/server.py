@@ -6,21 +6,17 @@ import asyncio
 import errno
 import gc
 import resource
-import signal
 import socket
-import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
-import uvicorn
-
 from toolcrib.interfaces.http.app import make_app
 from toolcrib.interfaces.http.exchange import Guarded
 from toolcrib.interfaces.http.server_state import Service
-from toolcrib.interfaces.http.uvicorn_protocol import GuardedProtocol, Patience
+from toolcrib.interfaces.http.uvicorn_server import BACKLOG, Server
 from toolcrib.model.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -32,16 +28,10 @@ if TYPE_CHECKING:
     from toolcrib.features.access.tokens import Token
     from toolcrib.infra.settings import Settings
 
-BACKLOG = 4_096
 # Descriptors for everything but connections: files of the store, the log, children.
 SPARE_FILES = 256
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
 # New objects before the garbage collector looks at the youngest, and how many such looks before it looks at older ones.
 COLLECT_AFTER = (100_000, 20, 20)
-# How often connections and requests are looked at that may have taken too long.
-LOOK_SECONDS = 0.25
-# How long calls that were told to stop may take to do so.
-STOP_SECONDS = 5.0
 
 
 async def serve(
@@ -81,7 +71,7 @@ async def serve_app(
     if most < settings.http_connections:
         say(f"the system allows {most} connections at once; raise its limit of open files for more")
         service.connections.most = most
-    server = _Server(Guarded(app, settings, service), settings, service, say)
+    server = Server(Guarded(app, settings, service), settings, service, say)
     with _seldom_collecting():
         await server.run(sockets, partial(ready, url_of(host, sockets)))
     return 0
@@ -112,108 +102,6 @@ def _seldom_collecting() -> Iterator[None]:
     finally:
         gc.set_threshold(*before)
         gc.unfreeze()
-
-
-class _Server(uvicorn.Server):
-    """uvicorn's server with our way to end: the first signal drains, the second does not wait."""
-
-    def __init__(self, app: ASGIApp, settings: Settings, service: Service, say: Callable[[str], None]) -> None:
-        super().__init__(_configure(app, settings, service))
-        self._service = service
-        self._say = say
-        self._drain_seconds = settings.http_drain_seconds
-        self._told_to_end = asyncio.Event()
-        self._told_to_hurry = asyncio.Event()
-
-    async def run(self, sockets: list[socket.socket], ready: Callable[[], None]) -> None:  # type: ignore[override]  # ours is async
-        """Serve on the sockets until a signal comes."""
-        self.config.load()
-        self.lifespan = self.config.lifespan_class(self.config)
-        with self._signals():
-            await self.startup(sockets)
-            try:
-                ready()
-                await self.main_loop()
-            finally:
-                await self.shutdown(sockets)
-
-    async def main_loop(self) -> None:
-        """Look after everyone who takes long, and keep the date, until it is time to end."""
-        while not self._told_to_end.is_set():
-            await self.on_tick(0)
-            await self._look_after(self._told_to_end)
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept no more connections, wait for the requests that are being answered, then cancel them."""
-        self._service.ending.set()
-        for server in self.servers:
-            server.close()
-        for one in sockets or ():
-            one.close()
-        for connection in tuple(self.server_state.connections):
-            connection.shutdown()
-        if self.server_state.tasks:
-            self._say(
-                f"ending; requests still being answered: {len(self.server_state.tasks)}; a second signal stops them"
-            )
-        await self._drain(self._drain_seconds, self._told_to_hurry)
-        for task in tuple(self.server_state.tasks):
-            task.cancel()
-        await self._drain(STOP_SECONDS, asyncio.Event())
-        for connection in tuple(self.server_state.connections):
-            connection.transport.abort()
-        await self.lifespan.shutdown()
-
-    async def _drain(self, seconds: float, hurry: asyncio.Event) -> None:
-        """Wait until everyone is answered and gone, or until there is no time left."""
-        state, end = self.server_state, time.monotonic() + seconds
-        while (state.tasks or state.connections) and not hurry.is_set() and time.monotonic() < end:
-            await self._look_after(hurry, seconds=0.02)
-
-    async def _look_after(self, until: asyncio.Event, seconds: float = LOOK_SECONDS) -> None:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(until.wait(), seconds)
-        now = asyncio.get_running_loop().time()
-        self._service.look(now)
-        for connection in tuple(self.server_state.connections):
-            connection.look(now)  # type: ignore[union-attr]  # all of them are ours
-
-    @contextmanager
-    def _signals(self) -> Iterator[None]:
-        """Hear the signals that end a server; in another thread than the first there are none to hear."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        loop = asyncio.get_running_loop()
-        before = {one: signal.getsignal(one) for one in SIGNALS}
-        for one in SIGNALS:
-            loop.add_signal_handler(one, self._hear)
-        try:
-            yield
-        finally:
-            for one, handler in before.items():
-                loop.remove_signal_handler(one)
-                signal.signal(one, handler)
-
-    def _hear(self) -> None:
-        if self._told_to_end.is_set():
-            self._told_to_hurry.set()
-        self._told_to_end.set()
-
-
-def _configure(app: ASGIApp, settings: Settings, service: Service) -> uvicorn.Config:
-    return uvicorn.Config(
-        app,
-        http=partial(GuardedProtocol, service, Patience.of(settings)),  # type: ignore[arg-type]  # called, never subclassed
-        ws="none",
-        lifespan="auto",
-        interface="asgi3",
-        backlog=BACKLOG,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-    )
 
 
 def _require_token(tokens: Iterable[Token], host: str) -> None:

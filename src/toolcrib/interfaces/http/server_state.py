@@ -1,4 +1,4 @@
-"""What a running server knows about itself: whether it is ready, its connections, its requests, and its metrics."""
+"""What a running server knows about itself: whether it is ready, its connections, requests, sessions and metrics."""
 
 from __future__ import annotations
 
@@ -8,17 +8,23 @@ import platform
 import time
 from bisect import bisect_left
 from collections import Counter
+from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from toolcrib.lib.version import __version__
+from toolcrib.model.errors import Kind, ToolError
 from toolcrib.toolkit.http.concurrency import Admission
+from toolcrib.toolkit.http.endpoint import Host
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from toolcrib.infra.settings import Settings
+    from toolcrib.model.session import Session
+    from toolcrib.toolkit.http.endpoint import EndpointTable
+
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -261,3 +267,72 @@ def _number(value: float) -> str:
 
 def _resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+SESSION_SECONDS = 3_600
+MAX_SESSIONS = 10_000
+MAX_SESSIONS_OF_CALLER = 1_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OpenSession:
+    """A session, the caller that opened it, and until when it is kept."""
+
+    session: Session
+    caller: str
+    ends: float
+
+
+class SessionStore:
+    """Keeps open sessions, finds them for their callers, and forgets them after an hour."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        # The first to end stands first, because all are kept for equally long.
+        self._open: dict[str, OpenSession] = {}
+
+    def refuse_too_many(self, caller: str) -> None:
+        """Refuse another session where the caller or the server has enough."""
+        self._forget_old()
+        own = sum(opened.caller == caller for opened in self._open.values())
+        if own >= MAX_SESSIONS_OF_CALLER or len(self._open) >= MAX_SESSIONS:
+            message = f"{own} sessions of yours are open, of {len(self._open)} in all; close one with DELETE"
+            raise ToolError(Kind.OVERLOADED, message, retryable=True, details={"retryAfter": 60})
+
+    def add(self, session: Session, caller: str) -> OpenSession:
+        """Keep a new session."""
+        opened = OpenSession(session=session, caller=caller, ends=self._clock() + SESSION_SECONDS)
+        self._open[session.id] = opened
+        return opened
+
+    def find(self, session_id: str, caller: str) -> OpenSession:
+        """The session of that id; one of another caller is not found either."""
+        self._forget_old()
+        opened = self._open.get(session_id)
+        if opened is None or opened.caller != caller:
+            message = f"no session goes by {session_id[:80]!r}; open one with POST /crib/sessions"
+            raise ToolError(Kind.NOT_FOUND, message)
+        return opened
+
+    def close(self, opened: OpenSession) -> None:
+        """End a session."""
+        opened.session.close()
+        del self._open[opened.session.id]
+
+    def _forget_old(self) -> None:
+        now = self._clock()
+        while self._open:
+            first = next(iter(self._open.values()))
+            if first.ends > now:
+                return
+            self.close(first)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HttpHost(Host):
+    """A host with what only this interface knows; `tables` are those of all endpoints, for the description of the API."""
+
+    service: Service
+    sessions: SessionStore
+    tables: tuple[EndpointTable, ...]
+    needs_token: bool

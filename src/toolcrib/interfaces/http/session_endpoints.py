@@ -15,8 +15,7 @@ from toolcrib.toolkit.http.messages import Answer, answer_json
 
 if TYPE_CHECKING:
     from toolcrib.crib import Crib
-    from toolcrib.interfaces.http.host import HttpHost
-    from toolcrib.interfaces.http.session_store import OpenSession, SessionStore
+    from toolcrib.interfaces.http.server_state import HttpHost, OpenSession, SessionStore
     from toolcrib.toolkit.http.messages import Request
 
 SESSIONS = "/crib/sessions"
@@ -178,3 +177,4 @@ SESSION_ENDPOINTS = EndpointTable(
         ),
     ),
 )
+endpoints = (SESSION_ENDPOINTS,)

@@ -1,19 +1,26 @@
-"""One HTTP operation as a fact, and the table of a feature's operations: routes, checks and OpenAPI come from it."""
+"""One HTTP operation as a fact, the table of a feature's operations, and the OpenAPI document derived from the tables."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from toolcrib.lib.version import __version__
+from toolcrib.model.errors import Kind
+from toolcrib.toolkit.http.contract import ANYTHING, REQUEST_ID, SWITCH, TEXT, Place, closed, ref, schema
 from toolcrib.toolkit.http.messages import Answer, Request
+from toolcrib.toolkit.http.problems import PROBLEMS, TITLES
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Iterable, Iterator
 
     from toolcrib.model.access import Scope
     from toolcrib.toolkit.http.concurrency import Threads
     from toolcrib.toolkit.http.contract import Body, Parameter, Reply
+
 
 # A method of the class whose instance `EndpointTable.make` gives.
 Handler = Callable[[Any, Request], Awaitable[Answer]]
@@ -72,3 +79,215 @@ class Host:
     crib: Any  # a Crib, which lies above this module; each feature takes the part that is its own
     threads: Threads
     ending: asyncio.Event
+
+
+JSON = "application/json"
+REASONS = {
+    400: "The path, the query, a header or the body is not what it should be; `detail` says what to write.",
+    401: "No token, or one that does not hold.",
+    403: "The token may not do this, the web page may not call, the thing is read-only, or a guard refused the call.",
+    404: "There is nothing by this name.",
+    405: "The method is not for this path; `Allow` names those that are.",
+    409: "It exists already, is switched off, is being deleted, is not empty, or waits for a confirmation.",
+    412: "It has changed since; `details.etag` is what it is now.",
+    413: "Too large, or more than the limits allow.",
+    415: "The body is no JSON, or does not say so.",
+    421: "The server does not go by this name.",
+    429: "Too many requests or calls; `Retry-After` says when to come again.",
+    500: "The server failed; its log has the reason under the id of the request.",
+    503: "A lock was not to be had in time, or the server is ending; come again.",
+}
+EVERYWHERE = (400, 401, 403, 421, 429, 500, 503)
+# What an endpoint without a caller can still answer.
+PUBLIC = (400, 403, 421, 500)
+BODIES = (413, 415)
+_FREE_WORD = re.compile(r"{(\w+)}")
+
+PROBLEM_REQUIRED = ("type", "title", "status", "detail", "instance", "kind", "retryable")
+PROBLEM_KEYS: dict[str, object] = {
+    "type": {**TEXT, "format": "uri-reference", "description": "Where the kind is described."},
+    "title": TEXT,
+    "status": {"type": "integer", "minimum": 400, "maximum": 599},
+    "detail": {**TEXT, "description": "What is wrong, where, and what to do about it."},
+    "instance": {**TEXT, "description": "The id of the request."},
+    "kind": {"enum": [str(kind) for kind in Kind]},
+    "retryable": {**SWITCH, "description": "Whether the same may work later."},
+    "details": ANYTHING,
+    PROBLEMS: {"type": "array", "items": TEXT, "description": "Everything that is wrong, one by one."},
+}
+
+
+def paths_of(tables: Iterable[EndpointTable]) -> dict[str, object]:
+    """Every path with its operations."""
+    paths: dict[str, dict[str, object]] = {}
+    for table in tables:
+        for endpoint in table.endpoints:
+            for path, name in endpoint.names.items():
+                paths.setdefault(path, {})[endpoint.method.lower()] = _operation(table, endpoint, path, name)
+    return dict(paths)
+
+
+def components_of(tables: Iterable[EndpointTable]) -> dict[str, object]:
+    """The schemas, parameters, problems and headers that operations refer to."""
+    schemas: dict[str, object] = {"Problem": closed(PROBLEM_REQUIRED, **PROBLEM_KEYS)}
+    parameters: dict[str, object] = {}
+    for table in tables:
+        schemas |= table.schemas
+        for parameter in _parameters(table):
+            parameters[parameter.key] = _parameter(parameter)
+        schemas |= {endpoint.body.name: endpoint.body.schema for endpoint in table.endpoints if endpoint.body}
+    problems = {
+        f"{prefix}{status}": _problem(status, name)
+        for prefix, name in (("Problem", "Problem"), ("Call", "CallProblem"))
+        for status in REASONS
+    }
+    return {"schemas": schemas, "parameters": parameters, "responses": problems, "headers": HEADERS}
+
+
+def _operation(table: EndpointTable, endpoint: Endpoint, path: str, name: str) -> dict[str, object]:
+    """An operation: what it takes, what it answers, and which scope its token needs."""
+    places = {parameter.name: parameter for parameter in table.places}
+    free = [places[word] for word in _FREE_WORD.findall(path)]
+    taken = [*free, *endpoint.query, *endpoint.headers]
+    found: dict[str, object] = {"operationId": name, "tags": [table.tag], "summary": endpoint.summary}
+    if endpoint.scope is None:
+        found["security"] = [{}]
+        if taken:
+            found["parameters"] = [_use(parameter) for parameter in taken]
+    else:
+        found["description"] = f"{endpoint.description} Needs the scope `{endpoint.scope}`.".lstrip()
+        found["parameters"] = [_use(parameter) for parameter in (*taken, REQUEST_ID)]
+    if endpoint.body is not None:
+        found["requestBody"] = _body(endpoint.body)
+    found["responses"] = {
+        **{str(status): ref("responses", problem) for status, problem in _refusals(endpoint)},
+        **{str(status): _reply(reply) for status, reply in endpoint.replies.items()},
+    }
+    return found
+
+
+def _refusals(endpoint: Endpoint) -> Iterator[tuple[int, str]]:
+    everywhere = PUBLIC if endpoint.scope is None else EVERYWHERE
+    prefix = "Call" if endpoint.is_call else "Problem"
+    for status in sorted({*everywhere, *endpoint.refusals, *(BODIES if endpoint.body else ())}):
+        yield status, f"{prefix}{status}"
+
+
+def _body(body: Body) -> dict[str, object]:
+    content: dict[str, object] = {JSON: {"schema": schema(body.name), "example": body.example}}
+    if body.yaml_example:
+        content["application/yaml"] = {"schema": TEXT, "example": body.yaml_example}
+    return {"required": not body.optional, "content": content}
+
+
+def _reply(reply: Reply) -> dict[str, object]:
+    found: dict[str, object] = {
+        "description": reply.description,
+        "headers": {header: ref("headers", header) for header in (*reply.headers, "X-Request-Id")},
+    }
+    if reply.schema:
+        found["content"] = {JSON: {"schema": schema(reply.schema)}}
+    elif reply.media_type:
+        found["content"] = {reply.media_type: {"schema": TEXT}}
+    return found if reply.links is None else {**found, "links": reply.links}
+
+
+def _parameters(table: EndpointTable) -> Iterator[Parameter]:
+    yield REQUEST_ID
+    yield from table.places
+    for endpoint in table.endpoints:
+        yield from endpoint.query
+        yield from endpoint.headers
+
+
+def _parameter(parameter: Parameter) -> dict[str, object]:
+    found: dict[str, object] = {
+        "name": parameter.name,
+        "in": str(parameter.place),
+        "description": parameter.description,
+        "schema": parameter.schema,
+    }
+    if parameter.place is Place.PATH:
+        found["required"] = True
+    if parameter.schema["type"] == "array":
+        found |= {"style": "form", "explode": False}
+    return found if parameter.example is None else {**found, "example": parameter.example}
+
+
+def _use(parameter: Parameter) -> dict[str, object]:
+    return ref("parameters", parameter.key)
+
+
+def _problem(status: int, name: str) -> dict[str, object]:
+    headers = {"X-Request-Id": ref("headers", "X-Request-Id")}
+    own = {401: "WWW-Authenticate", 405: "Allow", 429: "Retry-After", 503: "Retry-After"}.get(status)
+    if own is not None:
+        headers[own] = ref("headers", own)
+    return {
+        "description": f"{TITLES[status]}. {REASONS[status]}",
+        "headers": headers,
+        "content": {"application/problem+json": {"schema": schema(name)}},
+    }
+
+
+def _header(description: str, **shape: object) -> dict[str, object]:
+    return {"description": description, "schema": {"type": "string", **shape}}
+
+
+HEADERS: dict[str, object] = {
+    "Allow": _header("The methods of the path."),
+    "ETag": _header("Another one whenever it is changed.", pattern='^"[!#-~]+"$'),
+    "Location": _header("Where the new thing is."),
+    "Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer", "minimum": 1}},
+    "WWW-Authenticate": _header("What kind of token is wanted."),
+    "X-Request-Id": _header("How this request is named in logs and in the journal.", pattern="^[A-Za-z0-9._-]+$"),
+}
+
+
+DESCRIPTION = """\
+Tools for agents: bundles of tools that many programs share, tools made of outbound HTTP calls, and calls of every tool
+there is; and a tool that is missing can be asked for. What goes wrong is told as problem details (RFC 9457) with a `kind` and a cure.
+
+A call that was refused before anything ran answers with a status from 400 on. From the moment a tool runs the status is
+200 and `ok` says whether it did what was asked.
+
+Bodies are JSON objects of at most 1 MB, nested no deeper than 64 levels, without equal keys and without NaN. Unknown query
+parameters are refused.
+"""
+
+
+def describe_api(tables: tuple[EndpointTable, ...], *, needs_token: bool) -> dict[str, object]:
+    """The OpenAPI document of a server that asks every client for a token, or not those on its own machine."""
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Toolcrib",
+            "version": __version__,
+            "summary": "A tool platform for AI agents.",
+            "description": DESCRIPTION,
+            "license": {"name": "Apache 2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "security": [{"token": []}] if needs_token else [{"token": []}, {}],
+        "tags": [{"name": name, "description": summary} for name, summary in _tags(tables)],
+        "paths": paths_of(tables),
+        "components": {
+            **components_of(tables),
+            "securitySchemes": {
+                "token": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "A token made with `crib token create`, good for read, invoke or manage. A server that "
+                    "listens on its own machine alone asks for none.",
+                }
+            },
+        },
+    }
+
+
+def _tags(tables: tuple[EndpointTable, ...]) -> Iterable[tuple[str, str]]:
+    """Each tag once, as its first table describes it."""
+    summaries: dict[str, str] = {}
+    for table in tables:
+        summaries.setdefault(table.tag, table.summary)
+    return summaries.items()

@@ -1,4 +1,4 @@
-"""A request as it came in, and the answer as it goes out."""
+"""A request as it came in, the answer as it goes out, and the end of work whose client disconnects."""
 
 from __future__ import annotations
 
@@ -8,24 +8,27 @@ import json
 import os
 import re
 from contextlib import aclosing
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import orjson
 from starlette.requests import Request as StarletteRequest
 
-from toolcrib.model.errors import Kind
+from toolcrib.core.execution import go_on
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.toolkit.http.contract import QueryReader
 from toolcrib.toolkit.http.problems import Refusal
-from toolcrib.toolkit.http.query import QueryReader
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Coroutine
+    from types import CoroutineType
 
     from starlette.types import Receive, Scope, Send
 
-    from toolcrib.toolkit.http.contract import Body
-    from toolcrib.toolkit.http.query import Query
+    from toolcrib.toolkit.http.contract import Body, Query
 
     Header = tuple[bytes, bytes]
+    T = TypeVar("T")
+
 
 JSON = b"application/json"
 PROBLEM = b"application/problem+json"
@@ -197,3 +200,48 @@ def _new_id() -> str:
 def _too_large(limit: int) -> Refusal:
     message = f"the body is larger than {limit} bytes; send less, or raise http.body_bytes in toolcrib.toml"
     return Refusal(413, Kind.LIMIT_EXCEEDED, message, details={"limit": limit})
+
+
+async def until_gone(request: Request, work: Coroutine[object, object, T]) -> T:
+    """What the work comes to; raises CANCELLED if the client did not wait for it.
+
+    The first step is taken at once: work that ends there needs no watch on the client.
+    """
+    try:
+        waits_for = work.send(None)
+    except StopIteration as end:
+        return cast("T", end.value)
+    watch = _Watch(request)
+    try:
+        return cast("T", await go_on(cast("CoroutineType[object, object, object]", work), waits_for))
+    except asyncio.CancelledError:
+        if not watch.end():
+            raise
+        raise ToolError(Kind.CANCELLED, "the client went away, and the call was stopped") from None
+    finally:
+        watch.end()
+
+
+class _Watch:
+    """Cancels the task that it was made in when the client is gone."""
+
+    def __init__(self, request: Request) -> None:
+        self._task = cast("asyncio.Task[object]", asyncio.current_task())
+        self._has_struck = False
+        self._watching = asyncio.ensure_future(request.gone())
+        self._watching.add_done_callback(self._strike)
+
+    def end(self) -> bool:
+        """Watch no longer; True if only this watch cancelled the task, which is then taken back."""
+        self._watching.remove_done_callback(self._strike)
+        self._watching.cancel()
+        if not self._has_struck:
+            return False
+        self._has_struck = False
+        return self._task.uncancel() == 0
+
+    def _strike(self, watching: asyncio.Future[None]) -> None:
+        if watching.cancelled() or watching.exception() is not None:
+            return
+        self._has_struck = True
+        self._task.cancel()

@@ -67,7 +67,7 @@ async def test_the_headers_of_a_later_request_have_the_same_time(serving):
 
 
 async def test_a_later_request_that_has_begun_is_not_held_to_the_time_between_requests(serving, monkeypatch):
-    monkeypatch.setattr("toolcrib.interfaces.http.uvicorn_protocol.IDLE_SECONDS", 0.3)
+    monkeypatch.setattr("toolcrib.interfaces.http.uvicorn_server.IDLE_SECONDS", 0.3)
     served = await serving()
     client, idle = await served.connect(), await served.connect()
     assert (await client.ask("POST", "/echo", b"a"))[0] == 200
@@ -145,7 +145,7 @@ async def test_a_client_that_reads_slowly_gets_everything(serving):
 
 
 async def test_what_follows_an_early_answer_is_read_away_for_a_moment_only(serving, monkeypatch):
-    monkeypatch.setattr("toolcrib.interfaces.http.uvicorn_protocol.LINGER_SECONDS", 0.3)
+    monkeypatch.setattr("toolcrib.interfaces.http.uvicorn_server.LINGER_SECONDS", 0.3)
     served = await serving()
     client = await served.connect()
     await client.send(b"POST /early HTTP/1.1\r\n" + HOST + b"Content-Length: 1000000000000\r\n\r\n")

@@ -237,7 +237,7 @@ async def _throw(pieces: list[bytes]) -> None:
 
     from toolcrib.infra.settings import Settings
     from toolcrib.interfaces.http.server_state import Service
-    from toolcrib.interfaces.http.uvicorn_protocol import GuardedProtocol, Patience
+    from toolcrib.interfaces.http.uvicorn_server import GuardedProtocol, Patience
 
     async def app(scope, receive, send):
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})

@@ -9,12 +9,11 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from toolcrib.interfaces.http.server import _Server
-from toolcrib.interfaces.http.uvicorn_protocol import Cycle, GuardedProtocol
+from toolcrib.interfaces.http.uvicorn_server import Cycle, GuardedProtocol, Server
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs"), [(GuardedProtocol, HttpToolsProtocol), (Cycle, RequestResponseCycle), (_Server, uvicorn.Server)]
+    ("ours", "theirs"), [(GuardedProtocol, HttpToolsProtocol), (Cycle, RequestResponseCycle), (Server, uvicorn.Server)]
 )
 def test_every_method_that_is_replaced_takes_what_that_of_uvicorn_takes(ours, theirs):
     own = {"look", "run"}  # the first is ours alone, the second is another method on purpose

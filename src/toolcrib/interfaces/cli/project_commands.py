@@ -1,4 +1,4 @@
-"""`crib check` and `crib doctor`: what is wrong with the tools, and how everything is set up here."""
+"""The commands around a project: `crib init`, `check`, `doctor`, `costs` and `latency`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,115 @@ from toolcrib.lib.version import __version__
 from toolcrib.model.errors import ToolError
 from toolcrib.toolkit.cli.console import ExitCode, count, on_one_line, say, say_facts, say_json, say_table
 from toolcrib.toolkit.cli.group import complete_tool, json_option, pass_opener, project_option
+from toolcrib.toolkit.cli.new_files import explain_failure, report_file, write_files, write_new
 from toolcrib.toolkit.cli.tool_tables import complain_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from toolcrib.core.journal_statistics import Latency
     from toolcrib.crib import Crib
     from toolcrib.model.tool import Tool
-    from toolcrib.toolkit.cli.opener import Opener
+    from toolcrib.toolkit.cli.group import Opener
+
+
+SETTINGS = """\
+# Settings of this project. `crib doctor` shows those in force and where each one is set.
+
+# What tools may use; fs.* means the files of this project. The built-in fetch needs "net.http", shell needs "shell.execute".
+# grants = ["fs.*"]
+
+# How long a call may take if its tool does not say.
+# timeout_ms = 30000
+
+# Tools that cannot be called: by name, or "builtin/*" for all that come with Toolcrib.
+# disabled = ["shell"]
+"""
+
+TOOL = '''\
+"""A first tool. The function named like the file is the tool; its hints and its docstring are what a model is told."""
+
+
+def greet(name: str, times: int = 1) -> str:
+    """Greet a person by name.
+
+    Args:
+        name: Who is greeted.
+        times: How many times.
+    """
+    return " ".join([f"Hello, {name}!"] * times)
+'''
+
+TEST = '''\
+"""The test of tools/greet.py: the plain function, and the tool as an agent calls it."""
+
+from pathlib import Path
+from runpy import run_path
+
+from toolcrib import Crib
+
+PROJECT = Path(__file__).parent.parent
+
+
+def test_greet_says_the_name_as_often_as_asked():
+    greet = run_path(str(PROJECT / "tools" / "greet.py"))["greet"]
+    assert greet("Ada", times=2) == "Hello, Ada! Hello, Ada!"
+
+
+def test_an_agent_gets_the_greeting():
+    with Crib(PROJECT) as crib:
+        result = crib.call_sync("greet", name="Ada")
+    assert result.value == "Hello, Ada!"
+
+
+def test_an_agent_that_forgets_the_name_is_told():
+    with Crib(PROJECT) as crib:
+        result = crib.call_sync("greet")
+    assert "name" in result.error.message
+'''
+
+FILES = {FILE_NAME: SETTINGS, "tools/greet.py": TOOL, "tests/test_greet.py": TEST}
+IGNORED = f"{DATA_FOLDER}/"
+
+
+@click.command("init")
+@click.argument("folder", default=".", metavar="[DIR]", type=click.Path(file_okay=False))
+def init(folder: str) -> int:
+    """Write a project with a first tool and its test.
+
+    Nothing that is there is overwritten.
+    """
+    return start_project(folder)
+
+
+def start_project(folder: str) -> ExitCode:
+    """`crib init [DIR]`: write what is not there yet, and say what to do next."""
+    root = Path(folder)
+    write_files(root, FILES)
+    with explain_failure():
+        report_file(".gitignore", written=_ignore(root / ".gitignore"))
+    say("")
+    say("Next:")
+    if root.resolve() != Path.cwd():
+        say(f"  cd {on_one_line(folder)}")
+    say("  crib call greet name=Ada")
+    say("  crib list")
+    say("  pytest    (pip install pytest)")
+    return ExitCode.DONE
+
+
+def _ignore(path: Path) -> bool:
+    """Keep our own data out of the repository; lines that are there stay."""
+    if write_new(path, f"{IGNORED}\n"):
+        return True
+    text = path.read_text(encoding="utf-8", errors="surrogateescape")
+    if IGNORED in (line.strip().removeprefix("/") for line in text.splitlines()):
+        return False
+    gap = "" if not text or text.endswith("\n") else "\n"
+    with path.open("a", encoding="utf-8") as file:
+        file.write(f"{gap}{IGNORED}\n")
+    return True
+
 
 ACCESS = {
     CLOSED: "neither read nor written",
@@ -121,7 +222,7 @@ def report_health(crib: Crib, *, as_json: bool) -> ExitCode:
         return ExitCode.DONE
     say_facts(_about(crib))
     say("")
-    say_table(("setting", "value", "set in"), [(name, _show(value), where) for name, value, where in settings])
+    say_table(("setting", "value", "set in"), [(name, _show_setting(value), where) for name, value, where in settings])
     say("")
     say_table(("sandbox for", "guarantees", "missing", "by"), [_walls(name, found) for name, found in sandbox.items()])
     say("")
@@ -147,7 +248,7 @@ def _protected(crib: Crib, sandbox: Mapping[str, Mapping[str, object]]) -> dict[
 
 
 def _walls(profile: str, found: Mapping[str, object]) -> tuple[str, ...]:
-    return (JOBS[profile], *(_show(found[name]) for name in ("guarantees", "missing", "layers")))
+    return (JOBS[profile], *(_show_setting(found[name]) for name in ("guarantees", "missing", "layers")))
 
 
 def _problems(crib: Crib, tools: Sequence[Tool]) -> list[str]:
@@ -219,7 +320,55 @@ def _plain(value: object) -> object:
     return str(value) if isinstance(value, Path) else value
 
 
-def _show(value: object) -> str:
+def _show_setting(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(str(item["name"]) if isinstance(item, dict) else str(item) for item in value) or "-"
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@click.command("costs")
+@project_option
+@json_option
+@pass_opener
+def costs(opener: Opener[Crib], *, as_json: bool) -> int:
+    """Sum up what the calls of this project cost.
+
+    By tool and currency, from the journal; a tool says what it costs in its metadata.
+    """
+    with opener.open_local() as crib:
+        sums = crib.costs()
+        if as_json:
+            say_json([asdict(total) for total in sums])
+        elif sums:
+            rows = [(total.tool, str(total.calls), f"{total.amount:g}", total.currency) for total in sums]
+            say_table(("tool", "calls", "amount", "currency"), rows)
+        else:
+            say("no call of this project had a price")
+        return ExitCode.DONE
+
+
+@click.command("latency")
+@project_option
+@json_option
+@pass_opener
+def latency(opener: Opener[Crib], *, as_json: bool) -> int:
+    """Show how long the calls of this project took.
+
+    By tool, from the journal: median, 95th and 99th percentile, and how many were over the tool's budget.
+    """
+    with opener.open_local() as crib:
+        found = crib.latencies()
+        if as_json:
+            say_json([asdict(each) for each in found])
+        elif found:
+            columns = ("tool", "calls", "failed", "p50 ms", "p95 ms", "p99 ms", "over budget")
+            say_table(columns, [_row(each) for each in found])
+        else:
+            say("no tool of this project was called yet")
+        return ExitCode.DONE
+
+
+def _row(latency: Latency) -> tuple[str, ...]:
+    counts = (str(latency.calls), str(latency.failed))
+    times = (f"{number:.1f}" for number in (latency.p50, latency.p95, latency.p99))
+    return (latency.tool, *counts, *times, str(latency.over_budget))

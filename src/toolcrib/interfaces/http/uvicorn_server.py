@@ -9,16 +9,26 @@ from __future__ import annotations
 
 import asyncio
 import math
+import signal
+import threading
+import time
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import unquote
 
 import httptools
+import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from toolcrib.toolkit.http.problems import raw_refusal
 
 if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Iterator
+
+    from starlette.types import ASGIApp
     from uvicorn._types import ASGISendEvent, ASGIVersions, HTTPResponseStartEvent, HTTPScope
 
     from toolcrib.infra.settings import Settings
@@ -40,6 +50,12 @@ MAX_AHEAD = 16
 IDLE_SECONDS = 5.0
 # How long what still comes is read away after an answer, so that the client gets to read the answer.
 LINGER_SECONDS = 2.0
+BACKLOG = 4_096
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+# How often connections and requests are looked at that may have taken too long.
+LOOK_SECONDS = 0.25
+# How long calls that were told to stop may take to do so.
+STOP_SECONDS = 5.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -388,3 +404,105 @@ class Cycle(RequestResponseCycle):
         if not self.keep_alive:
             lines.append(b"connection: close\r\n")
         lines.append(b"\r\n")
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server with our way to end: the first signal drains, the second does not wait."""
+
+    def __init__(self, app: ASGIApp, settings: Settings, service: Service, say: Callable[[str], None]) -> None:
+        super().__init__(_configure(app, settings, service))
+        self._service = service
+        self._say = say
+        self._drain_seconds = settings.http_drain_seconds
+        self._told_to_end = asyncio.Event()
+        self._told_to_hurry = asyncio.Event()
+
+    async def run(self, sockets: list[socket.socket], ready: Callable[[], None]) -> None:  # type: ignore[override]  # ours is async
+        """Serve on the sockets until a signal comes."""
+        self.config.load()
+        self.lifespan = self.config.lifespan_class(self.config)
+        with self._signals():
+            await self.startup(sockets)
+            try:
+                ready()
+                await self.main_loop()
+            finally:
+                await self.shutdown(sockets)
+
+    async def main_loop(self) -> None:
+        """Look after everyone who takes long, and keep the date, until it is time to end."""
+        while not self._told_to_end.is_set():
+            await self.on_tick(0)
+            await self._look_after(self._told_to_end)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept no more connections, wait for the requests that are being answered, then cancel them."""
+        self._service.ending.set()
+        for server in self.servers:
+            server.close()
+        for one in sockets or ():
+            one.close()
+        for connection in tuple(self.server_state.connections):
+            connection.shutdown()
+        if self.server_state.tasks:
+            self._say(
+                f"ending; requests still being answered: {len(self.server_state.tasks)}; a second signal stops them"
+            )
+        await self._drain(self._drain_seconds, self._told_to_hurry)
+        for task in tuple(self.server_state.tasks):
+            task.cancel()
+        await self._drain(STOP_SECONDS, asyncio.Event())
+        for connection in tuple(self.server_state.connections):
+            connection.transport.abort()
+        await self.lifespan.shutdown()
+
+    async def _drain(self, seconds: float, hurry: asyncio.Event) -> None:
+        """Wait until everyone is answered and gone, or until there is no time left."""
+        state, end = self.server_state, time.monotonic() + seconds
+        while (state.tasks or state.connections) and not hurry.is_set() and time.monotonic() < end:
+            await self._look_after(hurry, seconds=0.02)
+
+    async def _look_after(self, until: asyncio.Event, seconds: float = LOOK_SECONDS) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(until.wait(), seconds)
+        now = asyncio.get_running_loop().time()
+        self._service.look(now)
+        for connection in tuple(self.server_state.connections):
+            connection.look(now)  # type: ignore[union-attr]  # all of them are ours
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Hear the signals that end a server; in another thread than the first there are none to hear."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        loop = asyncio.get_running_loop()
+        before = {one: signal.getsignal(one) for one in SIGNALS}
+        for one in SIGNALS:
+            loop.add_signal_handler(one, self._hear)
+        try:
+            yield
+        finally:
+            for one, handler in before.items():
+                loop.remove_signal_handler(one)
+                signal.signal(one, handler)
+
+    def _hear(self) -> None:
+        if self._told_to_end.is_set():
+            self._told_to_hurry.set()
+        self._told_to_end.set()
+
+
+def _configure(app: ASGIApp, settings: Settings, service: Service) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http=partial(GuardedProtocol, service, Patience.of(settings)),  # type: ignore[arg-type]  # called, never subclassed
+        ws="none",
+        lifespan="auto",
+        interface="asgi3",
+        backlog=BACKLOG,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+    )

@@ -1,0 +1,242 @@
+"""Guards of a request: its host, its web page, its caller with token and scope, and the rate of its calls."""
+
+from __future__ import annotations
+
+import functools
+import ipaddress
+import math
+import re
+import time
+from typing import TYPE_CHECKING
+
+from toolcrib.model.access import Scope
+from toolcrib.model.errors import Kind
+from toolcrib.toolkit.http.messages import CALLER, REQUEST
+from toolcrib.toolkit.http.problems import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from starlette.types import ASGIApp, Receive, Send
+    from starlette.types import Scope as AsgiScope
+
+    from toolcrib.features.access.tokens import Tokens
+    from toolcrib.toolkit.http.messages import Header, Request
+
+
+LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+# A name, or an address in brackets, and perhaps a port.
+_AUTHORITY = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9_.-]{1,253})(?::([0-9]{1,5}))?")
+_ORIGIN = re.compile(r"https?://([^/?#@\s]+)")
+
+ALLOWED_HEADERS = b"authorization, content-type, if-match, if-none-match, last-event-id, x-request-id"
+SHOWN_HEADERS = b"etag, location, retry-after, x-request-id"
+PREFLIGHT_SECONDS = b"600"
+
+
+class HostCheck:
+    """A layer that lets a request through if its host and its web page are allowed."""
+
+    def __init__(self, app: ASGIApp, rules: HostRules) -> None:
+        self._app = app
+        self._rules = rules
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        """Check the headers of a request before anything else looks at them."""
+        request: Request = scope[REQUEST]
+        request.check_headers()
+        self._rules.check(request)
+        await self._app(scope, receive, send)
+
+
+class HostRules:
+    """The hosts and the web pages that are allowed."""
+
+    def __init__(self, bound: str, hosts: Iterable[str], origins: Iterable[str]) -> None:
+        self._hosts = LOCAL_NAMES | {_spell_host(bound)} | {host.lower() for host in hosts}
+        self._origins = frozenset(origin.lower().rstrip("/") for origin in origins)
+        # The Host of nearly every request is the same.
+        self._last = b""
+
+    def check(self, request: Request) -> None:
+        """Refuse a name that is not ours, and a page that is neither ours nor listed."""
+        host = request.fields.get(b"host", b"")
+        if host != self._last or not host:
+            self._check_host(request, host.decode("latin-1").lower())
+            self._last = host
+        if b"origin" in request.fields and not self._is_allowed(request):
+            message = (
+                f"the web page {request.header(b'origin')[:200]!r} may not call this server; list it as http.origins"
+            )
+            raise Refusal(403, Kind.BLOCKED, message)
+
+    def cross_headers(self, request: Request) -> tuple[Header, ...]:
+        """What a browser has to be told for a listed page to read the answer."""
+        origin = request.header(b"origin")
+        if not origin or origin.lower() not in self._origins:
+            return ()
+        return (
+            (b"access-control-allow-origin", origin.encode("latin-1")),
+            (b"access-control-expose-headers", SHOWN_HEADERS),
+            (b"vary", b"Origin"),
+        )
+
+    def preflight_headers(self, request: Request, allowed: bytes) -> tuple[Header, ...]:
+        """What a browser has to be told before it sends a request of a listed page."""
+        if not self.cross_headers(request) or not request.has(b"access-control-request-method"):
+            return ()
+        return (
+            (b"access-control-allow-methods", allowed),
+            (b"access-control-allow-headers", ALLOWED_HEADERS),
+            (b"access-control-max-age", PREFLIGHT_SECONDS),
+        )
+
+    def _check_host(self, request: Request, host: str) -> None:
+        parts = _AUTHORITY.fullmatch(host)
+        if parts is None:
+            raise Refusal(400, Kind.VALIDATION, "the header Host is missing or is no host; send the name of the server")
+        if not {host, parts[1]} & self._hosts and parts[1] != _own_address(request):
+            message = f"this server does not go by {host[:200]!r}; list the name as http.hosts in toolcrib.toml"
+            raise Refusal(421, Kind.HOST_NOT_ALLOWED, message)
+
+    def _is_allowed(self, request: Request) -> bool:
+        origin = request.header(b"origin").lower()
+        found = _ORIGIN.fullmatch(origin)
+        return origin in self._origins or (found is not None and found[1] == request.header(b"host").lower())
+
+
+@functools.lru_cache(maxsize=16)
+def is_name_of_this_machine(host: bytes) -> bool:
+    """Whether a Host is a name that every machine has for itself, and no other can be found by."""
+    parts = _AUTHORITY.fullmatch(host.decode("latin-1").lower())
+    if parts is None:
+        return False
+    if parts[1] in LOCAL_NAMES:
+        return True
+    try:
+        return ipaddress.ip_address(parts[1].strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _own_address(request: Request) -> str:
+    """The address that the connection came in at; no foreign name can be led to it, as it is none."""
+    server = request.scope.get("server")
+    address = str(server[0]) if isinstance(server, (tuple, list)) and server else ""
+    return _spell_host(address) if re.fullmatch(r"[0-9.]+|[0-9a-f.]*:[0-9a-f.:]*", address) else ""
+
+
+def _spell_host(address: str) -> str:
+    """An address as Host spells it."""
+    return f"[{address}]".lower() if ":" in address and not address.startswith("[") else address.lower()
+
+
+LOCAL = "local"
+EVERY_SCOPE = frozenset(Scope)
+CALLERS_KEPT = 10_000
+MAX_TOKEN = 512
+# A request that a proxy passed on does not come from where its connection does.
+PASSED_ON = frozenset(
+    {
+        b"forwarded",
+        b"via",
+        b"x-real-ip",
+        b"x-client-ip",
+        b"x-cluster-client-ip",
+        b"true-client-ip",
+        b"cf-connecting-ip",
+    }
+)
+PASSED_ON_BEGINS = b"x-forwarded-"
+
+
+class Callers:
+    """Finds the caller of a request by its token, or takes it for the user of this machine where that is allowed."""
+
+    def __init__(self, tokens: Tokens, *, open_to_loopback: bool) -> None:
+        self._tokens = tokens
+        self._is_open = open_to_loopback
+
+    def identify(self, request: Request, needed: Scope) -> str:
+        """The caller; raises where there is none, or one that may not do this."""
+        caller, scopes = self._find(request)
+        if needed in scopes:
+            return caller
+        message = f"the token may not {needed}; make one that may: crib token create NAME --scope {needed}"
+        challenge = b'Bearer error="insufficient_scope", scope="%b"' % str(needed).encode()
+        raise Refusal(403, Kind.AUTH, message, headers=((b"www-authenticate", challenge),))
+
+    def _find(self, request: Request) -> tuple[str, frozenset[Scope]]:
+        if b"authorization" not in request.fields:
+            if self._is_open and _is_from_here(request):
+                return LOCAL, EVERY_SCOPE
+            raise _unknown("send a token as Authorization: Bearer …; make one with: crib token create", b"Bearer")
+        scheme, _, text = request.header(b"authorization").partition(" ")
+        token = None
+        if scheme.lower() == "bearer" and 0 < len(text) <= MAX_TOKEN and text.isascii():
+            token = self._tokens.check(text)
+        if token is None:
+            raise _unknown("the token is unknown, revoked or expired", b'Bearer error="invalid_token"')
+        return token.id, token.scopes
+
+
+class Gate:
+    """Finds the caller of a request, checks its scope, and counts the request."""
+
+    def __init__(self, callers: Callers, rates: Rates) -> None:
+        self._callers = callers
+        self._rates = rates
+
+    def admit(self, request: Request, needed: Scope) -> None:
+        """Let the request of a known caller through; raises for any other."""
+        request.caller = request.scope[CALLER] = self._callers.identify(request, needed)
+        self._rates.admit(request.caller)
+
+
+class Rates:
+    """Counts the requests of each caller: a full minute's worth at once, and then as many as time allows."""
+
+    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most = float(per_minute)
+        self._per_second = per_minute / 60
+        self._clock = clock
+        self._left: dict[str, tuple[float, float]] = {}
+
+    def admit(self, caller: str) -> None:
+        """Count a request; raises where the caller has none left."""
+        now = self._clock()
+        left, then = self._left.get(caller, (self._most, now))
+        left = min(self._most, left + (now - then) * self._per_second)
+        if left < 1:
+            wait = math.ceil((1 - left) / self._per_second)
+            message = f"more than {self._most:g} requests in a minute; come again in {wait} s"
+            raise Refusal(429, Kind.RATE_LIMIT, message, headers=((b"retry-after", b"%d" % wait),))
+        if len(self._left) >= CALLERS_KEPT:
+            self._left.clear()
+        self._left[caller] = (left - 1, now)
+
+
+def _is_from_here(request: Request) -> bool:
+    client = request.scope.get("client")
+    if not isinstance(client, (tuple, list)) or _was_passed_on(request):
+        return False
+    # Where a server of this machine is called by a public name, a proxy passes the calls on, which need not say so.
+    if not is_name_of_this_machine(request.fields.get(b"host", b"")):
+        return False
+    address = str(client[0])
+    # The usual address; parsing one takes longer than all the rest.
+    if address == "127.0.0.1":
+        return True
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False
+
+
+def _was_passed_on(request: Request) -> bool:
+    fields = request.fields
+    return not PASSED_ON.isdisjoint(fields) or any(name.startswith(PASSED_ON_BEGINS) for name in fields)
+
+
+def _unknown(message: str, challenge: bytes) -> Refusal:
+    return Refusal(401, Kind.AUTH, message, headers=((b"www-authenticate", challenge),))
