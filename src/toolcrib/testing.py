@@ -32,9 +32,18 @@ from typing import TYPE_CHECKING
 from toolcrib.core.execution import run_alone
 from toolcrib.crib import Crib
 from toolcrib.features.testing.case_files import find_cases, load_cases
-from toolcrib.features.testing.case_runner import perform, run_cases, take_down_audit
-from toolcrib.features.testing.cases import Bench, Case, CaseResult, FakeContext
-from toolcrib.features.testing.trials import bench_of, called_at_once, try_cases
+from toolcrib.features.testing.cases import (
+    Bench,
+    Case,
+    CaseResult,
+    FakeContext,
+    bench_of,
+    called_at_once,
+    perform,
+    run_cases,
+    take_down_audit,
+    try_cases,
+)
 from toolcrib.model.call import Call
 from toolcrib.model.errors import Kind, ToolError
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from toolcrib.features.builtins.fetch import fetch_tool
+from toolcrib.features.builtins.tools import fetch_tool
 from toolcrib.infra.egress.client import Egress
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import SideEffects
@@ -169,14 +169,14 @@ async def test_a_response_that_takes_too_long_is_refused_naming_the_limit(read):
 
 
 def test_the_limits_are_those_of_the_document():
-    from toolcrib.features.builtins import fetch
+    from toolcrib.features.builtins import tools
 
-    assert (fetch.MAX_BYTES, fetch.TIMEOUT_SECONDS) == (5_000_000, 30)
+    assert (tools.MAX_FETCHED_BYTES, tools.FETCH_SECONDS) == (5_000_000, 30)
 
 
 def test_making_the_tool_loads_no_http_library():
     code = (
-        "import sys; from toolcrib.features.builtins.fetch import fetch_tool; from toolcrib.infra.egress import Egress;"
+        "import sys; from toolcrib.features.builtins.tools import fetch_tool; from toolcrib.infra.egress import Egress;"
         "fetch_tool(Egress(private=['127.0.0.1:80'])); print({'aiohttp', 'yarl', 'idna'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)

@@ -6,7 +6,7 @@ import os
 import jsonschema_rs
 import pytest
 
-from toolcrib.features.builtins.workspace_tools import MAX_FILE_BYTES, file_tools
+from toolcrib.features.builtins.tools import MAX_FILE_BYTES, file_tools
 from toolcrib.infra.files.jail import Jail
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import SideEffects
@@ -135,7 +135,7 @@ class TestListFiles:
         assert error.message == "'src' is not permitted; change the permissions of the file or its folder"
 
     def test_a_folder_beyond_the_limit_gives_what_fits_beside_the_error(self, run, refuse, workspace, monkeypatch):
-        monkeypatch.setattr("toolcrib.features.builtins.workspace_tools.MAX_ITEMS", 20)
+        monkeypatch.setattr("toolcrib.features.builtins.tools.MAX_ITEMS", 20)
         for number in range(20):
             (workspace / "src" / f"{number:02}").touch()
         assert len(run("list_files", path="src")) == 20

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.features.builtins.workspace_tools import shell_tool
+from toolcrib.features.builtins.tools import shell_tool
 from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.infra.sandbox.jobs import Premises
 from toolcrib.lib import schema

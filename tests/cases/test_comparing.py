@@ -5,8 +5,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from toolcrib import Intent, Kind, Result, ToolError
-from toolcrib.features.testing.case_runner import compare
-from toolcrib.features.testing.cases import Case, FakeContext
+from toolcrib.features.testing.cases import Case, FakeContext, compare
 from toolcrib.lib.comparison import SHOWN_LETTERS, differences
 
 KEYS = st.text(max_size=4)

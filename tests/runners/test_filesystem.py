@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from toolcrib.features.scripts.chain import Order, resolve
-from toolcrib.features.scripts.filesystem import MAX_FILE_BYTES, FilesystemDriver
+from toolcrib.features.scripts.host_drivers import MAX_FILE_BYTES, FilesystemDriver
 from toolcrib.infra.files.jail import Jail
 from toolcrib.lib.system_tools import OPERATIONS, system_tools
 from toolcrib.model.call import Call, Context

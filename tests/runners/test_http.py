@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.features.scripts.chain import Order, resolve
-from toolcrib.features.scripts.http_client import HttpDriver
+from toolcrib.features.scripts.host_drivers import HttpDriver
 from toolcrib.infra.egress.client import Egress
 from toolcrib.infra.secrets.secret import VariableMasking
 from toolcrib.lib.system_tools import system_tools

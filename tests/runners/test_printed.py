@@ -1,6 +1,6 @@
 import pytest
 
-from toolcrib.features.scripts.process import printed_value
+from toolcrib.features.scripts.runner import printed_value
 from toolcrib.infra.sandbox.jobs import Ended
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Function, Tool

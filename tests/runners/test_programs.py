@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from toolcrib.features.scripts.process import MAX_PRINTED_BYTES
+from toolcrib.features.scripts.runner import MAX_PRINTED_BYTES
 from toolcrib.lib.system_tools import system_tools
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.limits import Limits, RetryPolicy

@@ -1,6 +1,6 @@
 import pytest
 
-from toolcrib.features.scripts import filesystem
+from toolcrib.features.scripts import host_drivers
 from toolcrib.lib import system_tools
 from toolcrib.lib.schema.check import check_parameters, compile_schema
 from toolcrib.model.errors import Kind, ToolError
@@ -65,7 +65,7 @@ def test_each_primitive_stands_behind_its_capability():
 
 
 def test_the_operations_are_those_that_the_driver_knows():
-    assert set(system_tools.OPERATIONS) == set(filesystem.OPERATIONS)
+    assert set(system_tools.OPERATIONS) == set(host_drivers.OPERATIONS)
 
 
 @pytest.mark.parametrize("name", ["python_runtime", "node_runtime", "bash", "docker"])

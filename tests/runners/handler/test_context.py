@@ -11,7 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.features.folders.context import MAX_AUDIT_BYTES, MAX_AUDIT_ENTRIES, MAX_COMPLAINTS, HandlerService
+from toolcrib.features.folders.handler_messages import (
+    MAX_AUDIT_BYTES,
+    MAX_AUDIT_ENTRIES,
+    MAX_COMPLAINTS,
+    HandlerService,
+)
 from toolcrib.model.call import Context
 from toolcrib.model.session import Session
 from toolcrib.model.tool import Handler, Tool

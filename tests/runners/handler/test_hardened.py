@@ -6,8 +6,8 @@ import time
 
 import pytest
 
+from toolcrib.features.folders.handler_messages import MAX_INTENT_BYTES
 from toolcrib.features.folders.node_worker import BEGINNING_SECONDS
-from toolcrib.features.folders.response import MAX_INTENT_BYTES
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.session import Session
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from toolcrib.features.folders.context import refuse_changed
+from toolcrib.features.folders.handler_messages import refuse_changed
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.session import Session
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib import handler
-from toolcrib.features.folders.response import MAX_INTENTS, read_response, thrown
+from toolcrib.features.folders.handler_messages import MAX_INTENTS, read_response, thrown
 from toolcrib.infra.programs.job_outcome import WORDS_OF_THE_PLATFORM
 from toolcrib.model.errors import Kind
 from toolcrib.model.result import Outcome

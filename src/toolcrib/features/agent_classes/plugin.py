@@ -14,6 +14,6 @@ def register(plugins: Plugins) -> None:
     """Add what makes Tools of instances and classes, and the import paths that agent code uses."""
     # A module that never imported the classes holds no tool of them.
     plugins.add_converter(
-        "agent class", "toolcrib.features.agent_classes.converter:AgentClassConverter", if_imported=CLASSES
+        "agent class", "toolcrib.features.agent_classes.classes:AgentClassConverter", if_imported=CLASSES
     )
     plugins.add_module_context("toolcrib.features.agent_classes.import_paths:document_imports")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def register(plugins: Plugins) -> None:
     """Add the built-in tools; they are made when a lookup first comes to them."""
-    plugins.add_resource("builtins", "toolcrib.features.builtins.source:builtin_tools")
+    plugins.add_resource("builtins", "toolcrib.features.builtins.tools:builtin_tools")
     plugins.add_source("builtins", _sources, rank=Rank.BUILTINS)
 
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.features.folders.context import checked_files
+from toolcrib.features.folders.handler_messages import checked_files
 from toolcrib.infra.programs import node_runtime
 from toolcrib.infra.programs.executables import NODE, basic_variables, search_path
 from toolcrib.infra.programs.job_outcome import (
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
     from typing import Any
 
-    from toolcrib.features.folders.context import HandlerService
+    from toolcrib.features.folders.handler_messages import HandlerService
     from toolcrib.infra.programs.executables import Commands, Found
     from toolcrib.infra.sandbox.attempt import Talk
     from toolcrib.infra.sandbox.conversation import Lines

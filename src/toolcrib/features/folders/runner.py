@@ -8,9 +8,16 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from toolcrib.features.folders.context import LARGEST_OF_NODE, HandlerService, checked_files, refuse_changed
+from toolcrib.features.folders.handler_messages import (
+    LARGEST_OF_NODE,
+    HandlerService,
+    checked_files,
+    invalid_response,
+    read_response,
+    refuse_changed,
+    thrown,
+)
 from toolcrib.features.folders.node_worker import JAVASCRIPT, NotBegunError, Worker, make_job
-from toolcrib.features.folders.response import invalid_response, read_response, thrown
 from toolcrib.features.folders.worker_pool import Workers
 from toolcrib.infra.programs.executables import basic_variables
 from toolcrib.infra.programs.host_access import lead_out

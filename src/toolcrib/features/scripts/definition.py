@@ -7,9 +7,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from toolcrib.features.scripts.fields import read_forms, read_identity
+from toolcrib.features.scripts.fields import read_forms, read_identity, read_options
 from toolcrib.features.scripts.metadata import Report
-from toolcrib.features.scripts.options import read_options
 from toolcrib.features.scripts.python_code import PROGRAM, choose_entry, demanded_names, does_nothing, missing_names
 from toolcrib.features.scripts.schemas import checked
 from toolcrib.lib.docstring import read_docstring
@@ -22,9 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from toolcrib.features.scripts.fields import Form, Identity
+    from toolcrib.features.scripts.fields import Form, Identity, Options
     from toolcrib.features.scripts.metadata import Metadata
-    from toolcrib.features.scripts.options import Options
     from toolcrib.features.scripts.python_code import Entry
     from toolcrib.lib.positions import Steps
 

@@ -6,9 +6,14 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from toolcrib.features.scripts.comments import read_bash_file, read_javascript_file
 from toolcrib.features.scripts.definition import build_tools
-from toolcrib.features.scripts.metadata import read_json_file, read_toml_file, read_yaml_file
+from toolcrib.features.scripts.metadata import (
+    read_bash_file,
+    read_javascript_file,
+    read_json_file,
+    read_toml_file,
+    read_yaml_file,
+)
 from toolcrib.features.scripts.python_code import read_python_file
 from toolcrib.model.errors import Kind, ToolError
 

@@ -27,8 +27,8 @@ def register(plugins: Plugins) -> None:
     """Add trees of scripts, the system's executors, and the runner that follows chains of executors."""
     for kind in EXECUTED_KINDS:
         plugins.add_runner(kind, "toolcrib.features.scripts.runner:ExecutorRunner", given=_for_runner)
-    plugins.add_resource("script_trees", "toolcrib.features.scripts.trees:script_trees")
-    plugins.add_resource("environments", "toolcrib.features.scripts.trees:environments_folder")
+    plugins.add_resource("script_trees", "toolcrib.features.scripts.source:script_trees")
+    plugins.add_resource("environments", "toolcrib.features.scripts.source:environments_folder")
     plugins.add_resource("script_format", "toolcrib.features.scripts.format:ScriptFile", given=lambda _: {})
     plugins.add_resource("scripts", "toolcrib.features.scripts.facade:Scripts")
     plugins.add_resource("script_format", "toolcrib.features.scripts.format:ScriptFile", given=lambda _: {})

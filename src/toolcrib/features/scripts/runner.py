@@ -1,28 +1,322 @@
-"""Run scripts with metadata: along the chain of executors to the driver of a primitive."""
+"""Run scripts with metadata: follow the chain of executors to a primitive, and run processes for it."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import time
+from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from toolcrib.features.scripts.chain import BoundChain
-from toolcrib.features.scripts.filesystem import FilesystemDriver
-from toolcrib.features.scripts.http_client import HttpDriver
-from toolcrib.features.scripts.process import ProcessDriver
-from toolcrib.infra.programs.executables import Commands
+from toolcrib.features.scripts.chain import BoundChain, chained
+from toolcrib.features.scripts.container import Containers
+from toolcrib.features.scripts.host_drivers import FilesystemDriver, HttpDriver
+from toolcrib.features.scripts.program import ARGUMENTS, CALLS, COMMAND, Programs, Slots
+from toolcrib.infra.programs.checked_files import package_files, package_folders, refuse_changed_package
+from toolcrib.infra.programs.executables import Commands, basic_variables
+from toolcrib.infra.programs.host_access import lead_out, serve_calls
+from toolcrib.infra.programs.job_outcome import (
+    MAX_RESULT_BYTES,
+    describe_end,
+    described_error,
+    exit_details,
+    failure,
+    open_envelope,
+    read_answer,
+    refuse_early_end,
+    run_in_place,
+    tail_of,
+    to_outcome,
+)
+from toolcrib.infra.programs.node_runtime import NAMES, explain
+from toolcrib.infra.programs.observed_effects import Witness
+from toolcrib.infra.sandbox.host import strike_time
+from toolcrib.infra.sandbox.jobs import Program, PythonFile, build_walls, python_runtime
+from toolcrib.infra.secrets.secret import VariableMasking
+from toolcrib.lib.command_arguments import check_words, spell
+from toolcrib.lib.documents import read_json
+from toolcrib.lib.schema.check import compile_schema
+from toolcrib.lib.system_tools import DOCKER, PYTHON, is_ours
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import Chained, Script
+from toolcrib.model.tool import Chained, Convention, Script
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from toolcrib.features.scripts.chain import Driver, FindExecutor
+    from toolcrib.features.scripts.chain import Driver, FindExecutor, Order
     from toolcrib.infra.egress.client import Egress
     from toolcrib.infra.files.jail import Jail
+    from toolcrib.infra.sandbox.attempt import Proxy, Talk
     from toolcrib.infra.sandbox.host import Sandbox
-    from toolcrib.infra.sandbox.jobs import Premises
+    from toolcrib.infra.sandbox.jobs import Ended, Job, Premises
+    from toolcrib.model.call import Call, Context
     from toolcrib.model.protocols import Bound
+    from toolcrib.model.result import Outcome
     from toolcrib.model.tool import Tool
+
+
+logger = logging.getLogger("toolcrib.runners")
+
+MAX_PRINTED_BYTES = 8 * 1024 * 1024
+# By convention these say that there was nothing to run: a container that could not be made, a file that is no program,
+# a command that is not there. Another attempt finds the same.
+NOTHING_RAN = frozenset({125, 126, 127})
+PYTHON_LANGUAGE = "python"
+REMOVAL_SECONDS = 15.0
+# A container's end takes an engine longer than the kernel takes for a process.
+REMOVAL_ROOM_SECONDS = 2.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Work:
+    """A job, and for a container the job that removes it."""
+
+    job: Job
+    removal: Program | None = None
+
+
+class ProcessDriver:
+    """Runs the jobs that orders come to."""
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        premises: Premises,
+        *,
+        commands: Commands,
+        egress: Callable[[], Egress],
+        environments: Path | None,
+        observe: bool = False,
+    ) -> None:
+        self._sandbox = sandbox
+        self._premises = premises
+        self._commands = commands
+        self._egress = egress
+        self._environments = environments
+        self._observe = observe
+        self._programs = Programs(commands, premises, observe=observe)
+        self._containers = Containers(commands, premises)
+        self._removals: set[asyncio.Task[None]] = set()
+
+    def check(self, order: Order, call: Call) -> None:
+        """Refuse what cannot be started, and a machine that cannot keep it in."""
+        self._sandbox.check_for(self._work(order).job)
+
+    async def run(self, order: Order, context: Context) -> Outcome:
+        """Start it, wait for its end, and read the answer."""
+        masking = VariableMasking(order.variable)
+        work = self._work(replace(order, variable=masking.variable))
+        ended = await self._until_its_end(work, order, context)
+        meta: dict[str, object] = {"sandbox": self._sandbox.report_on(work.job)}
+        outcome = to_outcome(ended, meta, lambda: _value(order, work.job, ended, context.seconds))
+        if outcome.error is None and _answers_by_printing(work.job):
+            meta.pop("stdout", None)  # it is the value
+        error = None if outcome.error is None else masking.hide_error(_explain(outcome.error, work.job))
+        printed: dict[str, object] = {
+            name: masking.hide(str(meta[name])) for name in ("stdout", "stderr") if name in meta
+        }
+        return replace(outcome, error=error, meta={**meta, **printed})
+
+    def _work(self, order: Order) -> Work:
+        if _goes_through(order, DOCKER):
+            job, removal = self._containers.job(order)
+            return Work(job=job, removal=removal)
+        script = order.run.script
+        if script is not None and script.language == PYTHON_LANGUAGE and _is_our_python(order):
+            return Work(job=self._python_file(order, script))
+        return Work(job=self._programs.job(order))
+
+    def _python_file(self, order: Order, script: Script) -> PythonFile:
+        """A Python file under our own runtime: the bytes that were read, in a process that is already warm."""
+        slots = Slots(order)
+        reads_words = script.convention is Convention.ARGV
+        words = slots.arguments(order.run.config.get(ARGUMENTS)) if reads_words else []
+        words += spell(slots.unmentioned(), order.run.action) if reads_words else []
+        environment = {**basic_variables(order.tool.requires, self._premises), **slots.variables()}
+        check_words([*words, *environment.values()], order.tool.name)
+        # Of a package its process sees the files that were checked, and no other; of a file its neighbours too.
+        files = package_files(script)
+        runtime = (*(files or (order.run.folder,)), *python_runtime())
+        listed = package_folders(script)
+        return PythonFile(
+            path=script.path,
+            code=script.code,
+            entry=script.entry,
+            arguments=order.arguments,
+            walls=build_walls(order.tool.requires, self._premises, runtime, listed=listed, observe=self._observe),
+            convention=script.convention,
+            argv=tuple(words),
+            imports=script.imports,
+            interpreter=self._commands.python_for(
+                script.path, script.code, environments=self._environments, name=order.tool.name
+            ),
+            project=self._premises.workspace,
+            environment=environment,
+            channel=CALLS in order.tool.requires,
+            files=files,
+        )
+
+    async def _until_its_end(self, work: Work, order: Order, context: Context) -> Ended:
+        """Run the job; a container that did not end by itself is removed, whatever became of this call."""
+        deadline = strike_time(context.deadline, context.room)
+        if work.removal is None:
+            return await self._start(work.job, order, context, deadline)
+        left = context.deadline - time.monotonic()
+        deadline = context.deadline - max(0.0, min(REMOVAL_ROOM_SECONDS, left / 4) - context.room)
+        try:
+            ended = await self._start(work.job, order, context, deadline)
+        except BaseException:
+            await self._remove(work.removal)
+            raise
+        if ended.timed_out or ended.exit_code is None:
+            await self._remove(work.removal)
+        return ended
+
+    async def _start(self, job: Job, order: Order, context: Context, deadline: float) -> Ended:
+        witness = None
+        if self._observe:
+            witness = Witness()
+        deadline += await self._look_at_files(job, order)
+        ended = await run_in_place(
+            self._sandbox,
+            job,
+            deadline=deadline,
+            max_stdout=MAX_PRINTED_BYTES,
+            max_result=MAX_RESULT_BYTES,
+            talk=_talk(context, witness) if job.channel else None,
+            proxy=self._proxy(order, deadline, witness) if job.walls.network else None,
+        )
+        return ended if witness is None else witness.testify(ended)
+
+    async def _look_at_files(self, job: Job, order: Order) -> float:
+        """Refuse a package that changed on disk, as far as that would run; the time that it took is not the tool's."""
+        script = order.run.script
+        if script is None or not script.files:
+            return 0.0
+        began = time.monotonic()
+        await refuse_changed_package(order.tool, script, self._sandbox, job)
+        return time.monotonic() - began
+
+    def _proxy(self, order: Order, deadline: float, witness: Witness | None) -> Proxy:
+        """The proxy of a job with a network; its hosts are those of the first in the chain that narrows them."""
+        hosts = next((run.hosts for run in map(chained, order.chain.elements) if run.hosts is not None), None)
+        return lead_out(self._egress, hosts, deadline, witness)
+
+    async def _remove(self, removal: Program) -> None:
+        """Remove a container, even if the call is cancelled meanwhile."""
+        task = asyncio.ensure_future(self._removed(removal))
+        self._removals.add(task)
+        task.add_done_callback(self._removals.discard)
+        await asyncio.shield(task)
+
+    async def _removed(self, removal: Program) -> None:
+        try:
+            ended = await self._sandbox.run(removal, deadline=time.monotonic() + REMOVAL_SECONDS, nested=True)
+        except ToolError as problem:
+            logger.warning("container %s could not be removed: %s", removal.argv[-1], problem.message)
+            return
+        if ended.exit_code != 0:
+            logger.warning("container %s could not be removed: %s", removal.argv[-1], tail_of(ended.stderr))
+
+
+def printed_value(tool: Tool, ended: Ended, seconds: float) -> object:
+    """The text without its last line end, or the JSON it is where the tool promises a shape; raises ToolError."""
+    refuse_early_end(tool.name, ended, seconds)
+    if ended.exit_code != 0:
+        raise _failure(tool, ended)
+    return _printed(tool, ended)
+
+
+def answered_value(tool: Tool, job: PythonFile, ended: Ended, seconds: float) -> object:
+    """What the entry function returned; where that is nothing, what it printed counts, as it does for a program."""
+    answer = read_answer(tool, job, ended, seconds)
+    exit_code = _exit_code(answer)
+    if exit_code:
+        raise _failure(tool, replace(ended, exit_code=exit_code, signal=None))
+    if exit_code is None and "value" not in answer:
+        raise described_error(tool, job, answer)
+    value = answer.get("value")
+    return value if value is not None or not ended.stdout or _may_be_null(tool) else _printed(tool, ended)
+
+
+def _exit_code(answer: Mapping[str, object]) -> int | None:
+    """The code with which the function ended the script, None if it did not."""
+    described = answer.get("error")
+    code = described.get("exit") if isinstance(described, dict) else None
+    return code if isinstance(code, int) else None
+
+
+def _may_be_null(tool: Tool) -> bool:
+    return tool.output_schema is not None and compile_schema(tool.output_schema).is_valid(None)
+
+
+def _printed(tool: Tool, ended: Ended) -> object:
+    if ended.stdout_dropped:
+        message = f"{tool.name} printed more than {MAX_PRINTED_BYTES} bytes; print less, or write it to a file"
+        raise ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=True)
+    text = ended.stdout.decode("utf-8", "replace")
+    text = text.removesuffix("\n").removesuffix("\r")
+    return text if tool.output_schema is None else _read(tool, text, tool.output_schema)
+
+
+def _failure(tool: Tool, ended: Ended) -> ToolError:
+    """What a program says about its failure."""
+    said = tail_of(ended.stderr).strip()
+    message = f"{tool.name} {describe_end(ended)}" + (f": {said}" if said else "")
+    details = exit_details(ended)
+    if ended.exit_code in NOTHING_RAN:
+        return ToolError(Kind.PERMANENT, message, partial_side_effects=True, details=details)
+    return failure(tool, message, Kind.PERMANENT, details=details)
+
+
+def _read(tool: Tool, text: str, promised: dict[str, object]) -> object:
+    is_text = promised.get("type") == "string"
+    try:
+        value = read_json(text.encode(), place=f"what {tool.name} printed", max_bytes=4 * MAX_PRINTED_BYTES)
+    except ToolError as problem:
+        if is_text:
+            return text
+        message = f"{tool.name} promises a shape and so prints JSON, but: {problem.message}"
+        raise ToolError(Kind.OUTPUT_INVALID, message, partial_side_effects=True) from problem
+    return text if is_text and not isinstance(value, str) else value
+
+
+def _talk(context: Context, witness: Witness | None) -> Talk:
+    """What answers on the channel of a script that calls other tools."""
+    return serve_calls(context if witness is None else witness.hear(context))
+
+
+def _answers_by_printing(job: Job) -> bool:
+    return not isinstance(job, PythonFile) or job.convention == Convention.ARGV
+
+
+def _value(order: Order, job: Job, ended: Ended, seconds: float) -> object:
+    if isinstance(job, PythonFile) and not _answers_by_printing(job):
+        value = answered_value(order.tool, job, ended, seconds)
+        script = order.run.script
+        return value if script is None else open_envelope(order.tool, script, value)
+    return printed_value(order.tool, ended, seconds)
+
+
+def _explain(error: ToolError, job: Job) -> ToolError:
+    """What may be the reason for a failure besides what it says itself."""
+    if not isinstance(job, Program) or not job.walls.network or PurePath(job.argv[0]).name not in NAMES:
+        return error
+    return explain(error, job.argv[0])
+
+
+def _goes_through(order: Order, runtime: str) -> bool:
+    """Whether the chain leads through the platform's own runtime of that name."""
+    return any(element.name == runtime and is_ours(element) for element in order.chain.elements[1:])
+
+
+def _is_our_python(order: Order) -> bool:
+    """Whether it is our own Python that runs the file, and no executor along the chain replaces its command."""
+    namers = (element for element in order.chain.elements if COMMAND in chained(element).config)
+    first = next(namers, None)
+    return first is not None and first.name == PYTHON and is_ours(first)
 
 
 class ExecutorRunner:

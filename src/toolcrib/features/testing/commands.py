@@ -14,8 +14,7 @@ from toolcrib.core.client_protocol import ProjectCrib
 from toolcrib.core.describe import NOT_OFFERED
 from toolcrib.core.journal import MemoryJournal
 from toolcrib.features.testing.case_files import find_cases, from_root, read_file
-from toolcrib.features.testing.cases import CaseResult
-from toolcrib.features.testing.trials import TriedCrib, try_cases
+from toolcrib.features.testing.cases import CaseResult, TriedCrib, try_cases
 from toolcrib.lib.names import read_address, slug_of
 from toolcrib.model.errors import ToolError
 from toolcrib.model.session import MODES

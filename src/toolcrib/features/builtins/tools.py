@@ -1,14 +1,16 @@
-"""The built-in tools of the workspace: list_files, read_file and write_file in its jail, and shell in a child process."""
+"""The built-in tools: list_files, read_file and write_file in the workspace, shell in a child process, fetch through egress."""
 
 from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING
 
+from toolcrib.infra.egress.messages import Request, describe_binary, text_of
 from toolcrib.infra.files.jail import encode_text, list_items, read_text
 from toolcrib.infra.programs.job_outcome import run_in_place
 from toolcrib.infra.sandbox.host import strike_time
 from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, PROGRAMS, READ, WRITE, Program, build_walls
+from toolcrib.lib.http_syntax import parse_url
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.limits import Limits
 from toolcrib.model.result import Outcome
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from toolcrib.core.resources import Resources
+    from toolcrib.infra.egress.client import Egress
+    from toolcrib.infra.egress.messages import Response
     from toolcrib.infra.files.jail import Jail
     from toolcrib.infra.sandbox.host import Sandbox
     from toolcrib.infra.sandbox.jobs import Ended, Premises
@@ -137,7 +142,7 @@ def _closed(**descriptions: str) -> dict[str, object]:
 
 SHELL = "/bin/sh"
 CAPABILITIES = frozenset({PROGRAMS, READ, WRITE})  # a command works on the files of the workspace
-TIMEOUT_SECONDS = 30.0
+SHELL_SECONDS = 30.0
 MAX_OUTPUT_BYTES = 256 * 1024
 STDERR_TAIL = 1_000
 SIGNAL_BASE = 128  # what shells add to a signal's number to tell it as an exit code
@@ -145,7 +150,7 @@ SIGNAL_BASE = 128  # what shells add to a signal's number to tell it as an exit 
 # The limit of the call stands behind the limit of the command, so that this one strikes first and the output is kept.
 REPORT_SECONDS = 1.0
 
-PARAMETERS: dict[str, object] = {
+SHELL_PARAMETERS: dict[str, object] = {
     "type": "object",
     "properties": {
         "command": {"type": "string", "minLength": 1, "description": "The command line, as /bin/sh reads it."},
@@ -158,7 +163,7 @@ PARAMETERS: dict[str, object] = {
     "additionalProperties": False,
 }
 
-OUTPUT_SCHEMA: dict[str, object] = {
+SHELL_OUTPUT: dict[str, object] = {
     "type": "object",
     "properties": {
         "stdout": {"type": "string", "description": "What the command wrote to its standard output."},
@@ -176,7 +181,7 @@ def shell_tool(
     sandbox: Sandbox,
     *,
     premises: Premises,
-    timeout_seconds: float = TIMEOUT_SECONDS,
+    timeout_seconds: float = SHELL_SECONDS,
     environment: Mapping[str, str] | None = None,
     max_output: int = MAX_OUTPUT_BYTES,
 ) -> Tool:
@@ -207,8 +212,8 @@ def shell_tool(
     return Tool(
         name="shell",
         description="Run a command with /bin/sh in the workspace. Returns stdout, stderr and the exit code.",
-        parameters=PARAMETERS,
-        output_schema=OUTPUT_SCHEMA,
+        parameters=SHELL_PARAMETERS,
+        output_schema=SHELL_OUTPUT,
         run=Function(call=shell, is_async=True, context_parameter="context"),
         bundle="builtin",
         behaviour=Behaviour.ACTION,
@@ -267,3 +272,66 @@ def _error(ended: Ended, value: dict[str, object], limit: str) -> ToolError | No
     tail = str(value["stderr"])[-STDERR_TAIL:].strip()
     message = f"the command ended with exit code {code}" + (f": {tail}" if tail else "")
     return ToolError(Kind.PERMANENT, message, partial_side_effects=True, value=value)
+
+
+MAX_FETCHED_BYTES = 5_000_000
+FETCH_SECONDS = 30
+HTTP_OK = 200
+TRANSIENT_STATUSES = frozenset({408, 429})
+SERVER_ERRORS = range(500, 600)
+FETCH_PARAMETERS: dict[str, object] = {
+    "type": "object",
+    "properties": {"url": {"type": "string", "description": "The http or https URL to read, written out in full."}},
+    "required": ["url"],
+    "additionalProperties": False,
+}
+
+
+def fetch_tool(egress: Egress, *, max_bytes: int = MAX_FETCHED_BYTES, timeout_seconds: float = FETCH_SECONDS) -> Tool:
+    """The tool, reading through the given egress."""
+
+    async def fetch(url: str) -> str:
+        request = Request(url=parse_url(url))
+        response = await egress.fetch(request, hosts=None, max_bytes=max_bytes, timeout=timeout_seconds)
+        _check_status(response)
+        text = text_of(response)
+        return describe_binary(response) if text is None else text
+
+    def check(arguments: dict[str, object]) -> None:
+        egress.check(parse_url(str(arguments["url"])), None)
+
+    return Tool(
+        name="fetch",
+        description="Read a URL with GET. Returns the response content (text, JSON, XML) or size info for binary.",
+        parameters=FETCH_PARAMETERS,
+        output_schema={"type": "string"},
+        run=Function(call=fetch, is_async=True, check=check),
+        bundle="builtin",
+        behaviour=Behaviour.RETRIEVAL,
+        side_effects=SideEffects.READ_ONLY,
+        idempotent=True,
+        requires=frozenset({"net.http"}),
+        limits=Limits(timeout_ms=round(timeout_seconds * 1000)),
+    )
+
+
+def _check_status(response: Response) -> None:
+    if response.status == HTTP_OK:
+        return
+    again = response.status in TRANSIENT_STATUSES or response.status in SERVER_ERRORS
+    raise ToolError(
+        Kind.TRANSIENT if again else Kind.PERMANENT,
+        f"{response.url.origin}: the server answered with status {response.status} instead of {HTTP_OK}",
+        retryable=again,
+        details={"origin": response.url.origin, "status": response.status},
+    )
+
+
+def builtin_tools(resources: Resources) -> list[Tool]:
+    """The tools for files, shell and web, in the workspace of the settings."""
+    seconds = resources.settings.shell_timeout_ms / 1000
+    return [
+        *file_tools(resources.get("confirmed_jail")),
+        shell_tool(resources.get("sandbox"), premises=resources.get("premises"), timeout_seconds=seconds),
+        fetch_tool(resources.get("egress")),
+    ]

@@ -1,4 +1,4 @@
-"""Run the primitive `http_client`: render one request from what its author wrote, and send it through egress."""
+"""Drivers of the primitives that run in the host process: http_client and filesystem."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.http_tools.response import explain_status
 from toolcrib.infra.egress.messages import Request, describe_binary, is_json, read_media_type, text_of
+from toolcrib.infra.files.jail import encode_text, list_items, read_text
 from toolcrib.infra.secrets.secret import VariableMasking
 from toolcrib.lib.documents import read_json
 from toolcrib.lib.hosts import parse_hosts
 from toolcrib.lib.http_syntax import parse_url
+from toolcrib.lib.system_tools import OPERATIONS
 from toolcrib.lib.templates import Text, as_json_part, as_text, as_url_part, compile_template, look_up_in
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Outcome
@@ -25,13 +27,15 @@ if TYPE_CHECKING:
     from toolcrib.features.scripts.chain import Order
     from toolcrib.infra.egress.client import Egress
     from toolcrib.infra.egress.messages import Response
+    from toolcrib.infra.files.jail import Jail
     from toolcrib.lib.hosts import HostList
     from toolcrib.lib.http_syntax import Url
     from toolcrib.lib.templates import Place, Template
     from toolcrib.model.call import Call, Context
 
+
 MAX_BYTES = 5_000_000
-KEYS = ("method", "url", "headers", "body")
+REQUEST_KEYS = ("method", "url", "headers", "body")
 CAPABILITY = "net."
 SUCCESS = range(200, 400)
 JSON_TYPE = "application/json"
@@ -72,7 +76,7 @@ class HttpDriver:
         return Outcome(value=value, meta={"status": response.status, "origin": masking.hide(response.url.origin)})
 
     def _prepare(self, order: Order, masking: VariableMasking) -> tuple[Request, HostList | None]:
-        _check_capability(order)
+        _check_network_capability(order)
         hosts = _hosts_of(order)
         try:
             request = _render(order, masking)
@@ -114,7 +118,7 @@ class _Pen:
             raise ToolError(error.kind, message, retryable=error.retryable, details=error.details) from None
 
 
-def _check_capability(order: Order) -> None:
+def _check_network_capability(order: Order) -> None:
     if any(capability.startswith(CAPABILITY) for capability in order.tool.requires):
         return
     message = f"{order.tool.name} sends requests and requires no net capability; list net.http in its requires"
@@ -148,9 +152,9 @@ def _render(order: Order, masking: VariableMasking) -> Request:
 
 
 def _refuse_unknown(config: Mapping[str, object]) -> None:
-    unknown = sorted(set(config) - set(KEYS))
+    unknown = sorted(set(config) - set(REQUEST_KEYS))
     if unknown:
-        message = f"config: {', '.join(unknown)} is unknown to http_client; write {', '.join(KEYS)} only"
+        message = f"config: {', '.join(unknown)} is unknown to http_client; write {', '.join(REQUEST_KEYS)} only"
         raise ToolError(Kind.VALIDATION, message)
 
 
@@ -246,3 +250,127 @@ def _encode(text: str) -> bytes:
     except UnicodeEncodeError as error:
         message = f"body: holds half of a surrogate pair (character {error.start}); write the whole character"
         raise ToolError(Kind.VALIDATION, message) from None
+
+
+MAX_FILE_BYTES = 1_000_000
+MAX_ITEMS = 5_000
+READING = frozenset({"read", "list", "exists"})
+WITH_CONTENT = frozenset({"write", "append"})
+FILE_KEYS = ("operation", "path", "content")
+
+
+@dataclass(frozen=True, slots=True)
+class _Operation:
+    """What is to be done."""
+
+    operation: str
+    path: str
+    data: bytes
+
+
+class FilesystemDriver:
+    """Does one operation per call; each needs its capability among what the called tool itself requires."""
+
+    def __init__(self, jail: Jail) -> None:
+        self._jail = jail
+        self._acts: dict[str, Callable[[str, bytes], object]] = {
+            "read": lambda path, _: read_text(jail, path, MAX_FILE_BYTES),
+            "list": lambda path, _: list_items(jail, path, MAX_ITEMS),
+            "exists": lambda path, _: jail.exists(path),
+            "write": self._write,
+            "append": self._append,
+            "delete": self._delete,
+            "make_folder": lambda path, _: {"path": path, "made": jail.make_folder(path)},
+        }
+
+    def check(self, order: Order, call: Call) -> None:
+        """Refuse what can be seen without touching a file: slots, operation, capability, path and content."""
+        _prepare(order, VariableMasking(order.variable))
+
+    async def run(self, order: Order, context: Context) -> Outcome:
+        """Do it, and say what came of it."""
+        masking = VariableMasking(order.variable)
+        errand = _prepare(order, masking)
+        try:
+            return Outcome(value=self._acts[errand.operation](errand.path, errand.data))
+        except ToolError as error:
+            raise masking.hide_error(error) from None
+
+    def _write(self, path: str, data: bytes) -> object:
+        self._jail.write(path, data)
+        return {"path": path, "bytes": len(data)}
+
+    def _append(self, path: str, data: bytes) -> object:
+        self._jail.append(path, data)
+        return {"path": path, "bytes": len(data)}
+
+    def _delete(self, path: str, _: bytes) -> object:
+        self._jail.delete(path)
+        return {"path": path, "deleted": True}
+
+
+def _prepare(order: Order, masking: VariableMasking) -> _Operation:
+    try:
+        request = _request_of(order, masking)
+        operation = request.get("operation")
+        if operation not in OPERATIONS:
+            raise _refusal("operation", f"write one of {', '.join(OPERATIONS)}")
+        _check_file_capability(order, str(operation))
+        path = request.get("path")
+        if not isinstance(path, str):
+            raise _refusal("path", "write a path of the workspace as text")
+        return _Operation(str(operation), path, _data_of(str(operation), path, request.get("content")))
+    except ToolError as error:
+        raise masking.hide_error(error) from None
+
+
+def _data_of(operation: str, path: str, content: object) -> bytes:
+    if operation not in WITH_CONTENT:
+        return b""
+    if not isinstance(content, str):
+        raise _refusal("content", f"write the text to {operation}")
+    return encode_text(path, content, MAX_FILE_BYTES)
+
+
+def _request_of(order: Order, masking: VariableMasking) -> Mapping[str, object]:
+    """What the arguments say, but the word of the author counts for all that the author said something about."""
+    if order.is_primitive:
+        return order.arguments
+    config = order.chain.config
+    unknown = sorted(set(config) - set(FILE_KEYS))
+    if unknown:
+        message = f"config: {', '.join(unknown)} is unknown to filesystem; write {', '.join(FILE_KEYS)} only"
+        raise ToolError(Kind.VALIDATION, message)
+    properties = order.tool.parameters.get("properties")
+    declared = properties if isinstance(properties, dict) else {}
+    lookup = look_up_in(declared, order.arguments, order.values)
+    given = {key: order.arguments[key] for key in FILE_KEYS if key in order.arguments}
+    for key, value in config.items():
+        template = compile_template(value)
+        try:
+            given[key] = template.render(lookup, masking.variable)
+        except ToolError as error:
+            raise ToolError(error.kind, f"config.{key}: {error.message}", details=error.details) from None
+        if key == "path":
+            _refuse_climbing(template, str(given[key]))
+    return given
+
+
+def _refuse_climbing(template: Template, path: str) -> None:
+    """A path that its author began stays below that beginning; one that is all the caller's is the jail's business."""
+    text = template.document
+    if isinstance(text, Text) and text.sole is None and ".." in path.replace("\\", "/").split("/"):
+        message = 'config.path: a value leads up with ".." out of the folder that its author named; give another value'
+        raise ToolError(Kind.VALIDATION, message)
+
+
+def _check_file_capability(order: Order, operation: str) -> None:
+    capability = "fs.read" if operation in READING else "fs.write"
+    if capability in order.tool.requires:
+        return
+    message = f"{order.tool.name}: {operation} needs {capability}; list it in the tool's requires"
+    raise ToolError(Kind.CAPABILITY_MISSING, message, details={"missing": [capability]})
+
+
+def _refusal(key: str, cure: str) -> ToolError:
+    return ToolError(Kind.VALIDATION, f"filesystem: {key} is missing or unknown; {cure}")
