@@ -140,7 +140,7 @@ def serve_toolcrib(*, log: bool) -> None:
     from toolcrib.interfaces.http.routes import TABLES
     from toolcrib.interfaces.http.server import new_loop, serve_app
     from toolcrib.interfaces.http.server_state import Service
-    from toolcrib.model.access import Scope
+    from toolcrib.model.call import Scope
     from toolcrib.toolkit.http.bodies import read_body
     from toolcrib.toolkit.http.contract import ANYTHING, Body
     from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable

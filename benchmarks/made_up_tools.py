@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.search.types import Row
-from toolcrib.lib.ids import stable_id
+from toolcrib.lib.names import stable_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

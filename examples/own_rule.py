@@ -1,7 +1,7 @@
 """A rule of your own: deny, ask for confirmation, or allow."""
 
 from toolcrib import Call, Crib, SafetyRule, Tool, Verdict, confirm, deny, tool
-from toolcrib.model.verdict import ALLOW
+from toolcrib.model.result import ALLOW
 
 
 class LargeOrders:

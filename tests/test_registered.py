@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from toolcrib import Crib, Kind, SettingsError, ToolError, registered
-from toolcrib.lib.ids import new_id
+from toolcrib.lib.names import new_id
 
 KEY = "github.com/acme/agent/tools.Weather"
 

@@ -8,7 +8,7 @@ from string import Formatter
 from toolcrib import Call, Context, Kind, Tool, ToolError, Verdict, deny
 from toolcrib.core.plugins import Plugins
 from toolcrib.model.tool import Origin
-from toolcrib.model.verdict import ALLOW
+from toolcrib.model.result import ALLOW
 
 MAX_LETTERS = 1_000
 DESCRIPTION = "template.txt"

@@ -12,16 +12,15 @@ if TYPE_CHECKING:
     from toolcrib.features.functions.decorators import registered, tool
     from toolcrib.features.functions.definition import tool_of
     from toolcrib.features.safety_rules.operator_patterns import SafetyRule
-    from toolcrib.lib.version import __version__ as __version__
+    from toolcrib.lib import __version__ as __version__
     from toolcrib.model.bundle import Bundle
     from toolcrib.model.call import Call, Context
     from toolcrib.model.errors import Kind, SettingsError, ToolError
     from toolcrib.model.limits import Cost, Limits, RetryPolicy
     from toolcrib.model.protocols import Rule
-    from toolcrib.model.result import Intent, Result
+    from toolcrib.model.result import ALLOW, Intent, Result, Verdict, confirm, deny
     from toolcrib.model.session import Session
     from toolcrib.model.tool import Tool
-    from toolcrib.model.verdict import ALLOW, Verdict, confirm, deny
 
 __all__ = [
     "ALLOW",
@@ -53,8 +52,8 @@ __all__ = [
 
 # Where each public name lives; it is imported when it is first asked for, so that `import toolcrib` stays quick.
 _HOMES = {
-    "__version__": "toolcrib.lib.version",
-    "ALLOW": "toolcrib.model.verdict",
+    "__version__": "toolcrib.lib",
+    "ALLOW": "toolcrib.model.result",
     "AuthRule": "toolcrib.core.rules",
     "Bundle": "toolcrib.model.bundle",
     "Call": "toolcrib.model.call",
@@ -73,9 +72,9 @@ _HOMES = {
     "SettingsError": "toolcrib.model.errors",
     "Tool": "toolcrib.model.tool",
     "ToolError": "toolcrib.model.errors",
-    "Verdict": "toolcrib.model.verdict",
-    "confirm": "toolcrib.model.verdict",
-    "deny": "toolcrib.model.verdict",
+    "Verdict": "toolcrib.model.result",
+    "confirm": "toolcrib.model.result",
+    "deny": "toolcrib.model.result",
     "registered": "toolcrib.features.functions.decorators",
     "tool": "toolcrib.features.functions.decorators",
     "tool_of": "toolcrib.features.functions.definition",

@@ -51,10 +51,9 @@ if TYPE_CHECKING:
     from toolcrib.lib.export_schemas.targets import Export
     from toolcrib.lib.presentation import Prompt
     from toolcrib.model.protocols import Journal, Rule, Store
-    from toolcrib.model.result import Intent, Result
+    from toolcrib.model.result import Explanation, Intent, Result
     from toolcrib.model.session import Send
     from toolcrib.model.tool import Entry, Tool
-    from toolcrib.model.verdict import Explanation
 
     T = TypeVar("T")
 

@@ -24,7 +24,7 @@ from toolcrib.features.requests.document.reader import read_request
 from toolcrib.features.requests.document.writer import write_request
 from toolcrib.features.requests.format import load_package
 from toolcrib.infra.files.disk import Disk
-from toolcrib.lib.ids import is_uuid7
+from toolcrib.lib.names import is_uuid7
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Allowance, Made, ToolRequest
 

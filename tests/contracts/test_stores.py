@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from toolcrib.infra.storage.file_store import FileStore
 from toolcrib.infra.storage.memory_store import MemoryStore
 from toolcrib.lib.document_format import LONGEST, to_filename
-from toolcrib.lib.ids import new_id
+from toolcrib.lib.names import new_id
 from toolcrib.model.errors import Kind, ToolError
 
 HOSTILE = [

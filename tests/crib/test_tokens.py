@@ -13,7 +13,7 @@ from toolcrib.features.access import tokens as module
 from toolcrib.features.access.tokens import Tokens
 from toolcrib.infra.storage.file_store import FileStore
 from toolcrib.infra.storage.memory_store import MemoryStore
-from toolcrib.model.access import Scope
+from toolcrib.model.call import Scope
 
 
 @pytest.fixture(params=["memory", "files"])

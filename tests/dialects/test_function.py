@@ -13,7 +13,7 @@ import pytest
 
 from toolcrib.features.functions.decorators import is_tool, tool
 from toolcrib.features.functions.definition import tool_of
-from toolcrib.lib.schema.check import check_parameters, compile_schema
+from toolcrib.lib.schema import check_parameters, compile_schema
 from toolcrib.model.call import Context
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.limits import Cost, Limits, RetryPolicy

@@ -32,7 +32,7 @@ from hypothesis import strategies as st
 
 from toolcrib.features.functions.hints import HintError, HintReader
 from toolcrib.features.functions.values import NotJSON, as_default, to_json
-from toolcrib.lib.schema.check import check_schema, compile_schema
+from toolcrib.lib.schema import check_schema, compile_schema
 from toolcrib.model.result import Outcome
 
 UserId = NewType("UserId", int)

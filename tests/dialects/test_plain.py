@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolcrib.features.python_files.format import PlainFile
-from toolcrib.lib.schema.check import check_parameters, check_schema
+from toolcrib.lib.schema import check_parameters, check_schema
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Origin, Script, Tool
 

@@ -15,7 +15,7 @@ from toolcrib import Crib, tool
 from toolcrib.core import call_counts as metrics_module
 from toolcrib.core.call_counts import Count, Metrics
 from toolcrib.core.journal import FileJournal, MemoryJournal, read_lines
-from toolcrib.lib.ids import stable_id
+from toolcrib.lib.names import stable_id
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolcrib import Call, Crib, Kind, Session, tool
-from toolcrib.model.verdict import Decision, confirm, deny
+from toolcrib.model.result import Decision, confirm, deny
 
 ORDER = [
     "rules",
@@ -108,7 +108,7 @@ class Moody:
 
 
 def _allow():
-    from toolcrib.model.verdict import ALLOW
+    from toolcrib.model.result import ALLOW
 
     return ALLOW
 

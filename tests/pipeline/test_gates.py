@@ -3,7 +3,7 @@
 import pytest
 
 from toolcrib import Call, Kind, Session, Verdict, confirm, deny, tool
-from toolcrib.model.verdict import ALLOW
+from toolcrib.model.result import ALLOW
 
 
 class Recording:

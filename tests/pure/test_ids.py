@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from toolcrib.lib.ids import is_uuid7, new_id, stable_id
+from toolcrib.lib.names import is_uuid7, new_id, stable_id
 
 WORDS = st.lists(st.text(st.characters(exclude_categories=())), max_size=3)
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolcrib.lib.schema import explain_problems
-from toolcrib.lib.schema.check import (
+from toolcrib.lib.schema import (
     accepts,
     check_parameters,
     check_schema,
@@ -16,7 +15,8 @@ from toolcrib.lib.schema.check import (
     fill_defaults,
     with_default,
 )
-from toolcrib.lib.schema.structure import any_of, is_json, object_schema, type_alias
+from toolcrib.lib.schema_problems import explain_problems
+from toolcrib.lib.schema_structure import any_of, is_json, object_schema, type_alias
 from toolcrib.model.errors import Kind, ToolError
 
 

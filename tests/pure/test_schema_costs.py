@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from toolcrib.lib.schema.check import check_schema, compile_schema
+from toolcrib.lib.schema import check_schema, compile_schema
 from toolcrib.model.errors import Kind, ToolError
 
 OBJECTS = [{"a": number} for number in range(1500)]

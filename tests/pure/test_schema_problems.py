@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolcrib.lib.schema import schema_problems
-from toolcrib.lib.schema.check import check_schema
-from toolcrib.lib.schema.explain import misfitting_choices, misfitting_defaults
+from toolcrib.lib.schema import check_schema
+from toolcrib.lib.schema_problems import misfitting_choices, misfitting_defaults, schema_problems
 from toolcrib.model.errors import ToolError
 
 TYPES = "array, boolean, integer, null, number, object, string"

@@ -14,8 +14,8 @@ from toolcrib.features.safety_rules.sensitive_files import SensitiveFiles
 from toolcrib.lib.sensitive_paths import is_sensitive
 from toolcrib.model.call import Call
 from toolcrib.model.errors import Kind
+from toolcrib.model.result import Decision
 from toolcrib.model.tool import Function, Tool
-from toolcrib.model.verdict import Decision
 
 ALLOW, CONFIRM, DENY = Decision.ALLOW, Decision.CONFIRM, Decision.DENY
 

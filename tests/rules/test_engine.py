@@ -11,8 +11,8 @@ from toolcrib.features.safety_rules.sensitive_files import SensitiveFiles
 from toolcrib.model.call import Call
 from toolcrib.model.errors import ToolError
 from toolcrib.model.protocols import Rule
+from toolcrib.model.result import ALLOW, Decision, confirm, deny
 from toolcrib.model.tool import Function, Tool
-from toolcrib.model.verdict import ALLOW, Decision, confirm, deny
 
 
 class Saying:

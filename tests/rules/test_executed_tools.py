@@ -9,8 +9,8 @@ from toolcrib.features.safety_rules.dangerous_commands import DangerousCommands
 from toolcrib.features.safety_rules.sensitive_files import SensitiveFiles
 from toolcrib.lib.system_tools import system_tools
 from toolcrib.model.call import Call
+from toolcrib.model.result import Decision
 from toolcrib.model.tool import Chained, Tool
-from toolcrib.model.verdict import Decision
 
 TEXTS = {"type": "object", "properties": {"name": {"type": "string"}, "command": {"type": "string"}}}
 

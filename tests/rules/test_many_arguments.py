@@ -12,8 +12,8 @@ from toolcrib.features.safety_rules import arguments as reading
 from toolcrib.features.safety_rules.arguments import read_arguments
 from toolcrib.model.call import Call
 from toolcrib.model.errors import Kind
+from toolcrib.model.result import ALLOW, Decision, Verdict
 from toolcrib.model.tool import Function, Tool
-from toolcrib.model.verdict import ALLOW, Decision, Verdict
 
 SHELL = Tool(
     name="sample",

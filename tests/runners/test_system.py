@@ -2,7 +2,7 @@ import pytest
 
 from toolcrib.features.scripts import host_drivers
 from toolcrib.lib import system_tools
-from toolcrib.lib.schema.check import check_parameters, compile_schema
+from toolcrib.lib.schema import check_parameters, compile_schema
 from toolcrib.model.errors import Kind, ToolError
 
 

@@ -8,7 +8,7 @@ from toolcrib import Crib
 from toolcrib.features.bundles.format import read_stored_tool, read_tool
 from toolcrib.lib.document_format import write_tool
 from toolcrib.lib.documents import read_jsonc
-from toolcrib.lib.ids import is_uuid7
+from toolcrib.lib.names import is_uuid7
 from toolcrib.model.bundle import Bundle
 from toolcrib.model.tool import Encoding, ErrorMode, Http, HttpCall, Registered
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib.features.scripts.format import ScriptFile
-from toolcrib.lib.schema.check import compile_schema
+from toolcrib.lib.schema import compile_schema
 from toolcrib.lib.yaml import read_yaml
 from toolcrib.model.limits import Backoff, Cost, RetryPolicy
 from toolcrib.model.tool import Convention

@@ -13,7 +13,7 @@ from toolcrib.infra.storage import file_store
 from toolcrib.infra.storage.file_store import FileStore
 from toolcrib.infra.storage.keys import is_key
 from toolcrib.lib.document_format import to_filename
-from toolcrib.lib.ids import new_id
+from toolcrib.lib.names import new_id
 from toolcrib.model.errors import Kind, ToolError
 
 

@@ -13,8 +13,7 @@ from toolcrib.infra.egress.client import Egress
 from toolcrib.infra.egress.dialler import RESOLVE_SECONDS, resolve_name, unreachable
 from toolcrib.infra.egress.messages import Request
 from toolcrib.lib.documents import read_json
-from toolcrib.lib.hosts import HostList, HostPattern
-from toolcrib.lib.http_syntax import parse_url
+from toolcrib.lib.http_syntax import HostList, HostPattern, parse_url
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:

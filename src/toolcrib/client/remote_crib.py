@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from toolcrib.client.shapes import Shape
     from toolcrib.core.describe import Facts
     from toolcrib.model.bundle import Bundle
-    from toolcrib.model.verdict import Explanation
+    from toolcrib.model.result import Explanation
 
 # A tool has limits of its own on the server; this is for a server that has stopped to answer.
 CALL_SECONDS = 3_600.0

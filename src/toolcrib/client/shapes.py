@@ -9,18 +9,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from toolcrib.lib.schema import explain_problems
-from toolcrib.lib.schema.check import compile_schema
+from toolcrib.lib.schema import compile_schema
+from toolcrib.lib.schema_problems import explain_problems
 from toolcrib.model.bundle import Bundle, Owner
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.result import Intent, Result
+from toolcrib.model.result import Decision, Explanation, Finding, Intent, Result, Verdict
 from toolcrib.model.toolrequest import Allowance, Event, Experiment, Filed, Priority, RecordedAnswer, Status
-from toolcrib.model.verdict import Decision, Explanation, Finding, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from toolcrib.lib.schema.check import Validator
+    from toolcrib.lib.schema import Validator
 
     Schema = dict[str, object]
     Document = Mapping[str, Any]

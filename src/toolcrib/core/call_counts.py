@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.core.journal import CALL
 from toolcrib.infra.files.disk import make_folder
-from toolcrib.lib.ids import stable_id
+from toolcrib.lib.names import stable_id
 from toolcrib.model.errors import ToolError
 
 if TYPE_CHECKING:

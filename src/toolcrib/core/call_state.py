@@ -8,7 +8,8 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
-from toolcrib.lib import schema
+from toolcrib.lib.schema import check_schema, compile_schema, fill_defaults
+from toolcrib.lib.schema_structure import bound_integers, holds_text
 from toolcrib.model.call import Call, Context
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.limits import ONCE, REPEAT_IDEMPOTENT
@@ -18,12 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from toolcrib.core.execution import Watch
+    from toolcrib.lib.schema import Validator
     from toolcrib.model.limits import RetryPolicy
     from toolcrib.model.protocols import Bound, Line, Rule, Runner
-    from toolcrib.model.result import Outcome, Result
+    from toolcrib.model.result import Outcome, Result, Verdict
     from toolcrib.model.session import Step, Turn
     from toolcrib.model.tool import Entry, Tool
-    from toolcrib.model.verdict import Verdict
 
     Perform = Callable[[Call], Awaitable[Result]]
     Record = Callable[[Line], None]
@@ -164,10 +165,10 @@ class Plan:
     bound: Bound
     rules: tuple[Rule, ...]
     parameters: dict[str, object]
-    arguments: schema.Validator
+    arguments: Validator
     holds_text: bool
     fill: Callable[[dict[str, object]], dict[str, object]] | None
-    output: schema.Validator | None
+    output: Validator | None
     missing: frozenset[str]
     seconds: float
     room: float
@@ -223,12 +224,12 @@ def prepare(
     runner = runners.get(tool.kind)
     if runner is None:
         raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"nothing here runs tools of kind {tool.kind!r}")
-    schema.check_schema(tool.parameters, f"{tool.name}: parameters")
+    check_schema(tool.parameters, f"{tool.name}: parameters")
     if tool.output_schema is not None:
-        schema.check_schema(tool.output_schema, f"{tool.name}: output schema")
-    holds_text = schema.holds_text(tool.parameters)
+        check_schema(tool.output_schema, f"{tool.name}: output schema")
+    has_text = holds_text(tool.parameters)
     # Where there is text, every value is looked at; numbers alone are bounded by the schema itself.
-    parameters = tool.parameters if holds_text else schema.bound_integers(tool.parameters)
+    parameters = tool.parameters if has_text else bound_integers(tool.parameters)
     bound = runner.bind(tool)
     retry = tool.limits.retry or (REPEAT_IDEMPOTENT if tool.idempotent else ONCE)
     is_inline = isinstance(tool.run, Function) and not bound.is_async
@@ -237,10 +238,10 @@ def prepare(
         bound=bound,
         rules=rules,
         parameters=parameters,
-        arguments=schema.compile_schema(parameters),
-        holds_text=holds_text,
-        fill=schema.fill_defaults(parameters),
-        output=None if tool.output_schema is None else schema.compile_schema(tool.output_schema),
+        arguments=compile_schema(parameters),
+        holds_text=has_text,
+        fill=fill_defaults(parameters),
+        output=None if tool.output_schema is None else compile_schema(tool.output_schema),
         missing=missing_grants(tool.requires, _grants_for(tool, policy)),
         seconds=_seconds(tool, policy),
         room=0.0 if isinstance(tool.run, Function) else ROOM_SECONDS,

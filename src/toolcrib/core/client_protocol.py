@@ -16,10 +16,9 @@ if TYPE_CHECKING:
     from toolcrib.model.bundle import Bundle
     from toolcrib.model.call import Call
     from toolcrib.model.errors import ToolError
-    from toolcrib.model.result import Result
+    from toolcrib.model.result import Explanation, Result
     from toolcrib.model.tool import Entry, Tool
     from toolcrib.model.toolrequest import Allowance, Event, Experiment, Filed, Status, Submitted
-    from toolcrib.model.verdict import Explanation
 
 
 class Suggesting(Protocol):

@@ -10,13 +10,13 @@ import orjson
 
 from toolcrib.core.call_state import missing_grants, mode_of
 from toolcrib.core.rules import strictest
-from toolcrib.lib import schema
 from toolcrib.lib.documents import check_plain
+from toolcrib.lib.schema_problems import explain_problems
 from toolcrib.model.call import MAX_DEPTH
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.result import ALLOW, Decision, Verdict, confirm, deny
 from toolcrib.model.session import MAX_EMPTY, MODES, Step
 from toolcrib.model.tool import Behaviour
-from toolcrib.model.verdict import ALLOW, Decision, Verdict, confirm, deny
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -135,7 +135,7 @@ class Arguments:
                 case.arguments = plan.fill(case.arguments)
             if plan.arguments.is_valid(case.arguments):
                 return ALLOW
-            problems = schema.explain_problems(plan.arguments, case.arguments, plan.parameters)
+            problems = explain_problems(plan.arguments, case.arguments, plan.parameters)
         except (ToolError, ValueError, TypeError, AttributeError) as problem:
             problems = [str(problem)]
         return deny(

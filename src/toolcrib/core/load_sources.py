@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolcrib.core.catalog import Rank
 from toolcrib.core.file_source import DocumentSource, Folder, Packages
-from toolcrib.lib.schema.check import check_parameters, check_schema
+from toolcrib.lib.schema import check_parameters, check_schema
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.tool import Tool
 

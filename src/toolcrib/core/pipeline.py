@@ -20,8 +20,7 @@ from toolcrib.core.results import Answers, Whole, settle
 from toolcrib.core.rules import strictest
 from toolcrib.model.call import wish
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.result import Outcome, Result, succeed
-from toolcrib.model.verdict import ALLOW, Decision, Explanation, Finding, Verdict, deny
+from toolcrib.model.result import ALLOW, Decision, Explanation, Finding, Outcome, Result, Verdict, deny, succeed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -13,10 +13,9 @@ import orjson
 from toolcrib.core.call_state import CALL
 from toolcrib.core.execution import classify, copy_error, leave, must_pass
 from toolcrib.core.gates import note_empty
-from toolcrib.lib import schema
+from toolcrib.lib.schema_problems import explain_problems
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.result import Outcome, Result, succeed
-from toolcrib.model.verdict import Decision
+from toolcrib.model.result import Decision, Outcome, Result, succeed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -25,9 +24,8 @@ if TYPE_CHECKING:
     from toolcrib.core.expiring_documents import Confirmations, KeptResults
     from toolcrib.model.call import Call
     from toolcrib.model.protocols import Line
-    from toolcrib.model.result import Intent
+    from toolcrib.model.result import Intent, Verdict
     from toolcrib.model.session import Session
-    from toolcrib.model.verdict import Verdict
 
     Fields = Mapping[str, object]
 
@@ -43,7 +41,7 @@ def settle(plan: Plan, value: object, limit: int) -> object:
     """The value, once it is what the output schema promises; a `Whole` if it is longer than `limit` bytes."""
     try:
         if plan.output is not None and not plan.output.is_valid(value):
-            raise _broken_promise(plan, schema.explain_problems(plan.output, value, plan.tool.output_schema))
+            raise _broken_promise(plan, explain_problems(plan.output, value, plan.tool.output_schema))
     except (ValueError, TypeError, RecursionError) as problem:
         raise _broken_promise(plan, [str(problem)]) from problem
     kind = type(value)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from toolcrib.core.plugins import Plugins
 from toolcrib.core.resources import Resources
 from toolcrib.infra.settings import load_settings
-from toolcrib.lib.schema.structure import holds_text
+from toolcrib.lib.schema_structure import holds_text
 from toolcrib.model.errors import Kind
+from toolcrib.model.result import ALLOW, Decision, Verdict, deny
 from toolcrib.model.tool import Chained, Http
-from toolcrib.model.verdict import ALLOW, Decision, Verdict, deny
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from toolcrib.lib.schema.check import with_default
-from toolcrib.lib.schema.structure import any_of, is_json, object_schema
+from toolcrib.lib.schema import with_default
+from toolcrib.lib.schema_structure import any_of, is_json, object_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -22,7 +22,7 @@ from toolcrib.lib.python_signature import (
     top_imports,
     writable,
 )
-from toolcrib.lib.schema.check import check_schema
+from toolcrib.lib.schema import check_schema
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained, Origin, Script, Tool
 

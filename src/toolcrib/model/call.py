@@ -1,8 +1,9 @@
-"""A wish to run a tool, and what the running tool may use."""
+"""A call of a tool, what a caller may do, and what a running tool may use."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, cast
 
 if TYPE_CHECKING:
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from toolcrib.model.result import Result
     from toolcrib.model.session import Session
     from toolcrib.model.tool import Tool
+
 
 MAX_DEPTH = 10
 PLAIN = (None, None, None, None, None, None)
@@ -134,3 +136,11 @@ class Context:
     call: CallTool
     audit: Audit
     room: float = 0.0
+
+
+class Scope(StrEnum):
+    """What a token is good for."""
+
+    READ = "read"
+    INVOKE = "invoke"
+    MANAGE = "manage"

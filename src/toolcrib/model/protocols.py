@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from toolcrib.model.call import Call, Context
+    from toolcrib.model.result import Verdict
     from toolcrib.model.tool import Tool
     from toolcrib.model.toolrequest import Allowance, Claim, Event, Experiment, Filed, Made, Status, ToolRequest
-    from toolcrib.model.verdict import Verdict
 
 LOCK_SECONDS = 10.0
 

@@ -11,7 +11,7 @@ from toolcrib.features.bundles.facade import Bundles
 from toolcrib.infra.search.index import Index
 from toolcrib.infra.storage.file_store import FileStore
 from toolcrib.infra.storage.memory_store import MemoryStore
-from toolcrib.lib.ids import new_id
+from toolcrib.lib.names import new_id
 from toolcrib.model.tool import Function, Tool
 
 KEY = b"k" * 32

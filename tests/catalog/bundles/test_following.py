@@ -11,7 +11,7 @@ import pytest
 from toolcrib.features.bundles import index_sync
 from toolcrib.infra.search.index import Index
 from toolcrib.infra.storage.file_store import FileStore
-from toolcrib.lib.ids import new_id
+from toolcrib.lib.names import new_id
 from toolcrib.model.errors import Kind, ToolError
 
 

@@ -13,7 +13,7 @@ from toolcrib.features.bundles.facade import Bundles
 from toolcrib.infra.search.index import Index
 from toolcrib.infra.storage.file_store import FileStore
 from toolcrib.infra.storage.memory_store import MemoryStore
-from toolcrib.lib.ids import stable_id
+from toolcrib.lib.names import stable_id
 from toolcrib.model.errors import Kind, ToolError
 
 IDS = [stable_id("test", str(number)) for number in range(3)]

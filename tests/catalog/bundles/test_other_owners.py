@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from toolcrib.features.bundles.stored_documents import etag_of
-from toolcrib.lib.ids import is_uuid7, stable_id
+from toolcrib.lib.names import is_uuid7, stable_id
 from toolcrib.model.bundle import Owner
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Entry

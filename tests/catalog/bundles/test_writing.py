@@ -6,7 +6,7 @@ import re
 import pytest
 
 from toolcrib.features.bundles.stored_documents import etag_of
-from toolcrib.lib.ids import is_uuid7, new_id, stable_id
+from toolcrib.lib.names import is_uuid7, new_id, stable_id
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Entry
 

@@ -6,7 +6,7 @@ import pytest
 
 from toolcrib.features.folders.documentation import Absent, doc_examples, failure_modes
 from toolcrib.features.folders.format import read_tool
-from toolcrib.lib.schema.check import compile_schema
+from toolcrib.lib.schema import compile_schema
 from toolcrib.model.tool import Behaviour, SideEffects
 
 

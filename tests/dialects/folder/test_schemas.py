@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from toolcrib.lib.schema import explain_problems
-from toolcrib.lib.schema.check import compile_schema
+from toolcrib.lib.schema import compile_schema
+from toolcrib.lib.schema_problems import explain_problems
 
 
 @pytest.fixture

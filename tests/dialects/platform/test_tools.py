@@ -3,7 +3,7 @@
 import pytest
 
 from toolcrib.features.bundles.format import read_tool
-from toolcrib.lib.ids import is_uuid7
+from toolcrib.lib.names import is_uuid7
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.limits import ONCE
 from toolcrib.model.tool import Http, Registered, SideEffects

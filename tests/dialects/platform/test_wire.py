@@ -7,7 +7,7 @@ import pytest
 from toolcrib.features.bundles.definition import found_to_wire, tool_to_wire
 from toolcrib.features.bundles.format import read_stored_tool, read_tool
 from toolcrib.lib.document_format import write_tool
-from toolcrib.lib.ids import stable_id
+from toolcrib.lib.names import stable_id
 from toolcrib.model.bundle import Bundle, Found, Kept, Owner
 from toolcrib.model.tool import Chained, Function, Script, Tool
 

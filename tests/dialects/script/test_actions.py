@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolcrib.lib.schema.check import compile_schema
+from toolcrib.lib.schema import compile_schema
 
 PARAMETERS = "parameters: [{name: service_name, type: string, required: true}]\n"
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolcrib.features.scripts.schemas import merge_schemas
-from toolcrib.lib.schema.check import check_parameters, compile_schema, fill_defaults
+from toolcrib.lib.schema import check_parameters, compile_schema, fill_defaults
 
 PARAMETERS = """
 parameters:

@@ -1,7 +1,6 @@
 import pytest
 
-from toolcrib.lib.hosts import parse_hosts
-from toolcrib.lib.http_syntax import parse_url
+from toolcrib.lib.http_syntax import parse_hosts, parse_url
 from toolcrib.model.errors import Kind, ToolError
 
 

@@ -13,7 +13,7 @@ import pytest
 from toolcrib.infra.egress.client import Egress
 from toolcrib.infra.egress.dialler import AddressPolicy, Dialler
 from toolcrib.infra.egress.proxy import Visit
-from toolcrib.lib.hosts import parse_hosts
+from toolcrib.lib.http_syntax import parse_hosts
 from toolcrib.model.errors import ToolError
 
 CERTIFICATE = Path(__file__).with_name("tls.example.pem")

@@ -22,8 +22,7 @@ from toolcrib.infra.egress.http1 import MAX_HEAD_BYTES
 from toolcrib.infra.egress.messages import Request
 from toolcrib.infra.egress.proxy import Visit
 from toolcrib.infra.egress.recorded import Answers, Recorded
-from toolcrib.lib.hosts import parse_hosts
-from toolcrib.lib.http_syntax import parse_url
+from toolcrib.lib.http_syntax import parse_hosts, parse_url
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import RecordedAnswer
 

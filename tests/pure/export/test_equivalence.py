@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from toolcrib import ToolError
 from toolcrib.lib.export_schemas.definitions import export_tool
 from toolcrib.lib.export_schemas.targets import Provider
-from toolcrib.lib.schema.check import check_schema
+from toolcrib.lib.schema import check_schema
 
 NAMES = "abc"
 TEXTS = ["", "a", "ab", "abcd", "2024-01-02", "x@y.de"]

@@ -8,7 +8,7 @@ import pytest
 
 from toolcrib.lib.export_schemas.definitions import export_tool
 from toolcrib.lib.export_schemas.targets import Provider
-from toolcrib.lib.schema.check import check_schema
+from toolcrib.lib.schema import check_schema
 
 ROOT = Path(__file__).parents[3]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from toolcrib.model.access import Scope
+from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from toolcrib.features.bundles.definition import COMPUTED
 from toolcrib.features.bundles.format import read_bundle, read_tool
 from toolcrib.lib.documents import read_jsonc
-from toolcrib.lib.ids import is_uuid7, new_id
-from toolcrib.lib.names import read_address
+from toolcrib.lib.names import is_uuid7, new_id, read_address
 from toolcrib.model.bundle import Bundle
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.toolkit.cli.console import ExitCode, WrongUseError, agrees, complain, count, on_one_line, say

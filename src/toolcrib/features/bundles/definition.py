@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.bundles.fields import read_implementation, show
 from toolcrib.lib.document_format import SCHEMA_VERSION, remark_on
-from toolcrib.lib.ids import is_uuid7
-from toolcrib.lib.schema import schema_problems
+from toolcrib.lib.names import is_uuid7
+from toolcrib.lib.schema_problems import schema_problems
 from toolcrib.model.bundle import Owner
 from toolcrib.model.limits import ONCE, Limits
 from toolcrib.model.tool import MAX_NAME, Http, Origin, SideEffects, Tool, slug_problem, version_problem

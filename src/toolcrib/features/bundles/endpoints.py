@@ -15,7 +15,7 @@ from toolcrib.features.bundles.openapi import (
     WEATHER_TOOL,
 )
 from toolcrib.features.bundles.stored_documents import etag_of
-from toolcrib.model.access import Scope
+from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.toolkit.http.bodies import only_keys, read_body
 from toolcrib.toolkit.http.contract import (

@@ -13,9 +13,8 @@ from toolcrib.features.bundles.lookup import Lookup
 from toolcrib.features.bundles.other_sources import ALL_ON, Overlay, Sources, source_id, tool_word
 from toolcrib.features.bundles.pages import Cursors, Listing
 from toolcrib.features.bundles.stored_documents import SPACE, Documents, check_bundle_id, seconds_of
-from toolcrib.lib.hosts import parse_hosts
-from toolcrib.lib.http_syntax import parse_url
-from toolcrib.lib.ids import is_uuid7
+from toolcrib.lib.http_syntax import parse_hosts, parse_url
+from toolcrib.lib.names import is_uuid7
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Http
 

@@ -24,7 +24,7 @@ from toolcrib.features.bundles.definition import (
 from toolcrib.features.bundles.fields import Fields, Report, open_document, show
 from toolcrib.lib.document_format import SCHEMA_VERSION, read_time, write_tool
 from toolcrib.lib.documents import MAX_DEFINITION_BYTES, check_plain, read_jsonc, without_comments
-from toolcrib.lib.ids import new_id, stable_id
+from toolcrib.lib.names import new_id, stable_id
 from toolcrib.lib.positions import json_lines, line_of_fault
 from toolcrib.model.bundle import Bundle
 from toolcrib.model.errors import Kind, ToolError

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from toolcrib.features.bundles.index_rows import Roster, is_on, light_row, make_roster, row_of, stand_in
 from toolcrib.features.bundles.stored_documents import SPACE, bundle_key, folder_of, slot_at
-from toolcrib.lib.ids import is_uuid7
+from toolcrib.lib.names import is_uuid7
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:

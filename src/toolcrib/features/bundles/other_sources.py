@@ -18,7 +18,7 @@ from toolcrib.features.bundles.index_rows import row_of_tool
 from toolcrib.features.bundles.stored_documents import slot_of, write_time
 from toolcrib.lib.document_format import write_tool
 from toolcrib.lib.documents import read_jsonc
-from toolcrib.lib.ids import is_uuid7, stable_id
+from toolcrib.lib.names import is_uuid7, stable_id
 from toolcrib.model.bundle import Bundle, Kept, Owner
 from toolcrib.model.errors import Kind, ToolError
 

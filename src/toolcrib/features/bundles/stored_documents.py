@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from toolcrib.features.bundles.format import read_stored_bundle, read_stored_tool
 from toolcrib.lib.document_format import from_filename, read_time, to_filename
-from toolcrib.lib.ids import is_uuid7, stable_id
-from toolcrib.lib.names import slug_of
+from toolcrib.lib.names import is_uuid7, slug_of, stable_id
 from toolcrib.model.bundle import Bundle
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import slug_problem, version_problem

@@ -25,8 +25,7 @@ from toolcrib.infra.egress.messages import Request
 from toolcrib.infra.files import durable
 from toolcrib.infra.files.durable import create_in, explained, replace_in
 from toolcrib.lib.documents import read_json
-from toolcrib.lib.hosts import parse_hosts
-from toolcrib.lib.http_syntax import parse_url
+from toolcrib.lib.http_syntax import parse_hosts, parse_url
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from toolcrib.features.folders.schema_file import NOTHING_DECLARED, read_declara
 from toolcrib.infra.files.tool_folder import DOCUMENTATION, HANDLERS, SCHEMA, SUMMARY, spell_name, spell_root
 from toolcrib.lib.documents import decode
 from toolcrib.lib.positions import SHOWN
-from toolcrib.lib.schema import explain_problems
-from toolcrib.lib.schema.check import compile_schema, fill_defaults
+from toolcrib.lib.schema import compile_schema, fill_defaults
+from toolcrib.lib.schema_problems import explain_problems
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.limits import Limits
 from toolcrib.model.tool import Behaviour, Handler, Origin, SideEffects, Tool

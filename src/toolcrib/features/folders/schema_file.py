@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from toolcrib.features.folders.report import SchemaFile
 from toolcrib.lib.documents import decode, read_json
-from toolcrib.lib.hosts import parse_hosts
+from toolcrib.lib.http_syntax import parse_hosts
 from toolcrib.lib.names import is_capability, near_misses
 from toolcrib.lib.positions import SHOWN, line_of_fault, show, spell
-from toolcrib.lib.schema import schema_problems
-from toolcrib.lib.schema.check import compile_schema
-from toolcrib.lib.schema.explain import misfitting_choices, misfitting_defaults
-from toolcrib.lib.schema.structure import Graph
+from toolcrib.lib.schema import compile_schema
+from toolcrib.lib.schema_problems import misfitting_choices, misfitting_defaults, schema_problems
+from toolcrib.lib.schema_structure import Graph
 from toolcrib.model.errors import ToolError
 from toolcrib.model.session import MODES
 from toolcrib.model.tool import MAX_NAME, Behaviour, SideEffects, check_slug
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     from toolcrib.features.folders.report import Report
     from toolcrib.lib.positions import Steps
-    from toolcrib.lib.schema.structure import Place
+    from toolcrib.lib.schema_structure import Place
 
     Part = tuple[Steps, Mapping[str, object]]
 

@@ -16,7 +16,7 @@ from toolcrib.features.functions.decorators import MARK, functions_among, is_too
 from toolcrib.features.functions.hints import HintError, HintReader
 from toolcrib.features.functions.values import Field, NotJSON, as_default, read_record, to_json
 from toolcrib.lib.docstring import read_docstring
-from toolcrib.lib.schema.check import check_parameters, check_schema
+from toolcrib.lib.schema import check_parameters, check_schema
 from toolcrib.model.call import Context
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.limits import Limits

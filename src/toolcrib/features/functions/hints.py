@@ -15,8 +15,8 @@ from uuid import UUID
 
 from toolcrib.features.functions import values
 from toolcrib.features.functions.values import NotJSON, enum_value, pydantic_base, read_record, to_json
-from toolcrib.lib.schema.check import accepts, compile_schema
-from toolcrib.lib.schema.structure import any_of, object_schema
+from toolcrib.lib.schema import accepts, compile_schema
+from toolcrib.lib.schema_structure import any_of, object_schema
 from toolcrib.model.result import Outcome
 
 BOUNDS = {
@@ -59,7 +59,7 @@ def apply_note(schema: dict[str, object], note: object) -> None:
 
 if typing.TYPE_CHECKING:
     from toolcrib.features.functions.values import Field, Record
-    from toolcrib.lib.schema.check import Validator
+    from toolcrib.lib.schema import Validator
 
 Schema = dict[str, object]
 Revive = abc.Callable[[object], object]

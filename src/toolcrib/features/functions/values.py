@@ -19,7 +19,7 @@ from typing import Any
 from uuid import UUID
 
 from toolcrib.lib.docstring import read_docstring
-from toolcrib.lib.schema.structure import is_json
+from toolcrib.lib.schema_structure import is_json
 from toolcrib.model.result import Outcome
 
 SCALARS = (str, int, float, bool, type(None))

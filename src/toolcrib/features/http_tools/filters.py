@@ -6,7 +6,7 @@ import operator
 import time
 from typing import TYPE_CHECKING, Final, Protocol
 
-from toolcrib.lib.schema.structure import explain_pattern
+from toolcrib.lib.schema_structure import explain_pattern
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:

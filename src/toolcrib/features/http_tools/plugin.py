@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolcrib.lib.version import __version__
+from toolcrib.lib import __version__
 from toolcrib.model.tool import Http
 
 if TYPE_CHECKING:

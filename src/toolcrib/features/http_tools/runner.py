@@ -13,7 +13,7 @@ from toolcrib.features.http_tools.request_template import check_http, compile_ca
 from toolcrib.features.http_tools.response import Repeating, explain_status, nothing, read_value
 from toolcrib.infra.egress.messages import Request, read_media_type
 from toolcrib.infra.secrets.secret import VariableMasking
-from toolcrib.lib.hosts import parse_hosts
+from toolcrib.lib.http_syntax import parse_hosts
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Outcome
 from toolcrib.model.tool import ErrorMode, Http
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from toolcrib.features.http_tools.response import Value
     from toolcrib.infra.egress.client import Egress
     from toolcrib.infra.egress.messages import Response
-    from toolcrib.lib.hosts import HostList
+    from toolcrib.lib.http_syntax import HostList
     from toolcrib.model.call import Call, Context
     from toolcrib.model.tool import HttpCall, Tool
 

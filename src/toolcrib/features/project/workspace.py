@@ -9,7 +9,7 @@ from toolcrib.infra.files.hook_folders import find_hook_folders
 from toolcrib.infra.files.jail import Jail
 from toolcrib.infra.sandbox.child.broker import Mark
 from toolcrib.infra.settings import FILE_NAME
-from toolcrib.lib.hosts import parse_hosts
+from toolcrib.lib.http_syntax import parse_hosts
 from toolcrib.lib.protected_names import ASKED, FIXED, judge
 from toolcrib.lib.sensitive_paths import is_sensitive
 from toolcrib.model.errors import SettingsError, ToolError

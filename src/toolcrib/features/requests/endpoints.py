@@ -25,7 +25,7 @@ from toolcrib.features.requests.openapi import (
 )
 from toolcrib.features.requests.queues.records import HISTORY_EVENTS
 from toolcrib.features.requests.tracker import MAX_LISTED
-from toolcrib.model.access import Scope
+from toolcrib.model.call import Scope
 from toolcrib.model.toolrequest import Status
 from toolcrib.toolkit.http.contract import NOTHING_AT_ALL, TEXT, Body, Reply, choice, in_header, in_path, switch, whole
 from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable

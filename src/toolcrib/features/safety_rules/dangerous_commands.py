@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from toolcrib.core.rules import strictest_of, unreadable
 from toolcrib.features.safety_rules.arguments import Argument, Role, read_arguments, runs_command_line
-from toolcrib.lib.schema.structure import holds_text
+from toolcrib.lib.schema_structure import holds_text
 from toolcrib.lib.shell.reader import read_commands
 from toolcrib.lib.shell.words import UNKNOWN, Command, Redirection, Word
 from toolcrib.model.errors import ToolError
-from toolcrib.model.verdict import Verdict, confirm, deny
+from toolcrib.model.result import Verdict, confirm, deny
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from toolcrib.core.rules import strictest_of, unreadable
 from toolcrib.features.safety_rules.arguments import Argument, Role, read_arguments
-from toolcrib.lib.schema.structure import holds_text
+from toolcrib.lib.schema_structure import holds_text
 from toolcrib.lib.shell.reader import read_commands
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.verdict import Verdict, confirm, deny
+from toolcrib.model.result import Verdict, confirm, deny
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

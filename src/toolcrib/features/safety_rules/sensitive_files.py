@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from toolcrib.core.rules import strictest_of, unreadable
 from toolcrib.features.safety_rules.arguments import URL, Argument, Role, name_words, read_arguments, runs_command_line
 from toolcrib.lib.protected_names import ASKED, judge
-from toolcrib.lib.schema.structure import holds_text
+from toolcrib.lib.schema_structure import holds_text
 from toolcrib.lib.sensitive_paths import (
     could_be_sensitive,
     expand_home,
@@ -24,8 +24,8 @@ from toolcrib.lib.sensitive_paths import (
 from toolcrib.lib.shell.reader import read_commands
 from toolcrib.lib.shell.words import GLOB, UNKNOWN, Command, Word
 from toolcrib.model.errors import ToolError
+from toolcrib.model.result import Verdict, confirm, deny
 from toolcrib.model.tool import Function
-from toolcrib.model.verdict import Verdict, confirm, deny
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

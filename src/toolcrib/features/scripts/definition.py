@@ -13,8 +13,8 @@ from toolcrib.features.scripts.python_code import PROGRAM, choose_entry, demande
 from toolcrib.features.scripts.schemas import checked
 from toolcrib.lib.docstring import read_docstring
 from toolcrib.lib.python_signature import HintError, SyntaxHints, read_answer, read_parameters, top_imports, writable
-from toolcrib.lib.schema.check import compile_schema
-from toolcrib.lib.schema.structure import object_schema
+from toolcrib.lib.schema import compile_schema
+from toolcrib.lib.schema_structure import object_schema
 from toolcrib.model.tool import Chained, Convention, Origin, Script, Tool
 
 if TYPE_CHECKING:

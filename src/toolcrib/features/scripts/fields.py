@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.scripts.metadata import name_type, warn_of_strangers
 from toolcrib.features.scripts.schemas import Declared, read_schemas
-from toolcrib.lib.hosts import parse_hosts
+from toolcrib.lib.http_syntax import parse_hosts
 from toolcrib.lib.names import is_capability
 from toolcrib.lib.positions import SHOWN
 from toolcrib.model.errors import ToolError

@@ -13,8 +13,7 @@ from toolcrib.infra.egress.messages import Request, describe_binary, is_json, re
 from toolcrib.infra.files.jail import encode_text, list_items, read_text
 from toolcrib.infra.secrets.secret import VariableMasking
 from toolcrib.lib.documents import read_json
-from toolcrib.lib.hosts import parse_hosts
-from toolcrib.lib.http_syntax import parse_url
+from toolcrib.lib.http_syntax import parse_hosts, parse_url
 from toolcrib.lib.system_tools import OPERATIONS
 from toolcrib.lib.templates import Text, as_json_part, as_text, as_url_part, compile_template, look_up_in
 from toolcrib.model.errors import Kind, ToolError
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
     from toolcrib.infra.egress.client import Egress
     from toolcrib.infra.egress.messages import Response
     from toolcrib.infra.files.jail import Jail
-    from toolcrib.lib.hosts import HostList
-    from toolcrib.lib.http_syntax import Url
+    from toolcrib.lib.http_syntax import HostList, Url
     from toolcrib.lib.templates import Place, Template
     from toolcrib.model.call import Call, Context
 

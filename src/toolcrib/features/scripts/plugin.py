@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from toolcrib.core.catalog import SYSTEM_BUNDLE, LateTools, Rank
 from toolcrib.core.file_source import Folder
 from toolcrib.core.resources import INSTALLED, PROJECT_SCRIPTS, LazyFormat
-from toolcrib.lib.version import __version__
+from toolcrib.lib import __version__
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -36,7 +36,7 @@ from toolcrib.infra.sandbox.jobs import Program, PythonFile, build_walls, python
 from toolcrib.infra.secrets.secret import VariableMasking
 from toolcrib.lib.command_arguments import check_words, spell
 from toolcrib.lib.documents import read_json
-from toolcrib.lib.schema.check import compile_schema
+from toolcrib.lib.schema import compile_schema
 from toolcrib.lib.system_tools import DOCKER, PYTHON, is_ours
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained, Convention, Script

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.scripts.metadata import name_type, warn_of_strangers
 from toolcrib.lib.positions import SHOWN
-from toolcrib.lib.schema.check import accepts, check_parameters, check_schema, with_default
-from toolcrib.lib.schema.structure import any_of, object_schema, parse_pointer, type_alias
+from toolcrib.lib.schema import accepts, check_parameters, check_schema, with_default
+from toolcrib.lib.schema_structure import any_of, object_schema, parse_pointer, type_alias
 from toolcrib.model.errors import ToolError
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from toolcrib.infra.programs.executables import basic_variables
 from toolcrib.infra.programs.host_access import lead_out
 from toolcrib.infra.programs.job_outcome import returned_value, show_seconds
 from toolcrib.infra.sandbox.jobs import WRITE, OneFile, PythonFile, build_walls, python_runtime
-from toolcrib.lib.schema import explain_problems
-from toolcrib.lib.schema.check import compile_schema, fill_defaults
+from toolcrib.lib.schema import compile_schema, fill_defaults
+from toolcrib.lib.schema_problems import explain_problems
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained, Convention
 

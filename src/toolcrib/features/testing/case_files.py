@@ -17,8 +17,8 @@ from toolcrib.infra.files.disk import read_small
 from toolcrib.lib.documents import MAX_DEFINITION_BYTES, check_plain, decode, read_json
 from toolcrib.lib.names import did_you_mean
 from toolcrib.lib.positions import Lines
-from toolcrib.lib.schema import explain_problems
-from toolcrib.lib.schema.check import compile_schema, fill_defaults
+from toolcrib.lib.schema import compile_schema, fill_defaults
+from toolcrib.lib.schema_problems import explain_problems
 from toolcrib.lib.yaml import read_yaml
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.session import MODES

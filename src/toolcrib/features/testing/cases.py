@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator
 
     from toolcrib.model.protocols import Journal
-    from toolcrib.model.result import Result
+    from toolcrib.model.result import Explanation, Result, Verdict
     from toolcrib.model.session import Send, Session
     from toolcrib.model.tool import Tool
-    from toolcrib.model.verdict import Explanation, Verdict
 
 
 OK, FAILS, CLOSED = SENDING = ("ok", "fails", "closed")

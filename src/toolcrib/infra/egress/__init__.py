@@ -2,7 +2,6 @@
 
 from toolcrib.infra.egress.client import Egress
 from toolcrib.infra.egress.messages import Request, Response
-from toolcrib.lib.hosts import HostList, HostPattern, parse_hosts
-from toolcrib.lib.http_syntax import Url, parse_url
+from toolcrib.lib.http_syntax import HostList, HostPattern, Url, parse_hosts, parse_url
 
 __all__ = ["Egress", "HostList", "HostPattern", "Request", "Response", "Url", "parse_hosts", "parse_url"]

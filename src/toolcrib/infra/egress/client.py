@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from toolcrib.infra.egress.dialler import Resolve
     from toolcrib.infra.egress.messages import Request, Response
     from toolcrib.infra.egress.proxy import ProxyLog
-    from toolcrib.lib.hosts import HostList
-    from toolcrib.lib.http_syntax import Url
+    from toolcrib.lib.http_syntax import HostList, Url
 
     Exchange = Callable[[Request, int], Awaitable[Response]]
 

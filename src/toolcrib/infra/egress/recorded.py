@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from toolcrib.infra.egress.http1 import RequestHead
     from toolcrib.infra.egress.listener import End
     from toolcrib.infra.egress.messages import Request, Response
-    from toolcrib.lib.hosts import HostList
-    from toolcrib.lib.http_syntax import Url
+    from toolcrib.lib.http_syntax import HostList, Url
     from toolcrib.model.toolrequest import RecordedAnswer
 
     # Method, origin, path, and the query where it matters, whatever the order of its parts.

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.programs.job_outcome import ParentSlot
-from toolcrib.lib.hosts import parse_hosts
+from toolcrib.lib.http_syntax import parse_hosts
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:

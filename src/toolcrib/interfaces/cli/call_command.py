@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from toolcrib.core.client_protocol import CallingCrib, ProjectCrib
-    from toolcrib.model.result import Result
-    from toolcrib.model.verdict import Verdict
+    from toolcrib.model.result import Result, Verdict
     from toolcrib.toolkit.cli.group import Opener
     from toolcrib.toolkit.cli.options import Line
 

@@ -11,7 +11,7 @@ import click
 from toolcrib.core.describe import listed
 from toolcrib.core.host_modules import load_file, tools_in
 from toolcrib.interfaces.cli.call_command import call_command, call_tool, make_call, opener_of
-from toolcrib.lib.version import __version__
+from toolcrib.lib import __version__
 from toolcrib.toolkit.cli.console import (
     ExitCode,
     WrongUseError,
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
     from toolcrib.core.client_protocol import AnyCrib
     from toolcrib.crib import Crib
-    from toolcrib.model.verdict import Finding
+    from toolcrib.model.result import Finding
     from toolcrib.toolkit.cli.group import Opener
 
 CALL_HELP = """Call a tool.

@@ -7,8 +7,7 @@ import pwd
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.core.project_data import DATA_FOLDER
-from toolcrib.core.resources import PROJECT_SCRIPTS, USER_SCRIPTS
+from toolcrib.core.resources import DATA_FOLDER, PROJECT_SCRIPTS, USER_SCRIPTS
 from toolcrib.crib import Crib
 from toolcrib.infra.settings import COMMAND_LINE, FILE_NAME, find_project
 
@@ -20,9 +19,8 @@ if TYPE_CHECKING:
     from toolcrib.model.call import Call
     from toolcrib.model.errors import ToolError
     from toolcrib.model.protocols import Journal
-    from toolcrib.model.result import Result
+    from toolcrib.model.result import Explanation, Result
     from toolcrib.model.tool import Tool
-    from toolcrib.model.verdict import Explanation
 
 
 def open_crib(

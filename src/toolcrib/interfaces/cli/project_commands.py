@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 import click
 
 from toolcrib.core.describe import NOT_BUILT, place_of, shadow_of, unbuilt_facts
-from toolcrib.core.project_data import DATA_FOLDER
+from toolcrib.core.resources import DATA_FOLDER
 from toolcrib.features.scripts.observation import observe_tool
 from toolcrib.infra.settings import BY_DEFAULT, FILE_NAME
 from toolcrib.infra.settings.readers import CustomRule
 from toolcrib.interfaces.cli.call_command import perform
+from toolcrib.lib import __version__
 from toolcrib.lib.names import read_address
 from toolcrib.lib.protected_names import ASKED, CLOSED, FIXED, TABLE
-from toolcrib.lib.version import __version__
 from toolcrib.model.errors import ToolError
 from toolcrib.toolkit.cli.console import ExitCode, count, on_one_line, say, say_facts, say_json, say_table
 from toolcrib.toolkit.cli.group import complete_tool, json_option, pass_opener, project_option

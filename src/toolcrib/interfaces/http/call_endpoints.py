@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from toolcrib.interfaces.http.server_state import UNKNOWN
 from toolcrib.lib.presentation import to_platform
-from toolcrib.model.access import Scope
-from toolcrib.model.call import Call
+from toolcrib.model.call import Call, Scope
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.verdict import Decision
+from toolcrib.model.result import Decision
 from toolcrib.toolkit.http.bodies import arguments_of, read_body, text_of
 from toolcrib.toolkit.http.contract import (
     ANYTHING,
@@ -31,9 +30,8 @@ from toolcrib.toolkit.http.problems import headers_of, problem_of, status_of
 if TYPE_CHECKING:
     from toolcrib.crib import Crib
     from toolcrib.interfaces.http.server_state import HttpHost, Service, SessionStore
-    from toolcrib.model.result import Result
+    from toolcrib.model.result import Finding, Result
     from toolcrib.model.session import Session
-    from toolcrib.model.verdict import Finding
     from toolcrib.toolkit.http.messages import Request
     from toolcrib.toolkit.http.places import ToolPlace
 

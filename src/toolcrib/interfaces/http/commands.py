@@ -17,7 +17,7 @@ from toolcrib.core.describe import shadow_of
 from toolcrib.interfaces.http.exchange import log_to
 from toolcrib.interfaces.http.server import is_loopback, new_loop
 from toolcrib.interfaces.http.server import serve as serve_http
-from toolcrib.lib.version import __version__
+from toolcrib.lib import __version__
 from toolcrib.model.errors import ToolError
 from toolcrib.toolkit.cli.console import ExitCode, count, say, visible
 from toolcrib.toolkit.cli.group import pass_opener, project_option

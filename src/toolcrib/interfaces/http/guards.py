@@ -9,7 +9,7 @@ import re
 import time
 from typing import TYPE_CHECKING
 
-from toolcrib.model.access import Scope
+from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind
 from toolcrib.toolkit.http.messages import CALLER, REQUEST
 from toolcrib.toolkit.http.problems import Refusal

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from toolcrib.core.describe import all_facts_of, found_facts, listed
 from toolcrib.features.bundles.openapi import ASKED_FOR
 from toolcrib.features.requests.queue_threads import QueueThreads
+from toolcrib.lib import __version__
 from toolcrib.lib.document_format import SCHEMA_VERSION
-from toolcrib.lib.version import __version__
-from toolcrib.model.access import Scope
+from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.toolkit.http.contract import (
     INCLUDE_DISABLED,

@@ -10,7 +10,7 @@ from html import escape
 from typing import TYPE_CHECKING, cast
 
 from toolcrib.interfaces.http.server_state import CONTENT_TYPE
-from toolcrib.model.access import Scope
+from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind
 from toolcrib.toolkit.http.contract import SWITCH, Reply, closed
 from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable, describe_api

@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote, unquote_to_bytes
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.routing import Route, Router
 
-from toolcrib.model.access import Scope
+from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind
 from toolcrib.toolkit.http.contract import QueryReader
 from toolcrib.toolkit.http.messages import REQUEST, ROUTE, Answer, respond

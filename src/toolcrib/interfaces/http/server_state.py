@@ -13,7 +13,7 @@ from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from toolcrib.lib.version import __version__
+from toolcrib.lib import __version__
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.toolkit.http.concurrency import Admission
 from toolcrib.toolkit.http.endpoint import Host

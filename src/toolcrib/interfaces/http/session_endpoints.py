@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from toolcrib.model.access import Scope
+from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.session import MODES
 from toolcrib.toolkit.http.bodies import read_body, text_of

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from toolcrib.lib.export_schemas import targets, wording
+from toolcrib.lib.export_schemas import phrases, targets
 from toolcrib.lib.export_schemas import targets as forms
 from toolcrib.lib.export_schemas.objects import check_references, open_root
 from toolcrib.lib.export_schemas.targets import Export, Loss, Provider
 from toolcrib.lib.export_schemas.writer import Writer
 from toolcrib.lib.names import function_name, function_names
-from toolcrib.lib.schema.check import compile_schema
+from toolcrib.lib.schema import compile_schema
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import SideEffects
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from toolcrib.lib.export_schemas.subschemas import Losses
     from toolcrib.lib.export_schemas.targets import Json
-    from toolcrib.lib.schema.structure import Place
+    from toolcrib.lib.schema_structure import Place
     from toolcrib.model.tool import Tool
 
 HASH_LETTERS = 8
@@ -86,13 +86,13 @@ class Parameters(NamedTuple):
 def write_parameters(source: Mapping[str, object], provider: Provider, *, strict: bool) -> Parameters:
     """The parameters as the provider takes them; the source is not changed."""
     if provider is Provider.MCP:
-        return Parameters(cast("Json", wording.copy(source if "type" in source else {"type": "object", **source})), ())
+        return Parameters(cast("Json", phrases.copy(source if "type" in source else {"type": "object", **source})), ())
     opened = open_root(source, LABELS[provider])
     target = _target(provider, strict=strict)
     if target is None:
         if opened.schema is not source:
             check_references(opened.schema)
-        form = cast("Json", wording.copy(opened.schema))
+        form = cast("Json", phrases.copy(opened.schema))
     else:
         form = Writer(target, source, opened.losses).write_root(opened.schema)
     form, renamed = _rename(form, LABELS[provider], opened.losses)
@@ -107,7 +107,7 @@ def write_parameters(source: Mapping[str, object], provider: Provider, *, strict
 def _anthropic(tool: Tool, name: str, written: Parameters, *, strict: bool) -> tuple[Json, list[Loss]]:
     definition: Json = {
         "name": name,
-        "description": wording.clean(tool.description),
+        "description": phrases.clean(tool.description),
         "input_schema": written.schema,
     }
     if strict:
@@ -118,7 +118,7 @@ def _anthropic(tool: Tool, name: str, written: Parameters, *, strict: bool) -> t
     validator = compile_schema(written.schema)
     spelled = {theirs: ours for ours, theirs in written.renamed.items()}
     examples = [{spelled.get(key, key): value for key, value in example.items()} for example in tool.examples]
-    fitting = [wording.copy(example) for example in examples if validator.is_valid(example)]
+    fitting = [phrases.copy(example) for example in examples if validator.is_valid(example)]
     if fitting:
         definition["input_examples"] = fitting
     hidden = len(examples) - len(fitting)
@@ -129,7 +129,7 @@ def _anthropic(tool: Tool, name: str, written: Parameters, *, strict: bool) -> t
 
 def _gemini(tool: Tool, name: str, written: Parameters, *, strict: bool) -> tuple[Json, list[Loss]]:
     del strict
-    definition: Json = {"name": name, "description": wording.clean(tool.description)}
+    definition: Json = {"name": name, "description": phrases.clean(tool.description)}
     # An object must have properties there; a function without arguments has no parameters.
     if "properties" not in written.schema:
         return definition, _hidden_examples(tool)
@@ -138,7 +138,7 @@ def _gemini(tool: Tool, name: str, written: Parameters, *, strict: bool) -> tupl
         return definition, []
     spelled = {theirs: ours for ours, theirs in written.renamed.items()}
     example = {spelled.get(key, key): value for key, value in tool.examples[0].items()}
-    written.schema["example"] = wording.copy(example)
+    written.schema["example"] = phrases.copy(example)
     if len(tool.examples) == 1:
         return definition, []
     return definition, [_examples_loss("only the first is shown to the model; there is room for one")]
@@ -147,11 +147,11 @@ def _gemini(tool: Tool, name: str, written: Parameters, *, strict: bool) -> tupl
 def _mcp(tool: Tool, name: str, written: Parameters, *, strict: bool) -> tuple[Json, list[Loss]]:
     del strict
     losses = _hidden_examples(tool)
-    definition: Json = {"name": name, "description": wording.clean(tool.description), "inputSchema": written.schema}
+    definition: Json = {"name": name, "description": phrases.clean(tool.description), "inputSchema": written.schema}
     if tool.display_name:
-        definition["title"] = wording.clean(tool.display_name)
+        definition["title"] = phrases.clean(tool.display_name)
     if tool.output_schema is not None and tool.output_schema.get("type") == "object":
-        definition["outputSchema"] = wording.copy(tool.output_schema)
+        definition["outputSchema"] = phrases.copy(tool.output_schema)
     elif tool.output_schema is not None:
         text = "clients of protocol versions up to 2025-11-25 take only objects as results; it is left out"
         losses.append(Loss(path="#", keyword="outputSchema", text=text))
@@ -162,7 +162,7 @@ def _mcp(tool: Tool, name: str, written: Parameters, *, strict: bool) -> tuple[J
 
 
 def _openai(tool: Tool, name: str, written: Parameters, *, strict: bool) -> tuple[Json, list[Loss]]:
-    function: Json = {"name": name, "description": wording.clean(tool.description), "parameters": written.schema}
+    function: Json = {"name": name, "description": phrases.clean(tool.description), "parameters": written.schema}
     if strict:
         function["strict"] = True
     return {"type": "function", "function": function}, _hidden_examples(tool)
@@ -172,7 +172,7 @@ def _openai_responses(tool: Tool, name: str, written: Parameters, *, strict: boo
     definition: Json = {
         "type": "function",
         "name": name,
-        "description": wording.clean(tool.description),
+        "description": phrases.clean(tool.description),
         "parameters": written.schema,
         "strict": strict,
     }
@@ -232,12 +232,12 @@ def _introduce(schema: object, name: str, spelled: Mapping[str, str]) -> object:
     if spelled[name] == name or not isinstance(schema, dict):
         return schema
     text = str(schema.get("description", ""))
-    return {**schema, "description": wording.join(text, [f"named {wording.clean(name)}"])}
+    return {**schema, "description": phrases.join(text, [f"named {phrases.clean(name)}"])}
 
 
 def _annotations(tool: Tool) -> Json:
     """What the tool declares about its effects; what it does not declare is not guessed."""
-    hints: Json = {"title": wording.clean(tool.display_name)} if tool.display_name else {}
+    hints: Json = {"title": phrases.clean(tool.display_name)} if tool.display_name else {}
     if tool.side_effects is not None:
         hints["readOnlyHint"] = tool.side_effects is not SideEffects.WRITES
         hints["destructiveHint"] = tool.side_effects is SideEffects.WRITES

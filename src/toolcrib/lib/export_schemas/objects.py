@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
-from toolcrib.lib.export_schemas import wording
+from toolcrib.lib.export_schemas import phrases
 from toolcrib.lib.export_schemas.subschemas import LARGEST, SILENT, SMALLEST, Losses, Reading, identity, listed
-from toolcrib.lib.schema.structure import REFERENCES
+from toolcrib.lib.schema_structure import REFERENCES
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from toolcrib.lib.export_schemas.subschemas import Node, Part
     from toolcrib.lib.export_schemas.targets import Json, Target
-    from toolcrib.lib.schema.structure import Place
+    from toolcrib.lib.schema_structure import Place
 
 # Values under which a keyword demands nothing; under `contains` there are none.
 DEMANDS_NOTHING: dict[str, tuple[object, ...]] = {"uniqueItems": (False,), "contains": ()}
@@ -240,7 +240,7 @@ class _Opening:
                 if isinstance(part.schema.get(keyword), list):
                     self._unite(part, keyword)
         texts = [str(part.schema["description"]) for part in parts if part.schema.get("description")]
-        said = wording.join(" ".join(texts), self.notes)
+        said = phrases.join(" ".join(texts), self.notes)
         if said:
             self.schema["description"] = said
         return Opened(self.schema, self.losses)
@@ -334,6 +334,6 @@ class _Opening:
         return {keyword: distinct}
 
     def _lose(self, part: Part, keyword: str) -> None:
-        self.notes.append(wording.say(keyword, part.schema[keyword]))
+        self.notes.append(phrases.say(keyword, part.schema[keyword]))
         text = f"{self.label} takes one plain object at the root, so the description says: {self.notes[-1]}"
         self.losses.add(part.place, keyword, text)

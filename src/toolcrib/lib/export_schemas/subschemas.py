@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from toolcrib.lib.export_schemas.targets import Loss
-from toolcrib.lib.schema.structure import (
+from toolcrib.lib.schema_structure import (
     REFERENCES,
     Graph,
     UnresolvedReferenceError,
@@ -19,7 +19,7 @@ from toolcrib.model.errors import Kind, ToolError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from toolcrib.lib.schema.structure import Place
+    from toolcrib.lib.schema_structure import Place
 
 Schema = Mapping[str, object]
 LARGEST = frozenset(("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"))

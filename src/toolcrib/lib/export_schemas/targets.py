@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, cast
 
-from toolcrib.lib.schema.check import accepts
-from toolcrib.lib.schema.structure import look_up, parse_pointer
+from toolcrib.lib.schema import accepts
+from toolcrib.lib.schema_structure import look_up, parse_pointer
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from toolcrib.lib.schema.structure import Place
+    from toolcrib.lib.schema_structure import Place
     from toolcrib.model.tool import Tool
 
 Json = dict[str, object]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from toolcrib.lib.export_schemas import wording
+from toolcrib.lib.export_schemas import phrases
 from toolcrib.lib.export_schemas.objects import ARRAY_SAID, OBJECT_SAID, write_array, write_object
 from toolcrib.lib.export_schemas.subschemas import (
     ANNOTATIONS,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from toolcrib.lib.export_schemas.subschemas import Losses, Node, Part
     from toolcrib.lib.export_schemas.targets import Json, Target
-    from toolcrib.lib.schema.structure import Place
+    from toolcrib.lib.schema_structure import Place
 
     Choice = frozenset[tuple[Place, str]]
     Key = tuple[tuple[Place, ...], Choice]
@@ -76,7 +76,7 @@ class Bounds:
             for part, value in said:
                 if put and (keyword in LARGEST | SMALLEST or value == said[0][1]):
                     continue
-                self.notes.append(wording.say(keyword, said[0][1] if keyword in LARGEST | SMALLEST else value))
+                self.notes.append(phrases.say(keyword, said[0][1] if keyword in LARGEST | SMALLEST else value))
                 self.writer.losses.add(part.place, keyword, self.writer.unenforced(self.notes[-1]))
 
     def _put(self, name: str, keyword: str, value: object) -> bool:
@@ -241,7 +241,7 @@ class Writer:
             said: list[str] = notes if len(names) == 1 else []
             form = self._typed(name, parts, own, said)
             if len(names) > 1 and said:
-                form["description"] = wording.join("", said)
+                form["description"] = phrases.join("", said)
             forms.append(form)
         return _any_of(forms)
 
@@ -274,9 +274,9 @@ class Writer:
 
     def _list_values(self, form: Json, name: str, parts: list[Part], values: list[object], notes: list[str]) -> None:
         if name in self.target.enums:
-            form["enum"] = wording.copy(values)
+            form["enum"] = phrases.copy(values)
             return
-        notes.append(wording.say("enum", values))
+        notes.append(phrases.say("enum", values))
         for part in parts:
             for keyword in ("enum", "const"):
                 if keyword in part.schema:
@@ -287,14 +287,14 @@ class Writer:
         for part in parts:
             for keyword in part.schema:
                 if keyword in SAID and part.schema[keyword]:
-                    notes.append(wording.say(keyword, part.schema[keyword]))
+                    notes.append(phrases.say(keyword, part.schema[keyword]))
                 if keyword not in KNOWN:
                     self.losses.add(part.place, keyword, f"{self.target.label} does not know it; it is left out")
             if part.schema.get("not", False) is not False:
                 self.lose(part, "not", notes)
             if "if" in part.schema and part.schema.keys() & {"then", "else"}:
                 words = [word for word in ("if", "then", "else") if word in part.schema]
-                notes.append("; ".join(wording.say(word, part.schema[word]) for word in words))
+                notes.append("; ".join(phrases.say(word, part.schema[word]) for word in words))
                 self.losses.add(part.place, "if", self.unenforced(notes[-1]))
         return notes
 
@@ -304,13 +304,13 @@ class Writer:
         self._note_default(form, parts, notes)
         if not texts and not title and not notes:
             return form
-        text = " ".join(dict.fromkeys(wording.clean(str(text)) for text in texts))
-        said = wording.join(text, notes)
+        text = " ".join(dict.fromkeys(phrases.clean(str(text)) for text in texts))
+        said = phrases.join(text, notes)
         if "$ref" in form:
             form = {"anyOf": [form]}
         inner = str(form.get("description", ""))
         whole = " ".join(filter(None, (said, inner)))
-        said_of = {"title": wording.clean(str(title)), "description": whole}
+        said_of = {"title": phrases.clean(str(title)), "description": whole}
         return {**form, **{keyword: text for keyword, text in said_of.items() if text}}
 
     def _note_default(self, form: Json, parts: list[Part], notes: list[str]) -> None:
@@ -320,15 +320,15 @@ class Writer:
             default = part.schema["default"]
             if default is None:
                 # Providers read null as no default at all.
-                notes.append(wording.say("default", None))
+                notes.append(phrases.say("default", None))
             elif "default" in self.target.keywords and _is_one_type(form):
-                form.setdefault("default", wording.copy(default))
+                form.setdefault("default", phrases.copy(default))
             else:
                 self.lose(part, "default", notes)
 
     def lose(self, part: Part, keyword: str, notes: list[str]) -> None:
         """Move what a part says under a keyword into the description."""
-        notes.append(wording.say(keyword, part.schema[keyword]))
+        notes.append(phrases.say(keyword, part.schema[keyword]))
         self.losses.add(part.place, keyword, self.unenforced(notes[-1]))
 
     def unenforced(self, note: str) -> str:

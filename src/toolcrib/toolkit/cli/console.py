@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from toolcrib.core.client_protocol import Suggesting
     from toolcrib.infra.settings import Settings
     from toolcrib.model.errors import ToolError
-    from toolcrib.model.verdict import Explanation
+    from toolcrib.model.result import Explanation
 
 # What moves the cursor, changes colours, reorders letters or is half a character; newline and tab are harmless.
 _OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")

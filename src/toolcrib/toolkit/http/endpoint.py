@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from toolcrib.lib.version import __version__
+from toolcrib.lib import __version__
 from toolcrib.model.errors import Kind
 from toolcrib.toolkit.http.contract import ANYTHING, REQUEST_ID, SWITCH, TEXT, Place, closed, ref, schema
 from toolcrib.toolkit.http.messages import Answer, Request
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Iterable, Iterator
 
-    from toolcrib.model.access import Scope
+    from toolcrib.model.call import Scope
     from toolcrib.toolkit.http.concurrency import Threads
     from toolcrib.toolkit.http.contract import Body, Parameter, Reply
 

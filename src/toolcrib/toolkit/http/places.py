@@ -6,8 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
-from toolcrib.lib.ids import is_uuid7
-from toolcrib.lib.names import slug_of
+from toolcrib.lib.names import is_uuid7, slug_of
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import MAX_NAME, check_slug, check_version
 from toolcrib.toolkit.http.contract import TEXT, in_path

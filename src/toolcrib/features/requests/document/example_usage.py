@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from toolcrib.features.requests.document.fields import CODE_FIELD, MAX_NAME, show
-from toolcrib.lib.schema.check import accepts
-from toolcrib.lib.schema.structure import is_json
+from toolcrib.lib.schema import accepts
+from toolcrib.lib.schema_structure import is_json
 from toolcrib.model.toolrequest import MISSING
 
 if TYPE_CHECKING:

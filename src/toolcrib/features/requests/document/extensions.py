@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from toolcrib.features.requests.document.fields import ROOT, Fields, Report, Source, show
 from toolcrib.lib.http_syntax import check_header, check_method, ends_in_number, parse_authority, parse_url
 from toolcrib.lib.names import is_capability
-from toolcrib.lib.schema import explain_problems
-from toolcrib.lib.schema.check import compile_schema
+from toolcrib.lib.schema import compile_schema
+from toolcrib.lib.schema_problems import explain_problems
 from toolcrib.model.errors import ToolError
 from toolcrib.model.toolrequest import Allowance, Example, RecordedAnswer
 

@@ -10,9 +10,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from toolcrib.features.requests.gate.types import Check, Contract, Sample, complain, show_value, spell_value
-from toolcrib.lib.schema import schema_problems
-from toolcrib.lib.schema.check import compile_schema
-from toolcrib.lib.schema.structure import write_pointer
+from toolcrib.lib.schema import compile_schema
+from toolcrib.lib.schema_problems import schema_problems
+from toolcrib.lib.schema_structure import write_pointer
 from toolcrib.model.toolrequest import MISSING
 
 if TYPE_CHECKING:

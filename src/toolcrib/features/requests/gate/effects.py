@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from toolcrib.features.requests.gate.types import Check, complain, show_call, show_value, spell_value
 from toolcrib.infra.programs.observed_effects import Comparison
 from toolcrib.infra.sandbox.child.observer import MORE
-from toolcrib.lib.hosts import parse_hosts
-from toolcrib.lib.http_syntax import parse_url
+from toolcrib.lib.http_syntax import parse_hosts, parse_url
 from toolcrib.model.errors import ToolError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from toolcrib.features.requests.gate.types import Check, complain, show_value, s
 from toolcrib.lib.names import did_you_mean
 from toolcrib.lib.python_signature import HintError, SyntaxHints, literal, read_answer
 from toolcrib.lib.python_source import parse_python
-from toolcrib.lib.schema.structure import is_json
+from toolcrib.lib.schema_structure import is_json
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import MISSING
 

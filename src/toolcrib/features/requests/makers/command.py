@@ -17,7 +17,7 @@ from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, LIBRARIES, PROXY_VARI
 from toolcrib.infra.sandbox.unlinked_files import measure_unlinked
 from toolcrib.infra.secrets.secret import Masking
 from toolcrib.lib.command_arguments import check_words
-from toolcrib.lib.hosts import parse_hosts
+from toolcrib.lib.http_syntax import parse_hosts
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 
 if TYPE_CHECKING:

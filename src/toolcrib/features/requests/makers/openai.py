@@ -17,8 +17,7 @@ from toolcrib.infra.files.disk import way_to
 from toolcrib.infra.files.durable import PRIVATE_FILE, discard_in, explained, replace_in
 from toolcrib.infra.secrets.secret import Masking
 from toolcrib.lib.documents import read_json
-from toolcrib.lib.hosts import HostList, HostPattern
-from toolcrib.lib.http_syntax import parse_url
+from toolcrib.lib.http_syntax import HostList, HostPattern, parse_url
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.limits import RetryPolicy
 

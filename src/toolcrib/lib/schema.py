@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from typing import TYPE_CHECKING, Protocol, cast
 
-from toolcrib.lib.schema.structure import (
+from toolcrib.lib.schema_structure import (
     Graph,
     any_of,
     explain_pattern,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import jsonschema_rs
 
-    from toolcrib.lib.schema.structure import Place
+    from toolcrib.lib.schema_structure import Place
 
     Fault = tuple[Place, str]
 

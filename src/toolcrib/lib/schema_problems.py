@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from toolcrib.lib.schema.check import compile_schema, describe_error, refuse_to_fetch, size_fault, structural_faults
-from toolcrib.lib.schema.structure import KEYWORDS, MAPPINGS, REFERENCES, Graph, look_up, parse_pointer, write_pointer
+from toolcrib.lib.schema import compile_schema, describe_error, refuse_to_fetch, size_fault, structural_faults
+from toolcrib.lib.schema_structure import KEYWORDS, MAPPINGS, REFERENCES, Graph, look_up, parse_pointer, write_pointer
 from toolcrib.model.errors import ToolError
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     import jsonschema_rs
 
-    from toolcrib.lib.schema.check import Fault, Validator
-    from toolcrib.lib.schema.structure import Place
+    from toolcrib.lib.schema import Fault, Validator
+    from toolcrib.lib.schema_structure import Place
 
 MAX_PROBLEMS = 10
 MAX_NAMES = 20
