@@ -1,4 +1,4 @@
-"""What every test may use: a crib over a few tools, and a project folder."""
+"""What every test may use: a crib over a few tools, a project folder, and the command line."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import hypothesis
 import pytest
 
 from toolcrib import Crib
+from toolcrib.__main__ import main
 
 # A slow or busy machine is no defect of the code: no property fails by the time that it took.
 hypothesis.settings.register_profile(
@@ -28,6 +30,15 @@ def pytest_configure() -> None:
     # Without bytecode each of the many child processes compiles everything that it imports.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
 
 
 @pytest.fixture(scope="session")
@@ -71,3 +82,15 @@ def project(tmp_path: Path) -> Iterator[Path]:
     """An empty project folder."""
     (tmp_path / "tools").mkdir()
     return tmp_path
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
+    """Run a command where the test stands."""
+
+    def run(*words: str) -> Ended:
+        capsys.readouterr()
+        code = main(words)
+        return Ended(code, *capsys.readouterr())
+
+    return run

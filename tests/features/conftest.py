@@ -1,0 +1,17 @@
+"""What the tests of several features share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from toolcrib.infra.sandbox.host import Sandbox
+
+
+@pytest.fixture(scope="session")
+def sandbox() -> Iterator[Sandbox]:
+    """One sandbox for all tests of a process; its workers stay warm."""
+    sandbox = Sandbox()
+    yield sandbox
+    sandbox.close()
