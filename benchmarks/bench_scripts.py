@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from run import show
 from toolcrib import Call, Crib
 from toolcrib.infra.sandbox.host import Sandbox
-from toolcrib.infra.sandbox.jobs import Premises, Program, Walls, build_walls
+from toolcrib.infra.sandbox.jobs import Program, SandboxPolicy, WorkspacePolicy, build_policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,9 +85,9 @@ async def compare_starts(project: Path) -> bool:
     write_script(tools, "give-back", ANSWER, IMPORTS)
     # Installed packages are compiled once; a variable that forbids that would have us measure the compiler.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    times: dict[str, list[float]] = {name: [] for name in ("warm", "cold", "walls", "open")}
+    times: dict[str, list[float]] = {name: [] for name in ("warm", "cold", "policy", "open")}
     sandbox = Sandbox()
-    closed = build_walls((), Premises(workspace=project), (Path("/bin"), Path("/usr/bin")))
+    closed = build_policy((), WorkspacePolicy(workspace=project), (Path("/bin"), Path("/usr/bin")))
     async with Crib(project) as crib:
         await seconds_of_call(crib, "give-back", {"number": 1}, 1)
         # A few of each in turn: a cold start throws everything else out of the processor's caches.
@@ -98,10 +98,10 @@ async def compare_starts(project: Path) -> bool:
                 command = [sys.executable, "-c", f"{IMPORTS}print({turn})"]
                 times["cold"].append(seconds_of_process(command, environment))
             for _ in range(IN_A_ROW):
-                times["walls"].append(await seconds_of_start(sandbox, closed))
-                times["open"].append(await seconds_of_start(sandbox, Walls(open=True)))
+                times["policy"].append(await seconds_of_start(sandbox, closed))
+                times["open"].append(await seconds_of_start(sandbox, SandboxPolicy(unconfined=True)))
     sandbox.close()
-    warm, cold, walls, bare = (statistics.median(values) for values in times.values())
+    warm, cold, policy, bare = (statistics.median(values) for values in times.values())
     return show(
         "Script files",
         [
@@ -109,15 +109,15 @@ async def compare_starts(project: Path) -> bool:
             ("a sandboxed call of it, in cold starts", warm, warm / cold, SHARE_OF_A_COLD_START),
             ("the same, in units of the limit of 10 ms", warm, warm / CALL_SECONDS, 1),
             ("a program without walls", bare, None, None),
-            ("the same program within walls", walls, None, None),
-            ("what they add, in units of the limit of 3 ms", walls - bare, (walls - bare) / WALLS_SECONDS, 1),
+            ("the same program within walls", policy, None, None),
+            ("what they add, in units of the limit of 3 ms", policy - bare, (policy - bare) / WALLS_SECONDS, 1),
         ],
     )
 
 
-async def seconds_of_start(sandbox: Sandbox, walls: Walls) -> float:
+async def seconds_of_start(sandbox: Sandbox, policy: SandboxPolicy) -> float:
     """How long it takes to start a program that does nothing, and to see its end."""
-    job = Program(argv=("/bin/true",), cwd=Path("/"), walls=walls)
+    job = Program(argv=("/bin/true",), cwd=Path("/"), policy=policy)
     started = time.perf_counter()
     ended = await sandbox.run(job, deadline=time.monotonic() + 10)
     assert ended.exit_code == 0, ended

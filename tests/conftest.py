@@ -33,7 +33,7 @@ def pytest_configure() -> None:
 
 
 @dataclass(frozen=True)
-class Ended:
+class CompletedJob:
     """How a command ended."""
 
     code: int
@@ -85,12 +85,12 @@ def project(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
+def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., CompletedJob]:
     """Run a command where the test stands."""
 
-    def run(*words: str) -> Ended:
+    def run(*words: str) -> CompletedJob:
         capsys.readouterr()
         code = main(words)
-        return Ended(code, *capsys.readouterr())
+        return CompletedJob(code, *capsys.readouterr())
 
     return run

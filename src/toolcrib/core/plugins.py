@@ -65,7 +65,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         *("rules", "resources:dangerous_commands", "resources:sensitive_files", "resources:operator_patterns"),
     ),
     "toolcrib.features.project.plugin:register": (
-        *("resources:sandbox", "resources:premises", "resources:egress", "resources:jail"),
+        *("resources:sandbox", "resources:workspace_policy", "resources:egress", "resources:jail"),
         *("resources:confirmed_jail", "resources:secrets", "resources:key", "resources:store"),
         *(
             "resources:host_commands",

@@ -1,8 +1,8 @@
-"""Frames and lines: how two processes tell where one message ends and the next begins.
+"""Frames and lines: how two processes delimit messages on a byte stream.
 
-A frame is its length in four bytes, the highest first, and then that many bytes. A line is JSON and ends with a line feed,
-so that a script of any language can read and write it. Both ends use this module, and the end in the child starts without
-the rest of Toolcrib: it imports the standard library alone.
+A frame is a length in four bytes, big-endian, followed by that many bytes. A line is JSON terminated by a line feed, so
+that a script in any language can read and write it. Both ends use this module, and the one in the child runs without
+the rest of Toolcrib: it imports only the standard library.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ _LENGTH = struct.Struct("!I")
 
 
 def frame(payload: bytes) -> bytes:
-    """The payload with its length in front."""
+    """The payload with its length prefix."""
     if len(payload) > MAX_FRAME_BYTES:
         raise ValueError(f"a message of {len(payload)} bytes is longer than the {MAX_FRAME_BYTES} bytes of a frame")
     return _LENGTH.pack(len(payload)) + payload
 
 
 class Frames:
-    """Cuts a stream of bytes back into the payloads that were framed."""
+    """Split a byte stream into framed payloads."""
 
     def __init__(self, max_bytes: int = MAX_FRAME_BYTES) -> None:
         self._max_bytes = max_bytes
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take the next bytes of the stream; the payloads that they complete."""
+        """Add bytes of the stream; returns the payloads that are now complete."""
         self._buffer += data
         complete = []
         while (payload := self._take()) is not None:
@@ -53,8 +53,8 @@ class Frames:
 
 
 def to_line(message: dict[str, object], max_bytes: int = MAX_LINE_BYTES) -> bytes:
-    """The message as one line; raises ValueError or TypeError if it has no such form."""
-    # Half a character has no such form, and nobody could read it at the other end.
+    """Encode the message as one line; raises ValueError or TypeError if that is not possible."""
+    # A lone surrogate fails to encode here; no reader could decode it.
     data = json.dumps(message, allow_nan=False, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
     if len(data) > max_bytes:
         raise ValueError(f"a message of {len(data)} bytes is longer than the {max_bytes} bytes of a line")
@@ -62,24 +62,24 @@ def to_line(message: dict[str, object], max_bytes: int = MAX_LINE_BYTES) -> byte
 
 
 class LineCutter:
-    """Cuts a stream of bytes into lines."""
+    """Split a byte stream into lines."""
 
     def __init__(self, max_bytes: int = MAX_LINE_BYTES) -> None:
         self._max_bytes = max_bytes
         self._buffer = bytearray()
-        self._seen = 0  # how much of the buffer is known to hold no line feed
+        self._seen = 0  # this much of the buffer contains no line feed
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits here to be cut."""
+        """Whether the buffer is empty."""
         return not self._buffer
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes of the stream."""
+        """Add bytes of the stream."""
         self._buffer += data
 
     def next(self) -> bytes | None:
-        """The next whole line without its end, None if it has not all come; raises ValueError if it is too long."""
+        """The next complete line without its line feed, None if there is none yet; raises ValueError if it is too long."""
         end = self._buffer.find(b"\n", self._seen)
         length = len(self._buffer) if end < 0 else end + 1
         if length > self._max_bytes:

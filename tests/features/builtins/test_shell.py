@@ -7,7 +7,7 @@ import pytest
 
 from toolcrib.features.builtins.tools import shell_tool
 from toolcrib.infra.sandbox.host import Sandbox
-from toolcrib.infra.sandbox.jobs import Premises
+from toolcrib.infra.sandbox.jobs import WorkspacePolicy
 from toolcrib.lib import schema
 from toolcrib.model.call import Context
 from toolcrib.model.errors import Kind, SettingsError, ToolError
@@ -34,7 +34,7 @@ def workspace(tmp_path):
 @pytest.fixture
 def shell(sandbox, workspace):
     def prepare(*, deadline=60.0, **settings):
-        tool = shell_tool(sandbox, premises=Premises(workspace=workspace), **settings)
+        tool = shell_tool(sandbox, workspace_policy=WorkspacePolicy(workspace=workspace), **settings)
 
         async def call(command, **arguments):
             context = context_of(tool, deadline)
@@ -132,15 +132,18 @@ async def test_the_limit_that_struck_is_named(shell):
 
 @pytest.mark.spec("S4-34")
 def test_the_limit_is_30_seconds_unless_set(sandbox, workspace):
-    assert shell_tool(sandbox, premises=Premises(workspace=workspace)).limits.timeout_ms == 31_000
-    assert shell_tool(sandbox, premises=Premises(workspace=workspace), timeout_seconds=5).limits.timeout_ms == 6_000
+    assert shell_tool(sandbox, workspace_policy=WorkspacePolicy(workspace=workspace)).limits.timeout_ms == 31_000
+    assert (
+        shell_tool(sandbox, workspace_policy=WorkspacePolicy(workspace=workspace), timeout_seconds=5).limits.timeout_ms
+        == 6_000
+    )
 
 
 @pytest.mark.spec("S4-34")
 @pytest.mark.parametrize("seconds", [0, -1, float("nan")])
 def test_a_limit_that_is_no_time_is_a_settings_error(sandbox, workspace, seconds):
     with pytest.raises(SettingsError, match="must be greater than 0"):
-        shell_tool(sandbox, premises=Premises(workspace=workspace), timeout_seconds=seconds)
+        shell_tool(sandbox, workspace_policy=WorkspacePolicy(workspace=workspace), timeout_seconds=seconds)
 
 
 async def test_a_command_sees_a_clean_environment(shell, workspace, monkeypatch):
@@ -179,7 +182,7 @@ async def test_commands_run_side_by_side(shell):
 
 
 async def test_the_tool_says_what_it_takes_and_gives(sandbox, workspace, shell):
-    tool = shell_tool(sandbox, premises=Premises(workspace=workspace))
+    tool = shell_tool(sandbox, workspace_policy=WorkspacePolicy(workspace=workspace))
     assert tool.requires == {"shell.execute"}
     assert tool.side_effects is SideEffects.WRITES
     assert tool.parameters["additionalProperties"] is False

@@ -10,7 +10,7 @@ import pytest
 
 from toolcrib.features.python_files.runner import PythonFileRunner
 from toolcrib.features.scripts.runner import ExecutorRunner
-from toolcrib.infra.sandbox.jobs import Premises
+from toolcrib.infra.sandbox.jobs import WorkspacePolicy
 from toolcrib.lib.system_tools import system_tools
 from toolcrib.model.call import Call, Context
 from toolcrib.model.tool import Chained, Convention, Entry, Script, Tool
@@ -58,7 +58,7 @@ class Bench:
         self.sandbox = sandbox
         self.variables = {}
         self.search_path = os.environ["PATH"]
-        self.premises = Premises(workspace=workspace)
+        self.workspace_policy = WorkspacePolicy(workspace=workspace)
         self.tools = list(system_tools())
         self.disabled = {}
         self.egress = None
@@ -80,13 +80,13 @@ class Bench:
 
     @property
     def _files(self):
-        return PythonFileRunner(sandbox=self.sandbox, premises=self.premises, observe=self.observe)
+        return PythonFileRunner(sandbox=self.sandbox, workspace_policy=self.workspace_policy, observe=self.observe)
 
     @property
     def _executor(self):
         return ExecutorRunner(
             sandbox=self.sandbox,
-            premises=self.premises,
+            workspace_policy=self.workspace_policy,
             find=self.find,
             egress=lambda: self.egress,
             jail=lambda: None,
@@ -138,7 +138,7 @@ class Bench:
         return outcome.value
 
     def limit(self, **limits):
-        self.premises = replace(self.premises, **limits)
+        self.workspace_policy = replace(self.workspace_policy, **limits)
 
 
 def context_of(tool, seconds=20.0):

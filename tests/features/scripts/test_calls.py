@@ -17,8 +17,8 @@ from toolcrib.features.functions.runner import FunctionRunner
 from toolcrib.infra.programs.host_access import CAPABILITY, MAX_AT_ONCE, serve_calls
 from toolcrib.infra.programs.job_outcome import lent_slot, returned_value, to_outcome
 from toolcrib.infra.sandbox.conversation import Lines
-from toolcrib.infra.sandbox.host import strike_time
-from toolcrib.infra.sandbox.jobs import Premises, PythonFile, build_walls, python_runtime
+from toolcrib.infra.sandbox.host import kill_time
+from toolcrib.infra.sandbox.jobs import PythonFile, WorkspacePolicy, build_policy, python_runtime
 from toolcrib.infra.storage.memory_store import MemoryStore
 from toolcrib.model.call import Call, Context
 from toolcrib.model.errors import Kind, ToolError
@@ -39,11 +39,11 @@ class Runner:
 
     def __init__(self, sandbox, workspace):
         self.sandbox = sandbox
-        self.premises = Premises(workspace=workspace)
+        self.workspace_policy = WorkspacePolicy(workspace=workspace)
         self.running = self.most = 0
 
     def bind(self, tool):
-        bound = Runner(self.sandbox, self.premises.workspace)
+        bound = Runner(self.sandbox, self.workspace_policy.workspace)
         bound.home = self
         return bound
 
@@ -60,7 +60,7 @@ class Runner:
             code=tool.run.code,
             entry="main",
             arguments=arguments,
-            walls=build_walls(tool.requires, self.premises, (tool.run.path.parent, *python_runtime())),
+            policy=build_policy(tool.requires, self.workspace_policy, (tool.run.path.parent, *python_runtime())),
             channel=CAPABILITY in tool.requires,
         )
         talk = serve_calls(context) if job.channel else None
@@ -68,7 +68,7 @@ class Runner:
             self.home.running += 1
             self.home.most = max(self.home.most, self.home.running)
             try:
-                ended = await self.sandbox.run(job, deadline=strike_time(context.deadline), talk=talk, nested=nested)
+                ended = await self.sandbox.run(job, deadline=kill_time(context.deadline), talk=talk, nested=nested)
             finally:
                 self.home.running -= 1
         return to_outcome(ended, {}, lambda: returned_value(tool, job, ended, context.seconds))

@@ -49,7 +49,7 @@ def container(bench, *, requires=(), **more):
 
 def job_of(bench, tool, **arguments):
     order = bench.runner.bind(tool)._order(arguments, "call-1", "ann")
-    return Containers(Commands(bench.search_path), bench.premises).job(order)
+    return Containers(Commands(bench.search_path), bench.workspace_policy).job(order)
 
 
 def closed_walls(bench, name):
@@ -304,7 +304,7 @@ def test_nothing_near_a_tool_passes_for_the_engine(bench, engine):
     shutil.copy(engine / "docker", planted / "docker")
     job, _ = job_of(bench, container(bench))
     assert job.argv[1] == str(engine / "docker")
-    assert job.walls.open
+    assert job.policy.unconfined
     (engine / "docker").unlink()
     with pytest.raises(ToolError, match="the command 'docker' was not found; install Docker or Podman"):
         job_of(bench, container(bench))

@@ -34,7 +34,7 @@ def main(path: str{default}) -> str:
 """
 
 
-class Ended(NamedTuple):
+class CompletedJob(NamedTuple):
     """How a command ended."""
 
     code: int
@@ -60,7 +60,7 @@ def crib(project, folder, monkeypatch, capsys):
     def run(*words):
         capsys.readouterr()
         code = main(words)
-        return Ended(code, *capsys.readouterr())
+        return CompletedJob(code, *capsys.readouterr())
 
     return run
 

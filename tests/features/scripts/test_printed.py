@@ -1,7 +1,7 @@
 import pytest
 
 from toolcrib.features.scripts.runner import printed_value
-from toolcrib.infra.sandbox.jobs import Ended
+from toolcrib.infra.sandbox.jobs import CompletedJob
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Function, Tool
 
@@ -23,7 +23,7 @@ def ended(**facts):
         "gone": True,
         "cannot_start": "",
     }
-    return Ended(**{**usual, **facts})
+    return CompletedJob(**{**usual, **facts})
 
 
 @pytest.mark.parametrize(

@@ -230,7 +230,7 @@ def test_any_text_comes_through_a_command_line_as_one_word(bench, value):
     tool = bench.tool(config={"command": "printf {a} && echo {a}{b}", "shell": True}, parameters=closed("a", "b"))
     bound = bench.runner.bind(tool)
     order = bound._order({"a": value, "b": value}, "1", "ann")
-    job = Programs(Commands(bench.search_path), bench.premises).job(order)
+    job = Programs(Commands(bench.search_path), bench.workspace_policy).job(order)
     assert job.argv == ("/bin/sh", "-c", 'printf "${1}" && echo "${2}""${3}"', "sh", value, value, value)
 
 

@@ -13,7 +13,7 @@ from toolcrib.features.scripts.format import ScriptFile
 from toolcrib.features.scripts.sink import open_sink
 from toolcrib.infra.egress.client import Egress
 from toolcrib.infra.files.jail import Jail
-from toolcrib.infra.sandbox.jobs import Premises
+from toolcrib.infra.sandbox.jobs import WorkspacePolicy
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Function, Tool
 
@@ -59,7 +59,12 @@ def pour(sandbox, workspace, jail):
     """Write events to a sink; `missing` names what is not granted."""
 
     async def run(tool, events, *, missing=(), seconds=10.0, **arguments):
-        parts = {"sandbox": sandbox, "premises": Premises(workspace=workspace), "jail": jail, "egress": None}
+        parts = {
+            "sandbox": sandbox,
+            "workspace_policy": WorkspacePolicy(workspace=workspace),
+            "jail": jail,
+            "egress": None,
+        }
         async with asyncio.timeout(PATIENCE):
             async with open_sink(
                 tool, arguments, **parts, missing=lambda names: names & set(missing), seconds=seconds
@@ -200,7 +205,7 @@ async def test_a_class_that_cannot_be_made_says_so(sink_of, pour):
 
 
 async def test_an_event_too_long_for_a_line_is_refused_and_the_rest_goes_on(file_sink, sandbox, workspace, jail):
-    parts = {"sandbox": sandbox, "premises": Premises(workspace=workspace), "jail": jail, "egress": None}
+    parts = {"sandbox": sandbox, "workspace_policy": WorkspacePolicy(workspace=workspace), "jail": jail, "egress": None}
     async with open_sink(file_sink, {"path": "log"}, **parts, missing=lambda names: ()) as sink:
         await sink.write("one")
         with pytest.raises(ToolError, match="event 2 is too long with 9000000 letters"):
@@ -214,7 +219,7 @@ async def test_an_event_too_long_for_a_line_is_refused_and_the_rest_goes_on(file
 
 
 async def test_what_goes_wrong_in_the_block_passes_and_what_was_written_stays(file_sink, sandbox, workspace, jail):
-    parts = {"sandbox": sandbox, "premises": Premises(workspace=workspace), "jail": jail, "egress": None}
+    parts = {"sandbox": sandbox, "workspace_policy": WorkspacePolicy(workspace=workspace), "jail": jail, "egress": None}
     with pytest.raises(ZeroDivisionError):
         async with open_sink(file_sink, {"path": "log"}, **parts, missing=lambda names: ()) as sink:
             await sink.write("one")
@@ -270,7 +275,7 @@ async def test_a_file_that_is_swapped_for_a_link_before_the_sink_opens_it_leads_
 ):
     tool = sink_of(FILE_SINK.read_text(), config={"path": "events.jsonl"})
     beside = Beside(sandbox, lambda: swap_for_link(workspace / "events.jsonl"))
-    parts = {"sandbox": beside, "premises": Premises(workspace=workspace), "jail": jail, "egress": None}
+    parts = {"sandbox": beside, "workspace_policy": WorkspacePolicy(workspace=workspace), "jail": jail, "egress": None}
     with pytest.raises(ToolError, match="the file was replaced meanwhile; call again"):
         async with open_sink(tool, {}, **parts, missing=lambda names: ()) as sink:
             await sink.write("one")
@@ -291,7 +296,7 @@ async def test_a_new_file_is_not_taken_for_the_old_one_by_its_number(sink_of, sa
         place.rename(file)
 
     beside = Beside(sandbox, make_another_with_its_number)
-    parts = {"sandbox": beside, "premises": Premises(workspace=workspace), "jail": jail, "egress": None}
+    parts = {"sandbox": beside, "workspace_policy": WorkspacePolicy(workspace=workspace), "jail": jail, "egress": None}
     with pytest.raises(ToolError, match="the file was replaced meanwhile; call again"):
         async with open_sink(tool, {}, **parts, missing=lambda names: ()) as sink:
             await sink.write("one")
@@ -311,7 +316,12 @@ async def test_a_file_that_is_swapped_as_soon_as_it_was_made_is_refused(sink_of,
     (workspace / "tools" / "events.jsonl").write_text("untouched")
     with Overtaken(workspace, is_sensitive=lambda path: False, protected=[workspace / "tools"]) as jail:
         jail.act = swap
-        parts = {"sandbox": sandbox, "premises": Premises(workspace=workspace), "jail": jail, "egress": None}
+        parts = {
+            "sandbox": sandbox,
+            "workspace_policy": WorkspacePolicy(workspace=workspace),
+            "jail": jail,
+            "egress": None,
+        }
         with pytest.raises(ToolError, match=r"events\.jsonl: the file was replaced meanwhile; call again") as caught:
             async with open_sink(tool, {}, **parts, missing=lambda names: ()) as sink:
                 await sink.write("one")
@@ -367,7 +377,12 @@ async def test_a_sink_with_a_network_reaches_what_it_may_and_nothing_else(sink_o
 
     server = await asyncio.start_server(listen, "127.0.0.1", 0)
     endpoint = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    parts = {"sandbox": sandbox, "premises": Premises(workspace=workspace), "jail": jail, "missing": lambda names: ()}
+    parts = {
+        "sandbox": sandbox,
+        "workspace_policy": WorkspacePolicy(workspace=workspace),
+        "jail": jail,
+        "missing": lambda names: (),
+    }
     tool = sink_of(POSTING, "net.http")
     async with server, asyncio.timeout(PATIENCE):
         egress = Egress(private=[endpoint])

@@ -289,7 +289,7 @@ def test_modules_that_lead_elsewhere_are_passed_over_for_the_next(project, folde
     (project / "node_modules").mkdir()
     (folder / "node_modules").symlink_to(target.format(outside=outside))
     assert Commands("").near(folder) == (project / "node_modules",)
-    assert "is passed over; install it in the project itself" in caplog.text
+    assert "is ignored; install it in the project itself" in caplog.text
 
 
 def test_a_link_to_other_modules_of_the_project_is_followed(project, folder):

@@ -17,12 +17,12 @@ from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.infra.sandbox.jobs import (
     PROXY_HOST,
     PROXY_PORT,
+    CompletedJob,
     Effect,
-    Ended,
-    Premises,
     Program,
     PythonFile,
-    build_walls,
+    WorkspacePolicy,
+    build_policy,
     python_runtime,
 )
 from toolcrib.lib.http_syntax import parse_url
@@ -31,7 +31,7 @@ from toolcrib.model.result import Result
 from toolcrib.model.tool import Chained, Script, Tool
 
 WORKSPACE = Path("/work place")
-ENDED = Ended(
+ENDED = CompletedJob(
     exit_code=0,
     signal=None,
     stdout=b"",
@@ -280,14 +280,14 @@ class TestRuns:
             path = folder / file
             path.write_text(code)
             tool = tool_at(path, *requires)
-            premises = Premises(workspace=tmp_path)
+            workspace_policy = WorkspacePolicy(workspace=tmp_path)
             if interpreter is None:
-                walls = build_walls(requires, premises, (folder, *python_runtime()), observe=True)
-                job = PythonFile(path=path, code=code.encode(), entry="main", arguments={}, walls=walls)
+                policy = build_policy(requires, workspace_policy, (folder, *python_runtime()), observe=True)
+                job = PythonFile(path=path, code=code.encode(), entry="main", arguments={}, policy=policy)
             else:
                 runtime = (folder, Path(interpreter).resolve())
-                walls = build_walls(requires, premises, runtime, observe=True)
-                job = Program(argv=(interpreter, str(path)), cwd=folder, walls=walls)
+                policy = build_policy(requires, workspace_policy, runtime, observe=True)
+                job = Program(argv=(interpreter, str(path)), cwd=folder, policy=policy)
             ended = await sandbox.run(job, deadline=time.monotonic() + 20)
             assert ended.exit_code == 0, ended
             return [(deed.act, deed.what, deed.denied) for deed in find_deeds(tool, ended.effects, tmp_path)]

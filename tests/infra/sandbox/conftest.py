@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from toolcrib.infra.sandbox.host import Sandbox
-from toolcrib.infra.sandbox.jobs import Premises, Program, PythonFile, Walls, build_walls, python_runtime
+from toolcrib.infra.sandbox.jobs import (
+    Program,
+    PythonFile,
+    SandboxPolicy,
+    WorkspacePolicy,
+    build_policy,
+    python_runtime,
+)
 
 if sys.platform != "linux":
     pytest.skip("the sandbox is proved where it gives its guarantees", allow_module_level=True)
@@ -23,25 +30,25 @@ def sandbox():
 
 
 @pytest.fixture
-def walls(tmp_path):
+def policy(tmp_path):
     """Wide ones: what a job is kept from is not the matter of most tests."""
-    return Walls(read=(Path("/"),), write=(tmp_path,), programs=True)
+    return SandboxPolicy(read=(Path("/"),), write=(tmp_path,), programs=True)
 
 
 @pytest.fixture
-def run_python(sandbox, tmp_path, walls):
-    async def run(code, *, entry="main", seconds=10.0, within=walls, **arguments):
+def run_python(sandbox, tmp_path, policy):
+    async def run(code, *, entry="main", seconds=10.0, within=policy, **arguments):
         path = tmp_path / "sample.py"
-        job = PythonFile(path=path, code=code.encode(), entry=entry, arguments=arguments, walls=within)
+        job = PythonFile(path=path, code=code.encode(), entry=entry, arguments=arguments, policy=within)
         return await sandbox.run(job, deadline=time.monotonic() + seconds)
 
     return run
 
 
 @pytest.fixture
-def run_shell(sandbox, tmp_path, walls):
-    async def run(command, *, seconds=10.0, within=walls, **limits):
-        job = Program(argv=("/bin/sh", "-c", command), cwd=tmp_path, walls=within)
+def run_shell(sandbox, tmp_path, policy):
+    async def run(command, *, seconds=10.0, within=policy, **limits):
+        job = Program(argv=("/bin/sh", "-c", command), cwd=tmp_path, policy=within)
         return await sandbox.run(job, deadline=time.monotonic() + seconds, **limits)
 
     return run
@@ -63,9 +70,9 @@ def confine(tmp_path, workspace):
     own.mkdir()
     (own / "file").write_text("of the tool")
 
-    def make(*requires, observe=False, **premises):
-        known = Premises(workspace=workspace, **premises)
-        return build_walls(requires, known, (own, *python_runtime()), observe=observe)
+    def make(*requires, observe=False, **workspace_policy):
+        known = WorkspacePolicy(workspace=workspace, **workspace_policy)
+        return build_policy(requires, known, (own, *python_runtime()), observe=observe)
 
     return make
 
@@ -95,15 +102,15 @@ def attempt(sandbox, tmp_path):
     async def no_proxy(listener):
         yield
 
-    async def run(acts, walls, *, seconds=20.0, **names):
+    async def run(acts, policy, *, seconds=20.0, **names):
         job = PythonFile(
             path=tmp_path / "tool" / "sample.py",
             code=ATTEMPTS.encode(),
             entry="main",
             arguments={"acts": acts, "names": {name: str(value) for name, value in names.items()}},
-            walls=walls,
+            policy=policy,
         )
-        proxy = no_proxy if walls.network else None
+        proxy = no_proxy if policy.network else None
         ended = await sandbox.run(job, deadline=time.monotonic() + seconds, proxy=proxy)
         assert ended.result is not None, ended
         return json.loads(ended.result)["value"]

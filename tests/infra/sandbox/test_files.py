@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.infra.sandbox.jobs import OneFile, Premises, Program, PythonFile, Walls, build_walls
+from toolcrib.infra.sandbox.jobs import OneFile, Program, PythonFile, SandboxPolicy, WorkspacePolicy, build_policy
 from toolcrib.model.errors import Kind, ToolError
 
 REFUSED = ("EACCES", "EPERM", "EROFS")
@@ -24,12 +24,12 @@ async def test_without_capabilities_a_job_reads_its_own_folder_and_nothing_besid
     attempt, confine, tmp_path, workspace
 ):
     (tmp_path / "outside").write_text("secret")
-    walls = confine()
-    assert await attempt([READ], walls, path=tmp_path / "tool" / "file") == ["done"]
+    policy = confine()
+    assert await attempt([READ], policy, path=tmp_path / "tool" / "file") == ["done"]
     for path in (tmp_path / "outside", workspace / "file", "/etc/shadow", "/proc/1/environ"):
-        assert await attempt([READ], walls, path=path) == ["EACCES"]
+        assert await attempt([READ], policy, path=path) == ["EACCES"]
     for path in (tmp_path, workspace, "/", "/proc", "/root", "/tmp"):
-        assert await attempt([LIST], walls, path=path) == ["EACCES"]
+        assert await attempt([LIST], policy, path=path) == ["EACCES"]
 
 
 async def test_a_link_and_a_way_around_lead_nowhere_else(attempt, confine, tmp_path):
@@ -120,7 +120,7 @@ async def test_variables_that_name_a_folder_for_scratch_are_left_alone(sandbox, 
         code=code,
         entry="main",
         arguments={},
-        walls=confine(),
+        policy=confine(),
         environment={"HOME": "/h", "TMPDIR": "/t"},
     )
     assert json.loads((await sandbox.run(job, deadline=time.monotonic() + 10)).result)["value"] == ["/h", "/t"]
@@ -219,8 +219,8 @@ async def test_a_link_that_the_job_could_change_keeps_nothing_and_is_refused(att
 
 async def test_a_workspace_behind_a_link_is_kept_as_any_other(attempt, confine, guarded, workspace, tmp_path):
     (tmp_path / "alias").symlink_to(workspace)
-    premises = Premises(workspace=tmp_path / "alias", fixed=(tmp_path / "alias" / "settings",))
-    own = build_walls(("fs.write",), premises, (tmp_path / "tool", *confine().read))
+    workspace_policy = WorkspacePolicy(workspace=tmp_path / "alias", fixed=(tmp_path / "alias" / "settings",))
+    own = build_policy(("fs.write",), workspace_policy, (tmp_path / "tool", *confine().read))
     acts = [
         "open(f'{path}/alias/file', 'w')",
         "open(f'{path}/alias/settings', 'w')",
@@ -251,19 +251,19 @@ async def test_a_socket_of_the_host_in_a_readable_folder_is_not_reached(attempt,
 async def test_a_job_that_may_write_everywhere_still_cannot_change_what_is_fixed(sandbox, tmp_path):
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "a" / "b" / "kept").write_text("1")
-    walls = Walls(read=(Path("/"),), write=(Path("/"),), fixed=(tmp_path / "a" / "b" / "kept",), programs=True)
+    policy = SandboxPolicy(read=(Path("/"),), write=(Path("/"),), fixed=(tmp_path / "a" / "b" / "kept",), programs=True)
     command = "echo 2 > a/b/kept; mv a c; mv a/b a/c; rm -f a/b/kept; echo 3 > free"
-    job = Program(argv=("/bin/sh", "-c", command), cwd=tmp_path, walls=walls)
+    job = Program(argv=("/bin/sh", "-c", command), cwd=tmp_path, policy=policy)
     await sandbox.run(job, deadline=time.monotonic() + 10)
     assert (tmp_path / "a" / "b" / "kept").read_text() == "1"
     assert (tmp_path / "free").read_text() == "3\n"
 
 
 def test_a_workspace_that_nobody_may_write_to_refuses_a_tool_that_would(workspace):
-    premises = Premises(workspace=workspace, unwritable="it holds the settings")
-    assert build_walls(("fs.read",), premises).write == ()
+    workspace_policy = WorkspacePolicy(workspace=workspace, unwritable="it holds the settings")
+    assert build_policy(("fs.read",), workspace_policy).write == ()
     with pytest.raises(ToolError, match="no tool may write to the workspace: it holds the settings") as caught:
-        build_walls(("fs.write",), premises)
+        build_policy(("fs.write",), workspace_policy)
     assert caught.value.kind is Kind.SANDBOX_UNAVAILABLE
 
 
@@ -303,11 +303,11 @@ async def test_what_is_not_there_cannot_be_made_either(attempt, confine, unmade,
 async def test_calls_beside_each_other_share_what_stands_in_and_the_last_one_removes_it(
     attempt, confine, unmade, workspace, eventually
 ):
-    walls = confine("fs.read", "fs.write", **unmade)
+    policy = confine("fs.read", "fs.write", **unmade)
     wait = "import time\nwhile not os.path.exists(f'{path}/go'): time.sleep(0.002)"
-    long = asyncio.create_task(attempt(["open(f'{path}/ready', 'w')", wait, *MAKE[:3]], walls, path=workspace))
+    long = asyncio.create_task(attempt(["open(f'{path}/ready', 'w')", wait, *MAKE[:3]], policy, path=workspace))
     await eventually((workspace / "ready").exists)
-    assert "done" not in await attempt(MAKE[:3], walls, path=workspace)
+    assert "done" not in await attempt(MAKE[:3], policy, path=workspace)
     assert (workspace / "tools").is_dir()
     (workspace / "go").touch()
     assert (await long)[:2] == ["done", "done"]
@@ -317,16 +317,16 @@ async def test_calls_beside_each_other_share_what_stands_in_and_the_last_one_rem
 
 async def test_a_tool_that_locks_the_workspace_holds_nobody_up(attempt, confine, unmade, workspace):
     (workspace / ".data").mkdir()
-    walls = confine("fs.read", "fs.write", **unmade)
+    policy = confine("fs.read", "fs.write", **unmade)
     lock = os.open(workspace, os.O_RDONLY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert await attempt([MAKE[0], MAKE[-1]], walls, path=workspace) == ["EROFS", "done"]
+        assert await attempt([MAKE[0], MAKE[-1]], policy, path=workspace) == ["EROFS", "done"]
     finally:
         os.close(lock)
     # Nobody knows whether they are needed still; the next call does.
     assert (workspace / "tools").is_dir()
-    assert await attempt(["pass"], walls) == ["done"]
+    assert await attempt(["pass"], policy) == ["done"]
     assert sorted(entry.name for entry in workspace.iterdir()) == [".data", "file", "settings.toml2"]
 
 
@@ -334,10 +334,10 @@ async def test_what_calls_know_each_other_by_no_job_can_lock(attempt, confine, u
     (workspace / ".data").mkdir()
     act = "import fcntl; fcntl.flock(os.open(f'{path}/.data', os.O_RDONLY), fcntl.LOCK_EX)\nopen(f'{path}/ready', 'w')"
     wait = "import time\nwhile not os.path.exists(f'{path}/go'): time.sleep(0.002)"
-    walls = confine("fs.read", "fs.write", **unmade)
-    long = asyncio.create_task(attempt([act, wait], walls, path=workspace))
+    policy = confine("fs.read", "fs.write", **unmade)
+    long = asyncio.create_task(attempt([act, wait], policy, path=workspace))
     await eventually((workspace / "ready").exists)
-    assert await attempt([MAKE[0]], walls, path=workspace) == ["EROFS"]
+    assert await attempt([MAKE[0]], policy, path=workspace) == ["EROFS"]
     (workspace / "go").touch()
     assert await long == ["done", "done"]
 
@@ -347,7 +347,7 @@ async def test_what_calls_know_each_other_by_no_job_can_lock(attempt, confine, u
 async def test_a_data_folder_that_is_made_meanwhile_takes_nothing_from_a_call(
     attempt, confine, unmade, workspace, eventually, makes, first_ends
 ):
-    walls = confine("fs.read", "fs.write", **unmade)
+    policy = confine("fs.read", "fs.write", **unmade)
 
     async def begin(name):
         acts = [
@@ -355,7 +355,7 @@ async def test_a_data_folder_that_is_made_meanwhile_takes_nothing_from_a_call(
             "import time\nwhile not os.path.exists(f'{path}/{name}-goes'): time.sleep(0.002)",
             *MAKE[:3],
         ]
-        call = asyncio.create_task(attempt(acts, walls, path=workspace, name=name))
+        call = asyncio.create_task(attempt(acts, policy, path=workspace, name=name))
         await eventually((workspace / f"{name}-began").exists)
         return call
 
@@ -396,8 +396,8 @@ async def test_what_a_job_is_given_out_of_a_closed_folder_is_seen_and_nothing_el
         "open(f'{path}/data/given/deep/file', 'w')",
         "open(f'{path}/data/new', 'w')",
     ]
-    walls = confine("fs.read", "fs.write", closed=(workspace / "data",))
-    outcomes = await attempt(acts, replace(walls, read=(*walls.read, *given)), path=workspace)
+    policy = confine("fs.read", "fs.write", closed=(workspace / "data",))
+    outcomes = await attempt(acts, replace(policy, read=(*policy.read, *given)), path=workspace)
     assert outcomes == ["done", "done", "done", "ENOENT", "EROFS", "EROFS"]
 
 
@@ -416,9 +416,9 @@ ADD = "with open(path, 'a') as file: file.write('two\\n')"
 
 
 async def test_one_file_is_written_and_nothing_beside_it(attempt, only):
-    walls, file = only
+    policy, file = only
     acts = [ADD, "open(path + '2', 'w')", "os.unlink(path)", "os.rename(path, path + '2')", "open(path).read()"]
-    outcomes = await attempt(acts, walls, path=file)
+    outcomes = await attempt(acts, policy, path=file)
     assert outcomes[0] == "done"
     assert set(outcomes[1:]) <= {"EACCES", "EROFS", "EBUSY"}
     assert file.read_text() == "one\ntwo\n"
@@ -426,9 +426,9 @@ async def test_one_file_is_written_and_nothing_beside_it(attempt, only):
 
 
 async def test_one_file_in_a_folder_that_may_be_written_stays_a_file_like_others(attempt, only):
-    walls, file = only
+    policy, file = only
     acts = [ADD, "os.rename(path, path + '1')", "open(path, 'w').write('new')"]
-    assert await attempt(acts, replace(walls, write=(file.parent,)), path=file) == ["done"] * 3
+    assert await attempt(acts, replace(policy, write=(file.parent,)), path=file) == ["done"] * 3
     assert sorted(entry.name for entry in file.parent.iterdir()) == ["one", "one1"]
 
 
@@ -457,10 +457,10 @@ def victim(tmp_path):
 
 @pytest.mark.parametrize("swap", REPLACEMENTS.values(), ids=REPLACEMENTS)
 async def test_one_file_that_was_replaced_before_the_job_is_refused(attempt, only, victim, swap):
-    walls, file = only
+    policy, file = only
     swap(file, victim)
     with pytest.raises(ToolError, match=r"place/one: the file was replaced meanwhile; call again") as caught:
-        await attempt([ADD], walls, path=file)
+        await attempt([ADD], policy, path=file)
     assert caught.value.kind is Kind.SANDBOX_UNAVAILABLE
     assert victim.read_text() == "untouched"
 
@@ -472,18 +472,18 @@ async def test_what_is_no_file_is_not_taken_for_one_by_its_number(attempt, confi
     place = tmp_path / "place"
     make(place)
     facts = place.lstat()
-    walls = replace(confine(), files=(OneFile(path=place, device=facts.st_dev, inode=facts.st_ino),))
+    policy = replace(confine(), files=(OneFile(path=place, device=facts.st_dev, inode=facts.st_ino),))
     with pytest.raises(ToolError, match="the file was replaced meanwhile"):
-        await attempt(["pass"], walls)
+        await attempt(["pass"], policy)
 
 
 @pytest.mark.parametrize("swap", REPLACEMENTS.values(), ids=REPLACEMENTS)
 async def test_one_file_that_is_replaced_beside_the_job_leads_nowhere_else(attempt, only, victim, swap, eventually):
-    walls, file = only
+    policy, file = only
     kept = os.open(file, os.O_RDONLY)
     wait = "import time\nwhile not os.path.exists(f'{own}/go'): time.sleep(0.002)"
     own = file.parent.with_name("tool")
-    job = asyncio.create_task(attempt([ADD, wait, ADD], walls, path=file, own=own))
+    job = asyncio.create_task(attempt([ADD, wait, ADD], policy, path=file, own=own))
     try:
         await eventually(lambda: os.fstat(kept).st_size == 8)
         swap(file, victim)
@@ -499,6 +499,6 @@ async def test_one_file_that_is_replaced_beside_the_job_leads_nowhere_else(attem
 
 
 async def test_a_job_does_not_hold_its_one_file_open(attempt, only):
-    walls, file = only
+    policy, file = only
     act = "assert path not in [os.readlink(f'/proc/self/fd/{n}') for n in range(64) if os.path.lexists(f'/proc/self/fd/{n}')]"
-    assert await attempt([act], walls, path=file) == ["done"]
+    assert await attempt([act], policy, path=file) == ["done"]

@@ -10,7 +10,7 @@ import pytest
 
 from toolcrib.infra.sandbox import probe
 from toolcrib.infra.sandbox.host import Sandbox
-from toolcrib.infra.sandbox.jobs import Program, PythonFile, Walls
+from toolcrib.infra.sandbox.jobs import Program, PythonFile, SandboxPolicy
 from toolcrib.infra.sandbox.probe import Findings, Report, findings_at, profile_of
 from toolcrib.model.errors import Kind, ToolError
 
@@ -25,19 +25,19 @@ def weak(tmp_path):
     return cache
 
 
-def python_job(folder, walls, arguments=()):
+def python_job(folder, policy, arguments=()):
     code = b"def main(**more): return 1"
-    return PythonFile(path=folder / "a.py", code=code, entry="main", arguments=dict(arguments), walls=walls)
+    return PythonFile(path=folder / "a.py", code=code, entry="main", arguments=dict(arguments), policy=policy)
 
 
 def soon():
     return time.monotonic() + 20
 
 
-async def test_a_required_guarantee_that_is_missing_refuses_the_job_and_names_it(weak, tmp_path, walls):
+async def test_a_required_guarantee_that_is_missing_refuses_the_job_and_names_it(weak, tmp_path, policy):
     sandbox = Sandbox(cache=weak)
     with pytest.raises(ToolError) as caught:
-        await sandbox.run(python_job(tmp_path, walls), deadline=soon())
+        await sandbox.run(python_job(tmp_path, policy), deadline=soon())
     assert caught.value.kind is Kind.SANDBOX_UNAVAILABLE
     assert caught.value.message == (
         "the sandbox cannot guarantee fs, net, priv on this system; the operator may lower the setting sandbox_require"
@@ -46,21 +46,21 @@ async def test_a_required_guarantee_that_is_missing_refuses_the_job_and_names_it
     assert sandbox._launcher is None
 
 
-def test_what_is_known_is_refused_by_the_gate_already(weak, walls):
+def test_what_is_known_is_refused_by_the_gate_already(weak, policy):
     with pytest.raises(ToolError, match="cannot guarantee fs, net, priv"):
-        Sandbox(cache=weak).check(walls)
+        Sandbox(cache=weak).check(policy)
 
 
-def test_the_gate_says_of_a_container_engine_what_its_run_would_say(weak, tmp_path, walls):
-    job = Program(argv=("/bin/true",), cwd=tmp_path, walls=walls)
+def test_the_gate_says_of_a_container_engine_what_its_run_would_say(weak, tmp_path, policy):
+    job = Program(argv=("/bin/true",), cwd=tmp_path, policy=policy)
     sandbox = Sandbox(cache=weak)
     with pytest.raises(ToolError, match="cannot guarantee fs, net, priv"):
         sandbox.check_for(job)
-    sandbox.check_for(replace(job, walls=Walls(open=True)))
+    sandbox.check_for(replace(job, policy=SandboxPolicy(unconfined=True)))
 
 
-def test_what_is_not_known_passes_the_gate(tmp_path, walls):
-    Sandbox(cache=tmp_path / "none.json").check(walls)
+def test_what_is_not_known_passes_the_gate(tmp_path, policy):
+    Sandbox(cache=tmp_path / "none.json").check(policy)
 
 
 def test_a_guarantee_that_nobody_can_give_is_refused_by_the_gate_at_once(tmp_path):
@@ -68,10 +68,10 @@ def test_a_guarantee_that_nobody_can_give_is_refused_by_the_gate_at_once(tmp_pat
         Sandbox(require=("env", "weightlessness"), cache=tmp_path / "none.json").check()
 
 
-async def test_an_operator_who_asks_for_less_has_jobs_run(weak, tmp_path, walls):
+async def test_an_operator_who_asks_for_less_has_jobs_run(weak, tmp_path, policy):
     sandbox = Sandbox(require=("env", "time", "reap"), cache=weak)
     try:
-        ended = await sandbox.run(python_job(tmp_path, walls), deadline=soon())
+        ended = await sandbox.run(python_job(tmp_path, policy), deadline=soon())
     finally:
         sandbox.close()
     assert ended.result == b'{"value": 1}'
@@ -82,11 +82,11 @@ async def test_an_operator_who_asks_for_less_has_jobs_run(weak, tmp_path, walls)
     }
 
 
-async def test_the_first_job_has_the_walls_tried_and_the_next_process_finds_that(tmp_path, walls):
+async def test_the_first_job_has_the_walls_tried_and_the_next_process_finds_that(tmp_path, policy):
     cache = tmp_path / "kept" / "found.json"
     sandbox = Sandbox(require=("env", "time"), cache=cache)
     assert sandbox.report()["guarantees"] == []
-    job = python_job(tmp_path, walls)
+    job = python_job(tmp_path, policy)
     try:
         # The time of the trial is not the job's: it is more than this.
         ended = await sandbox.run(job, deadline=time.monotonic() + 0.4)
@@ -97,44 +97,46 @@ async def test_the_first_job_has_the_walls_tried_and_the_next_process_finds_that
     assert Findings(cache).known() == findings_at(cache).known()
 
 
-async def test_arguments_that_cannot_be_sent_are_refused_before_anything_is_tried(tmp_path, walls):
+async def test_arguments_that_cannot_be_sent_are_refused_before_anything_is_tried(tmp_path, policy):
     sandbox = Sandbox(cache=tmp_path / "none.json")
     with pytest.raises(ToolError) as caught:
-        await sandbox.run(python_job(tmp_path, walls, {"x": object()}), deadline=soon())
+        await sandbox.run(python_job(tmp_path, policy, {"x": object()}), deadline=soon())
     assert caught.value.kind is Kind.VALIDATION
     assert sandbox._launcher is None
 
 
-async def test_a_job_is_not_started_with_fewer_walls_than_were_tried(tmp_path, walls):
+async def test_a_job_is_not_started_with_fewer_walls_than_were_tried(tmp_path, policy):
     cache = tmp_path / "found.json"
     report = Report(guarantees=frozenset({"env"}), layers=("hygiene", "moat"))
     probe.store(cache, dict.fromkeys(probe.PROFILES, report))
     sandbox = Sandbox(require=("env",), cache=cache)
     try:
-        with pytest.raises(ToolError, match="moat was there when the sandbox was tried and is not there now") as caught:
-            await sandbox.run(python_job(tmp_path, walls), deadline=soon())
+        with pytest.raises(
+            ToolError, match="moat was active when the sandbox was probed and is not active now"
+        ) as caught:
+            await sandbox.run(python_job(tmp_path, policy), deadline=soon())
     finally:
         sandbox.close()
     assert caught.value.kind is Kind.SANDBOX_UNAVAILABLE
 
 
 def test_the_profile_of_a_job_is_its_widest_hole(tmp_path):
-    plain = Walls()
+    plain = SandboxPolicy()
     assert profile_of(None) == profile_of(plain) == "plain"
     assert profile_of(plain, program=True) == profile_of(replace(plain, programs=True)) == "program"
     assert profile_of(replace(plain, network=True, programs=True), program=True) == "network"
 
 
-async def test_each_profile_is_judged_by_its_own_report(tmp_path, walls):
+async def test_each_profile_is_judged_by_its_own_report(tmp_path, policy):
     cache = tmp_path / "found.json"
     strong = Report(guarantees=frozenset({"env", "net"}), layers=())
     probe.store(cache, {"plain": strong, "network": strong, "program": WEAK["program"]})
     sandbox = Sandbox(require=("env", "net"), cache=cache)
-    inner = replace(walls, programs=False)
+    inner = replace(policy, programs=False)
     try:
         assert (await sandbox.run(python_job(tmp_path, inner), deadline=soon())).exit_code == 0
         with pytest.raises(ToolError, match="cannot guarantee net"):
-            await sandbox.run(Program(argv=("/bin/true",), cwd=tmp_path, walls=inner), deadline=soon())
+            await sandbox.run(Program(argv=("/bin/true",), cwd=tmp_path, policy=inner), deadline=soon())
     finally:
         sandbox.close()
 

@@ -29,7 +29,7 @@ def sandbox():
 
 
 @pytest.fixture
-def run(sandbox, tmp_path, walls):
+def run(sandbox, tmp_path, policy):
     """Run a handler; what it came to, and what it said."""
 
     async def run(code, *, answers=(), channel=True, within=sandbox, **more):
@@ -46,7 +46,7 @@ def run(sandbox, tmp_path, walls):
             code=code.encode(),
             entry="execute",
             arguments={"args": {"a": 1}, "context": FACTS},
-            walls=walls,
+            policy=policy,
             convention=Convention.HANDLER,
             channel=channel,
             **more,
@@ -88,7 +88,7 @@ async def execute(args, context):
     assert answer == {"value": "nobody is there"}
 
 
-async def test_a_host_that_hangs_up_raises_where_a_message_is_awaited(sandbox, tmp_path, walls):
+async def test_a_host_that_hangs_up_raises_where_a_message_is_awaited(sandbox, tmp_path, policy):
     code = b"""
 async def execute(args, context):
     problems = []
@@ -108,12 +108,12 @@ async def execute(args, context):
         code=code,
         entry="execute",
         arguments={"args": {}, "context": FACTS},
-        walls=walls,
+        policy=policy,
         convention=Convention.HANDLER,
         channel=True,
     )
     ended = await sandbox.run(job, deadline=time.monotonic() + 20, talk=talk)
-    assert json.loads(ended.result) == {"value": ["the crib does not answer any more"] * 2}
+    assert json.loads(ended.result) == {"value": ["the connection to the crib was closed"] * 2}
 
 
 async def test_an_answer_that_nobody_waits_for_any_more_does_not_disturb_the_next(run):
@@ -146,7 +146,7 @@ def execute(args, context):
     return problems
 """
     answer, _ = await run(code, answers=[[{"ask": 1, "ok": True}]])
-    assert answer == {"value": ["the crib does not answer any more"] * 2}
+    assert answer == {"value": ["the connection to the crib was closed"] * 2}
 
 
 async def test_messages_can_be_sent_from_several_event_loops_and_threads(run):
@@ -173,7 +173,7 @@ async def test_a_handler_that_says_nothing_needs_nobody_to_hear_it(run):
 
 async def test_a_handler_without_a_channel_is_told_so(run):
     answer, _ = await run("def execute(args, context): pass", channel=False)
-    assert answer["error"]["message"] == "execute talks over a channel, and this call has none"
+    assert answer["error"]["message"] == "execute needs a channel, and this call has none"
 
 
 async def test_the_very_first_handler_of_a_launcher_may_fail(run):
@@ -268,7 +268,7 @@ def execute(args, context):
     assert answer == {"value": ["own", "shared", "No module named 'other'"]}
 
 
-async def test_other_files_of_code_see_nothing_of_all_this(sandbox, tmp_path, walls):
+async def test_other_files_of_code_see_nothing_of_all_this(sandbox, tmp_path, policy):
     (tmp_path / "_shared").mkdir()
     code = b"""
 import sys
@@ -278,7 +278,7 @@ def main():
     except ModuleNotFoundError:
         return [getattr(finder, "__module__", "") for finder in sys.meta_path]
 """
-    job = PythonFile(path=tmp_path / "own" / "file.py", code=code, entry="main", arguments={}, walls=walls)
+    job = PythonFile(path=tmp_path / "own" / "file.py", code=code, entry="main", arguments={}, policy=policy)
     job.path.parent.mkdir()
     ended = await sandbox.run(job, deadline=time.monotonic() + 20)
     assert not [module for module in json.loads(ended.result)["value"] if module.startswith("toolcrib")]

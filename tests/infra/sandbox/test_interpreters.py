@@ -39,14 +39,14 @@ def sandbox():
 
 
 @pytest.fixture
-def run(sandbox, tmp_path, walls):
+def run(sandbox, tmp_path, policy):
     async def run(code, *, sandbox=sandbox, interpreter=None, imports=(), **arguments):
         job = PythonFile(
             path=tmp_path / "sample.py",
             code=code.encode(),
             entry="main",
             arguments=arguments,
-            walls=walls,
+            policy=policy,
             interpreter=interpreter,
             imports=imports,
         )
@@ -86,14 +86,14 @@ async def test_nothing_that_lies_in_an_environment_runs_outside_of_the_sandbox(s
     assert not trace.exists()
 
 
-async def test_an_interpreter_that_lies_in_the_workspace_is_not_started_whoever_chose_it(tmp_path, walls):
+async def test_an_interpreter_that_lies_in_the_workspace_is_not_started_whoever_chose_it(tmp_path, policy):
     trace = tmp_path / "trace"
     python = tmp_path / "bin" / "python3"
     python.parent.mkdir(parents=True)
     python.write_text(f"#!/bin/sh\ntouch {trace}\n")
     python.chmod(0o755)
     chosen = replace(own_interpreter(), program=python)
-    job = PythonFile(path=tmp_path / "a.py", code=b"", entry="main", arguments={}, walls=walls, interpreter=chosen)
+    job = PythonFile(path=tmp_path / "a.py", code=b"", entry="main", arguments={}, policy=policy, interpreter=chosen)
     sandbox = Sandbox(workspace=tmp_path)
     with pytest.raises(ToolError, match="lies in the workspace, where tools write; install that Python") as caught:
         await sandbox.run(job, deadline=time.monotonic() + 10)
@@ -110,7 +110,7 @@ def test_an_environment_that_leads_to_what_is_not_on_the_search_path_is_refused_
     program.chmod(0o755)
     python = make_environment(tmp_path / "venv", program)
     for search_path in ("", str(tmp_path), f"{tmp_path}/elsewhere/..", "/usr/bin", "elsewhere", ".", ":"):
-        with pytest.raises(ToolError, match="which nobody has installed for the operator") as caught:
+        with pytest.raises(ToolError, match="which the operator has not installed") as caught:
             read_interpreter(python, search_path=search_path)
         assert caught.value.kind is Kind.EXECUTOR_NOT_FOUND
     assert not trace.exists()
@@ -118,7 +118,7 @@ def test_an_environment_that_leads_to_what_is_not_on_the_search_path_is_refused_
 
 def test_a_program_of_the_search_path_that_is_no_python_is_refused_without_starting_it(tmp_path):
     true = Path(shutil.which("true")).resolve()
-    with pytest.raises(ToolError, match="which nobody has installed for the operator"):
+    with pytest.raises(ToolError, match="which the operator has not installed"):
         read_interpreter(make_environment(tmp_path / "venv", true), search_path=str(true.parent))
 
 
@@ -131,7 +131,7 @@ def test_a_relative_search_path_leads_to_nothing(tmp_path, monkeypatch):
     python = make_environment(tmp_path / "venv", program)
     assert "does not say which Python it is" in str(refused(python, str(program.parent)))
     for search_path in ("bin", "./bin", ".:bin:"):
-        assert "which nobody has installed for the operator" in str(refused(python, search_path))
+        assert "which the operator has not installed" in str(refused(python, search_path))
 
 
 def refused(python, search_path):

@@ -98,8 +98,10 @@ async def test_a_closed_sandbox_starts_again_for_the_next_job(sandbox, run_pytho
     assert (await run_python("def main(): return 2")).result == b'{"value": 2}'
 
 
-def test_one_sandbox_serves_several_event_loops(sandbox, tmp_path, walls):
-    job = PythonFile(path=tmp_path / "sample.py", code=b"def main(): return 1", entry="main", arguments={}, walls=walls)
+def test_one_sandbox_serves_several_event_loops(sandbox, tmp_path, policy):
+    job = PythonFile(
+        path=tmp_path / "sample.py", code=b"def main(): return 1", entry="main", arguments={}, policy=policy
+    )
     answers = []
 
     def work():
@@ -115,8 +117,8 @@ def test_one_sandbox_serves_several_event_loops(sandbox, tmp_path, walls):
     assert answers == [b'{"value": 1}'] * 6
 
 
-def test_a_fork_of_the_host_gets_a_launcher_of_its_own(sandbox, tmp_path, walls):
-    job = Program(argv=("/bin/sh", "-c", "echo hi"), cwd=tmp_path, walls=walls)
+def test_a_fork_of_the_host_gets_a_launcher_of_its_own(sandbox, tmp_path, policy):
+    job = Program(argv=("/bin/sh", "-c", "echo hi"), cwd=tmp_path, policy=policy)
     run = lambda: asyncio.run(sandbox.run(job, deadline=time.monotonic() + 20)).stdout  # noqa: E731
     assert run() == b"hi\n"
     launcher = sandbox._launcher.pid

@@ -29,40 +29,40 @@ notifications.install(calls, way_out, sys.argv.pop(1).encode())
 """
 
 
-def serve(oversight, process):
+def serve(listener, process):
     """Answer until nobody is left who could ask; the output."""
     until = time.monotonic() + SECONDS
-    while not oversight.is_over:
+    while not listener.is_over:
         assert time.monotonic() < until, "the process did not end"
         poll = select.poll()
-        poll.register(oversight.fileno(), select.POLLIN)
+        poll.register(listener.fileno(), select.POLLIN)
         if poll.poll(1000):
-            oversight.serve()
+            listener.serve()
     output, errors = process.communicate(timeout=SECONDS)
     assert process.returncode == 0, errors
     return output
 
 
-def run(oversight, calls, code, *, words="hello", cwd=None):
+def run(listener, calls, code, *, words="hello", cwd=None):
     """Run code in a Python whose calls wait for an answer; what it printed."""
-    oversight.connect()
-    way_out = oversight.theirs.fileno()
-    command = [sys.executable, "-P", "-c", INSTALL + code, repr(set(calls)), str(way_out), words]
+    listener.connect()
+    notify_socket = listener.theirs.fileno()
+    command = [sys.executable, "-P", "-c", INSTALL + code, repr(set(calls)), str(notify_socket), words]
     process = subprocess.Popen(
-        command, pass_fds=[way_out], cwd=cwd, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command, pass_fds=[notify_socket], cwd=cwd, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    oversight.begin()
+    listener.begin()
     try:
-        return serve(oversight, process)
+        return serve(listener, process)
     finally:
-        oversight.close()
+        listener.close()
         process.kill()
         process.wait()
 
 
 def run_limited(starts, code):
     """Run code that may start programs so many times; what it printed."""
-    return run(notifications.Oversight(lambda _: notifications.Starts(starts)), STARTS, code)
+    return run(notifications.NotificationListener(lambda _: notifications.Starts(starts)), STARTS, code)
 
 
 @pytest.fixture
@@ -78,19 +78,19 @@ def world(tmp_path):
 def observe(world):
     """Run code under observation; its effects in the world, with paths seen from there."""
 
-    def run_observed(code, *, walls=(), is_program=False, mounts=True):
-        walls = {
+    def run_observed(code, *, policy=(), is_program=False, mounts=True):
+        policy = {
             "read": [str(world / "open")],
             "write": [str(world / "writable")],
             "closed": [],
             "fixed": [],
             "programs": False,
             "network": False,
-            **dict(walls),
+            **dict(policy),
         }
-        observer = Observer(walls, is_program=is_program)
+        observer = Observer(policy, is_program=is_program)
         words = json.dumps({"own": str(world / "scratch"), "mounts": mounts})
-        run(observer.oversight, observed_calls(), code, words=words, cwd=world)
+        run(observer.notifications, observed_calls(), code, words=words, cwd=world)
         effects = {(act, what.removeprefix(f"{world}/"), denied) for act, what, denied in observer.report()}
         # What the interpreter reads to work at all lies outside of the world.
         return {effect for effect in effects if effect[0] != "read" or not effect[1].startswith("/")}
@@ -134,9 +134,9 @@ os.execv("/bin/sh", ["sh", "-c", "(/bin/echo child; (/bin/echo grandchild) & wai
 
 
 def test_without_a_supervisor_no_program_is_started():
-    oversight = notifications.Oversight(lambda _: notifications.Starts(None))
-    oversight.connect()
-    way_out = oversight.theirs.fileno()
+    listener = notifications.NotificationListener(lambda _: notifications.Starts(None))
+    listener.connect()
+    notify_socket = listener.theirs.fileno()
     code = """
 import os
 sys.stdin.read()
@@ -145,19 +145,21 @@ try:
 except OSError as problem:
     print(problem.errno)
 """
-    command = [sys.executable, "-P", "-c", INSTALL + code, repr(STARTS), str(way_out), "hello"]
-    process = subprocess.Popen(command, pass_fds=[way_out], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    oversight.begin()
-    oversight.serve()
-    oversight.close()
+    command = [sys.executable, "-P", "-c", INSTALL + code, repr(STARTS), str(notify_socket), "hello"]
+    process = subprocess.Popen(
+        command, pass_fds=[notify_socket], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    listener.begin()
+    listener.serve()
+    listener.close()
     assert process.communicate("go", timeout=SECONDS)[0] == f"{errno.ENOSYS}\n"
 
 
 def test_a_worker_that_never_asks_ends_the_oversight():
-    oversight = notifications.Oversight(lambda _: notifications.Starts(1))
-    oversight.begin()
-    oversight.serve()
-    assert oversight.is_over
+    listener = notifications.NotificationListener(lambda _: notifications.Starts(1))
+    listener.begin()
+    listener.serve()
+    assert listener.is_over
 
 
 def test_the_way_out_is_closed_to_the_job(observe, world):
@@ -263,9 +265,9 @@ def test_a_path_that_is_not_there_in_memory_counts_as_unreadable(observe):
 
 def test_what_is_closed_and_what_is_fixed_is_denied(observe, world):
     (world / "writable" / "fixed").write_text("")
-    walls = {"closed": [str(world / "open" / "file")], "fixed": [str(world / "writable" / "fixed")]}
+    policy = {"closed": [str(world / "open" / "file")], "fixed": [str(world / "writable" / "fixed")]}
     code = attempt("open('open/file')") + attempt("open('writable/fixed', 'w')")
-    assert observe(code, walls=walls) == {("read", "open/file", True), ("write", "writable/fixed", True)}
+    assert observe(code, policy=policy) == {("read", "open/file", True), ("write", "writable/fixed", True)}
 
 
 def test_a_name_beside_an_open_folder_is_not_in_it(observe, world):
@@ -279,12 +281,12 @@ def test_a_start_that_is_not_allowed_is_seen_and_refused(observe):
 
 
 def test_a_start_that_is_allowed_is_seen(observe):
-    walls = {"programs": True, "read": ["/bin"]}
-    assert observe("import os; os.execv('/bin/true', ['true'])", walls=walls) == {("start", TRUE, False)}
+    policy = {"programs": True, "read": ["/bin"]}
+    assert observe("import os; os.execv('/bin/true', ['true'])", policy=policy) == {("start", TRUE, False)}
 
 
 def test_a_program_outside_of_what_may_be_read_is_a_denied_start(observe):
-    assert observe("import os; os.execv('/bin/true', ['true'])", walls={"programs": True}) == {("start", TRUE, True)}
+    assert observe("import os; os.execv('/bin/true', ['true'])", policy={"programs": True}) == {("start", TRUE, True)}
 
 
 def test_the_start_that_the_job_begins_with_is_no_effect(observe):
@@ -326,14 +328,14 @@ def test_a_way_out_of_the_walls_is_seen_and_denied(observe, action, effects):
 def test_with_a_network_of_its_own_addresses_are_seen(observe, action, what, denied):
     # Without blocking and without a route: nothing leaves this machine.
     code = attempt(f"import socket; connection = socket.socket(); connection.setblocking(False); {action}")
-    assert observe(code, walls={"network": True}) == {("connect", "inet", False), ("connect", what, denied)}
+    assert observe(code, policy={"network": True}) == {("connect", "inet", False), ("connect", what, denied)}
 
 
 def test_a_network_has_connections_and_nothing_else(observe):
     code = attempt("import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM)") + attempt(
         "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)"
     )
-    effects = observe(code, walls={"network": True})
+    effects = observe(code, policy={"network": True})
     assert effects == {("connect", "inet", True), ("connect", "netlink", True)}
 
 
@@ -364,7 +366,7 @@ def test_an_address_of_the_sixth_version_is_seen(observe):
     action = (
         "connection = socket.socket(socket.AF_INET6); connection.setblocking(False); connection.connect(('::1', 1))"
     )
-    effects = observe(attempt(f"import socket; {action}"), walls={"network": True})
+    effects = observe(attempt(f"import socket; {action}"), policy={"network": True})
     assert effects == {("connect", "inet6", False), ("connect", "[::1]:1", False)}
 
 
@@ -380,7 +382,7 @@ def message(host):
 both = message("192.0.2.4") + message("192.0.2.5")
 ctypes.CDLL(None).sendmmsg(connection.fileno(), both, 2, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
 """
-    seen = {what for _, what, _ in observe(code, walls={"network": True})}
+    seen = {what for _, what, _ in observe(code, policy={"network": True})}
     assert seen == {"inet", "192.0.2.4:53", "192.0.2.5:53"}
 
 

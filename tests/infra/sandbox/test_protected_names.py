@@ -180,21 +180,21 @@ async def test_who_may_only_write_reads_nothing_by_opening_it_for_both(attempt, 
 
 
 async def test_a_file_grows_no_larger_than_the_job_may_make_it(attempt, confine, workspace):
-    walls = confine("fs.read", "fs.write", disk_bytes=1_000_000)
+    policy = confine("fs.read", "fs.write", disk_bytes=1_000_000)
     acts = {
         "os.truncate(ws + '/note.txt', 900_000)": "done",
         "os.truncate(ws + '/note.txt', 1_100_000)": "EFBIG",
     }
-    outcomes = await attempt(list(acts), walls, ws=workspace)
+    outcomes = await attempt(list(acts), policy, ws=workspace)
     assert dict(zip(acts, outcomes, strict=True)) == acts
 
 
 async def test_a_program_that_was_just_written_can_be_started(run_shell, confine):
-    walls = confine("fs.read", "fs.write", "shell.execute")
+    policy = confine("fs.read", "fs.write", "shell.execute")
     command = (
         "cd workspace; for n in $(seq 50); do echo '#!/bin/sh' > run$n; chmod +x run$n; ./run$n || echo failed; done"
     )
-    ended = await run_shell(command, within=walls, seconds=30)
+    ended = await run_shell(command, within=policy, seconds=30)
     assert (ended.exit_code, ended.stdout, ended.stderr) == (0, b"", b"")
 
 
@@ -261,7 +261,7 @@ async def test_a_secret_is_read_by_no_call(sandbox, tmp_path, confine, workspace
         code=code.encode(),
         entry="main",
         arguments={"path": str(workspace / path), "ws": str(workspace)},
-        walls=confine(*requires),
+        policy=confine(*requires),
     )
     ended = await sandbox.run(job, deadline=time.monotonic() + 20)
     told = json.loads(ended.result)["value"]
@@ -279,15 +279,15 @@ async def test_a_link_with_a_secret_name_does_not_show_what_it_leads_to(attempt,
 
 
 async def test_what_the_host_makes_between_two_jobs_is_closed_to_the_second(attempt, confine, workspace):
-    walls = confine("fs.read")
+    policy = confine("fs.read")
     act = "open(ws + '/new/.env').read()"
-    assert await attempt([act], walls, ws=workspace) == ["ENOENT"]
+    assert await attempt([act], policy, ws=workspace) == ["ENOENT"]
     (workspace / "new").mkdir()
-    assert await attempt([act], walls, ws=workspace) == ["ENOENT"]
+    assert await attempt([act], policy, ws=workspace) == ["ENOENT"]
     (workspace / "new" / ".env").write_text("canary-4711")
-    assert await attempt([act], walls, ws=workspace) == ["EACCES"]
+    assert await attempt([act], policy, ws=workspace) == ["EACCES"]
     (workspace / "new" / ".env").unlink()
-    assert await attempt([act], walls, ws=workspace) == ["ENOENT"]
+    assert await attempt([act], policy, ws=workspace) == ["ENOENT"]
 
 
 async def test_what_the_host_replaces_while_a_job_runs_ends_it(sandbox, tmp_path, confine, workspace, eventually):
@@ -306,17 +306,17 @@ async def test_what_the_host_replaces_while_a_job_runs_ends_it(sandbox, tmp_path
         code=code.encode(),
         entry="main",
         arguments={"path": str(secret), "ready": str(ready)},
-        walls=confine("fs.read", "fs.write"),
+        policy=confine("fs.read", "fs.write"),
     )
     running = asyncio.ensure_future(sandbox.run(job, deadline=time.monotonic() + 20))
     await eventually(ready.exists)
     (workspace / "draft").write_text("TOKEN=canary-4711")
     (workspace / "draft").rename(secret)
-    assert (await running).exceeded == "walls"
+    assert (await running).exceeded == "policy"
 
 
 async def test_what_the_operator_opened_is_open_and_nothing_else(attempt, confine, workspace):
-    walls = confine("fs.read", "fs.write", opened=(".env.local", ".git/hooks", ".vscode/*.json", "sub"))
+    policy = confine("fs.read", "fs.write", opened=(".env.local", ".git/hooks", ".vscode/*.json", "sub"))
     acts = {
         "open(ws + '/project/.env.local').read()": "done",
         "open(ws + '/.env').read()": "EACCES",
@@ -327,7 +327,7 @@ async def test_what_the_operator_opened_is_open_and_nothing_else(attempt, confin
         "open(ws + '/.vscode/x.sh', 'w').close()": "EPERM",
         "os.makedirs(ws + '/sub/.git/hooks'); open(ws + '/sub/conftest.py', 'w').close()": "done",
     }
-    outcomes = await attempt(list(acts), walls, ws=workspace)
+    outcomes = await attempt(list(acts), policy, ws=workspace)
     assert dict(zip(acts, outcomes, strict=True)) == acts
 
 
@@ -431,7 +431,7 @@ async def test_a_path_that_changes_while_it_is_judged_leads_nowhere_else(sandbox
         code=RACE.encode(),
         entry="main",
         arguments={"ws": str(workspace), "rounds": 100},
-        walls=both,
+        policy=both,
     )
     ended = await sandbox.run(job, deadline=time.monotonic() + 30)
     made, planted = json.loads(ended.result)["value"]

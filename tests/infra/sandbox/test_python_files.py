@@ -75,9 +75,9 @@ async def test_a_file_does_not_see_the_folders_of_the_host(run_python, tmp_path_
 
 
 @pytest.mark.parametrize("name", ["json", "signal", "types", "sample.old"])
-async def test_a_file_may_be_called_like_a_module_that_is_there_already(sandbox, tmp_path, walls, name):
+async def test_a_file_may_be_called_like_a_module_that_is_there_already(sandbox, tmp_path, policy, name):
     code = b"import json\ndef main(): return [json.dumps(1), __name__]"
-    job = PythonFile(path=tmp_path / f"{name}.py", code=code, entry="main", arguments={}, walls=walls)
+    job = PythonFile(path=tmp_path / f"{name}.py", code=code, entry="main", arguments={}, policy=policy)
     assert value_of(await sandbox.run(job, deadline=time.monotonic() + 10)) == ["1", name]
 
 
@@ -86,9 +86,9 @@ async def test_the_bytes_that_were_read_run_and_not_the_file(run_python, tmp_pat
     assert value_of(await run_python("def main(): return 'as read'")) == "as read"
 
 
-async def test_a_file_in_another_encoding_runs(sandbox, tmp_path, walls):
+async def test_a_file_in_another_encoding_runs(sandbox, tmp_path, policy):
     code = "# -*- coding: latin-1 -*-\ndef main(): return 'é'".encode("latin-1")
-    job = PythonFile(path=tmp_path / "sample.py", code=code, entry="main", arguments={}, walls=walls)
+    job = PythonFile(path=tmp_path / "sample.py", code=code, entry="main", arguments={}, policy=policy)
     assert value_of(await sandbox.run(job, deadline=time.monotonic() + 10)) == "é"
 
 
@@ -202,9 +202,9 @@ async def test_threads_and_exit_hooks_of_a_script_come_to_their_end(run_python, 
     assert {file.name for file in tmp_path.iterdir()} == {"hook", "thread"}
 
 
-async def test_a_result_beyond_the_limit_ends_the_job(sandbox, tmp_path, walls):
+async def test_a_result_beyond_the_limit_ends_the_job(sandbox, tmp_path, policy):
     code = b"import time\ndef main(): return 'x' * 2_000_000"
-    job = PythonFile(path=tmp_path / "sample.py", code=code, entry="main", arguments={}, walls=walls)
+    job = PythonFile(path=tmp_path / "sample.py", code=code, entry="main", arguments={}, policy=policy)
     ended = await sandbox.run(job, deadline=time.monotonic() + 10, max_result=1_000_000)
     assert ended.result_too_long
     assert ended.result is None
@@ -232,13 +232,13 @@ async def test_a_job_of_megabytes_arrives_whole(run_python):
 
 
 @pytest.mark.parametrize("argument", [object(), float("nan"), {1, 2}], ids=["object", "NaN", "set"])
-async def test_arguments_that_are_not_json_are_refused_before_anything_starts(tmp_path, walls, argument):
+async def test_arguments_that_are_not_json_are_refused_before_anything_starts(tmp_path, policy, argument):
     job = PythonFile(
         path=tmp_path / "sample.py",
         code=b"def main(x): return x",
         entry="main",
         arguments={"x": argument},
-        walls=walls,
+        policy=policy,
     )
     sandbox = Sandbox()
     with pytest.raises(ToolError) as caught:

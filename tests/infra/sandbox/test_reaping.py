@@ -137,10 +137,12 @@ async def test_a_supervisor_that_is_stopped_does_not_stop_the_clock(
     await eventually(lambda: not holders())
 
 
-async def test_cancelling_ends_every_process_before_it_goes_on(sandbox, marker, holders, eventually, tmp_path, walls):
+async def test_cancelling_ends_every_process_before_it_goes_on(sandbox, marker, holders, eventually, tmp_path, policy):
     file = tmp_path / "note"
     arguments = {"marker": marker, "file": str(file), "wait": 60}
-    job = PythonFile(path=tmp_path / "sample.py", code=DAEMON.encode(), entry="main", arguments=arguments, walls=walls)
+    job = PythonFile(
+        path=tmp_path / "sample.py", code=DAEMON.encode(), entry="main", arguments=arguments, policy=policy
+    )
     task = asyncio.create_task(sandbox.run(job, deadline=time.monotonic() + 60))
     await eventually(lambda: holders() and file.exists())
     task.cancel()
@@ -149,9 +151,9 @@ async def test_cancelling_ends_every_process_before_it_goes_on(sandbox, marker, 
     assert holders() == []
 
 
-async def test_cancelling_twice_does_not_leave_processes_behind(sandbox, marker, holders, eventually, tmp_path, walls):
+async def test_cancelling_twice_does_not_leave_processes_behind(sandbox, marker, holders, eventually, tmp_path, policy):
     command = f"trap '' TERM; sleep {marker}; sleep {marker}"
-    job = Program(argv=("/bin/sh", "-c", command), cwd=tmp_path, walls=walls)
+    job = Program(argv=("/bin/sh", "-c", command), cwd=tmp_path, policy=policy)
     task = asyncio.create_task(sandbox.run(job, deadline=time.monotonic() + 60))
     await eventually(lambda: len(holders()) == 2)
     task.cancel()
@@ -163,7 +165,7 @@ async def test_cancelling_twice_does_not_leave_processes_behind(sandbox, marker,
 
 
 async def test_cancelling_at_any_moment_leaves_no_process_and_no_descriptor(
-    sandbox, run_python, marker, holders, open_descriptors, eventually, tmp_path, walls
+    sandbox, run_python, marker, holders, open_descriptors, eventually, tmp_path, policy
 ):
     assert (await run_python("def main(): return 1")).result == b'{"value": 1}'
     before = open_descriptors()
@@ -171,7 +173,7 @@ async def test_cancelling_at_any_moment_leaves_no_process_and_no_descriptor(
 
     async def call_and_cancel(number):
         command = f"sleep {marker} & setsid sleep {marker} & sleep {marker}"
-        job = Program(argv=("/bin/sh", "-c", command), cwd=tmp_path, walls=walls)
+        job = Program(argv=("/bin/sh", "-c", command), cwd=tmp_path, policy=policy)
         task = asyncio.create_task(sandbox.run(job, deadline=time.monotonic() + 60))
         await asyncio.sleep(chance.random() * 0.02)
         task.cancel()
@@ -194,9 +196,9 @@ HOST = """
 import asyncio, os, sys, time
 from pathlib import Path
 from toolcrib.infra.sandbox.host import Sandbox
-from toolcrib.infra.sandbox.jobs import Program, Walls
+from toolcrib.infra.sandbox.jobs import Program, SandboxPolicy
 async def main(command, fork):
-    job = Program(argv=("/bin/sh", "-c", command), cwd=Path("/"), walls=Walls(read=(Path("/"),), programs=True))
+    job = Program(argv=("/bin/sh", "-c", command), cwd=Path("/"), policy=SandboxPolicy(read=(Path("/"),), programs=True))
     call = asyncio.create_task(Sandbox().run(job, deadline=time.monotonic() + 60))
     await asyncio.sleep(0)
     if fork == "fork" and os.fork() == 0:

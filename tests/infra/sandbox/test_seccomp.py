@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.infra.sandbox.child import seccomp
-from toolcrib.infra.sandbox.child.seccomp import Once
+from toolcrib.infra.sandbox.child.seccomp import SingleStart
 
 MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 ALLOWED = 0
@@ -149,11 +149,11 @@ def test_memory_that_nobody_owns_is_not_to_be_had(machine):
 SMALL = st.one_of(st.integers(0, 20), WORD)
 
 
-@given(network=st.booleans(), family=SMALL, kind=SMALL, protocol=SMALL)
-def test_a_supervisor_refuses_what_a_filter_refuses(network, family, kind, protocol):
+@given(network=st.booleans(), tree=SMALL, kind=SMALL, protocol=SMALL)
+def test_a_supervisor_refuses_what_a_filter_refuses(network, tree, kind, protocol):
     program = seccomp.build(network=network, mounts=True, starts=True)
     observed = seccomp.build(network=network, mounts=True, starts=False, observed=True)
-    arguments = (family, kind, protocol)
+    arguments = (tree, kind, protocol)
     verdict = judge(program, MACHINES["x86_64"], 41, arguments)
     assert seccomp.refuses("socket", arguments, network=network, mounts=True) is (verdict == errno.EPERM)
     for name, (number, _) in seccomp._OF_SOCKETS.items():
@@ -165,7 +165,7 @@ def test_a_supervisor_refuses_what_a_filter_refuses(network, family, kind, proto
 
 @given(addresses=st.tuples(WORD, WORD, WORD), others=st.tuples(WORD, WORD, WORD))
 def test_the_only_start_is_the_one_with_these_addresses(addresses, others):
-    program = seccomp.build(network=False, mounts=True, starts=Once(*addresses))
+    program = seccomp.build(network=False, mounts=True, starts=SingleStart(*addresses))
     assert judge(program, MACHINES["x86_64"], 59, addresses) == ALLOWED
     assert judge(program, MACHINES["x86_64"], 322, addresses) == errno.EPERM
     for place in range(3):

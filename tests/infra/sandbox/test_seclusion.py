@@ -68,8 +68,8 @@ async def test_without_a_network_nothing_is_reached(attempt, confine, listeners)
         "path": listeners["path"].getsockname(),
         "abstract": listeners["abstract"].getsockname()[1:].decode(),
     }
-    for walls in (confine("fs.read", "fs.write"), confine("shell.execute")):
-        outcomes = await attempt(CONNECTIONS, walls, **names)
+    for policy in (confine("fs.read", "fs.write"), confine("shell.execute")):
+        outcomes = await attempt(CONNECTIONS, policy, **names)
         assert set(outcomes[:-1]) <= REFUSED
         assert outcomes[-1] != "done"
     for listener in listeners.values():
@@ -123,7 +123,7 @@ async def test_the_one_way_out_is_answered_by_the_host(sandbox, confine, tmp_pat
         code=code,
         entry="main",
         arguments={"host": PROXY_HOST, "port": PROXY_PORT},
-        walls=confine("net.http"),
+        policy=confine("net.http"),
     )
     ended = await sandbox.run(job, deadline=time.monotonic() + 20, proxy=proxy)
     assert json.loads(ended.result) == {"value": "answered\n"}
@@ -207,14 +207,14 @@ PRIVILEGES = {
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers of the calls are those of x86_64")
 async def test_no_privilege_is_to_be_had(attempt, confine):
-    for walls in (confine(), confine("shell.execute", "net.http")):
-        outcomes = await attempt(list(PRIVILEGES.values()), walls)
+    for policy in (confine(), confine("shell.execute", "net.http")):
+        outcomes = await attempt(list(PRIVILEGES.values()), policy)
         refused = dict(zip(PRIVILEGES, outcomes, strict=True))
         # In a namespace of users there is nobody else to become.
         assert refused.pop("another user") in {"EPERM", "EINVAL"}
         assert {name: outcome for name, outcome in refused.items() if outcome != "EPERM"} == {}
         # What programs ask for and can do without.
-        assert await attempt([call_of(435, 0, 0), call_of(319, 0, 0), call_of(470)], walls) == ["ENOSYS"] * 3
+        assert await attempt([call_of(435, 0, 0), call_of(319, 0, 0), call_of(470)], policy) == ["ENOSYS"] * 3
 
 
 SET_ID = {
@@ -231,8 +231,8 @@ SET_ID = {
 
 async def test_no_file_is_left_that_is_started_as_its_owner(attempt, confine, workspace):
     for observe in (False, True):
-        walls = confine("fs.read", "fs.write", observe=observe)
-        outcomes = await attempt(list(SET_ID.values()), walls, path=workspace / "file")
+        policy = confine("fs.read", "fs.write", observe=observe)
+        outcomes = await attempt(list(SET_ID.values()), policy, path=workspace / "file")
         assert dict(zip(SET_ID, outcomes, strict=True)) == dict.fromkeys(SET_ID, "EPERM")
     ordinary = [
         "os.chmod(path, 0o1755)",
@@ -286,8 +286,8 @@ STARTS = {
 
 
 async def test_without_the_capability_no_program_is_started_in_any_way(attempt, confine):
-    for walls in (confine(), confine("fs.read", "fs.write", "net.http")):
-        outcomes = dict(zip(STARTS, await attempt(list(STARTS.values()), walls), strict=True))
+    for policy in (confine(), confine("fs.read", "fs.write", "net.http")):
+        outcomes = dict(zip(STARTS, await attempt(list(STARTS.values()), policy), strict=True))
         assert outcomes.pop("a shell") != "done"
         assert set(outcomes.values()) <= REFUSED, outcomes
 
@@ -309,9 +309,9 @@ ONCE = "/bin/true; /lib64/ld-linux-x86-64.so.2 /bin/true; exec /bin/sh -c true"
 
 
 async def test_a_program_that_may_not_start_others_is_the_only_one(sandbox, confine, tmp_path):
-    walls = confine(observe=False)
-    walls = type(walls)(read=(*walls.read, Path("/usr"), Path("/bin")))
-    job = Program(argv=("/bin/sh", "-c", f"echo begun; {ONCE}; echo ended"), cwd=tmp_path, walls=walls)
+    policy = confine(observe=False)
+    policy = type(policy)(read=(*policy.read, Path("/usr"), Path("/bin")))
+    job = Program(argv=("/bin/sh", "-c", f"echo begun; {ONCE}; echo ended"), cwd=tmp_path, policy=policy)
     ended = await sandbox.run(job, deadline=time.monotonic() + 10)
     assert ended.stdout == b"begun\n"
     assert ended.stderr.count(b"not permitted") >= 2
@@ -319,14 +319,14 @@ async def test_a_program_that_may_not_start_others_is_the_only_one(sandbox, conf
 
 
 async def test_a_program_gets_its_arguments_and_variables_whole(sandbox, confine, tmp_path):
-    walls = type(confine())(read=(Path("/usr"), Path("/lib"), Path("/lib64")))
+    policy = type(confine())(read=(Path("/usr"), Path("/lib"), Path("/lib64")))
     words = ("", "a b", "ü€\udcff", "x" * 100_000)
     environment = {f"N{number}": "y" * number for number in range(50)}
     code = "import os, sys; print(ascii(sys.argv[1:])); print(sum(map(len, os.environ.values())))"
     python = "/usr/bin/python3"
     if not Path(python).exists():
         pytest.skip("there is no Python of the system")
-    job = Program(argv=(python, "-I", "-c", code, *words), cwd=tmp_path, walls=walls, environment=environment)
+    job = Program(argv=(python, "-I", "-c", code, *words), cwd=tmp_path, policy=policy, environment=environment)
     ended = await sandbox.run(job, deadline=time.monotonic() + 10)
     assert ended.stdout.decode().splitlines()[0] == ascii(list(words)), ended.stderr
 
@@ -342,7 +342,7 @@ async def test_an_observed_job_has_the_same_walls_and_its_attempts_are_told(sand
         code=code.encode(),
         entry="main",
         arguments={"acts": acts},
-        walls=confine(observe=True),
+        policy=confine(observe=True),
     )
     ended = await sandbox.run(job, deadline=time.monotonic() + 20)
     assert json.loads(ended.result)["value"] == [13, 1, 1, 30]

@@ -73,7 +73,7 @@ async def test_advice_grows_with_the_queue_and_the_usual_job():
 async def test_waiting_counts_against_the_deadline():
     slots = Slots(1)
     async with slots.take(soon()):
-        with pytest.raises(ToolError, match="no place in the sandbox became free in the time of the call") as caught:
+        with pytest.raises(ToolError, match="no sandbox slot became free before the deadline of the call") as caught:
             await slots._enter(soon(0.02))
     assert caught.value.kind is Kind.OVERLOADED
     assert caught.value.retryable

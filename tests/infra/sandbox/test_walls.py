@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from toolcrib.infra.sandbox.host import Sandbox, strike_time
+from toolcrib.infra.sandbox.host import Sandbox, kill_time
 from toolcrib.infra.sandbox.jobs import Program
 
 STATE = """
@@ -60,10 +60,10 @@ async def test_no_process_of_the_sandbox_carries_a_variable_of_the_host(run_pyth
     assert "canary-4711" not in str(environments)
 
 
-async def test_a_program_sees_only_the_variables_it_was_given(sandbox, tmp_path, walls, monkeypatch):
+async def test_a_program_sees_only_the_variables_it_was_given(sandbox, tmp_path, policy, monkeypatch):
     monkeypatch.setenv("HOST_SECRET", "canary-4711")
     job = Program(
-        argv=("/usr/bin/env",), cwd=tmp_path, walls=walls, environment={"GIVEN": "yes", "HOME": "/", "TMPDIR": "/tmp"}
+        argv=("/usr/bin/env",), cwd=tmp_path, policy=policy, environment={"GIVEN": "yes", "HOME": "/", "TMPDIR": "/tmp"}
     )
     ended = await sandbox.run(job, deadline=time.monotonic() + 10)
     assert sorted(ended.stdout.splitlines()) == [b"GIVEN=yes", b"HOME=/", b"TMPDIR=/tmp"]
@@ -105,12 +105,12 @@ async def test_a_script_starts_in_a_clean_state_in_its_own_folder(run_python, tm
     assert state["cwd"] == str(tmp_path)
 
 
-async def test_signals_that_the_host_ignores_or_blocks_reach_a_program(tmp_path, walls):
+async def test_signals_that_the_host_ignores_or_blocks_reach_a_program(tmp_path, policy):
     before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
     sandbox = Sandbox()
     try:
-        job = Program(argv=("/bin/grep", "-E", "SigBlk|SigIgn", "/proc/self/status"), cwd=tmp_path, walls=walls)
+        job = Program(argv=("/bin/grep", "-E", "SigBlk|SigIgn", "/proc/self/status"), cwd=tmp_path, policy=policy)
         ended = await sandbox.run(job, deadline=time.monotonic() + 10)
     finally:
         sandbox.close()
@@ -140,8 +140,8 @@ def test_a_script_cannot_take_the_socket_of_its_supervisor():
     host = (
         "import asyncio, sys, time\n"
         "from pathlib import Path\n"
-        "from toolcrib.infra.sandbox.host import Sandbox\nfrom toolcrib.infra.sandbox.jobs import PythonFile, Walls\n"
-        "job = PythonFile(path=Path('/tmp/peek.py'), code=sys.argv[1].encode(), entry='main', arguments={}, walls=Walls())\n"
+        "from toolcrib.infra.sandbox.host import Sandbox\nfrom toolcrib.infra.sandbox.jobs import PythonFile, SandboxPolicy\n"
+        "job = PythonFile(path=Path('/tmp/peek.py'), code=sys.argv[1].encode(), entry='main', arguments={}, policy=SandboxPolicy())\n"
         "print(asyncio.run(Sandbox().run(job, deadline=time.monotonic() + 10)).result.decode())\n"
     )
     somebody = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
@@ -176,21 +176,21 @@ async def test_heavy_modules_are_not_there_before_a_script_needs_them(run_python
 @pytest.mark.parametrize(("seconds", "room"), [(100, 0.5), (1, 0.1)])
 def test_a_job_is_ended_early_enough_to_answer_by_the_deadline(seconds, room):
     deadline = time.monotonic() + seconds
-    assert deadline - strike_time(deadline) == pytest.approx(room, abs=0.01)
+    assert deadline - kill_time(deadline) == pytest.approx(room, abs=0.01)
 
 
 @pytest.mark.parametrize("seconds", [100, 1, 0.1, -5])
 def test_a_job_has_all_its_time_where_the_answer_may_come_later(seconds):
     deadline = time.monotonic() + seconds
-    assert strike_time(deadline, 0.5) == deadline
+    assert kill_time(deadline, 0.5) == deadline
 
 
 def test_a_host_that_starts_foreign_code_closes_its_memory_first(tmp_path):
     host = (
         "import asyncio, ctypes, pathlib, time\n"
-        "from toolcrib.infra.sandbox.host import Sandbox\nfrom toolcrib.infra.sandbox.jobs import Program, Walls\n"
+        "from toolcrib.infra.sandbox.host import Sandbox\nfrom toolcrib.infra.sandbox.jobs import Program, SandboxPolicy\n"
         "libc = ctypes.CDLL(None)\nbefore = libc.prctl(3, 0, 0, 0, 0)\nsandbox = Sandbox()\n"
-        "job = Program(argv=('/bin/true',), cwd=pathlib.Path('/'), walls=Walls(read=(pathlib.Path('/'),)))\n"
+        "job = Program(argv=('/bin/true',), cwd=pathlib.Path('/'), policy=SandboxPolicy(read=(pathlib.Path('/'),)))\n"
         "asyncio.run(sandbox.run(job, deadline=time.monotonic() + 10))\n"
         "print(before, libc.prctl(3, 0, 0, 0, 0))\nsandbox.close()\n"
     )

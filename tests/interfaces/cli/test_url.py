@@ -125,7 +125,7 @@ FORECAST = {
 
 
 @dataclass(frozen=True)
-class Ended:
+class CompletedJob:
     """How a command ended."""
 
     code: int
@@ -179,7 +179,9 @@ def shop(tmp_path_factory: pytest.TempPathFactory, empty_home: Path) -> Iterator
 
 
 @pytest.fixture
-def here(shop: Shop, cli: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Ended]]:
+def here(
+    shop: Shop, cli: Callable[..., CompletedJob], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., CompletedJob]]:
     """Run a command in the project."""
     monkeypatch.chdir(shop.folder)
     yield cli
@@ -188,11 +190,11 @@ def here(shop: Shop, cli: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture
 def there(
-    shop: Shop, cli: Callable[..., Ended], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Ended]:
+    shop: Shop, cli: Callable[..., CompletedJob], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., CompletedJob]:
     """Run a command with --url, from a folder where nothing is."""
 
-    def run(command: str, *words: str) -> Ended:
+    def run(command: str, *words: str) -> CompletedJob:
         monkeypatch.chdir(tmp_path)
         ended = cli(command, *words, "--url", shop.url)
         monkeypatch.chdir(shop.folder)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from toolcrib.infra.egress.messages import Request, describe_binary, text_of
 from toolcrib.infra.files.jail import encode_text, list_items, read_text
 from toolcrib.infra.programs.job_outcome import run_in_place
-from toolcrib.infra.sandbox.host import strike_time
-from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, PROGRAMS, READ, WRITE, Program, build_walls
+from toolcrib.infra.sandbox.host import kill_time
+from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, PROGRAMS, READ, WRITE, Program, build_policy
 from toolcrib.lib.http_syntax import parse_url
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.limits import Limits
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from toolcrib.infra.egress.messages import Response
     from toolcrib.infra.files.jail import Jail
     from toolcrib.infra.sandbox.host import Sandbox
-    from toolcrib.infra.sandbox.jobs import Ended, Premises
+    from toolcrib.infra.sandbox.jobs import CompletedJob, WorkspacePolicy
     from toolcrib.model.call import Context
 
 
@@ -180,7 +180,7 @@ SHELL_OUTPUT: dict[str, object] = {
 def shell_tool(
     sandbox: Sandbox,
     *,
-    premises: Premises,
+    workspace_policy: WorkspacePolicy,
     timeout_seconds: float = SHELL_SECONDS,
     environment: Mapping[str, str] | None = None,
     max_output: int = MAX_OUTPUT_BYTES,
@@ -188,18 +188,18 @@ def shell_tool(
     """The tool; `environment` is added to the few variables that a command sees."""
     if not timeout_seconds > 0:
         raise SettingsError(f"the time limit of shell must be greater than 0, not {timeout_seconds:g} s")
-    root = premises.workspace.resolve()
+    root = workspace_policy.workspace.resolve()
     variables = {**CLEAN_ENVIRONMENT, "HOME": str(root), **(environment or {})}
 
     async def shell(command: str, cwd: str = "", *, context: Context) -> Outcome:
         own = time.monotonic() + timeout_seconds
         struck_by_call = context.deadline < own
-        deadline = strike_time(context.deadline) if struck_by_call else own
+        deadline = kill_time(context.deadline) if struck_by_call else own
         job = Program(
             argv=(SHELL, "-c", command),
             cwd=_folder(root, cwd),
             environment=variables,
-            walls=build_walls(_capabilities(premises), premises),
+            policy=build_policy(_capabilities(workspace_policy), workspace_policy),
         )
         seconds = context.deadline - time.monotonic() if struck_by_call else timeout_seconds
         ended = await run_in_place(sandbox, job, deadline=deadline, max_stdout=max_output, max_stderr=max_output)
@@ -223,9 +223,9 @@ def shell_tool(
     )
 
 
-def _capabilities(premises: Premises) -> frozenset[str]:
+def _capabilities(workspace_policy: WorkspacePolicy) -> frozenset[str]:
     """Where nothing may write to the workspace, commands can still read it."""
-    return CAPABILITIES - {WRITE} if premises.unwritable else CAPABILITIES
+    return CAPABILITIES - {WRITE} if workspace_policy.unwritable else CAPABILITIES
 
 
 def _folder(root: Path, cwd: str) -> Path:
@@ -244,7 +244,7 @@ def _folder(root: Path, cwd: str) -> Path:
     return folder
 
 
-def _value(ended: Ended) -> dict[str, object]:
+def _value(ended: CompletedJob) -> dict[str, object]:
     value: dict[str, object] = {
         "stdout": ended.stdout.decode("utf-8", "replace"),
         "stderr": ended.stderr.decode("utf-8", "replace"),
@@ -260,7 +260,7 @@ def _value(ended: Ended) -> dict[str, object]:
     return value
 
 
-def _error(ended: Ended, value: dict[str, object], limit: str) -> ToolError | None:
+def _error(ended: CompletedJob, value: dict[str, object], limit: str) -> ToolError | None:
     if ended.cannot_start:
         return ToolError(Kind.PERMANENT, f"{SHELL} could not be started: {ended.cannot_start}")
     if ended.timed_out:
@@ -332,6 +332,8 @@ def builtin_tools(resources: Resources) -> list[Tool]:
     seconds = resources.settings.shell_timeout_ms / 1000
     return [
         *file_tools(resources.get("confirmed_jail")),
-        shell_tool(resources.get("sandbox"), premises=resources.get("premises"), timeout_seconds=seconds),
+        shell_tool(
+            resources.get("sandbox"), workspace_policy=resources.get("workspace_policy"), timeout_seconds=seconds
+        ),
         fetch_tool(resources.get("egress")),
     ]

@@ -25,7 +25,7 @@ from toolcrib.infra.programs.job_outcome import (
 )
 from toolcrib.infra.programs.node_runtime import refuse_without_proxy, version_of
 from toolcrib.infra.sandbox import child
-from toolcrib.infra.sandbox.jobs import Program, build_walls, has_network
+from toolcrib.infra.sandbox.jobs import Program, build_policy, has_network
 from toolcrib.lib.javascript_error import find_place, name_class, tell_all
 from toolcrib.model.errors import Kind, ToolError
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from toolcrib.infra.programs.executables import Commands, Found
     from toolcrib.infra.sandbox.attempt import Talk
     from toolcrib.infra.sandbox.conversation import Lines
-    from toolcrib.infra.sandbox.jobs import Ended, Premises
+    from toolcrib.infra.sandbox.jobs import CompletedJob, WorkspacePolicy
     from toolcrib.model.tool import Handler, Tool
 
 logger = logging.getLogger("toolcrib.runners")
@@ -68,7 +68,9 @@ UNFIT = {
 }
 
 
-def make_job(tool: Tool, run: Handler, commands: Commands, premises: Premises, *, observe: bool = False) -> Program:
+def make_job(
+    tool: Tool, run: Handler, commands: Commands, workspace_policy: WorkspacePolicy, *, observe: bool = False
+) -> Program:
     """The process that loads a handler; raises ToolError where there is no Node for it."""
     root = run.root.absolute()
     folders = run.folders
@@ -81,16 +83,16 @@ def make_job(tool: Tool, run: Handler, commands: Commands, premises: Premises, *
     files = checked_files(run)
     packages = dict.fromkeys(place for folder in folders for place in commands.near(folder))
     return Program(
-        argv=(*found.argv, *node_runtime.options(premises.memory_bytes, calls=False), *words),
+        argv=(*found.argv, *node_runtime.options(workspace_policy.memory_bytes, calls=False), *words),
         cwd=folders[0],
         environment={
-            **basic_variables(tool.requires, premises),
+            **basic_variables(tool.requires, workspace_policy),
             **node_runtime.ENVIRONMENT,
             "PATH": search_path(found.argv[0], near),
         },
-        walls=build_walls(
+        policy=build_policy(
             tool.requires,
-            premises,
+            workspace_policy,
             (*files, *found.runtime, *packages, *FILES),
             listed=folders,
             observe=observe,
@@ -111,7 +113,9 @@ class Worker:
     to be no further call.
     """
 
-    def __init__(self, tool: Tool, run: Handler, live: Callable[[Talk], Coroutine[object, object, Ended]]) -> None:
+    def __init__(
+        self, tool: Tool, run: Handler, live: Callable[[Talk], Coroutine[object, object, CompletedJob]]
+    ) -> None:
         self.tool = tool
         self._run = run
         self.loop = asyncio.get_running_loop()
@@ -392,7 +396,7 @@ def _find(tool: Tool, commands: Commands) -> Found:
     return found
 
 
-def _take_note(running: asyncio.Task[Ended]) -> None:
+def _take_note(running: asyncio.Task[CompletedJob]) -> None:
     """Consume the result of a process that no caller waits for."""
     if not running.cancelled():
         running.exception()

@@ -45,7 +45,7 @@ def _for_runner(resources: Resources) -> dict[str, object]:
     settings = resources.settings
     return {
         "sandbox": resources.get("sandbox"),
-        "premises": resources.get("premises"),
+        "workspace_policy": resources.get("workspace_policy"),
         "commands": lambda: resources.make("host_commands"),
         "egress": lambda: resources.get("egress"),
         "workers": settings.handler_workers,

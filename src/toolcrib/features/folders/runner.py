@@ -31,8 +31,8 @@ from toolcrib.infra.programs.job_outcome import (
     to_outcome,
 )
 from toolcrib.infra.programs.observed_effects import Witness
-from toolcrib.infra.sandbox.host import strike_time
-from toolcrib.infra.sandbox.jobs import READ, WRITE, PythonFile, build_walls, python_runtime
+from toolcrib.infra.sandbox.host import kill_time
+from toolcrib.infra.sandbox.jobs import READ, WRITE, PythonFile, build_policy, python_runtime
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Outcome
 from toolcrib.model.tool import Convention, Handler
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from toolcrib.infra.sandbox.attempt import Talk
     from toolcrib.infra.sandbox.conversation import Lines
     from toolcrib.infra.sandbox.host import Sandbox
-    from toolcrib.infra.sandbox.jobs import Ended, Interpreter, Premises, Program
+    from toolcrib.infra.sandbox.jobs import CompletedJob, Interpreter, Program, WorkspacePolicy
     from toolcrib.model.call import Call, Context
     from toolcrib.model.protocols import Bound
     from toolcrib.model.tool import Tool
@@ -75,7 +75,7 @@ class HandlerRunner:
         self,
         *,
         sandbox: Sandbox,
-        premises: Premises,
+        workspace_policy: WorkspacePolicy,
         commands: Callable[[], Commands],
         egress: Callable[[], Egress],
         workers: int,
@@ -84,7 +84,7 @@ class HandlerRunner:
         observe: bool = False,
     ) -> None:
         self._sandbox = sandbox
-        self._premises = premises
+        self._workspace_policy = workspace_policy
         self._commands = commands
         self._egress = egress
         self._environments = environments
@@ -101,7 +101,7 @@ class HandlerRunner:
                 tool,
                 run,
                 sandbox=self._sandbox,
-                premises=self._premises,
+                workspace_policy=self._workspace_policy,
                 egress=self._egress,
                 interpreter=partial(self._interpreter, tool),
                 observe=self._observe,
@@ -117,7 +117,7 @@ class HandlerRunner:
         return self._commands().python_for(path, code, environments=self._environments, name=tool.name)
 
     def _make_job(self, tool: Tool, run: Handler) -> Program:
-        return make_job(tool, run, self._commands(), self._premises, observe=self._observe)
+        return make_job(tool, run, self._commands(), self._workspace_policy, observe=self._observe)
 
 
 class PythonHandler:
@@ -138,7 +138,7 @@ class PythonHandler:
         run: Handler,
         *,
         sandbox: Sandbox,
-        premises: Premises,
+        workspace_policy: WorkspacePolicy,
         egress: Callable[[], Egress],
         interpreter: Callable[[Handler], Interpreter | None],
         observe: bool = False,
@@ -146,13 +146,13 @@ class PythonHandler:
         self._tool = tool
         self._run = run
         self._sandbox = sandbox
-        self._premises = premises
+        self._workspace_policy = workspace_policy
         self._egress = egress
         self._interpreter = interpreter
         self._observe = observe
         self._files = checked_files(run)
         runtime = (*self._files, *python_runtime())
-        self._walls = build_walls(tool.requires, premises, runtime, listed=run.folders, observe=observe)
+        self._policy = build_policy(tool.requires, workspace_policy, runtime, listed=run.folders, observe=observe)
 
     def check(self, arguments: dict[str, object], call: Call) -> None:
         """Refuse an unknown language, and a machine that cannot sandbox the handler."""
@@ -162,7 +162,7 @@ class PythonHandler:
         if run.path not in run.files:
             raise ToolError(Kind.NOT_FOUND, f"{run.path} is missing; write def {ENTRY}(args, context) there, and build")
         self._interpreter(run)
-        self._sandbox.check(self._walls)
+        self._sandbox.check(self._policy)
 
     async def run(self, arguments: dict[str, object], context: Context | None) -> Outcome:
         """Call `execute` in a process of its own, and answer there what it asks for meanwhile."""
@@ -173,7 +173,7 @@ class PythonHandler:
         job = self._job({"args": arguments, "context": service.facts()})
         await self._look_at_files(job)
         # The time in which the walls are tried before the first job of all is not its own.
-        deadline = strike_time(context.deadline, context.room) + time.monotonic() - asked
+        deadline = kill_time(context.deadline, context.room) + time.monotonic() - asked
         ended, begun = await self._until_its_end(job, service, deadline)
         meta: dict[str, object] = {"sandbox": self._sandbox.report_on(job)}
         said = to_outcome(ended, meta, lambda: _read(tool, job, ended, context.seconds))
@@ -187,11 +187,11 @@ class PythonHandler:
             code=run.files[run.path],
             entry=ENTRY,
             arguments=given,
-            walls=self._walls,
+            policy=self._policy,
             convention=Convention.HANDLER,
             interpreter=self._interpreter(run),
-            project=self._premises.workspace,
-            environment=basic_variables(self._tool.requires, self._premises),
+            project=self._workspace_policy.workspace,
+            environment=basic_variables(self._tool.requires, self._workspace_policy),
             channel=True,
             files=self._files,
         )
@@ -201,7 +201,9 @@ class PythonHandler:
         await self._sandbox.learn()
         refuse_changed(self._tool, self._run, self._sandbox.report_on(job)["layers"])
 
-    async def _until_its_end(self, job: PythonFile, service: HandlerService, deadline: float) -> tuple[Ended, float]:
+    async def _until_its_end(
+        self, job: PythonFile, service: HandlerService, deadline: float
+    ) -> tuple[CompletedJob, float]:
         """How the process ended, and when it began."""
         begun, witness = time.monotonic(), None
 
@@ -218,7 +220,7 @@ class PythonHandler:
             deadline=deadline,
             max_result=MAX_RESULT_BYTES,
             talk=talk,
-            proxy=lead_out(self._egress, self._run.hosts, deadline, witness) if job.walls.network else None,
+            proxy=lead_out(self._egress, self._run.hosts, deadline, witness) if job.policy.network else None,
         )
         return ended if witness is None else witness.testify(ended), begun
 
@@ -245,7 +247,7 @@ async def serve(service: HandlerService, lines: Lines) -> None:
         raise ToolError(Kind.INTERNAL, reason, partial_side_effects=True)
 
 
-def _read(tool: Tool, job: PythonFile, ended: Ended, seconds: float) -> Outcome:
+def _read(tool: Tool, job: PythonFile, ended: CompletedJob, seconds: float) -> Outcome:
     """The response of the handler; raises ToolError where it came to none."""
     answer = read_answer(tool, job, ended, seconds)
     if "value" in answer:
@@ -317,7 +319,7 @@ class _NodeHandler:
             return await self._serve(arguments, context, asked)
 
     async def _serve(self, arguments: dict[str, object], context: Context, asked: float) -> Outcome:
-        deadline = strike_time(context.deadline, context.room)
+        deadline = kill_time(context.deadline, context.room)
         worker = await self._workers.take(self._tool, self._make_worker, deadline)
         began: float | None = None
         try:
@@ -336,7 +338,7 @@ class _NodeHandler:
         finally:
             self._workers.give_back(worker)
         waited = (began or time.monotonic()) - asked
-        seen = await worker.effects() if self._job is not None and self._job.walls.observe else {}
+        seen = await worker.effects() if self._job is not None and self._job.policy.observe else {}
         return replace(outcome, meta={**self._meta(), **_printed(said), **seen}, waited=waited)
 
     def _make_worker(self) -> Worker:
@@ -347,7 +349,7 @@ class _NodeHandler:
         worker.is_spent = not self._tool.requires.isdisjoint({READ, WRITE})
         return worker
 
-    async def _live(self, job: Program, talk: Talk) -> Ended:
+    async def _live(self, job: Program, talk: Talk) -> CompletedJob:
         """The life of one process, from the last look at its files."""
         await self._sandbox.learn()
         refuse_changed(self._tool, self._run, self._sandbox.report_on(job)["layers"])
@@ -358,7 +360,7 @@ class _NodeHandler:
             max_stdout=MAX_PRINTED_BYTES,
             max_stderr=MAX_PRINTED_BYTES,
             talk=talk,
-            proxy=lead_out(self._egress, self._run.hosts, deadline) if job.walls.network else None,
+            proxy=lead_out(self._egress, self._run.hosts, deadline) if job.policy.network else None,
             nested=True,  # beside the places for jobs: it stays when its call is over
         )
 

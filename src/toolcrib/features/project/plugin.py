@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def register(plugins: Plugins) -> None:
     """Add what runs and reaches things, each made as the settings say when it is first needed."""
     plugins.add_resource("sandbox", "toolcrib.infra.sandbox.host:Sandbox", given=_for_sandbox)
-    plugins.add_resource("premises", "toolcrib.infra.sandbox.jobs:Premises", given=_for_premises)
+    plugins.add_resource("workspace_policy", "toolcrib.infra.sandbox.jobs:WorkspacePolicy", given=_for_workspace_policy)
     plugins.add_resource(
         "egress",
         "toolcrib.infra.egress.client:Egress",
@@ -48,7 +48,7 @@ def _for_sandbox(resources: Resources) -> dict[str, object]:
     }
 
 
-def _for_premises(resources: Resources) -> dict[str, object]:
+def _for_workspace_policy(resources: Resources) -> dict[str, object]:
     """What files of code may work in."""
     settings, data = resources.settings, resources.data.path
     return {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.infra.files.hook_folders import find_hook_folders
 from toolcrib.infra.files.jail import Jail
-from toolcrib.infra.sandbox.child.broker import Mark
+from toolcrib.infra.sandbox.child.broker import RepositoryMarker
 from toolcrib.infra.settings import FILE_NAME
 from toolcrib.lib.http_syntax import parse_hosts
 from toolcrib.lib.protected_names import ASKED, FIXED, judge
@@ -34,7 +34,7 @@ def open_confirmed_jail(resources: Resources) -> Jail:
 def _open(resources: Resources, kept: frozenset[str]) -> Jail:
     """Open the workspace: sensitive files are hidden, protected paths and names of the `kept` kinds are read-only."""
     workspace, data = resources.settings.workspace, resources.data.path
-    opened, mark = resources.settings.workspace_open, Mark(str(workspace))
+    opened, mark = resources.settings.workspace_open, RepositoryMarker(str(workspace))
     return Jail(
         workspace,
         is_sensitive=partial(is_sensitive, root=str(workspace), opened=opened),

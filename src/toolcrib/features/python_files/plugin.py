@@ -23,6 +23,6 @@ def register(plugins: Plugins) -> None:
 def _for_runner(resources: Resources) -> dict[str, object]:
     return {
         "sandbox": resources.get("sandbox"),
-        "premises": resources.get("premises"),
+        "workspace_policy": resources.get("workspace_policy"),
         "observe": resources.observe,
     }

@@ -13,8 +13,8 @@ from toolcrib.infra.programs.job_outcome import (
     run_in_place,
     to_outcome,
 )
-from toolcrib.infra.sandbox.host import strike_time
-from toolcrib.infra.sandbox.jobs import PythonFile, build_walls, python_runtime
+from toolcrib.infra.sandbox.host import kill_time
+from toolcrib.infra.sandbox.jobs import PythonFile, build_policy, python_runtime
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Script
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from toolcrib.infra.sandbox.host import Sandbox
-    from toolcrib.infra.sandbox.jobs import Ended, Premises, Walls
+    from toolcrib.infra.sandbox.jobs import CompletedJob, SandboxPolicy, WorkspacePolicy
     from toolcrib.model.call import Call, Context
     from toolcrib.model.protocols import Bound
     from toolcrib.model.result import Outcome
@@ -37,9 +37,9 @@ class PythonFileRunner:
 
     kind = Script.kind
 
-    def __init__(self, *, sandbox: Sandbox, premises: Premises, observe: bool = False) -> None:
+    def __init__(self, *, sandbox: Sandbox, workspace_policy: WorkspacePolicy, observe: bool = False) -> None:
         self._sandbox = sandbox
-        self._premises = premises
+        self._workspace_policy = workspace_policy
         self._observe = observe
 
     def bind(self, tool: Tool) -> Bound:
@@ -47,8 +47,8 @@ class PythonFileRunner:
         if not isinstance(tool.run, Script):
             raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name} is a {tool.kind} and no plain Python file")
         runtime = (tool.run.path.absolute().parent, *python_runtime())
-        walls = build_walls(tool.requires, self._premises, runtime, observe=self._observe)
-        return _BoundFile(tool, tool.run, self._sandbox, walls, self._premises.workspace)
+        policy = build_policy(tool.requires, self._workspace_policy, runtime, observe=self._observe)
+        return _BoundFile(tool, tool.run, self._sandbox, policy, self._workspace_policy.workspace)
 
     async def close(self) -> None:
         """Nothing to do: each call ends its own process."""
@@ -62,11 +62,11 @@ class _BoundFile:
     checks = True
     function = None
 
-    def __init__(self, tool: Tool, script: Script, sandbox: Sandbox, walls: Walls, workspace: Path) -> None:
+    def __init__(self, tool: Tool, script: Script, sandbox: Sandbox, policy: SandboxPolicy, workspace: Path) -> None:
         self._tool = tool
         self._script = script
         self._sandbox = sandbox
-        self._walls = walls
+        self._policy = policy
         self._workspace = workspace
 
     def check(self, arguments: dict[str, object], call: Call) -> None:
@@ -74,21 +74,21 @@ class _BoundFile:
         if self._script.language != PYTHON:
             message = f"{self._script.path}: no runner for {self._script.language!r}; scripts are written in {PYTHON!r}"
             raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)
-        self._sandbox.check(self._walls)
+        self._sandbox.check(self._policy)
 
     async def run(self, arguments: dict[str, object], context: Context | None) -> Outcome:
         """Call the script's entry function in a process of its own."""
         if context is None:
             strike, seconds = time.monotonic() + SECONDS_WITHOUT_CONTEXT, SECONDS_WITHOUT_CONTEXT
         else:
-            strike, seconds = strike_time(context.deadline, context.room), context.seconds
+            strike, seconds = kill_time(context.deadline, context.room), context.seconds
         script = self._script
         job = PythonFile(
             path=script.path,
             code=script.code,
             entry=script.entry,
             arguments=arguments,
-            walls=self._walls,
+            policy=self._policy,
             convention=script.convention,
             imports=script.imports,
             project=self._workspace,
@@ -100,5 +100,5 @@ class _BoundFile:
         meta: dict[str, object] = {"sandbox": self._sandbox.report_on(job)}
         return to_outcome(ended, meta, lambda: self._value(job, ended, seconds))
 
-    def _value(self, job: PythonFile, ended: Ended, seconds: float) -> object:
+    def _value(self, job: PythonFile, ended: CompletedJob, seconds: float) -> object:
         return open_envelope(self._tool, self._script, returned_value(self._tool, job, ended, seconds))

@@ -62,7 +62,7 @@ def _for_command_maker(resources: Resources) -> dict[str, object]:
     settings, home = resources.settings, resources.environment.get("HOME", "")
     return {
         "sandbox": resources.get("sandbox"),
-        "premises": resources.get("premises"),
+        "workspace_policy": resources.get("workspace_policy"),
         "command": settings.builder_command,
         "find": lambda command: _find_program(resources, command),
         "egress": lambda: resources.get("egress"),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from toolcrib.features.scripts.program import ARGUMENTS, COMMAND, Slots
 from toolcrib.infra.programs.checked_files import refuse_changed_script
 from toolcrib.infra.programs.executables import CURES
-from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, READ, WRITE, Program, Walls, has_network
+from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, READ, WRITE, Program, SandboxPolicy, has_network
 from toolcrib.infra.sandbox.secret_files import SecretFiles
 from toolcrib.lib.command_arguments import check_words, spell
 from toolcrib.model.errors import Kind, ToolError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from toolcrib.features.scripts.chain import Order
     from toolcrib.infra.programs.executables import Commands
-    from toolcrib.infra.sandbox.jobs import Premises
+    from toolcrib.infra.sandbox.jobs import WorkspacePolicy
     from toolcrib.model.tool import Script
 
 ENGINES = ("docker", "podman")
@@ -44,9 +44,9 @@ ENGINE_VARIABLES = re.compile(
 class Containers:
     """Makes the jobs that run a container and that remove it."""
 
-    def __init__(self, commands: Commands, premises: Premises) -> None:
+    def __init__(self, commands: Commands, workspace_policy: WorkspacePolicy) -> None:
         self._commands = commands
-        self._premises = premises
+        self._workspace_policy = workspace_policy
 
     def job(self, order: Order) -> tuple[Program, Program]:
         """The job of the container, and the one that removes it if it must not go on."""
@@ -57,7 +57,7 @@ class Containers:
         variables = _variables(order, slots)
         engine = self._engine(order)
         name = f"toolcrib-{secrets.token_hex(8)}"
-        argv = [*engine, "run", "--rm", "--name", name, *self._walls(order, engine[0])]
+        argv = [*engine, "run", "--rm", "--name", name, *self._policy(order, engine[0])]
         for variable in variables:
             argv += ["--env", variable]
         argv += [*_entrypoint(slots), _image(order), *slots.words(COMMAND)]
@@ -69,12 +69,12 @@ class Containers:
         environment = {**CLEAN_ENVIRONMENT, **variables}
         check_words([*argv, *environment.values()], order.tool.name)
         # The engine keeps the container in; it cannot do its work from inside our walls.
-        walls = Walls(open=True, programs=True)
+        policy = SandboxPolicy(unconfined=True, programs=True)
         folder = order.run.folder
         removal = (*engine, "rm", "--force", name)
         return (
-            Program(argv=tuple(argv), cwd=folder, environment=environment, walls=walls),
-            Program(argv=removal, cwd=folder, walls=walls),
+            Program(argv=tuple(argv), cwd=folder, environment=environment, policy=policy),
+            Program(argv=removal, cwd=folder, policy=policy),
         )
 
     def _engine(self, order: Order) -> tuple[str, ...]:
@@ -89,13 +89,13 @@ class Containers:
         message = f"the command {str(wanted or ENGINES[0])!r} was not found; {CURES[ENGINES[0]]}"
         raise ToolError(Kind.EXECUTOR_NOT_FOUND, message)
 
-    def _walls(self, order: Order, engine: str) -> list[str]:
+    def _policy(self, order: Order, engine: str) -> list[str]:
         """Everything closed, and of files only what the tool declares."""
-        premises = self._premises
+        workspace_policy = self._workspace_policy
         options = ["--pull", "never", "--network", "none", "--read-only", "--cap-drop", "ALL"]
-        options += ["--security-opt", "no-new-privileges", "--pids-limit", str(premises.processes)]
-        options += ["--memory", f"{premises.memory_bytes}b", "--cpus", CPUS]
-        options += ["--tmpfs", f"/tmp:size={premises.disk_bytes},mode=1777"]  # noqa: S108 - inside of the container
+        options += ["--security-opt", "no-new-privileges", "--pids-limit", str(workspace_policy.processes)]
+        options += ["--memory", f"{workspace_policy.memory_bytes}b", "--cpus", CPUS]
+        options += ["--tmpfs", f"/tmp:size={workspace_policy.disk_bytes},mode=1777"]  # noqa: S108 - inside of the container
         options += ["--user", f"{os.getuid()}:{os.getgid()}"]
         if engine.endswith("podman") and os.getuid() != 0:
             options += ["--userns", "keep-id"]
@@ -105,22 +105,22 @@ class Containers:
 
     def _mounts(self, order: Order) -> Iterator[str]:
         yield _bind(order.run.folder, TOOL_FOLDER, writable=False)
-        capabilities, workspace = order.tool.requires, self._premises.workspace
+        capabilities, workspace = order.tool.requires, self._workspace_policy.workspace
         if capabilities.isdisjoint({READ, WRITE}):
             return
         writable = WRITE in capabilities
-        if writable and self._premises.unwritable:
+        if writable and self._workspace_policy.unwritable:
             raise ToolError(
-                Kind.SANDBOX_UNAVAILABLE, f"no tool may write to the workspace: {self._premises.unwritable}"
+                Kind.SANDBOX_UNAVAILABLE, f"no tool may write to the workspace: {self._workspace_policy.unwritable}"
             )
-        if writable and EVERYTHING not in self._premises.opened:
+        if writable and EVERYTHING not in self._workspace_policy.opened:
             raise _unguarded(order)
         yield _bind(workspace, WORKSPACE_FOLDER, writable=writable)
-        closed = self._premises.closed
-        secrets_there = SecretFiles(workspace, self._premises.opened).find()
+        closed = self._workspace_policy.closed
+        secrets_there = SecretFiles(workspace, self._workspace_policy.opened).find()
         for path in (*closed, *(path for path in secrets_there if not any(map(path.is_relative_to, closed)))):
             yield from _cover(path, workspace, writable=writable)
-        for path in self._premises.fixed if writable else ():
+        for path in self._workspace_policy.fixed if writable else ():
             yield from _fix(path, workspace)
 
 

@@ -81,7 +81,7 @@ class Scripts:
             entry.tool,
             arguments,
             sandbox=resources.get("sandbox"),
-            premises=resources.get("premises"),
+            workspace_policy=resources.get("workspace_policy"),
             jail=resources.get("jail"),
             egress=lambda: resources.get("egress"),
             missing=lambda required: missing_grants(required, resources.settings.grants),

@@ -59,7 +59,7 @@ def _for_runner(resources: Resources) -> dict[str, object]:
     settings, trees = resources.settings, resources.get("script_trees")
     return {
         "sandbox": resources.get("sandbox"),
-        "premises": resources.get("premises"),
+        "workspace_policy": resources.get("workspace_policy"),
         "find": resources.find_below,
         "egress": lambda: resources.get("egress"),
         "jail": lambda: resources.get("jail"),

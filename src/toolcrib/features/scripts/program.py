@@ -20,7 +20,7 @@ from toolcrib.infra.sandbox.jobs import (
     READ,
     WRITE,
     Program,
-    build_walls,
+    build_policy,
     has_network,
 )
 from toolcrib.lib.command_arguments import SHELLS, as_text, check_words, spell
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from toolcrib.features.scripts.chain import Order
     from toolcrib.infra.programs.executables import Commands, Found
-    from toolcrib.infra.sandbox.jobs import Premises
+    from toolcrib.infra.sandbox.jobs import WorkspacePolicy
     from toolcrib.lib.templates import Place
     from toolcrib.model.tool import Script, Tool
 
@@ -59,9 +59,9 @@ _QUOTES = re.compile(r"""\\.|'[^']*'|"(?:\\.|[^"\\])*"|(?P<open>['"])""", re.DOT
 class Programs:
     """Makes the jobs of programs."""
 
-    def __init__(self, commands: Commands, premises: Premises, *, observe: bool = False) -> None:
+    def __init__(self, commands: Commands, workspace_policy: WorkspacePolicy, *, observe: bool = False) -> None:
         self._commands = commands
-        self._premises = premises
+        self._workspace_policy = workspace_policy
         self._observe = observe
 
     def job(self, order: Order) -> Program:
@@ -85,15 +85,17 @@ class Programs:
     def _called_directly(self, order: Order) -> Program:
         """The primitive under its own name: the caller says everything, and no slot is looked for in it."""
         given = order.arguments
-        folder = inside(self._premises.workspace, str(given.get("cwd", "")), (self._premises.workspace,))
+        folder = inside(
+            self._workspace_policy.workspace, str(given.get("cwd", "")), (self._workspace_policy.workspace,)
+        )
         found = self._commands.find(str(given["command"]), folder)
         own, words = given.get("env"), given.get("args")
         variables = check_variables(own if isinstance(own, dict) else {})
         argv = (*found.argv, *(str(word) for word in (words if isinstance(words, list) else [])))
         environment = {**CLEAN_ENVIRONMENT, **variables}
         check_words([*argv, *environment.values()], order.tool.name)
-        walls = build_walls(PRIMITIVE_CAPABILITIES, self._premises, found.runtime, observe=self._observe)
-        return Program(argv=argv, cwd=folder, environment=environment, walls=walls)
+        policy = build_policy(PRIMITIVE_CAPABILITIES, self._workspace_policy, found.runtime, observe=self._observe)
+        return Program(argv=argv, cwd=folder, environment=environment, policy=policy)
 
     def _with_shell(self, order: Order, slots: Slots) -> Program:
         line, values = slots.command_line()
@@ -142,13 +144,13 @@ class Programs:
         if has_network(order.tool.requires) and script is not None:
             has_packages = node_runtime.has_packages(self._commands.near(order.run.folder))
             refuse_without_proxy(order.tool.name, (script.code,), found.argv[0], has_packages=has_packages)
-        return node_runtime.options(self._premises.memory_bytes, calls=CALLS in order.tool.requires)
+        return node_runtime.options(self._workspace_policy.memory_bytes, calls=CALLS in order.tool.requires)
 
     def _program(self, order: Order, slots: Slots, argv: list[str], found: Found | None) -> Program:
-        folder, workspace, script = order.run.folder, self._premises.workspace, order.run.script
+        folder, workspace, script = order.run.folder, self._workspace_policy.workspace, order.run.script
         near = self._commands.near(folder)
         environment = {
-            **basic_variables(order.tool.requires, self._premises),
+            **basic_variables(order.tool.requires, self._workspace_policy),
             "PATH": search_path(argv[0], near),
             **(node_runtime.ENVIRONMENT if found is not None and node_runtime.is_node(found) else {}),
             **slots.variables(),
@@ -161,7 +163,7 @@ class Programs:
             argv=tuple(argv),
             cwd=inside(folder, slots.folder(), (folder, workspace)),
             environment=environment,
-            walls=build_walls(order.tool.requires, self._premises, seen, observe=self._observe),
+            policy=build_policy(order.tool.requires, self._workspace_policy, seen, observe=self._observe),
             channel=CALLS in order.tool.requires,
             files={} if script is None else {script.path.absolute(): script.code},
         )

@@ -31,8 +31,8 @@ from toolcrib.infra.programs.job_outcome import (
 )
 from toolcrib.infra.programs.node_runtime import NAMES, explain
 from toolcrib.infra.programs.observed_effects import Witness
-from toolcrib.infra.sandbox.host import strike_time
-from toolcrib.infra.sandbox.jobs import Program, PythonFile, build_walls, python_runtime
+from toolcrib.infra.sandbox.host import kill_time
+from toolcrib.infra.sandbox.jobs import Program, PythonFile, build_policy, python_runtime
 from toolcrib.infra.secrets.secret import VariableMasking
 from toolcrib.lib.command_arguments import check_words, spell
 from toolcrib.lib.documents import read_json
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from toolcrib.infra.files.jail import Jail
     from toolcrib.infra.sandbox.attempt import Proxy, Talk
     from toolcrib.infra.sandbox.host import Sandbox
-    from toolcrib.infra.sandbox.jobs import Ended, Job, Premises
+    from toolcrib.infra.sandbox.jobs import CompletedJob, Job, WorkspacePolicy
     from toolcrib.model.call import Call, Context
     from toolcrib.model.protocols import Bound
     from toolcrib.model.result import Outcome
@@ -83,7 +83,7 @@ class ProcessDriver:
     def __init__(
         self,
         sandbox: Sandbox,
-        premises: Premises,
+        workspace_policy: WorkspacePolicy,
         *,
         commands: Commands,
         egress: Callable[[], Egress],
@@ -91,13 +91,13 @@ class ProcessDriver:
         observe: bool = False,
     ) -> None:
         self._sandbox = sandbox
-        self._premises = premises
+        self._workspace_policy = workspace_policy
         self._commands = commands
         self._egress = egress
         self._environments = environments
         self._observe = observe
-        self._programs = Programs(commands, premises, observe=observe)
-        self._containers = Containers(commands, premises)
+        self._programs = Programs(commands, workspace_policy, observe=observe)
+        self._containers = Containers(commands, workspace_policy)
         self._removals: set[asyncio.Task[None]] = set()
 
     def check(self, order: Order, call: Call) -> None:
@@ -134,7 +134,7 @@ class ProcessDriver:
         reads_words = script.convention is Convention.ARGV
         words = slots.arguments(order.run.config.get(ARGUMENTS)) if reads_words else []
         words += spell(slots.unmentioned(), order.run.action) if reads_words else []
-        environment = {**basic_variables(order.tool.requires, self._premises), **slots.variables()}
+        environment = {**basic_variables(order.tool.requires, self._workspace_policy), **slots.variables()}
         check_words([*words, *environment.values()], order.tool.name)
         # Of a package its process sees the files that were checked, and no other; of a file its neighbours too.
         files = package_files(script)
@@ -145,22 +145,24 @@ class ProcessDriver:
             code=script.code,
             entry=script.entry,
             arguments=order.arguments,
-            walls=build_walls(order.tool.requires, self._premises, runtime, listed=listed, observe=self._observe),
+            policy=build_policy(
+                order.tool.requires, self._workspace_policy, runtime, listed=listed, observe=self._observe
+            ),
             convention=script.convention,
             argv=tuple(words),
             imports=script.imports,
             interpreter=self._commands.python_for(
                 script.path, script.code, environments=self._environments, name=order.tool.name
             ),
-            project=self._premises.workspace,
+            project=self._workspace_policy.workspace,
             environment=environment,
             channel=CALLS in order.tool.requires,
             files=files,
         )
 
-    async def _until_its_end(self, work: Work, order: Order, context: Context) -> Ended:
+    async def _until_its_end(self, work: Work, order: Order, context: Context) -> CompletedJob:
         """Run the job; a container that did not end by itself is removed, whatever became of this call."""
-        deadline = strike_time(context.deadline, context.room)
+        deadline = kill_time(context.deadline, context.room)
         if work.removal is None:
             return await self._start(work.job, order, context, deadline)
         left = context.deadline - time.monotonic()
@@ -174,7 +176,7 @@ class ProcessDriver:
             await self._remove(work.removal)
         return ended
 
-    async def _start(self, job: Job, order: Order, context: Context, deadline: float) -> Ended:
+    async def _start(self, job: Job, order: Order, context: Context, deadline: float) -> CompletedJob:
         witness = None
         if self._observe:
             witness = Witness()
@@ -186,7 +188,7 @@ class ProcessDriver:
             max_stdout=MAX_PRINTED_BYTES,
             max_result=MAX_RESULT_BYTES,
             talk=_talk(context, witness) if job.channel else None,
-            proxy=self._proxy(order, deadline, witness) if job.walls.network else None,
+            proxy=self._proxy(order, deadline, witness) if job.policy.network else None,
         )
         return ended if witness is None else witness.testify(ended)
 
@@ -221,7 +223,7 @@ class ProcessDriver:
             logger.warning("container %s could not be removed: %s", removal.argv[-1], tail_of(ended.stderr))
 
 
-def printed_value(tool: Tool, ended: Ended, seconds: float) -> object:
+def printed_value(tool: Tool, ended: CompletedJob, seconds: float) -> object:
     """The text without its last line end, or the JSON it is where the tool promises a shape; raises ToolError."""
     refuse_early_end(tool.name, ended, seconds)
     if ended.exit_code != 0:
@@ -229,7 +231,7 @@ def printed_value(tool: Tool, ended: Ended, seconds: float) -> object:
     return _printed(tool, ended)
 
 
-def answered_value(tool: Tool, job: PythonFile, ended: Ended, seconds: float) -> object:
+def answered_value(tool: Tool, job: PythonFile, ended: CompletedJob, seconds: float) -> object:
     """What the entry function returned; where that is nothing, what it printed counts, as it does for a program."""
     answer = read_answer(tool, job, ended, seconds)
     exit_code = _exit_code(answer)
@@ -252,7 +254,7 @@ def _may_be_null(tool: Tool) -> bool:
     return tool.output_schema is not None and compile_schema(tool.output_schema).is_valid(None)
 
 
-def _printed(tool: Tool, ended: Ended) -> object:
+def _printed(tool: Tool, ended: CompletedJob) -> object:
     if ended.stdout_dropped:
         message = f"{tool.name} printed more than {MAX_PRINTED_BYTES} bytes; print less, or write it to a file"
         raise ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=True)
@@ -261,7 +263,7 @@ def _printed(tool: Tool, ended: Ended) -> object:
     return text if tool.output_schema is None else _read(tool, text, tool.output_schema)
 
 
-def _failure(tool: Tool, ended: Ended) -> ToolError:
+def _failure(tool: Tool, ended: CompletedJob) -> ToolError:
     """What a program says about its failure."""
     said = tail_of(ended.stderr).strip()
     message = f"{tool.name} {describe_end(ended)}" + (f": {said}" if said else "")
@@ -292,7 +294,7 @@ def _answers_by_printing(job: Job) -> bool:
     return not isinstance(job, PythonFile) or job.convention == Convention.ARGV
 
 
-def _value(order: Order, job: Job, ended: Ended, seconds: float) -> object:
+def _value(order: Order, job: Job, ended: CompletedJob, seconds: float) -> object:
     if isinstance(job, PythonFile) and not _answers_by_printing(job):
         value = answered_value(order.tool, job, ended, seconds)
         script = order.run.script
@@ -302,7 +304,7 @@ def _value(order: Order, job: Job, ended: Ended, seconds: float) -> object:
 
 def _explain(error: ToolError, job: Job) -> ToolError:
     """What may be the reason for a failure besides what it says itself."""
-    if not isinstance(job, Program) or not job.walls.network or PurePath(job.argv[0]).name not in NAMES:
+    if not isinstance(job, Program) or not job.policy.network or PurePath(job.argv[0]).name not in NAMES:
         return error
     return explain(error, job.argv[0])
 
@@ -334,7 +336,7 @@ class ExecutorRunner:
         self,
         *,
         sandbox: Sandbox,
-        premises: Premises,
+        workspace_policy: WorkspacePolicy,
         find: FindExecutor,
         egress: Callable[[], Egress],
         jail: Callable[[], Jail],
@@ -346,7 +348,7 @@ class ExecutorRunner:
         observe: bool = False,
     ) -> None:
         self._sandbox = sandbox
-        self._premises = premises
+        self._workspace_policy = workspace_policy
         self._find = find
         self._egress = egress
         self._jail = jail
@@ -380,8 +382,8 @@ class ExecutorRunner:
             return FilesystemDriver(self._jail())
         return ProcessDriver(
             self._sandbox,
-            self._premises,
-            commands=Commands(self._search_path, self._roots, self._premises.workspace),
+            self._workspace_policy,
+            commands=Commands(self._search_path, self._roots, self._workspace_policy.workspace),
             egress=self._egress,
             environments=self._environments,
             observe=self._observe,

@@ -15,7 +15,7 @@ from toolcrib.infra.files.safe_paths import choose_opener
 from toolcrib.infra.programs.executables import basic_variables
 from toolcrib.infra.programs.host_access import lead_out
 from toolcrib.infra.programs.job_outcome import returned_value, show_seconds
-from toolcrib.infra.sandbox.jobs import WRITE, OneFile, PythonFile, build_walls, python_runtime
+from toolcrib.infra.sandbox.jobs import WRITE, OneFile, PythonFile, build_policy, python_runtime
 from toolcrib.lib.schema import compile_schema, fill_defaults
 from toolcrib.lib.schema_problems import explain_problems
 from toolcrib.model.errors import Kind, ToolError
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from toolcrib.infra.files.safe_paths import Opened
     from toolcrib.infra.sandbox.conversation import Lines
     from toolcrib.infra.sandbox.host import Sandbox
-    from toolcrib.infra.sandbox.jobs import Ended, Premises
+    from toolcrib.infra.sandbox.jobs import CompletedJob, WorkspacePolicy
     from toolcrib.model.tool import Script, Tool
 
 PATH = "path"
@@ -47,7 +47,7 @@ async def open_sink(
     arguments: Mapping[str, object],
     *,
     sandbox: Sandbox,
-    premises: Premises,
+    workspace_policy: WorkspacePolicy,
     jail: Jail,
     egress: Callable[[], Egress],
     missing: Callable[[frozenset[str]], Collection[str]],
@@ -66,9 +66,9 @@ async def open_sink(
     )
     place = await asyncio.to_thread(_make_file, jail, given.get(PATH))
     with _hold(jail.root, place) as file:
-        job = _job(tool, run, script, given, premises, file)
+        job = _job(tool, run, script, given, workspace_policy, file)
         deadline = time.monotonic() + LONGEST_SECONDS
-        proxy = lead_out(egress, run.hosts, deadline) if job.walls.network else None
+        proxy = lead_out(egress, run.hosts, deadline) if job.policy.network else None
         sink = Sink(tool, job, seconds)
         # Beside the places for jobs: a few sinks that stay open would keep every other job waiting.
         running = asyncio.ensure_future(sandbox.run(job, deadline=deadline, talk=sink.listen, proxy=proxy, nested=True))
@@ -103,7 +103,7 @@ class Sink:
         self._writing = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._lines: asyncio.Future[Lines] = self._loop.create_future()
-        self._running: asyncio.Future[Ended] = self._loop.create_future()
+        self._running: asyncio.Future[CompletedJob] = self._loop.create_future()
         self._timer: asyncio.TimerHandle | None = None
 
     async def write(self, event: str) -> None:
@@ -122,7 +122,7 @@ class Sink:
             if self._timer is None:
                 self._expect_answer()
 
-    def watch(self, running: asyncio.Future[Ended]) -> None:
+    def watch(self, running: asyncio.Future[CompletedJob]) -> None:
         """Learn from the job when it ends."""
         self._running = running
 
@@ -291,19 +291,24 @@ def _replaced(place: Path) -> ToolError:
 
 
 def _job(
-    tool: Tool, run: Chained, script: Script, given: dict[str, object], premises: Premises, file: OneFile | None
+    tool: Tool,
+    run: Chained,
+    script: Script,
+    given: dict[str, object],
+    workspace_policy: WorkspacePolicy,
+    file: OneFile | None,
 ) -> PythonFile:
-    if WRITE in tool.requires and premises.unwritable:
-        raise ToolError(Kind.BLOCKED, f"{tool.name} requires {WRITE}: {premises.unwritable}")
-    walls = build_walls(tool.requires, premises, (run.folder, *python_runtime()))
+    if WRITE in tool.requires and workspace_policy.unwritable:
+        raise ToolError(Kind.BLOCKED, f"{tool.name} requires {WRITE}: {workspace_policy.unwritable}")
+    policy = build_policy(tool.requires, workspace_policy, (run.folder, *python_runtime()))
     return PythonFile(
         path=script.path,
         code=script.code,
         entry=script.entry,
         arguments=given if file is None else {**given, PATH: str(file.path)},
-        walls=walls if file is None else replace(walls, files=(file,)),
+        policy=policy if file is None else replace(policy, files=(file,)),
         convention=script.convention,
         imports=script.imports,
-        environment=basic_variables(tool.requires, premises),
+        environment=basic_variables(tool.requires, workspace_policy),
         channel=True,
     )

@@ -21,7 +21,7 @@ from toolcrib.model.errors import Kind, ToolError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from toolcrib.infra.sandbox.jobs import Interpreter, Premises
+    from toolcrib.infra.sandbox.jobs import Interpreter, WorkspacePolicy
 
 logger = logging.getLogger("toolcrib.runners")
 
@@ -198,11 +198,11 @@ class Commands:
         return (home, *(_beside(real) if self._has_installed(real, path.name) else (real,)))
 
 
-def basic_variables(capabilities: frozenset[str], premises: Premises) -> dict[str, str]:
+def basic_variables(capabilities: frozenset[str], workspace_policy: WorkspacePolicy) -> dict[str, str]:
     """The few variables that every job has, where it finds the workspace, and where the only way out, if it has them."""
     variables = dict(CLEAN_ENVIRONMENT)
     if capabilities & {READ, WRITE}:
-        variables[WORKSPACE] = str(premises.workspace)
+        variables[WORKSPACE] = str(workspace_policy.workspace)
     if has_network(capabilities):
         variables |= PROXY_VARIABLES
     return variables

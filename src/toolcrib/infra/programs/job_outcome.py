@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from toolcrib.infra.sandbox.host import Sandbox
-    from toolcrib.infra.sandbox.jobs import Ended, Job, PythonFile
+    from toolcrib.infra.sandbox.jobs import CompletedJob, Job, PythonFile
     from toolcrib.model.tool import Script, Tool
 
     Described = Mapping[str, object]
@@ -38,7 +38,7 @@ logger = logging.getLogger("toolcrib.runners")
 MAX_RESULT_BYTES = 8 * 1024 * 1024
 PRINTED_TAIL = 2_000
 # Walls that are mounts fall when the host replaces what they stand on, as an editor does that saves the settings.
-WALLS = "walls"
+ISOLATION = "isolation"
 LIMITS = {
     "mem": "more memory than it may (setting sandbox_memory_mb)",
     "pids": "more processes than it may (setting sandbox_processes)",
@@ -89,13 +89,13 @@ async def lent_slot() -> AsyncIterator[bool]:
         yield True
 
 
-async def run_in_place(sandbox: Sandbox, job: Job, **how: Any) -> Ended:
+async def run_in_place(sandbox: Sandbox, job: Job, **how: Any) -> CompletedJob:
     """Run a job; one that a script asks for by a call of its own runs in the slot of that script."""
     async with lent_slot() as nested:
         return await sandbox.run(job, nested=nested, **how)
 
 
-def to_outcome(ended: Ended, meta: dict[str, object], read: Callable[[], object]) -> Outcome:
+def to_outcome(ended: CompletedJob, meta: dict[str, object], read: Callable[[], object]) -> Outcome:
     """The value that `read` finds, or the error that it raises, beside what was printed and observed."""
     for stream, printed in (("stdout", ended.stdout), ("stderr", ended.stderr)):
         if printed:
@@ -107,13 +107,13 @@ def to_outcome(ended: Ended, meta: dict[str, object], read: Callable[[], object]
         return Outcome(value=error.value, error=error, meta=meta)
 
 
-def describe_effects(ended: Ended) -> dict[str, object]:
+def describe_effects(ended: CompletedJob) -> dict[str, object]:
     """What a process was seen to do, for `meta`; nothing where it was not observed."""
     effects = [{"act": effect.act, "what": effect.what, "denied": effect.denied} for effect in ended.effects]
     return {"effects": effects} if effects else {}
 
 
-def returned_value(tool: Tool, job: PythonFile, ended: Ended, seconds: float) -> object:
+def returned_value(tool: Tool, job: PythonFile, ended: CompletedJob, seconds: float) -> object:
     """What the entry function returned; raises ToolError if it did not."""
     answer = read_answer(tool, job, ended, seconds)
     if "value" in answer:
@@ -121,7 +121,7 @@ def returned_value(tool: Tool, job: PythonFile, ended: Ended, seconds: float) ->
     raise described_error(tool, job, answer)
 
 
-def read_answer(tool: Tool, job: PythonFile, ended: Ended, seconds: float) -> Mapping[str, object]:
+def read_answer(tool: Tool, job: PythonFile, ended: CompletedJob, seconds: float) -> Mapping[str, object]:
     """What the script answered, a `value` or an `error`; raises ToolError if it came to no answer."""
     refuse_early_end(tool.name, ended, seconds)
     if ended.result_too_long:
@@ -188,16 +188,18 @@ def failure(
     )
 
 
-def refuse_early_end(name: str, ended: Ended, seconds: float) -> None:
+def refuse_early_end(name: str, ended: CompletedJob, seconds: float) -> None:
     """Raise ToolError for what never started, and for what was ended because it took too long or too much."""
     if ended.cannot_start:
         raise ToolError(Kind.INTERNAL, f"{name} could not be started: {ended.cannot_start}")
     if ended.timed_out:
         message = f"{name} ran longer than {show_seconds(seconds)}; its processes were killed"
         raise ToolError(Kind.TIMEOUT, message, partial_side_effects=True)
-    if ended.exceeded == WALLS:
+    if ended.exceeded == ISOLATION:
         message = f"something that {name} is kept from was replaced while it ran; its processes were killed; look at what stands there now, and call again"
-        raise ToolError(Kind.TRANSIENT, message, retryable=True, partial_side_effects=True, details={"limit": WALLS})
+        raise ToolError(
+            Kind.TRANSIENT, message, retryable=True, partial_side_effects=True, details={"limit": ISOLATION}
+        )
     if ended.exceeded:
         message = f"{name} used {LIMITS.get(ended.exceeded, ended.exceeded)}; its processes were killed"
         raise ToolError(Kind.LIMIT_EXCEEDED, message, partial_side_effects=True, details={"limit": ended.exceeded})
@@ -213,14 +215,14 @@ def show_seconds(seconds: float) -> str:
     return f"{round(seconds, 1 if seconds >= 1 else 2):g} s"
 
 
-def describe_end(ended: Ended) -> str:
+def describe_end(ended: CompletedJob) -> str:
     """How the process came to its end, as the rest of a sentence."""
     if ended.signal is not None:
         return f"was ended by {_name_signal(ended.signal)}"
     return "was killed" if ended.exit_code is None else f"ended with exit code {ended.exit_code}"
 
 
-def exit_details(ended: Ended) -> dict[str, object]:
+def exit_details(ended: CompletedJob) -> dict[str, object]:
     """The exit code, where there is one."""
     return {} if ended.exit_code is None else {"exitCode": ended.exit_code}
 
@@ -264,9 +266,9 @@ def _own_error(message: str, facts: dict[str, object]) -> ToolError:
 
 def _too_much(tool: Tool, job: PythonFile, described: Described) -> ToolError | None:
     if described.get("exceeded") == "mem":
-        limit, what, size, setting = "mem", "memory", job.walls.memory_bytes, "sandbox_memory_mb"
+        limit, what, size, setting = "mem", "memory", job.policy.memory_bytes, "sandbox_memory_mb"
     elif _number(described) in FULL:
-        limit, what, size, setting = "disk", "disk", job.walls.disk_bytes, "sandbox_disk_mb"
+        limit, what, size, setting = "disk", "disk", job.policy.disk_bytes, "sandbox_disk_mb"
     else:
         return None
     message = f"{tool.name} ran out of {what}: it may use {size // MEGABYTE} MB (setting {setting})"
@@ -300,7 +302,7 @@ def _kept_from(tool: Tool, job: PythonFile, described: Described) -> ToolError |
     elif (place := _in_workspace(job, described)) is not None:
         what, capability = _place_name(place), _capability(tool, job, place, number)
         cure = f"list {capability} in its requires, and {look}" if capability else "no capability opens it"
-        if judge(str(place), opened=job.walls.opened):
+        if judge(str(place), opened=job.policy.opened):
             cure = "no capability opens it; the operator may do so with workspace_open in toolcrib.toml"
     else:
         cure = f"a tool reaches what its requires opens and nothing else, {look}"
@@ -331,7 +333,7 @@ def _capability(tool: Tool, job: PythonFile, place: Path, number: int) -> str:
     """The capability that opens a place of the workspace; none for what is no tool's to use."""
     path = Path(job.project or "", place)
     is_write = number == errno.EROFS
-    kept = (*job.walls.closed, *(job.walls.fixed if is_write else ()))
+    kept = (*job.policy.closed, *(job.policy.fixed if is_write else ()))
     if any(path.is_relative_to(outer) for outer in kept):
         return ""
     wanted = (WRITE,) if is_write else (READ, WRITE)

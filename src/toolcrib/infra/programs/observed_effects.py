@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Self, TypeVar
 
     from toolcrib.infra.egress.proxy import ProxyLog
-    from toolcrib.infra.sandbox.jobs import Ended
+    from toolcrib.infra.sandbox.jobs import CompletedJob
     from toolcrib.model.call import Context
     from toolcrib.model.result import Result
     from toolcrib.model.tool import Tool
@@ -143,7 +143,7 @@ class Witness:
 
         return followed
 
-    def testify(self, ended: Ended) -> Ended:
+    def testify(self, ended: CompletedJob) -> CompletedJob:
         """The end of the job, with what was seen among its effects."""
         return replace(ended, effects=(*ended.effects, *self._seen))
 

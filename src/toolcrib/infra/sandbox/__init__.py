@@ -1,14 +1,14 @@
-"""The only owner of child processes: a launcher outside, a supervisor for each call, a worker that runs foreign code.
+"""The only owner of child processes: a launcher, a supervisor for each call, a worker that runs untrusted code.
 
-    host ── control socket ──▶ launcher ── fork ──▶ supervisor ── fork ──▶ worker and whatever it starts
+    host ── control socket ──▶ launcher ── fork ──▶ supervisor ── fork ──▶ worker and its descendants
       └──────────── socket of the call, pipes, channel ─────┘
 
-In the host: `host` and what stands behind it (`slots`, `launchers`, `starting`, `attempt`, `transfer`, `conversation`, `jobs`,
-`walls`), what is known of the machine (`findings`, `probe`, `trials`), and Pythons of other environments (`interpreters`,
-`environments`, `requirements`).
+In the host: `host` is the entry, over `jobs` (what runs, and its policy), `launchers`, `attempt` and `conversation` (one call);
+`probe` and `probe_trials` find out what this machine guarantees; `secret_files` finds what to mask in a workspace;
+`interpreters` and `environments` find and create other Pythons.
 
-In the children, which start without the rest of Toolcrib and therefore import the standard library and each other alone:
-`launcher` and `preload`; `supervisor` with `family`, `bounds`, `mounts`, `cgroup`, `scratch` and `placeholders`; `worker` with the walls
-(`enclosure` over `namespaces`, `landlock` and `seccomp`, `starts`) and what it becomes (`python`, `handler`, `rye`, `sink`); for observed
-jobs `observer` over `notify`, `calls` and `sight`; `attempts`, which the probe has tried; and `system`.
+In `child`, which starts without the rest of Toolcrib and imports only the standard library and itself: `launcher` and `preload`;
+`supervisor` over `process_tree`, `resource_limits` and `protected_paths`; `worker` with its `confinement` over `isolation` and
+`seccomp`, and what it runs (`python_file`, `handler_context`, `script_channel`); `notifications`, `observer` and `broker` for
+system calls that the supervisor answers; `escape_attempts`, which the probe runs; and `system`.
 """

@@ -1,4 +1,4 @@
-"""One attempt at a job, from the descriptors that the child gets to the facts that are left of it."""
+"""One attempt to run a job: its socket and pipes, the wait for its end, and its outcome."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.infra.channel import Frames
 from toolcrib.infra.sandbox.conversation import Lines
-from toolcrib.infra.sandbox.jobs import Effect, Ended
+from toolcrib.infra.sandbox.jobs import CompletedJob, Effect
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Proxy = Callable[[socket.socket], AbstractAsyncContextManager[object]]
 
 
-# The host's side of one call: its socket, its pipes, and what came through them.
+# The host's side of one call.
 
 _READ_BYTES = 65536
 REPORTED = "gone"
@@ -34,7 +34,7 @@ _INTEGER = struct.Struct("i")
 
 
 class Capture:
-    """Reads a pipe to its end, keeps the first bytes and counts the rest."""
+    """Read a pipe to its end, keep the first bytes and count the rest."""
 
     def __init__(self, limit: int, on_overflow: Callable[[], None] | None = None) -> None:
         self._limit = limit
@@ -66,7 +66,7 @@ class Capture:
             self._on_overflow()
 
     def close(self) -> None:
-        """Read no further."""
+        """Stop reading."""
         if self._read < 0:
             return
         self._loop.remove_reader(self._read)
@@ -77,16 +77,16 @@ class Capture:
             self.ended.set_result(None)
 
     def close_write(self) -> None:
-        """Let go of the end that the child has by now, or that nobody will have."""
+        """Close the write end, which the child has inherited or never will."""
         if self.write >= 0:
             os.close(self.write)
             self.write = -1
 
 
-class Supervised:
-    """The socket of a call: takes the job, tells when it started and how it ended, and its closing ends the call.
+class SupervisorSocket:
+    """The socket of a call: sends the job, receives its start and its report; closing it ends the call.
 
-    `begun` is done when a worker may run or never will; `listener` is the way out of a job that has a network.
+    `begun` is done when a worker may run or never will; `listener` is the proxy socket of a job with network.
     """
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class Supervised:
         return self._supervisor is not None
 
     def send(self, job: bytes) -> None:
-        """Hand the job over, at once or as it is taken; a supervisor that is gone shows in `ended`."""
+        """Send the job; if the supervisor is gone, `ended` is set."""
         self._unsent = memoryview(job)
         self._loop.add_writer(self._ours, self._send)
         self._send()
@@ -139,7 +139,7 @@ class Supervised:
         if isinstance(supervisor, int):
             self._supervisor = supervisor
             _settle(self.begun)
-        # With its report a supervisor has said everything; its own end need not be waited for.
+        # The report is the supervisor's last message; there is no need to wait until it exits.
         if not data or REPORTED in self.facts:
             self._loop.remove_reader(self._ours)
             _settle(self.begun)
@@ -159,13 +159,13 @@ class Supervised:
             return
 
     def kill(self) -> None:
-        """Give up on a supervisor that does not answer; the launcher ends what it leaves behind."""
-        # It holds the other end of a socket that has not ended, so this number is still its own.
+        """Kill a supervisor that does not respond; the launcher kills the processes that it leaves behind."""
+        # Its end of the socket is still open, so the process ID was not reused.
         if self._supervisor is not None and not self.ended.done():
             os.kill(self._supervisor, signal.SIGKILL)
 
     def close(self) -> None:
-        """Let go of the socket."""
+        """Close the socket."""
         self._loop.remove_reader(self._ours)
         self._loop.remove_writer(self._ours)
         self._ours.close()
@@ -176,7 +176,7 @@ class Supervised:
 
 
 def _receive(line: socket.socket) -> tuple[bytes, list[int]]:
-    """The next bytes and the descriptor that may come with them; socket.recv_fds would let programs inherit it."""
+    """The next bytes and any descriptor that came with them; socket.recv_fds does not set close-on-exec."""
     data, ancillary, _, _ = line.recvmsg(_READ_BYTES, socket.CMSG_LEN(_INTEGER.size), _CLOSED_ON_EXEC)
     descriptors = [
         number
@@ -192,94 +192,96 @@ def _settle(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-# How long a pipe may stay open once its processes have ended: one that escaped may hold it.
+# How long a pipe may stay open after its processes ended: an escaped process may hold it.
 PIPES_SECONDS = 0.2
-# How long a supervisor may be silent when it should have ended its call; longer than it needs for that.
+# How much longer than needed the supervisor may take to end its call.
 PATIENCE_SECONDS = 2.0
 _KILLED_SECONDS = 0.5
-# How long what goes on beside a job may take to stop; calls that a script made end processes of their own.
-_COMPANY_SECONDS = 5.0
+# How long the channel and proxy tasks may take to stop; nested calls of a script kill processes of their own.
+_COMPANION_SECONDS = 5.0
 
 
 class Attempt:
-    """The socket and the pipes of one attempt; whoever makes it must await `end`."""
+    """The socket and the pipes of one attempt; the caller must await `end`."""
 
     def __init__(self, max_stdout: int, max_stderr: int, max_result: int) -> None:
         try:
             with contextlib.ExitStack() as opened:
-                self._supervised = opened.enter_context(contextlib.closing(Supervised()))
+                self._supervisor_socket = opened.enter_context(contextlib.closing(SupervisorSocket()))
                 self._stdout = opened.enter_context(contextlib.closing(Capture(max_stdout)))
                 self._stderr = opened.enter_context(contextlib.closing(Capture(max_stderr)))
-                self._result = opened.enter_context(contextlib.closing(Capture(max_result, self._supervised.end)))
+                self._result = opened.enter_context(
+                    contextlib.closing(Capture(max_result, self._supervisor_socket.end))
+                )
                 self._channel, self._their_channel = socket.socketpair()
                 opened.pop_all()
         except OSError as problem:
-            message = f"no room for another job: {problem.strerror}; call again later"
+            message = f"the host cannot open descriptors for another job: {problem.strerror}; call again later"
             raise ToolError(Kind.OVERLOADED, message, retryable=True) from problem
         self._captures = (self._stdout, self._stderr, self._result)
-        self._company: list[asyncio.Future[None]] = []
-        self._trouble: BaseException | None = None
+        self._companions: list[asyncio.Future[None]] = []
+        self._companion_error: BaseException | None = None
         self._overdue = False
 
     @property
     def was_lost(self) -> bool:
-        """Whether it came to nothing before anything of the job ran, so that it may be made again."""
-        return not self._supervised.facts and not self._overdue
+        """Whether it was lost before anything of the job ran, so that it can be repeated."""
+        return not self._supervisor_socket.facts and not self._overdue
 
     @property
-    def was_ignored(self) -> bool:
-        """Whether nobody took it up in all its time."""
-        return not self._supervised.facts and self._overdue
+    def never_started(self) -> bool:
+        """Whether no supervisor took it before the time was up."""
+        return not self._supervisor_socket.facts and self._overdue
 
     def descriptors(self) -> list[int]:
-        """What the child gets."""
+        """The descriptors that the child receives."""
         pipes = (capture.write for capture in self._captures)
-        return [self._supervised.theirs.fileno(), *pipes, self._their_channel.fileno()]
+        return [self._supervisor_socket.theirs.fileno(), *pipes, self._their_channel.fileno()]
 
     async def finish(
         self, message: bytes, deadline: float, *, talk: Talk | None = None, proxy: Proxy | None = None
     ) -> None:
-        """Send the job and wait for its end, a while longer than its supervisor does; `talk` and `proxy` go on beside it."""
-        self._let_go()
-        self._supervised.send(message)
+        """Send the job and wait for its end, slightly longer than its supervisor, while `talk` and `proxy` run."""
+        self._close_child_ends()
+        self._supervisor_socket.send(message)
         if talk is None:
             self._channel.close()
         else:
-            self._company.append(asyncio.ensure_future(self._talk(talk)))
+            self._companions.append(asyncio.ensure_future(self._talk(talk)))
         if proxy is not None:
-            self._company.append(asyncio.ensure_future(self._serve(proxy)))
+            self._companions.append(asyncio.ensure_future(self._serve(proxy)))
         seconds = deadline - time.monotonic() + PATIENCE_SECONDS
         self._overdue = not await self._wait_for_end(time.monotonic() + max(seconds, PATIENCE_SECONDS))
-        if self._company:
-            await asyncio.wait(self._company, timeout=PIPES_SECONDS)
+        if self._companions:
+            await asyncio.wait(self._companions, timeout=PIPES_SECONDS)
 
     async def end(self) -> None:
-        """See to it that nothing of the job is left; a cancellation meanwhile has to wait for that."""
-        self._let_go()
-        for task in self._company:
+        """Make sure that nothing of the job is left; a cancellation takes effect after that."""
+        self._close_child_ends()
+        for task in self._companions:
             task.cancel()
-        self._supervised.end()
-        cancelled = await _wait((self._supervised.ended,), 0 if self._overdue else PATIENCE_SECONDS)
-        if not self._supervised.ended.done():
-            self._supervised.kill()
-            cancelled |= await _wait((self._supervised.ended,), _KILLED_SECONDS)
+        self._supervisor_socket.end()
+        cancelled = await _wait((self._supervisor_socket.ended,), 0 if self._overdue else PATIENCE_SECONDS)
+        if not self._supervisor_socket.ended.done():
+            self._supervisor_socket.kill()
+            cancelled |= await _wait((self._supervisor_socket.ended,), _KILLED_SECONDS)
         cancelled |= await _wait([capture.ended for capture in self._captures], PIPES_SECONDS)
-        cancelled |= await _wait(self._company, _COMPANY_SECONDS)
-        for task in self._company:
+        cancelled |= await _wait(self._companions, _COMPANION_SECONDS)
+        for task in self._companions:
             if task.done() and not task.cancelled():
-                self._trouble = self._trouble or task.exception()
+                self._companion_error = self._companion_error or task.exception()
         self._channel.close()
-        self._supervised.close()
+        self._supervisor_socket.close()
         for capture in self._captures:
             capture.close()
         if cancelled:
             raise asyncio.CancelledError
 
-    def ended(self) -> Ended:
-        """What came of it; raises ToolError if that was never told, or what went wrong beside it."""
-        if self._trouble is not None:
-            raise self._trouble
-        facts = self._supervised.facts
+    def ended(self) -> CompletedJob:
+        """The outcome; raises ToolError if the supervisor did not report it, or the error of `talk` or `proxy`."""
+        if self._companion_error is not None:
+            raise self._companion_error
+        facts = self._supervisor_socket.facts
         if "failed" in facts:
             raise ToolError(Kind.SANDBOX_UNAVAILABLE, f"the sandbox cannot start a process: {facts['failed']}")
         if "killed" not in facts and not self._overdue:
@@ -287,7 +289,7 @@ class Attempt:
                 Kind.INTERNAL, "the job's supervisor was killed, and the job with it", partial_side_effects=True
             )
         result = self._result
-        return Ended(
+        return CompletedJob(
             exit_code=_number(facts.get("exit_code")),
             signal=_number(facts.get("signal")),
             stdout=bytes(self._stdout.kept),
@@ -304,17 +306,17 @@ class Attempt:
             effects=_effects(facts.get("effects")),
         )
 
-    def _let_go(self) -> None:
-        """Close the child's ends here, so that the child's closing them is seen."""
-        self._supervised.theirs.close()
+    def _close_child_ends(self) -> None:
+        """Close the child's ends here, so that end of file is seen when the child closes them."""
+        self._supervisor_socket.theirs.close()
         self._their_channel.close()
         for capture in self._captures:
             capture.close_write()
 
     async def _wait_for_end(self, until: float) -> bool:
-        """Wait for the job, as long as nothing goes wrong beside it; False if the time is up first."""
-        waiting: set[asyncio.Future[None]] = {self._supervised.ended, *self._company}
-        while not self._supervised.ended.done():
+        """Wait for the job unless `talk` or `proxy` fails; False if the time is up first."""
+        waiting: set[asyncio.Future[None]] = {self._supervisor_socket.ended, *self._companions}
+        while not self._supervisor_socket.ended.done():
             done, waiting = await asyncio.wait(
                 waiting, timeout=until - time.monotonic(), return_when=asyncio.FIRST_COMPLETED
             )
@@ -325,21 +327,23 @@ class Attempt:
         return True
 
     async def _talk(self, talk: Talk) -> None:
-        await asyncio.wait((self._supervised.begun,))
-        if not self._supervised.started:
+        await asyncio.wait((self._supervisor_socket.begun,))
+        if not self._supervisor_socket.started:
             return
         try:
-            await talk(_converse(self._channel, self._supervised.end))
+            await talk(_converse(self._channel, self._supervisor_socket.end))
         finally:
             self._channel.close()
 
     async def _serve(self, proxy: Proxy) -> None:
-        """Let the proxy answer where the job knocks."""
-        await asyncio.wait((self._supervised.listener, self._supervised.ended), return_when=asyncio.FIRST_COMPLETED)
-        if not self._supervised.listener.done():
+        """Let the proxy accept the connections of the job."""
+        await asyncio.wait(
+            (self._supervisor_socket.listener, self._supervisor_socket.ended), return_when=asyncio.FIRST_COMPLETED
+        )
+        if not self._supervisor_socket.listener.done():
             return
-        async with proxy(self._supervised.listener.result()):
-            await asyncio.wait((self._supervised.ended,))
+        async with proxy(self._supervisor_socket.listener.result()):
+            await asyncio.wait((self._supervisor_socket.ended,))
 
 
 def _converse(channel: socket.socket, end_job: Callable[[], None]) -> Lines:
@@ -347,7 +351,7 @@ def _converse(channel: socket.socket, end_job: Callable[[], None]) -> Lines:
 
 
 async def _wait(futures: Iterable[asyncio.Future[None]], seconds: float) -> bool:
-    """Wait for all of them whatever happens; whether somebody wanted to cancel that."""
+    """Wait for all of them even if cancelled; returns whether this task was cancelled."""
     cancelled = False
     until = time.monotonic() + seconds
     while pending := [future for future in futures if not future.done()]:
@@ -366,7 +370,7 @@ def _number(fact: object) -> int | None:
 
 
 def _reason(result: bytearray) -> str:
-    """Why the worker could not start the job, if that is what it said."""
+    """The reason if the worker reported that it could not start the job."""
     if not result.startswith(b'{"cannot_start"'):
         return ""
     try:

@@ -1,4 +1,4 @@
-"""The host's end of a channel: JSON objects, one to a line, to and from a job."""
+"""The host's end of a job's channel: JSON objects, one per line, in both directions."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _READ_BYTES = 65536
-# So many messages, or bytes of them, are read in a row before everybody else has a turn; a longer line is read beside the
-# event loop.
+# After this many messages or bytes in a row, other tasks get a turn; a longer line is parsed in a thread.
 _IN_A_ROW = 32
 _LONG_BYTES = 16_000
-# What a script sends on as its own argument may be as deep as any, within the object of the message.
+# An argument sent by a script may be nested as deep as any other, inside the object of the message.
 _MAX_DEPTH = MAX_DEPTH + 8
 _CUT = select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
 class Lines:
-    """A conversation with a job. What comes from there may be anything: garbage ends the conversation and nothing else.
+    """The channel to a job. Input is untrusted: an invalid line ends the channel and nothing else.
 
     `problem` says what was wrong with it. `end_job` ends the job, from any thread.
     """
@@ -48,7 +47,7 @@ class Lines:
 
     @property
     def is_silent(self) -> bool:
-        """Whether the job is there and has said nothing that was not read yet."""
+        """Whether the job is connected and has sent nothing that is still unread."""
         if self._over or not self._cutter.is_empty:
             return False
         try:
@@ -61,7 +60,7 @@ class Lines:
 
     @property
     def is_cut(self) -> bool:
-        """Whether nobody holds the other end any more."""
+        """Whether the other end was closed."""
         if self._connection.fileno() < 0:
             return True
         poll = select.poll()
@@ -69,7 +68,7 @@ class Lines:
         return any(events & _CUT for _, events in poll.poll(0))
 
     async def read(self) -> dict[str, object] | None:
-        """The next message, None when there will be no other."""
+        """The next message, None at the end of the channel."""
         while not self._over:
             try:
                 line = self._cutter.next()
@@ -87,12 +86,12 @@ class Lines:
         return None
 
     async def write(self, message: dict[str, object]) -> None:
-        """Send a message; one that has ended hears nothing. Raises LIMIT_EXCEEDED if it is too long for a line."""
+        """Send a message; does nothing if the job has ended. Raises LIMIT_EXCEEDED if it is too long for a line."""
         try:
             line = to_line(message, self._max_bytes)
         except (TypeError, ValueError, RecursionError) as problem:
             raise ToolError(Kind.LIMIT_EXCEEDED, f"the answer cannot be sent to the script: {problem}") from problem
-        async with self._writing:  # lines of several answers must not mix
+        async with self._writing:  # concurrent answers must not interleave
             try:
                 await asyncio.get_running_loop().sock_sendall(self._connection, line)
             except OSError:
@@ -105,7 +104,7 @@ class Lines:
             return b""
 
     async def _let_others_go_on(self, length: int) -> None:
-        """A job that never stops talking would hold everything up, its own time limit too: reading what is there never waits."""
+        """Yield to other tasks: reading what is already buffered never waits, so a busy job would block the event loop."""
         self._in_a_row += 1
         self._bytes_in_a_row += length
         if self._in_a_row >= _IN_A_ROW or self._bytes_in_a_row >= _LONG_BYTES:

@@ -1,7 +1,7 @@
-"""Environments that Python files have to themselves: found beside the file, or made from what it declares.
+"""Virtual environments of Python files: found beside the file, or created from what it declares.
 
-Nothing is installed by a call. `prepare` installs, from wheels alone, so that nothing of a package runs before it is
-imported behind the walls of a job.
+A call never installs anything. `prepare` installs, from wheels only, so that no code of a package runs before it is
+imported in the sandbox.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from toolcrib.infra.sandbox.jobs import Interpreter
 
 
-# What a Python file says about the environment that it needs: the block `# /// script` of PEP 723.
+# Inline script metadata: the block `# /// script` of PEP 723.
 
 MAX_DEPENDENCIES = 200
 
@@ -50,7 +50,7 @@ _CLOSING = "# ///"
 _VERSION = r"[0-9A-Za-z.!+_*-]+"
 _COMPARISON = rf"(?:===|==|~=|!=|<=|>=|<|>)\s*{_VERSION}"
 _COMPARISONS = rf"{_COMPARISON}(?:\s*,\s*{_COMPARISON})*\s*,?"
-# A name, its extras, the versions it may have, and when it is needed; no address to fetch it from, and no option.
+# A name with extras, version specifiers and markers; no URL and no option.
 _DEPENDENCY = re.compile(
     rf"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?\s*(?:\[[A-Za-z0-9._,\s-]*\])?"
     rf"\s*(?:{_COMPARISONS}|\(\s*{_COMPARISONS}\s*\))?\s*(?:;[ -~]*)?"
@@ -60,7 +60,7 @@ _PYTHON_requirements = re.compile(r"(===|==|~=|!=|<=|>=|<|>)\s*(\d+(?:\.\d+)*)(\
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Requirements:
-    """The packages that a file needs, and the versions of Python that it runs on."""
+    """The packages and the Python versions that a file requires."""
 
     dependencies: tuple[str, ...] = ()
     python: str = ""
@@ -71,7 +71,7 @@ class Requirements:
 
 
 def read_requirements(path: Path, code: bytes) -> Requirements | None:
-    """What the block of the file asks for, None without a block; raises VALIDATION for one that cannot be obeyed."""
+    """Parse the metadata block of the file, None without one; raises VALIDATION if it is invalid."""
     if _CLOSING.encode() not in code:
         return None
     blocks = [text for kind, text in _blocks(code.decode("utf-8", "replace")) if kind == "script"]
@@ -87,7 +87,7 @@ def read_requirements(path: Path, code: bytes) -> Requirements | None:
 
 
 def _blocks(text: str) -> Iterator[tuple[str, str]]:
-    """Every block of the file: its kind, and its text without the signs of a comment."""
+    """Every block of the file: its type, and its text without the comment signs."""
     lines = text.replace("\r\n", "\n").split("\n")
     place = 0
     while place < len(lines):
@@ -100,7 +100,7 @@ def _blocks(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _end_of_block(lines: list[str], opening: int) -> int:
-    """Where the block ends: the last closing line before the comment does; 0 if there is none."""
+    """The index of the last closing line before the comment ends; 0 if there is none."""
     end = 0
     for place in range(opening + 1, len(lines)):
         line = lines[place]
@@ -166,11 +166,11 @@ _QUIET = ("--disable-pip-version-check", "--no-input")
 def find_interpreter(
     path: Path, code: bytes, *, root: Path, envs: Path, search_path: str, name: str = ""
 ) -> Interpreter | None:
-    """The Python that the file asks for, None for the one that runs Toolcrib; `name` is what the tool is called.
+    """The Python for the file, None for the one that runs Toolcrib; `name` is the name of the tool.
 
-    A block of PEP 723 decides if there is one; otherwise the nearest `.venv` or `venv`, from the file's folder up to
-    `root`, if it was made from a Python along the operator's `search_path`. Raises EXECUTOR_NOT_FOUND, with the cure, for
-    an environment that is not there.
+    A PEP 723 block decides if there is one; otherwise the nearest `.venv` or `venv`, from the file's folder up to
+    `root`, if it was created from a Python on the operator's `search_path`. Raises EXECUTOR_NOT_FOUND, with the cure,
+    for an environment that does not exist.
     """
     requirements = read_requirements(path, code)
     if requirements is None:
@@ -194,11 +194,10 @@ def prepare(
     seconds: float = INSTALL_SECONDS,
     progress: Callable[[str], None] | None = None,
 ) -> Path | None:
-    """Install what the file declares, and give the Python that has it; None if it declares nothing.
+    """Install what the file declares and return its Python; None if it declares nothing.
 
-    A Python other than our own is looked for along the operator's `search_path`. `wheels` is a folder to install from
-    instead of the index. Either the whole environment is there afterwards, or
-    nothing of it.
+    A Python other than our own is looked up on the operator's `search_path`. `wheels` is a folder to install from
+    instead of the index. The environment is created completely or not at all.
     """
     requirements = read_requirements(path, code)
     if requirements is None:
@@ -232,7 +231,7 @@ def _beside(path: Path, root: Path, search_path: str) -> Interpreter | None:
 
 
 def _choose(path: Path, requirements: Requirements, search_path: str) -> Interpreter:
-    """A Python of this machine that the file runs on: our own, else the newest."""
+    """A Python of this machine that the file supports: our own, else the newest."""
     own = own_interpreter()
     if requirements.allows(own.version):
         return own
@@ -254,7 +253,7 @@ def _name_of(requirements: Requirements, interpreter: Interpreter) -> str:
 
 
 def _prepared(requirements: Requirements, envs: Path) -> tuple[Path | None, Path | None]:
-    """Where the environment would be, and the Python that `prepare` chose for it if that is not our own."""
+    """The path of the environment, and the Python that `prepare` chose for it if it is not our own."""
     own = own_interpreter()
     if requirements.allows(own.version):
         return envs.absolute() / _name_of(requirements, own), None
@@ -264,13 +263,13 @@ def _prepared(requirements: Requirements, envs: Path) -> tuple[Path | None, Path
 
 
 def _pointer(requirements: Requirements, envs: Path) -> Path:
-    """The file that says which environment was made for these requirements, and with which Python if not our own."""
+    """The file that names the environment of these requirements, and its Python if it is not our own."""
     facts = [sorted(requirements.dependencies), requirements.python]
     return envs / f"{hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]}.choice"
 
 
 def _remember(requirements: Requirements, place: Path, envs: Path) -> None:
-    """Note the Python that the environment leads to: it may stand behind one on the search path that only passes on to it."""
+    """Store the resolved Python of the environment: the one on the search path may be a shim."""
     with tempfile.NamedTemporaryFile("wb", dir=envs, prefix=_MAKING, delete=False) as file:
         file.write(os.fsencode(f"{place.name}\n{(place / _PYTHON).resolve()}"))
     Path(file.name).replace(_pointer(requirements, envs))
@@ -316,13 +315,13 @@ def _put_in_place(made: Path, place: Path) -> None:
     try:
         made.rename(place)
     except OSError:
-        # Somebody else made the same one meanwhile.
+        # Another process created the same one meanwhile.
         if not (place / _PYTHON).exists():
             raise
 
 
 def _sweep(envs: Path) -> None:
-    """Remove what a process left behind that was killed while it installed."""
+    """Remove the remains of installations that were killed."""
     for left in envs.glob(f"{_MAKING}*"):
         with contextlib.suppress(OSError):
             if time.time() - left.stat().st_mtime > _LEFT_BEHIND_SECONDS:
@@ -330,7 +329,7 @@ def _sweep(envs: Path) -> None:
 
 
 class _Installer:
-    """Runs the steps of an installation, all within one time, and keeps the last of what they say."""
+    """Run the steps of an installation within one deadline, and keep the last lines of their output."""
 
     def __init__(self, subject: str, deadline: float, progress: Callable[[str], None] | None) -> None:
         self._subject = subject
@@ -339,21 +338,21 @@ class _Installer:
         self._said: collections.deque[str] = collections.deque(maxlen=_TAIL_LINES)
 
     def tell(self, line: str) -> None:
-        """Say how far it is."""
+        """Report progress."""
         if self._progress is not None:
             self._progress(line)
 
     def run(self, argv: Sequence[str]) -> None:
-        """Run one step; raises ToolError with its words if it fails."""
+        """Run one step; raises ToolError with its output if it fails."""
         try:
-            process = subprocess.Popen(  # noqa: S603 - the operator asked for this, and every word was checked
+            process = subprocess.Popen(  # noqa: S603 - the operator asked for this, and every argument was checked
                 argv,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
                 errors="replace",
-                cwd="/",  # an installer reads settings from where it stands, and a project's are not the operator's
+                cwd="/",  # an installer reads settings from its working directory, and a project's are not the operator's
                 start_new_session=True,
             )
         except OSError as problem:
@@ -365,9 +364,9 @@ class _Installer:
                 self.tell(line.rstrip())
             process.wait()
         if late.is_set():
-            raise self._refusal(Kind.TIMEOUT, "installing took too long and was ended")
+            raise self._refusal(Kind.TIMEOUT, "installing took too long and was killed")
         if process.returncode != 0:
-            raise self._refusal(Kind.PERMANENT, "its packages cannot be installed (wheels alone are)")
+            raise self._refusal(Kind.PERMANENT, "its packages cannot be installed (only wheels are accepted)")
 
     def _refusal(self, kind: Kind, reason: str) -> ToolError:
         said = "\n".join(self._said)[-_TAIL_CHARACTERS:]
@@ -376,7 +375,7 @@ class _Installer:
 
 @contextlib.contextmanager
 def _ended_at(process: subprocess.Popen[str], deadline: float, late: threading.Event) -> Iterator[None]:
-    """Kill the process and what it started at the deadline, or when this is left in a hurry."""
+    """Kill the process group at the deadline, or when the block raises."""
 
     def kill() -> None:
         if process.poll() is not None:

@@ -1,4 +1,4 @@
-"""The sandbox as the rest of Toolcrib sees it: run a job in a child, and say what that child was kept from."""
+"""The sandbox as the rest of Toolcrib uses it: run a job in a child process and report which guarantees held."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
     from toolcrib.infra.sandbox.attempt import Proxy, Talk
-    from toolcrib.infra.sandbox.jobs import Ended, Job, Walls
-    from toolcrib.infra.sandbox.launchers import LauncherProcess, Seat
+    from toolcrib.infra.sandbox.jobs import CompletedJob, Job, SandboxPolicy
+    from toolcrib.infra.sandbox.launchers import LauncherHandle, LauncherProcess
 
 
-# How many jobs run at once: those beyond that number wait in the order in which they came.
+# Job slots: a bounded number of jobs run at once, the others wait in first-in, first-out order.
 
 JOBS = 8
 QUEUE = 1_000
@@ -41,7 +41,7 @@ _WEIGHT_OF_THE_LAST = 0.2
 
 
 class Slots:
-    """Places for jobs, first come first served, whichever event loop or thread they come from."""
+    """Slots for running jobs, granted in FIFO order across event loops and threads."""
 
     def __init__(self, jobs: int = JOBS, queue: int = QUEUE) -> None:
         self._jobs = jobs
@@ -52,7 +52,7 @@ class Slots:
 
     @contextlib.asynccontextmanager
     async def take(self, deadline: float) -> AsyncIterator[None]:
-        """Have a place while inside; raises OVERLOADED if there is none before the deadline (time.monotonic)."""
+        """Hold a slot inside the block; raises OVERLOADED if none becomes free before the deadline (time.monotonic)."""
         await self._enter(deadline)
         began, owner = time.monotonic(), self._owner
         try:
@@ -67,7 +67,7 @@ class Slots:
         self._waiting: dict[asyncio.Future[None], asyncio.AbstractEventLoop] = {}
 
     async def _enter(self, deadline: float) -> None:
-        turn = self._line_up()
+        turn = self._enqueue()
         if turn is None:
             return
         try:
@@ -77,12 +77,12 @@ class Slots:
                 self._release()
             raise
         if self._leave(turn):
-            raise self._refusal("no place in the sandbox became free in the time of the call")
+            raise self._refusal("no sandbox slot became free before the deadline of the call")
 
-    def _line_up(self) -> asyncio.Future[None] | None:
-        """Take a free place, or stand at the end of the queue."""
+    def _enqueue(self) -> asyncio.Future[None] | None:
+        """Take a free slot, or join the end of the queue."""
         with self._lock:
-            if self._owner != os.getpid():  # a fork of the host: the jobs of its parent are none of its own
+            if self._owner != os.getpid():  # after a fork of the host: the parent's jobs do not count here
                 self._open()
             if self._free > 0:
                 self._free -= 1
@@ -95,12 +95,12 @@ class Slots:
             return turn
 
     def _leave(self, turn: asyncio.Future[None]) -> bool:
-        """Go away from the queue; False if the place was already given."""
+        """Leave the queue; False if the slot was already granted."""
         with self._lock:
             return self._waiting.pop(turn, None) is not None
 
     def _release(self, seconds: float | None = None) -> None:
-        """Hand the place to whoever waits longest."""
+        """Pass the slot to the job that has waited longest."""
         with self._lock:
             if seconds is not None:
                 self._usual_seconds += (seconds - self._usual_seconds) * _WEIGHT_OF_THE_LAST
@@ -108,8 +108,8 @@ class Slots:
                 turn = next(iter(self._waiting))
                 loop = self._waiting.pop(turn)
                 try:
-                    loop.call_soon_threadsafe(_give, turn)
-                except RuntimeError:  # its loop was closed under it
+                    loop.call_soon_threadsafe(_grant, turn)
+                except RuntimeError:  # its event loop was closed
                     continue
                 return
             self._free += 1
@@ -121,12 +121,12 @@ class Slots:
         return ToolError(Kind.OVERLOADED, message, retryable=True, details={"retryAfter": advice})
 
 
-def _give(turn: asyncio.Future[None]) -> None:
+def _grant(turn: asyncio.Future[None]) -> None:
     if not turn.done():
         turn.set_result(None)
 
 
-# What holds even for a job without walls.
+# The guarantees that hold even for an unconfined job.
 ALWAYS = ("time", "reap", "env")
 REQUIRE = ("env", "time", "reap", "fs", "net", "priv")
 
@@ -134,24 +134,24 @@ MAX_STREAM_BYTES = 256 * 1024
 MAX_RESULT_BYTES = 8 * 1024 * 1024
 
 _LONGEST_SECONDS = 7 * 24 * 3600.0
-_KILL_ROOM_SECONDS = 0.5  # what ending a tree of processes and telling about it may take
+_KILL_ROOM_SECONDS = 0.5  # what killing a process tree and reporting it may take
 _BUSY_SECONDS = 0.002
 _ATTEMPTS = 3
 
 
-def strike_time(deadline: float, room: float = 0.0) -> float:
-    """When to begin ending a job so that its answer is there by the deadline, or that many seconds behind it."""
+def kill_time(deadline: float, room: float = 0.0) -> float:
+    """When to start killing a job so that its result is ready by the deadline, or `room` seconds after it."""
     left = deadline - time.monotonic()
     return deadline - max(0.0, min(_KILL_ROOM_SECONDS, left / 10) - room)
 
 
 class Sandbox:
-    """Runs jobs in child processes, which come out of a launcher that the first job starts and all share.
+    """Run jobs in child processes, forked from a launcher that the first job starts and all jobs share.
 
-    `require` names the guarantees without which no job runs; what this machine guarantees is tried before the first job
-    and kept in the file `cache`. `jobs` run at once and `queue` more may wait. No interpreter that lies in the `workspace`
-    is started. One Sandbox serves any number of event loops and threads; `close` ends what is running, and a later job
-    starts the launcher again.
+    `require` names the guarantees without which no job runs. The machine is probed before the first job, and the
+    findings are cached in the file `cache`. `jobs` run at once and `queue` more may wait. An interpreter inside the
+    `workspace` is never started. One Sandbox serves any number of event loops and threads; `close` kills what is
+    running, and a later job starts the launcher again.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ class Sandbox:
         self._secrets: dict[tuple[Path, tuple[str, ...]], SecretFiles] = {}
 
     def report(self, profile: str = "plain") -> dict[str, list[str]]:
-        """What holds for jobs of a profile, by which layers, and what nobody guarantees; nothing before it was tried."""
+        """The guarantees, layers and missing guarantees of a profile; empty before the machine was probed."""
         reports = self._findings.known() or {}
         report = reports.get(profile)
         guarantees = frozenset() if report is None else report.guarantees
@@ -182,19 +182,19 @@ class Sandbox:
         }
 
     def report_on(self, job: Job) -> dict[str, list[str]]:
-        """What holds for a job like this one."""
-        if job.walls.open:
+        """As `report`, for a job like this one."""
+        if job.policy.unconfined:
             missing = [name for name in GUARANTEES if name not in ALWAYS]
             return {"guarantees": list(ALWAYS), "layers": ["hygiene"], "missing": missing}
-        return self.report(profile_of(job.walls, program=isinstance(job, Program)))
+        return self.report(profile_of(job.policy, program=isinstance(job, Program)))
 
-    def check(self, walls: Walls | None = None, profile: str = "") -> None:
-        """Refuse, with SANDBOX_UNAVAILABLE, if a required guarantee is known to be missing for jobs behind such walls.
+    def check(self, policy: SandboxPolicy | None = None, profile: str = "") -> None:
+        """Raise SANDBOX_UNAVAILABLE if a required guarantee is known to be missing under this policy.
 
-        What has not been tried yet passes: `run` tries it.
+        A machine that was not probed yet passes: `run` probes it.
         """
         reports = self._findings.known()
-        guarantees = GUARANTEES if reports is None else reports[profile or profile_of(walls)].guarantees
+        guarantees = GUARANTEES if reports is None else reports[profile or profile_of(policy)].guarantees
         missing = [name for name in self._require if name not in guarantees]
         if not missing:
             return
@@ -205,12 +205,12 @@ class Sandbox:
         raise ToolError(Kind.SANDBOX_UNAVAILABLE, message, details={"missing": missing})
 
     def check_for(self, job: Job) -> None:
-        """As `check`, for a job like this one; one without walls needs none."""
-        if not job.walls.open:
-            self.check(profile=profile_of(job.walls, program=isinstance(job, Program)))
+        """As `check`, for a job like this one; an unconfined job passes."""
+        if not job.policy.unconfined:
+            self.check(profile=profile_of(job.policy, program=isinstance(job, Program)))
 
     async def learn(self) -> None:
-        """Try what this machine guarantees, if nobody has yet."""
+        """Probe what this machine guarantees, unless it is known already."""
         await self._findings.learn(self._try)
 
     async def run(
@@ -224,89 +224,91 @@ class Sandbox:
         talk: Talk | None = None,
         proxy: Proxy | None = None,
         nested: bool = False,
-    ) -> Ended:
+    ) -> CompletedJob:
         """Run a job until it ends or `deadline` (time.monotonic) passes; no process of it is left when this returns.
 
-        That holds for cancellation too. The time in which the walls are tried before the first job of all is not its own.
-        What a stream carries beyond its limit is dropped; a result beyond its limit ends the job. `talk` answers on the
-        channel of a job that has one, `proxy` where a job with a network knocks; both go on until the job ends. A `nested`
-        job was asked for by one that runs: it shares the place of that one.
+        That holds for cancellation too. The time of the probe before the very first job does not count against the
+        deadline. Output beyond a stream's limit is dropped; a result beyond its limit ends the job. `talk` answers on
+        the channel of a job that has one, `proxy` accepts the connections of a job with network; both run until the job
+        ends. A `nested` job was requested by a running one and shares its slot.
         """
         job = await self._guard(job)
-        if job.walls.network and proxy is None:
-            raise ToolError(Kind.SANDBOX_UNAVAILABLE, "a job with a network needs a proxy to lead it; none was given")
+        if job.policy.network and proxy is None:
+            raise ToolError(
+                Kind.SANDBOX_UNAVAILABLE, "a job with network access needs an egress proxy, and none was given"
+            )
         interpreter = job.interpreter if isinstance(job, PythonFile) else None
         if interpreter is not None:
             self._refuse_from_workspace(interpreter.program)
-        profile = profile_of(job.walls, program=isinstance(job, Program))
+        profile = profile_of(job.policy, program=isinstance(job, Program))
         if self._require and self._findings.known() is None:
-            encode(job, deadline)  # what cannot be sent is refused before anything is tried
+            encode(job, deadline)  # refuse what cannot be encoded before probing
             began = time.monotonic()
             await self.learn()
             deadline += time.monotonic() - began
         self.check_for(job)
         until = min(deadline, time.monotonic() + _LONGEST_SECONDS)
-        message = encode(job, until, [] if job.walls.open else self._layers(profile))
+        message = encode(job, until, [] if job.policy.unconfined else self._layers(profile))
         limits = (max_stdout, max_stderr, max_result)
         place = contextlib.nullcontext() if nested else self._slots.take(until)
         async with place:
-            with self._launchers.use(_OWN if interpreter is None else interpreter.program) as seat:
-                return await self._run(seat, _order_for(job), message, until, limits, talk, proxy)
+            with self._launchers.use(_OWN if interpreter is None else interpreter.program) as handle:
+                return await self._run(handle, _order_for(job), message, until, limits, talk, proxy)
 
     async def _guard(self, job: Job) -> Job:
-        """The job, kept from what lies now in the folders that it can see."""
-        return replace(job, walls=await asyncio.to_thread(self._complete, job.walls)) if job.walls.guarded else job
+        """Complete the policy with the protected files and hook folders that exist now."""
+        return replace(job, policy=await asyncio.to_thread(self._complete, job.policy)) if job.policy.guarded else job
 
-    def _complete(self, walls: Walls) -> Walls:
-        hooks = [path for root in walls.guarded for path in find_hook_folders(root)] if walls.write else []
-        masked = [path for root in walls.guarded for path in self._find_secrets(root, walls)]
-        return replace(walls, masked=tuple(masked), hooks=tuple(hooks)) if masked or hooks else walls
+    def _complete(self, policy: SandboxPolicy) -> SandboxPolicy:
+        hooks = [path for root in policy.guarded for path in find_hook_folders(root)] if policy.write else []
+        masked = [path for root in policy.guarded for path in self._find_secrets(root, policy)]
+        return replace(policy, masked=tuple(masked), hooks=tuple(hooks)) if masked or hooks else policy
 
-    def _find_secrets(self, root: Path, walls: Walls) -> list[Path]:
-        """Those that are to be masked: a tool reads its own folder and its runtime, and what is closed needs no mask."""
-        found = self._secrets_of(root, walls).find()
+    def _find_secrets(self, root: Path, policy: SandboxPolicy) -> list[Path]:
+        """The secret files to mask; a tool may read its own folder and runtime, and a closed path needs no mask."""
+        found = self._secrets_of(root, policy).find()
         if not found:
             return []
         real = root.resolve()
-        apart = {real / place.relative_to(root) for place in (*walls.read, *walls.closed) if root in place.parents}
+        apart = {real / place.relative_to(root) for place in (*policy.read, *policy.closed) if root in place.parents}
         return [path for path in found if apart.isdisjoint((path, *path.parents))]
 
-    def _secrets_of(self, root: Path, walls: Walls) -> SecretFiles:
-        key = root, walls.opened
+    def _secrets_of(self, root: Path, policy: SandboxPolicy) -> SecretFiles:
+        key = root, policy.opened
         return self._secrets.setdefault(key, self._secrets.get(key) or SecretFiles(*key))
 
     def start(self) -> None:
-        """Start the launcher of Toolcrib's own interpreter ahead of the first job, which waits for it otherwise."""
-        # Whatever keeps it from starting, the job will say.
-        with contextlib.suppress(ToolError), self._launchers.use(_OWN) as seat:
-            seat.running()
+        """Start the launcher of Toolcrib's own interpreter early, so that the first job does not wait for it."""
+        # The first job reports why the launcher does not start.
+        with contextlib.suppress(ToolError), self._launchers.use(_OWN) as handle:
+            handle.running()
 
     async def settle(self) -> None:
-        """Begin nothing any more by itself: what is still being tried is broken off, and would start the launcher again."""
+        """Cancel a running probe, which would start the launcher again."""
         await self._findings.rest()
 
     def close(self) -> None:
-        """End the launchers and every job under them; waits for that, a few seconds at the most."""
+        """End the launchers and every job under them; waits a few seconds at most."""
         self._launchers.close()
 
     @property
     def _launcher(self) -> LauncherProcess | None:
-        """The launcher of Toolcrib's own interpreter, if it runs."""
+        """The launcher of Toolcrib's own interpreter, if it is running."""
         return self._launchers.find(_OWN)
 
     def _layers(self, profile: str) -> tuple[str, ...]:
-        """The walls that stood when the guarantees were tried, without which they are worth nothing."""
+        """The layers that were active during the probe; without them its guarantees do not hold."""
         reports = self._findings.known()
         return reports[profile].layers if reports is not None and self._require else ()
 
-    async def _try(self, job: Job, *, deadline: float, proxy: Proxy | None = None) -> Ended:
-        """Run a job of the probe: it needs no guarantee and no place."""
+    async def _try(self, job: Job, *, deadline: float, proxy: Proxy | None = None) -> CompletedJob:
+        """Run a job of the probe, without required guarantees and without a slot."""
         limits = (MAX_STREAM_BYTES, MAX_STREAM_BYTES, MAX_RESULT_BYTES)
-        with self._launchers.use(_OWN) as seat:
-            return await self._run(seat, _order_for(job), encode(job, deadline), deadline, limits, None, proxy)
+        with self._launchers.use(_OWN) as handle:
+            return await self._run(handle, _order_for(job), encode(job, deadline), deadline, limits, None, proxy)
 
     def _refuse_from_workspace(self, program: Path) -> None:
-        """Whoever chose the interpreter: what tools can write is not started outside of the sandbox."""
+        """Refuse an interpreter in a folder that tools can write to: the launcher runs outside the sandbox."""
         if self._workspace is None or not program.resolve().is_relative_to(self._workspace.resolve()):
             return
         message = f"{program} lies in the workspace, where tools write; install that Python elsewhere"
@@ -314,50 +316,50 @@ class Sandbox:
 
     async def _run(
         self,
-        seat: Seat,
-        wish: bytes,
+        handle: LauncherHandle,
+        order: bytes,
         message: bytes,
         until: float,
         limits: tuple[int, int, int],
         talk: Talk | None,
         proxy: Proxy | None,
-    ) -> Ended:
+    ) -> CompletedJob:
         began = time.monotonic()
         for _ in range(_ATTEMPTS):
             attempt = Attempt(*limits)
             try:
-                await _order(seat, attempt, wish, until)
+                await _order(handle, attempt, order, until)
                 await attempt.finish(message, until, talk=talk, proxy=proxy)
             finally:
                 await attempt.end()
-            if attempt.was_ignored:
-                seat.replace_if_silent_since(began)
+            if attempt.never_started:
+                handle.replace_if_silent_since(began)
                 break
             if not attempt.was_lost:
-                seat.note_answer()
+                handle.note_answer()
                 return attempt.ended()
-        raise ToolError(Kind.SANDBOX_UNAVAILABLE, "the sandbox's launcher does not start the job", retryable=True)
+        raise ToolError(Kind.SANDBOX_UNAVAILABLE, "the launcher of the sandbox does not start the job", retryable=True)
 
 
 _OWN = Path(sys.executable)
 
 
 def _order_for(job: Job) -> bytes:
-    """What the launcher should have ready for the job."""
+    """The order for the launcher: the modules to preload for the job."""
     if not isinstance(job, PythonFile):
         return to_order(())
     return to_order((*job.imports, "asyncio") if b"async" in job.code else job.imports)
 
 
-async def _order(seat: Seat, attempt: Attempt, wish: bytes, until: float) -> None:
-    """Have a supervisor started."""
+async def _order(handle: LauncherHandle, attempt: Attempt, order: bytes, until: float) -> None:
+    """Request a supervisor, waiting while the launcher is busy."""
     while True:
-        launcher = seat.running()
+        launcher = handle.running()
         try:
-            if launcher.order(wish, attempt.descriptors()):
+            if launcher.order(order, attempt.descriptors()):
                 return
         except ConnectionError:
-            seat.drop(launcher)
+            handle.drop(launcher)
             continue
         if time.monotonic() > until:
             raise ToolError(Kind.OVERLOADED, "too many jobs wait for the sandbox; call again later", retryable=True)

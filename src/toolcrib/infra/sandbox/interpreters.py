@@ -1,8 +1,8 @@
-"""The Pythons that run files: the one that runs Toolcrib, and those of environments that a tool has to itself.
+"""Find the Pythons that run files: the one that runs Toolcrib, and those of a tool's own virtual environment.
 
-Nothing that lies in an environment is ever started here, since its author may be anybody: what is started is the
-interpreter that the environment was made from, if it is one that the operator has installed, and the environment's
-packages are given to it as folders.
+Nothing inside an environment is ever executed here, because its author is untrusted. Toolcrib executes the interpreter
+that the environment was created from, if the operator has installed it, and adds the environment's packages as import
+folders.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 
-# What was installed for the tools of a project, environments of Python and modules of Node, and never outside of it.
+# Installed dependencies of a project: Python environments and Node modules.
 #
-# Tools that may read nothing else read these, so a link counts only if it leads to a folder of the same kind in the same
+# Tools without file access can read these, so a link counts only if it leads to a folder of the same kind in the same
 # project.
 
 logger = logging.getLogger("toolcrib.sandbox")
@@ -43,42 +43,42 @@ _MAX_SETTINGS_BYTES = 16_000
 
 @cache
 def own_programs() -> frozenset[Path]:
-    """The Python that runs Toolcrib, and the one that its environment was made from."""
+    """The Python that runs Toolcrib, and the one that its environment was created from."""
     base = getattr(sys, "_base_executable", sys.executable)
     return frozenset(Path(program).resolve() for program in (sys.executable, base))
 
 
 def nearest_modules(folders: Sequence[Path]) -> Path | None:
-    """The modules of the first folder that has some; the last of the folders holds the whole project."""
+    """The node_modules of the first folder that has one; the last of the folders is the project."""
     for folder in folders:
         place = folder / NODE_MODULES
-        if os.path.isdir(place) and _stays(place, (NODE_MODULES,), folders[-1]):  # noqa: PTH112 - quiet, unlike Path
+        if os.path.isdir(place) and _stays(place, (NODE_MODULES,), folders[-1]):  # noqa: PTH112 - unlike Path, does not raise
             return place
     return None
 
 
 def nearest_environment(folders: Sequence[Path]) -> Path | None:
-    """The environment of the first folder that has one; the last of the folders holds the whole project."""
+    """The environment of the first folder that has one; the last of the folders is the project."""
     places = (folder / name for folder in folders for name in ENVIRONMENTS)
     return next((place for place in places if is_environment(place) and _stays(place, ENVIRONMENTS, folders[-1])), None)
 
 
 def is_environment(folder: Path) -> bool:
-    """Whether it is an environment of Python."""
+    """Whether it is a Python environment."""
     return settings_of(folder) is not None
 
 
 def settings_of(folder: Path) -> bytes | None:
-    """What an environment of Python says of itself; None if the folder is none."""
+    """The pyvenv.cfg of an environment; None if the folder is not one."""
     return read_small(folder / _SETTINGS_FILE, _MAX_SETTINGS_BYTES)
 
 
 def _stays(place: Path, names: tuple[str, ...], project: Path) -> bool:
-    """Whether it is in the project and what its name says, wherever it leads."""
+    """Whether it resolves to a folder of this kind inside the project."""
     real, top = place.resolve(), project.resolve()
     if real.name in names and real != top and real.is_relative_to(top):
         return True
-    logger.warning("%s leads to %s and is passed over; install it in the project itself", place, real)
+    logger.warning("%s leads to %s and is ignored; install it in the project itself", place, real)
     return False
 
 
@@ -107,7 +107,7 @@ print(json.dumps({
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Answer:
-    """What an interpreter says of itself; `packages` are those of the environment that it was asked about."""
+    """What an interpreter reports about itself; `packages` are those of the environment in question."""
 
     version: tuple[int, ...]
     base: str
@@ -117,7 +117,7 @@ class _Answer:
 
 @functools.cache
 def own_interpreter() -> Interpreter:
-    """The one that runs Toolcrib."""
+    """The interpreter that runs Toolcrib."""
     return Interpreter(
         program=Path(sys.executable),
         executable=Path(sys.executable),
@@ -129,11 +129,11 @@ def own_interpreter() -> Interpreter:
 
 
 def read_interpreter(path: Path, *, search_path: str = "", chosen: Path | None = None) -> Interpreter:
-    """The interpreter at `path`, which may stand in a virtual environment.
+    """The interpreter at `path`, which may be in a virtual environment.
 
-    What it leads to must be the Python that runs Toolcrib, one along the operator's `search_path`, or the one that was
-    `chosen` when the operator had the environment made. Everything else is refused with EXECUTOR_NOT_FOUND and never
-    started, and so is what is too old.
+    It must resolve to the Python that runs Toolcrib, one on the operator's `search_path`, or the one that was `chosen`
+    when the operator had the environment created. Anything else, and a version that is too old, is refused with
+    EXECUTOR_NOT_FOUND and never executed.
     """
     program = _find_program(path, search_path, chosen)
     prefix = path.absolute().parent.parent
@@ -167,26 +167,26 @@ def _find_program(path: Path, search_path: str, chosen: Path | None) -> Path:
     if program in own_programs() or program == chosen or program in _installed(search_path):
         return program
     raise _refusal(
-        f"{path} leads to {program}, which nobody has installed for the operator, and so it is not started; "
+        f"{path} leads to {program}, which the operator has not installed, so it is not started; "
         "make the environment again from a Python that is on the operator's PATH, "
         "or declare what the file needs in it and run crib prepare"
     )
 
 
 def _installed(search_path: str) -> Iterator[Path]:
-    """The Pythons along the operator's search path; relative entries would mean whatever folder the host stands in."""
+    """The Pythons on the operator's search path; relative entries depend on the working directory and are skipped."""
     for folder in search_path.split(os.pathsep):
         for name in _NAMES if folder.startswith("/") else ():
             program = Path(folder, name)
-            if os.path.isfile(program):  # noqa: PTH113 - unlike Path, quiet about folders that may not be read
+            if os.path.isfile(program):  # noqa: PTH113 - unlike Path, does not raise for unreadable folders
                 yield program.resolve()
 
 
 @functools.lru_cache(maxsize=64)
-def _ask(program: Path, prefix: Path, changed: int) -> _Answer:  # noqa: ARG001 - another time is another question
-    """What a program that was last changed then says of itself."""
+def _ask(program: Path, prefix: Path, changed: int) -> _Answer:  # noqa: ARG001 - part of the cache key
+    """Ask a program, last modified at that time, for its version and paths."""
     try:
-        asked = subprocess.run(  # noqa: S603 - one that the operator has installed, with our own question
+        asked = subprocess.run(  # noqa: S603 - an interpreter that the operator has installed, running our own code
             [str(program), "-I", "-S", "-X", "utf8", "-c", _QUESTION, str(prefix)],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -209,9 +209,9 @@ def _sees_system(settings: bytes) -> bool:
 
 
 def _places(folders: Sequence[str], roots: Iterable[Path]) -> Iterator[str]:
-    """The folders, and those that files named *.pth in them add, as far as they lead to somewhere below the roots.
+    """The folders, and those that *.pth files in them add, if they resolve to a path below the roots.
 
-    What is named here can be read by a tool that may read nothing else.
+    A tool without file access can read all of these.
     """
     real_roots = [root.resolve() for root in roots]
     for folder in folders:
@@ -219,12 +219,12 @@ def _places(folders: Sequence[str], roots: Iterable[Path]) -> Iterator[str]:
             continue
         yield folder
         for place in itertools.islice(_named_in_path_files(Path(folder)), _MAX_PATH_LINES):
-            if os.path.isdir(place) and _is_below(place, real_roots):  # noqa: PTH112 - unlike Path, quiet about any name
+            if os.path.isdir(place) and _is_below(place, real_roots):  # noqa: PTH112 - unlike Path, does not raise for an invalid name
                 yield str(place)
 
 
 def _named_in_path_files(folder: Path) -> Iterator[Path]:
-    """What the lines of such files name; those that are code stay unread."""
+    """The paths in *.pth files; lines with code are ignored."""
     for file in sorted(folder.glob("*.pth"))[:_MAX_PATH_FILES]:
         text = (read_small(file, _MAX_PATH_FILE_BYTES) or b"").decode("utf-8", "replace")
         for line in text.splitlines():

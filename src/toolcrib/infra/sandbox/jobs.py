@@ -1,4 +1,4 @@
-"""What a worker can be asked to do, how it is told, and what came of it."""
+"""The jobs that a sandbox runs: their description, policy, encoding for the supervisor, and outcome."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from toolcrib.model.limits import MEGABYTE
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-    # As Sandbox.run, of a sandbox that requires nothing.
-    RunJob = Callable[..., Awaitable["Ended"]]
+    # `Sandbox.run` of a sandbox that requires no guarantee.
+    RunJob = Callable[..., Awaitable["CompletedJob"]]
 
 
-# The kinds of jobs that the sandbox is tried for, each by itself.
+# The profiles of jobs, each of which is probed separately.
 PLAIN_PROFILE, NETWORK_PROFILE, PROGRAM_PROFILE = PROFILES = ("plain", "network", "program")
 
 CLEAN_ENVIRONMENT: Mapping[str, str] = {
@@ -30,11 +30,11 @@ CLEAN_ENVIRONMENT: Mapping[str, str] = {
 }
 
 
-# Where a job with a network finds its one way out: the job has a network of its own, in which only this address answers.
+# The only address that answers in the network namespace of a job: the egress proxy.
 PROXY_HOST = "127.0.0.1"
 PROXY_PORT = 3128
 PROXY_URL = f"http://{PROXY_HOST}:{PROXY_PORT}"
-# By these it is found: most clients read the former, Node the latter.
+# Most clients read the first four variables, Node needs the last one.
 PROXY_VARIABLES: Mapping[str, str] = {
     **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), PROXY_URL),
     "NODE_USE_ENV_PROXY": "1",
@@ -43,7 +43,7 @@ PROXY_VARIABLES: Mapping[str, str] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Interpreter:
-    """A Python: `program` is what is started, `executable` what a script sees as its own, `packages` where it imports from."""
+    """A Python: `program` is executed, `executable` is what scripts see, `packages` are its import folders."""
 
     program: Path
     executable: Path
@@ -54,15 +54,15 @@ class Interpreter:
 
     @property
     def runtime(self) -> tuple[Path, ...]:
-        """What a file sees of it."""
+        """The folders that a file needs to read."""
         return tuple(dict.fromkeys((self.base, self.prefix, *map(Path, self.packages))))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OneFile:
-    """A file that is meant itself, and not what somebody puts in its place later.
+    """A file identified by device and inode, so that a later replacement at the same path is not accepted.
 
-    Whoever names it keeps it open until the job has ended: the number of a file that has gone is soon another's.
+    The caller keeps it open until the job has ended, because the kernel reuses inode numbers.
     """
 
     path: Path
@@ -71,17 +71,18 @@ class OneFile:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Walls:
-    """What a job may touch; what is not named here is closed to it. It always has a scratch folder of its own.
+class SandboxPolicy:
+    """What a job may access; everything else is denied. Every job has a private scratch folder.
 
-    `read` and `write` are folders and files, with everything below them; writing does not include reading. Of the folders in
-    `read` that are `listed` only names are seen, and what stands in `read` itself. What lies in all of these under `closed`
-    is neither seen nor changed, under `fixed` it is not changed. Protected names (see pure.protected) are not changed either,
-    but for those that the operator `opened`; of the secrets below `guarded` folders those that are there are `masked`, which
-    the sandbox finds out before each job, as it does further folders of `hooks`. `files` may be written besides, each of them itself: a job
-    whose file was replaced is not started. `programs` lets it start programs out of what it may read. `network` gives it a
-    network that leads to our proxy and nowhere else. `observe` takes note of what it does and tries. `open` raises no walls
-    at all, only environment, time and reaping hold: for the operator's own container engine, which raises walls itself.
+    `read` and `write` are folders and files, including everything below them; writing does not include reading. A
+    folder in `read` that is also `listed` shows only the names in it, plus what is in `read` itself. Paths under
+    `closed` are neither readable nor writable, paths under `fixed` are not writable. Protected names (see
+    lib.protected_names) are not writable either, except those that the operator `opened`. The sandbox fills in `masked`
+    (secret files below the `guarded` folders) and `hooks` (further folders of Git hooks) before each job. `files` are
+    single writable files; a job whose file was replaced is not started. `programs` allows executing programs that may
+    be read. `network` provides a network namespace that reaches only the egress proxy. `observe` records effects and
+    attempts. `unconfined` applies no isolation at all, only env, time and reap hold: for the operator's container
+    engine, which isolates by itself.
     """
 
     read: tuple[Path, ...] = ()
@@ -97,7 +98,7 @@ class Walls:
     programs: bool = False
     network: bool = False
     observe: bool = False
-    open: bool = False
+    unconfined: bool = False
     memory_bytes: int = 1024 * MEGABYTE
     processes: int = 64
     disk_bytes: int = 256 * MEGABYTE
@@ -105,15 +106,15 @@ class Walls:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Program:
-    """Run a program with these arguments; the first is its path. `channel` gives it a line to the host.
+    """Run a program with these arguments; the first is its path. `channel` connects it to the host.
 
-    `files` are some that it reads, with what stood in them when they were checked. A job with mounts of its own finds that
-    there, whatever becomes of the files meanwhile; one that has gone is not made again.
+    `files` maps files to their checked content. A job with a mount namespace reads this content whatever happens to the
+    files meanwhile; a file that was removed is not created again.
     """
 
     argv: tuple[str, ...]
     cwd: Path
-    walls: Walls
+    policy: SandboxPolicy
     environment: Mapping[str, str] = field(default_factory=lambda: dict(CLEAN_ENVIRONMENT))
     channel: bool = False
     files: Mapping[Path, bytes] = field(default_factory=dict)
@@ -121,19 +122,18 @@ class Program:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PythonFile:
-    """Run these bytes as the Python file at `path`, in its folder, as its convention says.
+    """Run these bytes as the Python file at `path`, in its folder, by its convention.
 
-    `argv` are the words behind the file's name, for a file that reads its own. `imports` are modules to have ready.
-    `interpreter` is the one of an environment that the file has to itself; None means the one that runs Toolcrib.
-    `project` is what an entry of the convention `params` gets as its second argument; None means the file's own folder.
-    `files` are some that it reads besides, as for a Program.
+    `argv` are command-line arguments for a file that parses its own. `imports` are modules to preload. `interpreter`
+    belongs to the file's own environment; None means the one that runs Toolcrib. `project` is the second argument of an
+    entry of the convention `params`; None means the file's own folder. `files` are as in Program.
     """
 
     path: Path
     code: bytes
     entry: str
     arguments: Mapping[str, object]
-    walls: Walls
+    policy: SandboxPolicy
     convention: str = "keywords"
     argv: tuple[str, ...] = ()
     imports: tuple[str, ...] = ()
@@ -149,7 +149,7 @@ Job = Program | PythonFile
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One thing that a job did or tried: `act` is read, write, connect or start, `what` a path, an address or a program."""
+    """One effect or attempt of a job: `act` is read, write, connect or start, `what` a path, an address or a program."""
 
     act: str
     what: str
@@ -157,13 +157,13 @@ class Effect:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ended:
+class CompletedJob:
     """How a job ended.
 
-    Either `exit_code` or `signal` is set, neither if it could not be learned. `result` is what a Python file answered,
-    None if it answered nothing or more than was allowed. `killed` counts the processes that did not end by themselves;
-    `gone` says that every one was seen to end. `cannot_start` is the reason why nothing ran. `exceeded` names the limit
-    (mem, pids, disk) for which it was ended. `effects` is what was observed.
+    Either `exit_code` or `signal` is set, neither if unknown. `result` is the answer of a Python file, None if there
+    was none or it was too long. `killed` counts the processes that had to be killed; `gone` says that every process was
+    seen to end. `cannot_start` is the reason why nothing ran. `exceeded` names the limit (mem, pids, disk) for which it
+    was killed. `effects` is what was observed.
     """
 
     exit_code: int | None
@@ -183,14 +183,14 @@ class Ended:
 
 
 def encode(job: Job, deadline: float, layers: Iterable[str] = ()) -> bytes:
-    """The job as the supervisor reads it: a description in JSON, and beside it the code with the files behind it.
+    """Encode the job as two frames: its description as JSON, then the code followed by the file contents.
 
-    A Python file sees the interpreter that runs it. `layers` are the walls without which it is not started.
+    A Python file may read the interpreter that runs it. The job is not started unless all `layers` are active.
     """
     description: dict[str, object] = {
         "deadline": deadline,
         "environment": dict(job.environment),
-        "walls": _describe(job.walls),
+        "policy": _describe(job.policy),
         "channel": job.channel,
         "layers": list(layers),
         "files": [[str(path), len(content)] for path, content in job.files.items()],
@@ -200,11 +200,11 @@ def encode(job: Job, deadline: float, layers: Iterable[str] = ()) -> bytes:
         description |= {"argv": list(job.argv), "cwd": str(job.cwd)}
     else:
         code = job.code
-        description |= _describe_file(job) | _describe_python(job.walls, job.interpreter)
+        description |= _describe_file(job) | _describe_python(job.policy, job.interpreter)
     try:
         return frame(json.dumps(description, allow_nan=False).encode()) + frame(b"".join((code, *job.files.values())))
     except (TypeError, ValueError, RecursionError) as problem:
-        raise ToolError(Kind.VALIDATION, f"the arguments cannot be handed to another process: {problem}") from problem
+        raise ToolError(Kind.VALIDATION, f"the arguments cannot be sent to another process: {problem}") from problem
 
 
 def _describe_file(job: PythonFile) -> dict[str, object]:
@@ -221,21 +221,21 @@ def _describe_file(job: PythonFile) -> dict[str, object]:
     }
 
 
-def _describe_python(walls: Walls, interpreter: Interpreter | None) -> dict[str, object]:
+def _describe_python(policy: SandboxPolicy, interpreter: Interpreter | None) -> dict[str, object]:
     if interpreter is None:
         return {"python_path": site_paths()}
     return {
         "python_path": list(interpreter.packages),
         "python": {"executable": str(interpreter.executable), "prefix": str(interpreter.prefix)},
-        "walls": _describe(replace(walls, read=(*walls.read, *interpreter.runtime))),
+        "policy": _describe(replace(policy, read=(*policy.read, *interpreter.runtime))),
     }
 
 
-def _describe(walls: Walls) -> dict[str, object]:
+def _describe(policy: SandboxPolicy) -> dict[str, object]:
     return {
         name: [_describe_place(place) for place in value] if isinstance(value, tuple) else value
-        for name in Walls.__slots__
-        for value in (getattr(walls, name),)
+        for name in SandboxPolicy.__slots__
+        for value in (getattr(policy, name),)
     }
 
 
@@ -249,24 +249,24 @@ def _library() -> frozenset[str]:
 
 
 def site_paths() -> list[str]:
-    """Where this interpreter finds installed packages.
+    """The folders from which this interpreter imports installed packages.
 
-    They stand behind the standard library; what stands before it (the host's own folder, PYTHONPATH) is the host's
-    affair and no tool's.
+    These follow the standard library in sys.path. Earlier entries (the host's own folder, PYTHONPATH) belong to the
+    host and are not offered to tools.
     """
     library = _library()
     places = [place for place, entry in enumerate(sys.path) if entry in library or entry.endswith("lib-dynload")]
     return [entry for entry in sys.path[max(places, default=-1) + 1 :] if entry]
 
 
-# From what a tool declares to the walls around it: the declared capabilities are the only holes.
+# From declared capabilities to a policy: only what is declared is allowed.
 
 READ = "fs.read"
 WRITE = "fs.write"
 PROGRAMS = "shell.execute"
 NETWORK = "net."
 
-# What a process of any language needs of the system to start at all: libraries, time zones, names, certificates.
+# What a process of any language needs to start: libraries, time zones, locales, certificates.
 LIBRARIES = (
     *("/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32", "/usr/local/lib"),
     *(
@@ -284,7 +284,7 @@ LIBRARIES = (
     *("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/filesystems", "/proc/sys/kernel/osrelease"),
     *("/sys/devices/system/cpu", "/proc/version", "/proc/uptime", "/proc/loadavg"),
 )
-# What one that may start programs finds besides.
+# What a job that may execute programs needs in addition.
 SYSTEM = (
     *("/usr", "/bin", "/sbin", "/opt", "/nix/store", "/etc/alternatives", "/etc/profile", "/etc/profile.d"),
     *("/etc/bash.bashrc", "/etc/inputrc", "/etc/gitconfig", "/etc/fonts", "/etc/perl", "/etc/java", "/etc/magic"),
@@ -292,11 +292,11 @@ SYSTEM = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Premises:
-    """What the operator lets jobs work in: the workspace, what in it is not theirs, and how much each may use.
+class WorkspacePolicy:
+    """What the operator allows all jobs: the workspace, its protected paths, and resource limits.
 
-    `opened` are protected names in it that the operator opened. `unwritable` says why no job can be let write to the
-    workspace, if that is so.
+    `opened` are protected names that the operator opened. `unwritable` is the reason if no job may write to the
+    workspace.
     """
 
     workspace: Path
@@ -309,58 +309,60 @@ class Premises:
     disk_bytes: int = 256 * MEGABYTE
 
 
-def build_walls(
+def build_policy(
     requires: Iterable[str],
-    premises: Premises,
+    workspace_policy: WorkspacePolicy,
     runtime: Iterable[Path] = (),
     *,
     listed: Iterable[Path] = (),
     observe: bool = False,
-) -> Walls:
-    """The walls of a job with these capabilities; `runtime` is what it sees besides, its own folder among it.
+) -> SandboxPolicy:
+    """Build the policy of a job with these capabilities; `runtime` are further readable paths, such as its own folder.
 
-    Of folders that are `listed` it sees the names of what lies in them, and no file that is not in `runtime`.
+    In `listed` folders the job sees names only, and no file that is not in `runtime`.
     """
-    return _build(frozenset(requires), premises, tuple(runtime), tuple(listed), observe)
+    return _build(frozenset(requires), workspace_policy, tuple(runtime), tuple(listed), observe)
 
 
 @functools.lru_cache(maxsize=1024)
 def _build(
     capabilities: frozenset[str],
-    premises: Premises,
+    workspace_policy: WorkspacePolicy,
     runtime: tuple[Path, ...],
     listed: tuple[Path, ...],
     observe: bool,  # noqa: FBT001 - a cache keeps apart what is named and what is not
-) -> Walls:
+) -> SandboxPolicy:
     programs = PROGRAMS in capabilities
-    if WRITE in capabilities and premises.unwritable:
-        raise ToolError(Kind.SANDBOX_UNAVAILABLE, f"no tool may write to the workspace: {premises.unwritable}")
+    if WRITE in capabilities and workspace_policy.unwritable:
+        raise ToolError(Kind.SANDBOX_UNAVAILABLE, f"no tool may write to the workspace: {workspace_policy.unwritable}")
     system = present((*LIBRARIES, *SYSTEM) if programs else LIBRARIES)
-    workspace = (premises.workspace,) if READ in capabilities else ()
+    workspace = (workspace_policy.workspace,) if READ in capabilities else ()
     read = tuple(dict.fromkeys((*system, *listed, *runtime, *workspace)))
-    write = (premises.workspace,) if WRITE in capabilities else ()
-    return Walls(
+    write = (workspace_policy.workspace,) if WRITE in capabilities else ()
+    return SandboxPolicy(
         read=read,
-        # A folder that is the workspace itself, or that is part of what it runs on, is read as that.
+        # The workspace itself, or a part of the runtime, stays readable.
         listed=tuple(place for place in listed if place not in {*runtime, *workspace}),
         write=write,
-        # What the job could not reach anyway needs no exception, and each costs a moment at every start.
-        closed=_within(premises.closed, (*read, *write)),
-        fixed=_within(premises.fixed, write),
-        guarded=(premises.workspace,) if _is_seen(premises.workspace, (*workspace, *write, *runtime)) else (),
-        opened=premises.opened,
+        # Skip what the job cannot reach anyway: every exception costs time at each start.
+        closed=_within(workspace_policy.closed, (*read, *write)),
+        fixed=_within(workspace_policy.fixed, write),
+        guarded=(workspace_policy.workspace,)
+        if _is_seen(workspace_policy.workspace, (*workspace, *write, *runtime))
+        else (),
+        opened=workspace_policy.opened,
         programs=programs,
         network=has_network(capabilities),
         observe=observe,
-        memory_bytes=premises.memory_bytes,
-        processes=premises.processes,
-        disk_bytes=premises.disk_bytes,
+        memory_bytes=workspace_policy.memory_bytes,
+        processes=workspace_policy.processes,
+        disk_bytes=workspace_policy.disk_bytes,
     )
 
 
 @functools.cache
 def present(paths: tuple[str, ...]) -> tuple[Path, ...]:
-    """Those that this system has, without what lies below another: each costs a moment at every start."""
+    """The paths that exist here, without those below another one: each path costs time at every start."""
     found: list[Path] = []
     for path in sorted({Path(path).resolve() for path in paths if Path(path).exists()}):
         if not any(path.is_relative_to(outer) for outer in found):
@@ -369,7 +371,7 @@ def present(paths: tuple[str, ...]) -> tuple[Path, ...]:
 
 
 def _within(paths: tuple[Path, ...], roots: tuple[Path, ...]) -> tuple[Path, ...]:
-    """Those that lie in one of the roots, by their name or where they lead."""
+    """The paths inside one of the roots, by name or after resolving links."""
     if not paths or not roots:
         return ()
     places = {place for root in roots for place in (root, root.resolve())}
@@ -382,15 +384,15 @@ def _within(paths: tuple[Path, ...], roots: tuple[Path, ...]) -> tuple[Path, ...
 
 
 def _is_seen(workspace: Path, places: tuple[Path, ...]) -> bool:
-    """Whether one of these places opens the whole workspace; a tool's own folder in it does not."""
+    """Whether one of these paths includes the whole workspace; a tool's own folder in it does not."""
     return any(workspace.is_relative_to(place) for place in places)
 
 
 def has_network(capabilities: Iterable[str]) -> bool:
-    """Whether one of the capabilities is for the network."""
+    """Whether one of the capabilities is a network capability."""
     return any(capability.startswith(NETWORK) for capability in capabilities)
 
 
 def python_runtime() -> tuple[Path, ...]:
-    """What a Python file sees of the interpreter that runs Toolcrib."""
+    """The paths that a Python file needs of the interpreter that runs Toolcrib."""
     return tuple(dict.fromkeys(Path(place) for place in (sys.base_prefix, sys.prefix, *site_paths())))

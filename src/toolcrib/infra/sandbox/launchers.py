@@ -1,4 +1,4 @@
-"""The running launchers: one for each interpreter, started when it is needed, and no more than a handful."""
+"""The launcher processes: one per interpreter, started on demand, with a bounded number of idle ones."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-# Starting the launcher from the host, and holding on to it.
+# Starting a launcher from the host, and its control socket.
 
 _END_SECONDS = 6.0
 
-# The packages are entered without running their __init__, which would bring the whole of Toolcrib into every worker.
+# The packages are registered without running their __init__, which would load all of Toolcrib into every worker.
 _BOOT = """\
 import sys
 folder = sys.argv[1]
@@ -38,7 +38,7 @@ main(int(sys.argv[2]), int(sys.argv[3]))
 
 
 class LauncherProcess:
-    """A running launcher in a Python of its own, and the socket that it takes orders from."""
+    """A running launcher process and its control socket."""
 
     def __init__(self, program: Path) -> None:
         self._owner = os.getpid()
@@ -46,7 +46,7 @@ class LauncherProcess:
         self._control.settimeout(0)
         package = Path(__file__).resolve().parents[2]
         try:
-            self._process = subprocess.Popen(  # noqa: S603 - an interpreter outside of every workspace, with our own code
+            self._process = subprocess.Popen(  # noqa: S603 - an interpreter outside the workspace, running our own code
                 [
                     *(str(program), "-I", "-S", "-X", "utf8", "-c", _BOOT),
                     *(str(package), str(theirs.fileno()), str(self._owner)),
@@ -68,18 +68,18 @@ class LauncherProcess:
 
     @property
     def is_ours(self) -> bool:
-        """Whether this process started it; a fork of the host has only inherited it."""
+        """Whether this process started it; a fork of the host only inherits it."""
         return self._owner == os.getpid()
 
     @property
     def pid(self) -> int:
-        """Its process."""
+        """Its process ID."""
         return self._process.pid
 
-    def order(self, wish: bytes, descriptors: Sequence[int]) -> bool:
-        """Ask for a supervisor; False if it has too many orders open, ConnectionError if it is gone."""
+    def order(self, order: bytes, descriptors: Sequence[int]) -> bool:
+        """Request a supervisor; False if too many orders are pending, ConnectionError if the launcher is gone."""
         try:
-            socket.send_fds(self._control, [wish[:ORDER_BYTES]], descriptors)
+            socket.send_fds(self._control, [order[:ORDER_BYTES]], descriptors)
         except BlockingIOError:
             return False
         except OSError as problem:
@@ -91,27 +91,27 @@ class LauncherProcess:
         return True
 
     def _confine(self) -> threading.Thread | None:
-        """Have its processes counted by the kernel, beside its start; those of a user other than root are counted anyway."""
+        """As root, put the launcher into a cgroup in the background; other users are limited by RLIMIT_NPROC."""
         if os.geteuid() != 0:
             return None
         thread = threading.Thread(target=resource_limits.confine, args=(self._process.pid,), daemon=True)
         try:
             thread.start()
-        except RuntimeError:  # no thread to be had: what each call uses is measured all the same
+        except RuntimeError:  # no thread available: each call is measured anyway
             return None
         return thread
 
     def kill(self) -> None:
-        """End it at once; its supervisors end their calls."""
+        """Kill it; its supervisors end their calls."""
         self._process.kill()
 
     def close(self) -> None:
         """End it and every call under it, and wait for that."""
         if self._confining is not None and self.is_ours:
-            self._confining.join(_END_SECONDS)  # it leaves the group when it ends
+            self._confining.join(_END_SECONDS)  # the launcher leaves its cgroup when it ends
         self._control.close()
         if not self.is_ours:
-            self._process.returncode = 0  # it is the child of another process, which waits for it
+            self._process.returncode = 0  # the parent process waits for it
             return
         try:
             self._process.wait(_END_SECONDS)
@@ -127,46 +127,47 @@ _STARTS_WITHIN_SECONDS = 60.0
 
 
 class Launchers:
-    """Gives out launchers; beyond a handful, the one that was idle longest is ended."""
+    """Provide launchers; when there are too many, end those that have been idle longest."""
 
     def __init__(self) -> None:
-        # The garbage collector may end a job of a loop that was closed, which leaves its seat, while this thread takes one.
+        # The garbage collector may close a job of a closed event loop in this thread, which releases its handle: hence
+        # reentrant.
         self._lock = threading.RLock()
-        self._seats: dict[Path, Seat] = {}  # the one that was used last stands last
+        self._handles: dict[Path, LauncherHandle] = {}  # least recently used first
 
     @contextlib.contextmanager
-    def use(self, program: Path) -> Iterator[Seat]:
-        """The seat of the launcher for this interpreter, which stays while somebody is inside."""
+    def use(self, program: Path) -> Iterator[LauncherHandle]:
+        """The handle of the launcher for this interpreter, which is kept while in use."""
         with self._lock:
-            seat = self._seats.pop(program, None) or Seat(program)
-            self._seats[program] = seat
-            seat.users += 1
+            handle = self._handles.pop(program, None) or LauncherHandle(program)
+            self._handles[program] = handle
+            handle.users += 1
             spare = self._take_spare()
         for other in spare:
             other.close()
         try:
-            yield seat
+            yield handle
         finally:
             with self._lock:
-                seat.users -= 1
+                handle.users -= 1
 
     def find(self, program: Path) -> LauncherProcess | None:
-        """The launcher for this interpreter, if it runs."""
-        seat = self._seats.get(program)
-        return None if seat is None else seat.launcher
+        """The launcher for this interpreter, if it is running."""
+        handle = self._handles.get(program)
+        return None if handle is None else handle.launcher
 
     def close(self) -> None:
-        """End every launcher and every job under them; waits for that, a few seconds at the most."""
-        for seat in list(self._seats.values()):
-            seat.close()
+        """End every launcher and every job under it; waits a few seconds at most."""
+        for handle in list(self._handles.values()):
+            handle.close()
 
-    def _take_spare(self) -> list[Seat]:
-        idle = [program for program, seat in self._seats.items() if seat.users == 0]
-        return [self._seats.pop(program) for program in idle[: max(0, len(self._seats) - MAX_LAUNCHERS)]]
+    def _take_spare(self) -> list[LauncherHandle]:
+        idle = [program for program, handle in self._handles.items() if handle.users == 0]
+        return [self._handles.pop(program) for program in idle[: max(0, len(self._handles) - MAX_LAUNCHERS)]]
 
 
-class Seat:
-    """The place of one launcher: it is started when it is asked for, and again when it is gone."""
+class LauncherHandle:
+    """One launcher, started on demand and restarted when it is gone."""
 
     def __init__(self, program: Path) -> None:
         self._program = program
@@ -177,13 +178,14 @@ class Seat:
         self.users = 0
 
     def running(self) -> LauncherProcess:
-        """The launcher, started if need be."""
+        """The launcher, started if necessary."""
         with self._lock:
             if self.launcher is not None and not self.launcher.is_ours:
                 self.launcher.close()
                 self.launcher = None
             if self.launcher is None:
-                # From now on foreign code of the same user runs: it must not read this process's memory and environment.
+                # From now on untrusted code of the same user runs, and must not read this process's memory and
+                # environment.
                 system.prctl(system.DUMPABLE, 0)
                 self.launcher = self._start()
             return self.launcher
@@ -193,14 +195,14 @@ class Seat:
         self._last_answer = time.monotonic()
 
     def replace_if_silent_since(self, moment: float) -> None:
-        """Give up on a launcher that hangs; one that is merely busy has started other jobs meanwhile."""
+        """Kill a launcher that hangs; one that is only busy has started other jobs meanwhile."""
         launcher = self.launcher
         if launcher is not None and self._last_answer < moment:
             launcher.kill()
             self.drop(launcher)
 
     def drop(self, launcher: LauncherProcess) -> None:
-        """Let go of this very launcher."""
+        """Close this launcher and forget it."""
         with self._lock:
             if self.launcher is launcher:
                 self.launcher = None
@@ -216,13 +218,11 @@ class Seat:
     def _start(self) -> LauncherProcess:
         now = time.monotonic()
         if len(self._starts) == _MAX_STARTS and now - self._starts[0] < _STARTS_WITHIN_SECONDS:
-            message = (
-                f"the sandbox's launcher ended {_MAX_STARTS} times within {_STARTS_WITHIN_SECONDS:g} s; wait a minute"
-            )
+            message = f"the launcher of the sandbox ended {_MAX_STARTS} times within {_STARTS_WITHIN_SECONDS:g} s; wait a minute"
             raise ToolError(Kind.SANDBOX_UNAVAILABLE, message, retryable=True)
         self._starts.append(now)
         try:
             return LauncherProcess(self._program)
         except OSError as problem:
-            message = f"the sandbox's launcher cannot be started: {problem.strerror}"
+            message = f"the launcher of the sandbox cannot be started: {problem.strerror}"
             raise ToolError(Kind.SANDBOX_UNAVAILABLE, message, retryable=True) from problem

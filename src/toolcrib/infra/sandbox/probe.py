@@ -1,4 +1,4 @@
-"""What is known about the walls of this machine: tried once, shared by every Sandbox of the process, kept on disk."""
+"""What this machine guarantees: probed once, shared by every Sandbox of the process, cached on disk."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from concurrent.futures import Future
 
-    from toolcrib.infra.sandbox.jobs import RunJob, Walls
+    from toolcrib.infra.sandbox.jobs import RunJob, SandboxPolicy
 
 
 @functools.cache
 def findings_at(cache: Path | None) -> Findings:
-    """What this process knows, kept in this file; what was tried for one file needs no second trial for another."""
+    """The findings of this process with this cache file; all cache files share one probe."""
     return Findings(cache, tried=None if cache is None else findings_at(None))
 
 
-def profile_of(walls: Walls | None, *, program: bool = False) -> str:
-    """Which of the reports speaks of a job behind such walls."""
-    if walls is not None and walls.network:
+def profile_of(policy: SandboxPolicy | None, *, program: bool = False) -> str:
+    """The profile of a job under this policy."""
+    if policy is not None and policy.network:
         return NETWORK_PROFILE
-    return PROGRAM_PROFILE if program or (walls is not None and walls.programs) else PLAIN_PROFILE
+    return PROGRAM_PROFILE if program or (policy is not None and policy.programs) else PLAIN_PROFILE
 
 
 class Findings:
-    """The reports of the probe, one for each profile of jobs. `tried` has them tried for several of these."""
+    """The reports of the probe, one per profile. `tried` runs the probe on behalf of several Findings."""
 
     def __init__(self, cache: Path | None, tried: Findings | None = None) -> None:
         self._cache = cache
@@ -49,14 +49,14 @@ class Findings:
         self._looked = False
 
     def known(self) -> Mapping[str, Report] | None:
-        """The reports, None if nobody has tried yet."""
+        """The reports, None if the machine was not probed yet."""
         if self._reports is None and not self._looked and self._cache is not None:
             self._reports = load(self._cache)
             self._looked = True
         return self._reports
 
     async def learn(self, run_job: RunJob) -> None:
-        """Have it tried: the first who asks does it, the others wait, and it goes on if one of them is cancelled."""
+        """Run the probe: the first caller runs it, the others wait, and it continues if one of them is cancelled."""
         while self.known() is None:
             own, trying = self._begin()
             if own:
@@ -66,7 +66,7 @@ class Findings:
                 await asyncio.shield(asyncio.wrap_future(trying))
 
     async def rest(self) -> None:
-        """Break off a trial that this loop began; whoever else waits for it begins anew."""
+        """Cancel a probe that this event loop started; other waiting callers start it again."""
         trial = self._trial
         if trial is None or trial.done() or trial.get_loop() is not asyncio.get_running_loop():
             return
@@ -90,7 +90,7 @@ class Findings:
         try:
             self._reports = await self._probe(run_job)
             if self._cache is not None:
-                with contextlib.suppress(OSError):  # then the next process tries again
+                with contextlib.suppress(OSError):  # the next process probes again
                     store(self._cache, self._reports)
         finally:
             with self._lock:
@@ -105,12 +105,12 @@ class Findings:
         return self._tried.known() or {}
 
 
-# What the walls are worth here: found out by jobs that try what is forbidden, and kept until the system is another.
+# The probe: jobs that try what is forbidden, and a cache that is valid while the system stays the same.
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
-    """What was seen to hold for one profile of jobs, and the layers that stood while it was tried."""
+    """The guarantees that held for one profile, and the layers that were active during the probe."""
 
     guarantees: frozenset[str]
     layers: tuple[str, ...]
@@ -123,7 +123,7 @@ async def probe(run_job: RunJob) -> dict[str, Report]:
 
 
 def load(path: Path) -> dict[str, Report] | None:
-    """What was found before, on this system as it is now; None if nothing that can be relied on is there."""
+    """Load earlier findings; None if there are none that are valid for the system as it is now."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -142,7 +142,7 @@ def load(path: Path) -> dict[str, Report] | None:
 
 
 def store(path: Path, reports: Mapping[str, Report]) -> None:
-    """Keep what was found until the system is another; OSError if it cannot be kept."""
+    """Store the findings; raises OSError if they cannot be written."""
     document = {
         "of": _circumstances(),
         "reports": {
@@ -172,7 +172,7 @@ def _read_report(document: object) -> Report:
 
 
 def _circumstances() -> list[str]:
-    """What the findings depend on: they are worth nothing under another kernel, user, interpreter or sandbox."""
+    """What the findings depend on: another kernel, user, interpreter or sandbox invalidates them."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     except OSError:

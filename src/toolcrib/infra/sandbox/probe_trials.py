@@ -1,4 +1,4 @@
-"""The jobs that try what is forbidden, each of its kind, and the outside that they try to reach."""
+"""The probe's jobs, which try what is forbidden, and the files and sockets that they try to reach."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from toolcrib.infra.sandbox.jobs import (
     SYSTEM,
     Program,
     PythonFile,
-    Walls,
+    SandboxPolicy,
     present,
     python_runtime,
 )
@@ -33,18 +33,18 @@ from toolcrib.model.limits import MEGABYTE
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
 
-    from toolcrib.infra.sandbox.jobs import Ended, Job, RunJob
+    from toolcrib.infra.sandbox.jobs import CompletedJob, Job, RunJob
 
-    Findings = tuple[frozenset[str], tuple[str, ...]]  # the guarantees that hold, and the layers that stood
+    Findings = tuple[frozenset[str], tuple[str, ...]]  # the guarantees that hold, and the active layers
 
-# Its bytes are run as a job.
+# Its source is run as a job.
 _ATTEMPTS = Path(child.__file__).with_name("escape_attempts.py")
 _SECONDS = 20.0
 _SHORT_SECONDS = 0.3
 _BOUNDS = frozenset({resource_limits.MEMORY, resource_limits.PROCESSES, resource_limits.DISK, "time", "reap"})
 _SMALL_MEMORY, _SMALL_DISK, _FEW_PROCESSES = 64 * MEGABYTE, 8 * MEGABYTE, 8
 _GIVEN = {*CLEAN_ENVIRONMENT, "TMPDIR", "HOME"}
-# A program is told these by nobody, and has them from the interpreter that is run as one.
+# A Python that runs as a program sets these itself.
 _OF_AN_INTERPRETER = {"LC_CTYPE"}
 
 _EAT = b"""
@@ -100,9 +100,9 @@ def main(folder):
 
 
 async def try_everything(run_job: RunJob, profiles: Sequence[str]) -> dict[str, Findings]:
-    """What holds for each profile; nothing for one whose jobs do not run at all.
+    """The findings for each profile; empty for a profile whose jobs do not run at all.
 
-    Raises ToolError if there is no room to try it now.
+    Raises ToolError if the host has no resources for the probe now.
     """
     with _outside() as (folder, facts):
         tried = await asyncio.gather(*(_try_acts(run_job, profile, folder, facts) for profile in profiles))
@@ -117,17 +117,17 @@ async def try_everything(run_job: RunJob, profiles: Sequence[str]) -> dict[str, 
 
 
 def _join(kept: frozenset[str], bounded: frozenset[str]) -> frozenset[str]:
-    """All that holds; memory is tried by acts and by its bound, and holds by both or not at all."""
+    """All guarantees that hold; memory must hold against both the attempts and the limit."""
     everything = kept | bounded
     return everything if resource_limits.MEMORY in kept & bounded else everything - {resource_limits.MEMORY}
 
 
 @contextlib.contextmanager
 def _outside() -> Iterator[tuple[Path, dict[str, object]]]:
-    """A folder and listeners that no job has any business with, beside the one that the jobs are run from."""
+    """A folder and listeners that no job may reach, beside the folder that the jobs run from."""
     with contextlib.ExitStack() as opened:
-        # Not where TMPDIR leads: a path of a socket has at most 107 bytes.
-        short = "/tmp" if os.access("/tmp", os.W_OK) else None  # noqa: S108 - a folder of our own is made in it
+        # Not below TMPDIR: the path of a socket has at most 107 bytes.
+        short = "/tmp" if os.access("/tmp", os.W_OK) else None  # noqa: S108 - a private folder is created in it
         base = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="toolcrib-probe-", dir=short))).resolve()
         outside, own = base / "outside", base / "own"
         outside.mkdir()
@@ -166,7 +166,7 @@ def _outside() -> Iterator[tuple[Path, dict[str, object]]]:
 
 
 def _namespace(kind: str) -> str:
-    """Which one this process is in; nothing where that is not told."""
+    """The namespace of this process; empty if unknown."""
     try:
         return str(Path(f"/proc/self/ns/{kind}").readlink())
     except OSError:
@@ -174,19 +174,21 @@ def _namespace(kind: str) -> str:
 
 
 async def _try_acts(run_job: RunJob, profile: str, folder: Path, facts: dict[str, object]) -> Findings:
-    """The guarantees that no act broke, and the layers that were there."""
+    """The guarantees that no attempt broke, and the active layers."""
     programs = profile == PROGRAM_PROFILE
     known = {**facts, "programs": programs, "environment": sorted(_GIVEN | (_OF_AN_INTERPRETER if programs else set()))}
     code = await asyncio.to_thread(_ATTEMPTS.read_bytes)
     system = (*LIBRARIES, *SYSTEM) if programs else LIBRARIES
     read = (*present(system), folder, *python_runtime())
-    walls = Walls(read=read, programs=programs, network=profile == NETWORK_PROFILE)
+    policy = SandboxPolicy(read=read, programs=programs, network=profile == NETWORK_PROFILE)
     job: Job
     if programs:
         argv = (sys.executable, "-I", "-c", code.decode(), json.dumps(known))
-        job = Program(argv=argv, cwd=folder, walls=walls)
+        job = Program(argv=argv, cwd=folder, policy=policy)
     else:
-        job = PythonFile(path=folder / "attempts.py", code=code, entry="main", arguments={"facts": known}, walls=walls)
+        job = PythonFile(
+            path=folder / "attempts.py", code=code, entry="main", arguments={"facts": known}, policy=policy
+        )
     ended = await _run(run_job, job)
     if ended is None:
         return frozenset(), ()
@@ -199,16 +201,16 @@ async def _try_acts(run_job: RunJob, profile: str, folder: Path, facts: dict[str
 
 
 async def _try_bounds(run_job: RunJob, folder: Path) -> frozenset[str]:
-    """The guarantees about how much a job may use and how long it may live, which are the same for every profile."""
+    """The guarantees about resource limits and lifetime, which are the same for every profile."""
     read = (*present(LIBRARIES), folder, *python_runtime())
-    walls = Walls(read=read, memory_bytes=_SMALL_MEMORY, disk_bytes=_SMALL_DISK, processes=_FEW_PROCESSES)
+    policy = SandboxPolicy(read=read, memory_bytes=_SMALL_MEMORY, disk_bytes=_SMALL_DISK, processes=_FEW_PROCESSES)
 
-    async def run(code: bytes, walls: Walls, seconds: float = _SECONDS) -> Ended | None:
-        job = PythonFile(path=folder / "bounds.py", code=code, entry="main", arguments={}, walls=walls)
+    async def run(code: bytes, policy: SandboxPolicy, seconds: float = _SECONDS) -> CompletedJob | None:
+        job = PythonFile(path=folder / "bounds.py", code=code, entry="main", arguments={}, policy=policy)
         return await _run(run_job, job, seconds)
 
     memory, processes, disk, stay = await asyncio.gather(
-        run(_EAT, walls), run(_MULTIPLY, walls), run(_FILL, walls), run(_STAY, walls, _SHORT_SECONDS)
+        run(_EAT, policy), run(_MULTIPLY, policy), run(_FILL, policy), run(_STAY, policy, _SHORT_SECONDS)
     )
     kept = {
         resource_limits.MEMORY: memory is not None and memory.exceeded == resource_limits.MEMORY,
@@ -222,12 +224,12 @@ async def _try_bounds(run_job: RunJob, folder: Path) -> frozenset[str]:
 
 
 async def _makes_protected_names(run_job: RunJob, folder: Path) -> bool:
-    """Whether a job that may write can make what no job may; where none gets to write, none can."""
+    """Whether a job that may write can create a protected name; False where no job can write."""
     writable = folder / "writable"
     writable.mkdir(exist_ok=True)
-    walls = Walls(read=(*present(LIBRARIES), *python_runtime()), write=(writable,))
+    policy = SandboxPolicy(read=(*present(LIBRARIES), *python_runtime()), write=(writable,))
     facts = {"folder": str(writable)}
-    job = PythonFile(path=folder / "names.py", code=_NAME, entry="main", arguments=facts, walls=walls)
+    job = PythonFile(path=folder / "names.py", code=_NAME, entry="main", arguments=facts, policy=policy)
     ended = await _run(run_job, job)
     if ended is None:
         return False
@@ -237,17 +239,17 @@ async def _makes_protected_names(run_job: RunJob, folder: Path) -> bool:
         return True
 
 
-async def _run(run_job: RunJob, job: Job, seconds: float = _SECONDS) -> Ended | None:
+async def _run(run_job: RunJob, job: Job, seconds: float = _SECONDS) -> CompletedJob | None:
     try:
-        return await run_job(job, deadline=time.monotonic() + seconds, proxy=_silence if job.walls.network else None)
+        return await run_job(job, deadline=time.monotonic() + seconds, proxy=_silence if job.policy.network else None)
     except ToolError as problem:
-        if problem.retryable:  # that says nothing about the walls
+        if problem.retryable:  # this says nothing about the isolation
             raise
         return None
 
 
 @contextlib.asynccontextmanager
 async def _silence(listener: socket.socket) -> AsyncIterator[None]:
-    """Nobody answers: only the walls are tried."""
+    """A proxy that never answers."""
     with listener:
         yield

@@ -1,7 +1,7 @@
-"""Find the secrets that lie in a workspace, before each job that can see it.
+"""Find the secret files of a workspace, before each job that can read it.
 
-Names that do not exist yet need no search: no job can make them. What a folder holds is remembered as long as the
-kernel's time of its last change stays the same, which nobody can set.
+Names that do not exist yet need no search, because no job can create them. The entries of a folder are cached while its
+ctime stays the same, which no process can set.
 """
 
 # ruff: noqa: PTH110, PTH116 - pathlib would take several times as long, and every job waits for it
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 MAX_SECRETS = 500
 MAX_ENTRIES = 1_000_000
-# What is installed there is public and counts as runtime; a repository's own files are readable.
+# Installed packages are public and count as runtime; a repository's own files are readable.
 SKIPPED = frozenset({"node_modules", ".venv", "venv", "__pycache__", *REPOSITORIES})
-# Gone, or so deep that no path leads there: a folder that holds a secret cannot be moved that far down by a job.
+# Gone, or too deep for any path: a job cannot move a folder with a secret that far down.
 _NOTHING_TO_FIND = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
-# The clock of a file system moves in steps: a folder that changed just now may change once more within one of them.
+# File system timestamps are coarse: a folder that changed just now may change again with the same ctime.
 _SETTLED_NANOSECONDS = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """What was found in a folder, and when it had last changed; 0 if it may have changed again since."""
+    """The secrets and folders found in a folder, and its ctime; 0 if it may have changed since."""
 
     changed: int
     inode: int
@@ -43,7 +43,7 @@ class _Folder:
 
 
 class SecretFiles:
-    """The secrets below one folder; `opened` are names that the operator opened."""
+    """The secret files below one folder; `opened` are names that the operator opened."""
 
     def __init__(self, root: Path, opened: tuple[str, ...] = ()) -> None:
         self._root = os.path.realpath(root)
@@ -53,7 +53,7 @@ class SecretFiles:
         self._lock = threading.Lock()
 
     def find(self) -> tuple[Path, ...]:
-        """Those that are there now; raises LIMIT_EXCEEDED where there are too many to be sure."""
+        """The secrets that exist now; raises LIMIT_EXCEEDED if there are too many entries to check."""
         with self._lock:
             if not self._known or not self._is_unchanged():
                 self._found = tuple(map(Path, sorted(set(self._walk()))))
@@ -88,9 +88,9 @@ class SecretFiles:
         self._known = seen
 
     def _look_at(self, place: str, known: _Folder | None) -> _Folder | None:
-        """What the folder holds; None for one that is gone.
+        """Scan the folder, None if it is gone.
 
-        One that cannot be looked into is a secret as a whole: a job may have taken away the right, and could restore it.
+        An unreadable folder counts as a secret as a whole: a job may have removed the permission and could restore it.
         """
         try:
             facts = os.stat(place, follow_symlinks=False)
@@ -117,7 +117,7 @@ class SecretFiles:
         return _Folder(changed, inode, tuple(folders), tuple(secrets), entries)
 
     def _resolve(self, entry: os.DirEntry[str]) -> list[str]:
-        """The file or folder itself, or what a link of such a name leads to in the workspace."""
+        """The file or folder itself, or the target of a link in the workspace."""
         path = entry.path[len(self._root) :]
         if judge(path, opened=self._opened, is_folder=entry.is_dir()) != CLOSED:
             return []
@@ -128,7 +128,7 @@ class SecretFiles:
 
     def _too_many(self, what: str) -> ToolError:
         message = (
-            f"the workspace {self._root} holds too many {what} to keep tools from all its secrets "
+            f"the workspace {self._root} holds too many {what} to protect all its secrets from tools "
             f"(at most {MAX_ENTRIES} files and {MAX_SECRETS} secrets); set workspace to a smaller folder"
         )
         return ToolError(Kind.LIMIT_EXCEEDED, message)

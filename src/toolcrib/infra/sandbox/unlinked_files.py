@@ -1,4 +1,4 @@
-"""Measure files that a program keeps open after it removed their names: they fill the disk, and no folder shows them."""
+"""Measure deleted files that a process still holds open: they use disk space but no folder shows them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ PROCESSES = "/proc"
 
 
 def measure_unlinked(folder: str) -> int:
-    """The bytes on disk of the files that once lay in the folder and that some process still holds open.
+    """The bytes on disk of deleted files of the folder that a process still holds open.
 
-    Processes that may not be looked at count nothing; those of a maker are ours. A file that is only mapped is not found.
+    Processes that cannot be inspected count nothing; those of a maker are our own. A file that is only mapped is not
+    found.
     """
     found: dict[tuple[int, int], int] = {}
     for descriptor in _open_files(f"{folder.rstrip('/')}/"):
@@ -28,7 +29,7 @@ def measure_unlinked(folder: str) -> int:
 
 
 def _open_files(beginning: str) -> Iterator[os.DirEntry[str]]:
-    """The descriptors of all processes for what has, or had, a name that begins so."""
+    """The open descriptors of all processes whose path starts like this."""
     for process in _entries(PROCESSES):
         if process.name.isdecimal():
             yield from (one for one in _entries(f"{process.path}/fd") if _target(one.path).startswith(beginning))
@@ -36,13 +37,13 @@ def _open_files(beginning: str) -> Iterator[os.DirEntry[str]]:
 
 def _target(path: str) -> str:
     try:
-        return os.readlink(path)  # noqa: PTH115 - there are thousands of them, and a Path for each takes longer
+        return os.readlink(path)  # noqa: PTH115 - thousands of paths: a Path for each would be slow
     except OSError:
         return ""
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
-    """What lies in a folder; nothing if it is somebody else's or gone."""
+    """The entries of a folder; empty if it is unreadable or gone."""
     try:
         with os.scandir(folder) as entries:
             return list(entries)

@@ -224,7 +224,7 @@ def report_health(crib: Crib, *, as_json: bool) -> ExitCode:
     say("")
     say_table(("setting", "value", "set in"), [(name, _show_setting(value), where) for name, value, where in settings])
     say("")
-    say_table(("sandbox for", "guarantees", "missing", "by"), [_walls(name, found) for name, found in sandbox.items()])
+    say_table(("sandbox for", "guarantees", "missing", "by"), [_policy(name, found) for name, found in sandbox.items()])
     say("")
     say_table(
         ("in the workspace", "names"), [(what, ", ".join(names)) for what, names in _protected(crib, sandbox).items()]
@@ -247,7 +247,7 @@ def _protected(crib: Crib, sandbox: Mapping[str, Mapping[str, object]]) -> dict[
     }
 
 
-def _walls(profile: str, found: Mapping[str, object]) -> tuple[str, ...]:
+def _policy(profile: str, found: Mapping[str, object]) -> tuple[str, ...]:
     return (JOBS[profile], *(_show_setting(found[name]) for name in ("guarantees", "missing", "layers")))
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from toolcrib.features.folders.runner import HandlerRunner
 from toolcrib.infra.programs.executables import Commands
-from toolcrib.infra.sandbox.jobs import Premises
+from toolcrib.infra.sandbox.jobs import WorkspacePolicy
 from toolcrib.model.call import Call, Context
 from toolcrib.model.tool import Handler, Tool
 
@@ -28,7 +28,7 @@ class Folders:
         self.root.mkdir(parents=True, exist_ok=True)
         self.project = project
         self.sandbox = sandbox
-        self.premises = Premises(workspace=project)
+        self.workspace_policy = WorkspacePolicy(workspace=project)
         self.search_path = os.environ["PATH"]
         self.egress = None
         self.workers = 4
@@ -42,7 +42,7 @@ class Folders:
         if self._runner is None:
             self._runner = HandlerRunner(
                 sandbox=self.sandbox,
-                premises=self.premises,
+                workspace_policy=self.workspace_policy,
                 commands=lambda: Commands(self.search_path, (self.project,), self.project),
                 egress=lambda: self.egress,
                 workers=self.workers,

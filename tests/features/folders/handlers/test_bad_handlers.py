@@ -174,7 +174,7 @@ async def test_a_handler_that_ends_its_process_fails_and_gets_another(folders, b
 async def test_one_that_takes_memory_without_bound_is_told_of_the_limit(folders, bad, code):
     from dataclasses import replace
 
-    folders.premises = replace(folders.premises, memory_bytes=250_000_000)
+    folders.workspace_policy = replace(folders.workspace_policy, memory_bytes=250_000_000)
     tool = bad(code)
     error = await folders.error(tool, bad=1)
     assert (error.kind, error.details, error.partial_side_effects) == (Kind.LIMIT_EXCEEDED, {"limit": "mem"}, True)

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from toolcrib.features.folders.runner import MAX_UNDER_WAY, PythonHandler
-from toolcrib.infra.sandbox.jobs import Premises
+from toolcrib.infra.sandbox.jobs import WorkspacePolicy
 from toolcrib.model.call import Call
 from toolcrib.model.errors import Kind
 from toolcrib.model.limits import Limits
@@ -27,12 +27,12 @@ class Runner:
 
     def __init__(self, sandbox, workspace):
         self.sandbox = sandbox
-        self.premises = Premises(workspace=workspace)
+        self.workspace_policy = WorkspacePolicy(workspace=workspace)
         self.observe = False
         self.egress = None
 
     def bind(self, tool):
-        parts = {"sandbox": self.sandbox, "premises": self.premises, "egress": lambda: self.egress}
+        parts = {"sandbox": self.sandbox, "workspace_policy": self.workspace_policy, "egress": lambda: self.egress}
         return PythonHandler(tool, tool.run, **parts, interpreter=lambda run: None, observe=self.observe)
 
     async def close(self):
@@ -672,8 +672,8 @@ def execute(args, context):
     return {"ok": True, "data": seen}
 """
     bench.add("SECRET = 1", name="other")
-    (bench.runner.premises.workspace / "file").write_text("of the workspace")
-    paths = [bench.root / "other" / "handler.py", bench.runner.premises.workspace / "file", "/etc/machine-id"]
+    (bench.runner.workspace_policy.workspace / "file").write_text("of the workspace")
+    paths = [bench.root / "other" / "handler.py", bench.runner.workspace_policy.workspace / "file", "/etc/machine-id"]
     bench.add(code)
     assert (await bench.call(paths=[str(path) for path in paths])).value == [None, None, None]
 

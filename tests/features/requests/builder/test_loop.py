@@ -48,7 +48,7 @@ def command_maker(shop, folder, code, *, disk_bytes=50 * MEGABYTE):
     resources = shop.crib._resources
     return CommandMaker(
         resources.get("sandbox"),
-        resources.get("premises"),
+        resources.get("workspace_policy"),
         command=("python", str(folder / "maker.py")),
         find=Commands(os.environ["PATH"], (shop.root,), shop.root).installed,
         egress=lambda: resources.get("egress"),

@@ -14,7 +14,7 @@ from toolcrib.features.requests.makers.command import CommandMaker
 from toolcrib.features.requests.workspace import write_workspace
 from toolcrib.infra.egress.client import Egress
 from toolcrib.infra.programs.executables import Commands
-from toolcrib.infra.sandbox.jobs import MEGABYTE, Premises
+from toolcrib.infra.sandbox.jobs import MEGABYTE, WorkspacePolicy
 from toolcrib.model.protocols import Commission
 
 REQUEST = """\
@@ -84,7 +84,7 @@ class Office:
     def maker(self, *command, disk_bytes=50 * MEGABYTE, processes=64, **more):
         return CommandMaker(
             self.sandbox,
-            Premises(workspace=self.workspace, processes=processes),
+            WorkspacePolicy(workspace=self.workspace, processes=processes),
             command=command,
             find=self.find,
             egress=lambda: self.egress,

@@ -12,8 +12,16 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from toolcrib.features.requests.makers.foreign_text import drop_hidden
 from toolcrib.infra.sandbox.child.resource_limits import measure
-from toolcrib.infra.sandbox.host import strike_time
-from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, LIBRARIES, PROXY_VARIABLES, SYSTEM, Program, Walls, present
+from toolcrib.infra.sandbox.host import kill_time
+from toolcrib.infra.sandbox.jobs import (
+    CLEAN_ENVIRONMENT,
+    LIBRARIES,
+    PROXY_VARIABLES,
+    SYSTEM,
+    Program,
+    SandboxPolicy,
+    present,
+)
 from toolcrib.infra.sandbox.unlinked_files import measure_unlinked
 from toolcrib.infra.secrets.secret import Masking
 from toolcrib.lib.command_arguments import check_words
@@ -26,7 +34,7 @@ if TYPE_CHECKING:
     from toolcrib.infra.egress.client import Egress
     from toolcrib.infra.sandbox.attempt import Proxy
     from toolcrib.infra.sandbox.host import Sandbox
-    from toolcrib.infra.sandbox.jobs import Ended, Premises
+    from toolcrib.infra.sandbox.jobs import CompletedJob, WorkspacePolicy
     from toolcrib.model.protocols import Commission
 
 
@@ -37,7 +45,7 @@ SETTING = "builder_command"
 SHELL = "/bin/sh"
 # The program finds its pipes open and no trace of them in its workspace, where opening them would hold it up.
 START = 'exec >"$1" 2>"$2"; rm -f "$1" "$2"; shift 2; exec "$@"'
-WALLS = "walls"
+ISOLATION = "isolation"
 LIMITS = {
     "mem": "more memory than it may (setting sandbox_memory_mb)",
     "pids": "more processes than it may (setting sandbox_processes)",
@@ -83,7 +91,7 @@ class CommandMaker:
     def __init__(
         self,
         sandbox: Sandbox,
-        premises: Premises,
+        workspace_policy: WorkspacePolicy,
         *,
         command: Sequence[str],
         find: Callable[[str], Found | None],
@@ -98,7 +106,7 @@ class CommandMaker:
         if not command:
             raise SettingsError(f"{SETTING} names no program; write the words that start the maker")
         self._sandbox = sandbox
-        self._premises = premises
+        self._workspace_policy = workspace_policy
         self._command = tuple(command)
         self._find = find
         self._egress = egress
@@ -150,15 +158,15 @@ class CommandMaker:
         argv = (SHELL, "-c", START, "sh", *pipes, *found.argv, *self._command[1:])
         environment = {**CLEAN_ENVIRONMENT, "PATH": path, **variables}
         check_words([*argv, *environment.values()], SETTING)
-        walls = _build_walls(
+        policy = _build_policy(
             folder,
             self._runtime(found),
-            self._premises,
+            self._workspace_policy,
             hidden=self._hidden,
             network=bool(self._hosts),
             disk_bytes=self._disk_bytes,
         )
-        return Program(argv=argv, cwd=folder, environment=environment, walls=walls)
+        return Program(argv=argv, cwd=folder, environment=environment, policy=policy)
 
     def _found(self) -> Found:
         """The program, unless it or what runs it lies where tools write."""
@@ -201,10 +209,10 @@ class CommandMaker:
             given[name] = value
         return {**given, **(PROXY_VARIABLES if self._hosts else {})}
 
-    async def _until_its_end(self, job: Program, deadline: float) -> Ended:
+    async def _until_its_end(self, job: Program, deadline: float) -> CompletedJob:
         """Run it, and measure all the while what it writes."""
-        strike = strike_time(deadline)
-        proxy = self._proxy(strike) if job.walls.network else None
+        strike = kill_time(deadline)
+        proxy = self._proxy(strike) if job.policy.network else None
         running = asyncio.ensure_future(self._sandbox.run(job, deadline=strike, proxy=proxy))
         try:
             while not running.done():
@@ -223,7 +231,7 @@ class CommandMaker:
         if await asyncio.to_thread(_takes_more, str(folder), self._disk_bytes):
             raise self._over_limit("disk")
 
-    def _refuse_bad_end(self, ended: Ended, printed: dict[str, str]) -> None:
+    def _refuse_bad_end(self, ended: CompletedJob, printed: dict[str, str]) -> None:
         """Raise ToolError unless the program ended by itself and well."""
         if ended.cannot_start:
             raise ToolError(
@@ -232,7 +240,7 @@ class CommandMaker:
         if ended.timed_out:
             message = f"{self._program} did not finish in time (setting builder_seconds)"
             raise ToolError(Kind.TIMEOUT, _with_reason(message, printed), details=printed)
-        if ended.exceeded == WALLS:
+        if ended.exceeded == ISOLATION:
             message = f"a protected path changed while {self._program} ran; {self._program} was killed"
             raise ToolError(Kind.TRANSIENT, message, retryable=True, details=printed)
         if ended.exceeded:
@@ -326,9 +334,15 @@ class _Pipe:
         return True
 
 
-def _build_walls(
-    folder: Path, runtime: Iterable[Path], premises: Premises, *, hidden: Sequence[Path], network: bool, disk_bytes: int
-) -> Walls:
+def _build_policy(
+    folder: Path,
+    runtime: Iterable[Path],
+    workspace_policy: WorkspacePolicy,
+    *,
+    hidden: Sequence[Path],
+    network: bool,
+    disk_bytes: int,
+) -> SandboxPolicy:
     """The sandbox of a program that writes in the folder; `runtime` is what else it reads, and `hidden` what it never sees.
 
     No place is opened and then closed in part: what is hidden is not opened, so that nothing depends on mounts. Of the
@@ -337,13 +351,13 @@ def _build_walls(
     secluded = [place.resolve() for place in hidden]
     system = [part for place in present((*LIBRARIES, *SYSTEM)) for part in _around(place, secluded)]
     own = [place for place in runtime if _is_apart(place, secluded)]
-    return Walls(
+    return SandboxPolicy(
         read=tuple(dict.fromkeys((*system, *own, folder))),
         write=(folder,),
         programs=True,
         network=network,
-        memory_bytes=premises.memory_bytes,
-        processes=premises.processes,
+        memory_bytes=workspace_policy.memory_bytes,
+        processes=workspace_policy.processes,
         disk_bytes=disk_bytes,
     )
 

@@ -1,10 +1,10 @@
 """Change files in the writable folders on behalf of a job, unless their name is protected.
 
-A job that may write has no right of its own to change anything there: Landlock refuses it. The calls that would wait for
-the supervisor, which reads the path once, judges it, and performs the call with its own copy. What a thread of the job
-writes over the path meanwhile therefore changes nothing. A call that leads elsewhere goes on, to be judged by Landlock.
+Landlock denies a job that may write every change of its own there. Its system calls are notified to the supervisor,
+which reads the path once, checks it, and performs the call with its own copy. Another thread of the job that overwrites
+the path meanwhile changes nothing. A call on any other path continues and is checked by Landlock.
 
-Every path is opened in the job's own view of the files, so that what is mounted read-only there stays so.
+Every path is opened through the job's own root, so that its read-only mounts apply.
 """
 
 # ruff: noqa: PTH101, PTH115, PTH118, PTH120, PTH123 - pathlib would take a third of the start
@@ -23,8 +23,8 @@ from toolcrib.infra.sandbox.child.notifications import (
     DONE,
     GO_ON,
     LATER,
-    Oversight,
-    Sight,
+    NotificationListener,
+    ProcessView,
     ask_about,
     can_perform,
     pick,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     Numbers = tuple[int | None, int | None]
 
-# The numbers are those of x86_64 and of aarch64.
+# The numbers for x86_64 and aarch64.
 CALLS: dict[str, Numbers] = {
     "open": (2, None),
     "openat": (257, 56),
@@ -68,10 +68,10 @@ CALLS: dict[str, Numbers] = {
 _RENAME = (316, 276)
 _OPEN = 437  # openat2 has this number on both
 
-# Those opened for nothing but reading never wait.
+# Calls that only open for reading are not notified.
 _CHANGES = os.O_ACCMODE | os.O_CREAT | os.O_TRUNC
 _WITHOUT_NAME = 0o20000000
-_NAME_ONLY = getattr(os, "O_PATH", 0)  # of Linux
+_NAME_ONLY = getattr(os, "O_PATH", 0)  # Linux only
 _WORD = 0xFFFFFFFF
 _STAY_ON_LINK, _REMOVE_FOLDER, _FOLLOW_LINK = 0x100, 0x200, 0x400
 _EXCHANGE = 2
@@ -86,53 +86,51 @@ _PROTECTED = errno.EPERM
 _MODE, _OWNER = 0o7777, 0o700
 
 
-def is_needed(walls: dict[str, Any]) -> bool:
-    """Whether a job behind these walls changes files only through a broker."""
-    return bool(walls["write"]) and not walls["open"]
+def is_needed(policy: dict[str, Any]) -> bool:
+    """Whether a job under this policy changes files only through a broker."""
+    return bool(policy["write"]) and not policy["unconfined"]
 
 
 @functools.cache
 def _names() -> dict[int, str]:
-    """The calls that change files, by their numbers here."""
+    """The calls that change files, by their numbers on this architecture."""
     return {number: name for name, numbers in CALLS.items() if (number := pick(numbers)) is not None}
 
 
 @functools.cache
 def build_filter() -> list[bytes]:
-    """What makes these calls wait, those that open a file only where they may change one."""
+    """The filter that notifies these calls; those that open a file only with flags that may change it."""
     flags = {"open": (1, _CHANGES), "openat": (2, _CHANGES)}
     conditions = {number: flags[name] for number, name in _names().items() if name in flags}
     return ask_about(_names(), conditions=conditions)
 
 
 class Broker:
-    """Answers the calls of one job that change files; those that are `covered` by other content stay where they are."""
+    """Answer the calls of one job that change files; files `covered` by other content cannot be moved."""
 
-    def __init__(self, walls: dict[str, Any], covered: Iterable[str] = ()) -> None:
+    def __init__(self, policy: dict[str, Any], covered: Iterable[str] = ()) -> None:
         if not can_perform():
-            raise OSError(
-                "no job may write here: the kernel is older than 5.9 and cannot have the names of files judged"
-            )
-        self._walls = walls
+            raise OSError("no job may write here: checking file names needs Linux 5.9 or newer")
+        self._policy = policy
         self._covered = tuple(covered)
-        self._opened: list[str] = walls["opened"]
+        self._opened: list[str] = policy["opened"]
         self._own: tuple[str, ...] = _NOT_OURS
         self._root = -1
         self._roots: tuple[str, ...] = ()
         self._held: frozenset[str] = frozenset()
         self._capabilities = b""
-        self.oversight = Oversight(self._meet)
+        self.notifications = NotificationListener(self._handshake)
 
     def report(self) -> list[list[object]]:
-        """No effects: it takes note of nothing."""
+        """No effects: a broker does not record any."""
         return []
 
     def begin(self, own: str) -> None:
-        """Expect calls of the job, whose own folder this is."""
+        """Prepare for calls of the job; `own` is its private folder."""
         self._own = (own, *_NOT_OURS)
 
     def leave(self) -> None:
-        """Let go of the job's view of the files, and have the privileges back that were given up."""
+        """Close the job's root and restore the capabilities that were dropped."""
         if self._root >= 0:
             os.close(self._root)
             self._root = -1
@@ -140,11 +138,11 @@ class Broker:
             _set_capabilities(self._capabilities)
 
     def answers(self, number: int) -> bool:
-        """Whether it answers the calls with this number."""
+        """Whether it answers calls with this number."""
         return number in _names()
 
     def answer(self, notice: Notice) -> int:
-        """Perform a call that waits, refuse it, or let it go on."""
+        """Perform a pending call, refuse it, or let it continue."""
         call = _Call(_names()[notice.call], notice)
         try:
             if self._root < 0:
@@ -158,27 +156,27 @@ class Broker:
             return errno.EFAULT
 
     def open(self, call: _Call) -> int:
-        """Open a file to be changed, or made."""
+        """Open a file for writing, or create it."""
         flags, mode = call.flags_and_mode()
         access = flags & os.O_ACCMODE
         if flags & _NAME_ONLY or not flags & _CHANGES:
             return GO_ON
-        if flags & os.O_TRUNC and access == os.O_RDONLY:  # older kernels let it through without the right to write
+        if flags & os.O_TRUNC and access == os.O_RDONLY:  # older kernels allow this without the right to write
             return errno.EACCES
         is_new = bool(flags & os.O_CREAT and flags & os.O_EXCL)
         with self._find(call, *call.first, follow=not (flags & os.O_NOFOLLOW or is_new)) as place:
             if not self._is_ours(place.real):
                 return GO_ON
             if flags & _WITHOUT_NAME:
-                return errno.EOPNOTSUPP  # programs know what to do without
+                return errno.EOPNOTSUPP  # programs have a fallback
             if access != os.O_WRONLY and not _is_in(place.real, self._readable):
                 return errno.EACCES
             self._refuse(place.real, is_folder=False)
-            # Should it go at this moment, what is made in its place is its owner's alone.
-            bits = mode & _OWNER if place.is_there else mode & _MODE & ~call.sight.umask()
+            # If it is removed at this moment, the new file is accessible to its owner only.
+            bits = mode & _OWNER if place.is_there else mode & _MODE & ~call.view.umask()
             call.check()
             with _Opened(_open_file(place, flags, bits)) as file:
-                # Closed here before the job goes on, which could not start it as a program while it is open for writing.
+                # Closed here before the job continues, which could not execute a file that is open for writing.
                 return call.notice.give(file, close_on_exec=bool(flags & os.O_CLOEXEC))
 
     def rename(self, call: _Call) -> int:
@@ -200,7 +198,7 @@ class Broker:
         return DONE
 
     def link(self, call: _Call) -> int:
-        """Give a file another name."""
+        """Create a hard link."""
         old, new = call.both
         follow = call.name == "linkat" and bool(call[4] & _FOLLOW_LINK)
         with self._find(call, *old, follow=follow) as source, self._find(call, *new) as target:
@@ -214,24 +212,24 @@ class Broker:
         return DONE
 
     def symlink(self, call: _Call) -> int:
-        """Make a symbolic link."""
-        target = call.sight.text(call[0])
+        """Create a symbolic link."""
+        target = call.view.text(call[0])
         where = (None, 1) if call.name == "symlink" else (1, 2)
         return self._make(call, where, lambda place: os.symlink(target, place.name, dir_fd=place.parent))
 
     def make_folder(self, call: _Call) -> int:
-        """Make a folder."""
-        mode = call.after_path & _MODE & ~call.sight.umask()
+        """Create a folder."""
+        mode = call.after_path & _MODE & ~call.view.umask()
         return self._make(
             call, call.first, lambda place: os.mkdir(place.name, mode, dir_fd=place.parent), is_folder=True
         )
 
     def make_node(self, call: _Call) -> int:
-        """Make an empty file or a named pipe, and no device."""
+        """Create an empty file or a named pipe, but no device."""
         mode = call.after_path & _WORD
         if stat.S_IFMT(mode) not in {0, stat.S_IFREG, stat.S_IFIFO}:
             return errno.EACCES
-        mode &= ~call.sight.umask()
+        mode &= ~call.view.umask()
         return self._make(call, call.first, lambda place: os.mknod(place.name, mode, dir_fd=place.parent))
 
     def remove(self, call: _Call) -> int:
@@ -250,9 +248,9 @@ class Broker:
         return DONE
 
     def truncate(self, call: _Call) -> int:
-        """Cut a file off; only from Landlock's third version on does that need a right of its own."""
+        """Truncate a file; before its third ABI version Landlock does not check that."""
         size = call.after_path
-        if size > self._walls["disk_bytes"]:  # the limit of the job, which does not hold for us
+        if size > self._policy["disk_bytes"]:  # the job's RLIMIT_FSIZE does not apply to this process
             return errno.EFBIG
         with self._find(call, *call.first, follow=True) as place:
             if self._is_ours(place.real):
@@ -265,9 +263,9 @@ class Broker:
         return DONE
 
     def change_mode(self, call: _Call) -> int:
-        """Change the mode of a file, about which Landlock knows nothing; what is read-only to the job stays so."""
+        """Change the mode of a file, which Landlock does not check; what is read-only to the job stays so."""
         if call.name == "fchmod":
-            with _Opened(call.sight.descriptor(call[0])) as file:
+            with _Opened(call.view.descriptor(call[0])) as file:
                 return self._give_mode(call, file, call[1] & _MODE)
         follow = call.name != "fchmodat2" or not call[3] & _STAY_ON_LINK
         with self._find(call, *call.first, follow=follow) as place:
@@ -277,32 +275,32 @@ class Broker:
             with _Opened(name) as file:
                 return self._give_mode(call, file, call.after_path & _MODE)
 
-    def _meet(self, words: bytes) -> Callable[[Notice], int]:
+    def _handshake(self, words: bytes) -> Callable[[Notice], int]:
         self.begin(json.loads(words)["own"])
         return self.answer
 
     def _enter(self, process: int) -> None:
-        """Take the view of a process of the job, which is the same for all of them, and no more privilege than it has."""
+        """Open the root of a process of the job, shared by all of them, and drop to its privileges."""
         self._root = os.open(f"/proc/{process}/root", _NAME_ONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        walls = self._walls
-        self._roots = _real(walls["write"])
-        # With one of them renamed, or the folder around it, something else could take its place.
-        kept = _real([*walls["fixed"], *walls["closed"], *walls["masked"], *self._covered])
+        policy = self._policy
+        self._roots = _real(policy["write"])
+        # If one of these or a folder around it were renamed, another file could take its place.
+        kept = _real([*policy["fixed"], *policy["closed"], *policy["masked"], *self._covered])
         self._held = frozenset(_with_folders(kept, self._roots))
-        os.umask(0)  # that of the job holds
+        os.umask(0)  # the umask of the job applies
         self._capabilities = _give_up_capabilities()
 
     @functools.cached_property
     def _readable(self) -> tuple[str, ...]:
-        return _real(set(self._walls["read"]).difference(self._walls["listed"]))
+        return _real(set(self._policy["read"]).difference(self._policy["listed"]))
 
     def _find(self, call: _Call, folder: int | None, path: int, *, follow: bool = False) -> _Place:
-        """Where a path leads in the job's view, read once; the folder around it is held open, wherever it is moved to."""
-        text = call.sight.text(call[path])
+        """Resolve a path in the job's view, read once, and keep its folder open, wherever that is moved."""
+        text = call.view.text(call[path])
         if not text:
             raise OSError(errno.ENOENT, "no path")
         if not text.startswith("/"):
-            text = f"{call.sight.folder(_HERE if folder is None else call[folder])}/{text}"
+            text = f"{call.view.folder(_HERE if folder is None else call[folder])}/{text}"
         for _ in range(_MAX_LINKS):
             head, _, name = text.rstrip("/").rpartition("/")
             if name in {"", ".", ".."} or not text.startswith("/"):
@@ -314,7 +312,7 @@ class Broker:
                     break
                 raise
             place = _Place(parent, name, os.readlink(f"/proc/self/fd/{parent}"))
-            if _is_in(place.real, _OF_PROCESSES):  # it has words for the process that asks, which are ours here
+            if _is_in(place.real, _OF_PROCESSES):  # links in it depend on the reading process
                 place.close()
                 break
             target = place.read_link() if follow else ""
@@ -322,11 +320,11 @@ class Broker:
                 return place
             place.close()
             text = target if target.startswith("/") else f"{os.path.dirname(place.real)}/{target}"
-        return self._find_by_sight(call, folder, path, follow=follow)
+        return self._find_through_process(call, folder, path, follow=follow)
 
-    def _find_by_sight(self, call: _Call, folder: int | None, path: int, *, follow: bool) -> _Place:
-        """As `_find`, link by link, for what leads through a process or ends in no name."""
-        real = call.sight.path(None if folder is None else call[folder], call[path], follow=follow)
+    def _find_through_process(self, call: _Call, folder: int | None, path: int, *, follow: bool) -> _Place:
+        """As `_find`, link by link, for paths through /proc or without a final name."""
+        real = call.view.path(None if folder is None else call[folder], call[path], follow=follow)
         head, _, name = real.rpartition("/")
         if not name or not (self._is_ours(real) or _is_in(real, self._own[:1])):
             return _Place(-1, "", real)
@@ -338,7 +336,7 @@ class Broker:
         return system.invoke("syscall", _OPEN, self._root, os.fsencode(path or "/"), how, len(how))
 
     def _answer_to_move(self, source: _Place, target: _Place) -> int | None:
-        """The answer if not both lie where the job may write, or the former is not to be moved."""
+        """The answer if not both paths are writable for the job, or the source must not be moved."""
         ours = self._is_ours(source.real), self._is_ours(target.real)
         if not any(ours):
             return GO_ON
@@ -371,21 +369,21 @@ class Broker:
         return DONE
 
     def _is_ours(self, path: str) -> bool:
-        """Whether the path, which has no links in it, lies where the job may write."""
+        """Whether the path, which contains no links, is writable for the job."""
         return _is_in(path, self._roots) and not _is_in(path, self._own)
 
     def _refuse(self, real: str, *, is_folder: bool, moves: bool = False) -> None:
-        """Raise OSError if the name is protected; a folder that `moves` carries names along, so none leaves or enters a repository."""
+        """Raise OSError if the name is protected; a folder that `moves` must not enter or leave a repository."""
         root = max((root for root in self._roots if _is_in(real, (root,))), key=len)
-        path, is_repository = real[len(root) :], Mark(root)
-        hooks: list[str] = self._walls["hooks"]
+        path, is_repository = real[len(root) :], RepositoryMarker(root)
+        hooks: list[str] = self._policy["hooks"]
         if judge(path, opened=self._opened, hooks=hooks, is_folder=is_folder, is_repository=is_repository):
             raise OSError(_PROTECTED, "protected")
         if moves and is_in_repository(path, is_repository):
             raise OSError(_PROTECTED, "in a repository")
 
     def _refuse_new(self, place: _Place, *, is_folder: bool) -> None:
-        """Raise OSError if there is something already, or never may be."""
+        """Raise OSError if the path exists or is protected."""
         if place.exists():
             raise OSError(errno.EEXIST, "exists")
         self._refuse(place.real, is_folder=is_folder)
@@ -405,42 +403,42 @@ _PERFORMED: dict[str, Callable[[Broker, _Call], int]] = {
 
 
 class _Call:
-    """A call that waits, with what its process means by its arguments."""
+    """A pending call, with access to its process."""
 
-    __slots__ = ("name", "notice", "sight")
+    __slots__ = ("name", "notice", "view")
 
     def __init__(self, name: str, notice: Notice) -> None:
         self.name = name
         self.notice = notice
-        self.sight = Sight(notice.process)
+        self.view = ProcessView(notice.process)
 
     def __getitem__(self, place: int) -> int:
         return self.notice.arguments[place]
 
     @property
     def first(self) -> tuple[int | None, int]:
-        """Where the folder and the path stand among the arguments."""
+        """The indexes of the folder and path arguments."""
         return (0, 1) if self._has_folder else (None, 0)
 
     @property
     def both(self) -> tuple[tuple[int | None, int], tuple[int | None, int]]:
-        """Where two folders and paths stand."""
+        """The indexes of both pairs of folder and path arguments."""
         return ((0, 1), (2, 3)) if self._has_folder else ((None, 0), (None, 1))
 
     @property
     def after_path(self) -> int:
-        """The argument behind the path."""
+        """The argument after the path."""
         return self[self.first[1] + 1]
 
     def flags_and_mode(self) -> tuple[int, int]:
-        """Of a call that opens."""
+        """The flags and the mode of a call that opens a file."""
         if self.name == "creat":
             return os.O_CREAT | os.O_WRONLY | os.O_TRUNC, self[1]
         flags = self.first[1] + 1
         return self[flags] & _WORD, self[flags + 1]
 
     def check(self) -> None:
-        """What was read is the call's own only if it still waits: the number of a process that ended is soon another's."""
+        """Check that the call is still pending, so that its process ID was not reused while reading."""
         if not self.notice.still_waits():
             raise OSError(errno.ESRCH, "gone")
 
@@ -449,14 +447,14 @@ class _Call:
         return "at" in self.name and self.name not in {"creat", "truncate"}
 
 
-class Mark:
-    """Tells whether a folder below this root holds what makes it a repository: a file or a link of that name."""
+class RepositoryMarker:
+    """Tells whether a folder below this root has the marker of a repository: a file or a link named HEAD."""
 
     def __init__(self, root: str) -> None:
         self._root = root
 
     def __call__(self, folder: str) -> bool:
-        """Whether it is one."""
+        """Whether it has."""
         try:
             facts = os.lstat(os.path.join(self._root, folder.lstrip("/"), "HEAD"))
         except OSError:
@@ -465,7 +463,7 @@ class Mark:
 
 
 class _Opened:
-    """A descriptor that is closed when the block is left."""
+    """A descriptor that is closed at the end of the block."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -477,14 +475,14 @@ class _Opened:
         os.close(self._descriptor)
 
 
-class _WaitsForReader(Exception):  # noqa: N818 - it says what is the matter
-    """A pipe is to be opened for writing that no process has open for reading yet."""
+class _WaitsForReader(Exception):  # noqa: N818 - a condition, not an error
+    """A pipe is opened for writing that no process has open for reading yet."""
 
 
 class _Place:
-    """A name in a folder that is held open, with the path of both; without a folder it is no file's.
+    """A name in an open folder, with its full path; `parent` is -1 if it is not a file's.
 
-    `is_there` says that something was seen to have the name.
+    `is_there` says that a file of this name was seen.
     """
 
     __slots__ = ("is_there", "name", "parent", "real")
@@ -502,13 +500,13 @@ class _Place:
         self.close()
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Close the folder."""
         if self.parent >= 0:
             os.close(self.parent)
             self.parent = -1
 
     def exists(self) -> bool:
-        """Whether anything has the name."""
+        """Whether the name exists."""
         try:
             os.stat(self.name, dir_fd=self.parent, follow_symlinks=False)
         except FileNotFoundError:
@@ -516,15 +514,15 @@ class _Place:
         return True
 
     def is_folder(self) -> bool:
-        """Whether a folder has the name; raises OSError if nothing has."""
+        """Whether it is a folder; raises OSError if it does not exist."""
         return stat.S_ISDIR(os.stat(self.name, dir_fd=self.parent, follow_symlinks=False).st_mode)
 
     def is_pipe(self) -> bool:
-        """Whether a named pipe has the name."""
+        """Whether it is a named pipe."""
         return stat.S_ISFIFO(os.stat(self.name, dir_fd=self.parent, follow_symlinks=False).st_mode)
 
     def read_link(self) -> str:
-        """Where a link of this name leads; empty if there is none."""
+        """The target of a link of this name; empty if it is not a link."""
         try:
             return os.readlink(self.name, dir_fd=self.parent)
         except OSError as problem:
@@ -533,7 +531,7 @@ class _Place:
 
 
 def _open_file(place: _Place, flags: int, mode: int) -> int:
-    """Open the file itself, without waiting for anything."""
+    """Open the file itself, without blocking."""
     asked = flags & ~(os.O_CLOEXEC | os.O_NONBLOCK)
     quick = asked | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
     try:
@@ -560,7 +558,7 @@ def _is_in(path: str, folders: Iterable[str]) -> bool:
 
 
 def _with_folders(paths: Iterable[str], roots: Iterable[str]) -> Iterator[str]:
-    """These paths and the folders around them, up to the writable ones."""
+    """These paths and their parent folders, up to the writable ones."""
     for root in roots:
         for path in paths:
             place = path
@@ -571,7 +569,7 @@ def _with_folders(paths: Iterable[str], roots: Iterable[str]) -> Iterator[str]:
 
 
 def _give_up_capabilities() -> bytes:
-    """Have no more privilege than the job, until it has ended; what there was before, empty if there was none."""
+    """Drop to the privileges of the job until it has ended; returns the previous capabilities, if any."""
     held = {}
     with open("/proc/self/status", "rb") as file:
         for line in file:
@@ -586,7 +584,7 @@ def _give_up_capabilities() -> bytes:
 
 
 def _pack_capabilities(*sets: int) -> bytes:
-    """The kernel takes the lower halves of the three sets first."""
+    """The kernel expects the lower halves of the three sets first."""
     return struct.pack("=6I", *(each & _WORD for each in sets), *(each >> 32 for each in sets))
 
 

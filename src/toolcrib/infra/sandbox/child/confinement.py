@@ -1,4 +1,4 @@
-"""The walls around a worker, raised from the inside before anything foreign runs."""
+"""The confinement of a worker, applied in its own process before any untrusted code runs."""
 
 # ruff: noqa: PTH110, PTH112, PTH116, PTH118, PTH120 - pathlib would take a third of the start
 from __future__ import annotations
@@ -19,146 +19,155 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from toolcrib.infra.sandbox.child.seccomp import Once
+    from toolcrib.infra.sandbox.child.seccomp import SingleStart
 
 PROXY_HOST, PROXY_PORT = "127.0.0.1", 3128  # as in jobs
 
 _DEVICES = ("null", "full", "random", "urandom", "tty")
-# Whoever could write to it could map it as memory that is shared and that nobody measures.
+# With write access it could be mapped as shared memory that no limit counts.
 _ZEROES = "/dev/zero"
-# Not all of it: it also shows the connections of the whole machine.
+# Not the whole folder: it also shows the connections of the machine.
 _OWN_PROCESS = (
     *("cgroup", "cmdline", "comm", "environ", "fd", "limits", "maps", "mountinfo", "mounts", "stat", "statm", "status"),
 )
-# Where the system has no such names of files they are opened.
+# Without O_PATH the files are opened for reading.
 _FILE_ITSELF = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_CLOEXEC
 _CAPABILITIES_VERSION = 0x20080522
 _CLEAR_ALL = 4
 
 
-class CannotEnclose(Exception):  # noqa: N818 - it says what cannot be done
-    """The walls of this job cannot be raised here; the message says why."""
+class ConfinementError(Exception):
+    """The confinement of this job cannot be applied here; the message says why."""
 
 
-class Room:
-    """The namespaces that a worker is in: whether it has mounts of its own, and whether another user namespace."""
+class Namespaces:
+    """The namespaces of a worker: whether it has its own mount namespace and its own user namespace."""
 
-    __slots__ = ("has_mounts", "is_elsewhere")
+    __slots__ = ("has_mounts", "in_user_namespace")
 
-    def __init__(self, *, has_mounts: bool, is_elsewhere: bool) -> None:
+    def __init__(self, *, has_mounts: bool, in_user_namespace: bool) -> None:
         self.has_mounts = has_mounts
-        self.is_elsewhere = is_elsewhere
+        self.in_user_namespace = in_user_namespace
 
 
-def enter(*, network: bool, ahead: bool = False) -> Room:
-    """Step into namespaces of one's own, as far as they are to be had; `ahead` of the job, the outside is still seen to change."""
+def enter(*, network: bool, in_advance: bool = False) -> Namespaces:
+    """Enter new namespaces as far as available; `in_advance` of the job, mounts from outside still propagate."""
     users = _users()
-    has_mounts = isolation.enter(network=network, ahead=ahead)
-    return Room(has_mounts=has_mounts, is_elsewhere=has_mounts and _users() != users)
+    has_mounts = isolation.enter(network=network, in_advance=in_advance)
+    return Namespaces(has_mounts=has_mounts, in_user_namespace=has_mounts and _users() != users)
 
 
 def _users() -> int:
-    """The namespace for users that this process is in; 0 where the system has none."""
+    """The user namespace of this process; 0 if unknown."""
     try:
         return os.stat("/proc/self/ns/user").st_ino
     except OSError:
         return 0
 
 
-class Enclosure:
-    """The walls of one job. `furnish` makes the room, `shut` closes it; in between is the last look at the outside."""
+class Confinement:
+    """The confinement of one job: `set_up` prepares its environment, `lock_down` drops all further access."""
 
     def __init__(
-        self, job: dict[str, Any], contents: list[tuple[str, bytes]], *, folder: str, room: Room | None = None
+        self,
+        job: dict[str, Any],
+        contents: list[tuple[str, bytes]],
+        *,
+        folder: str,
+        namespaces: Namespaces | None = None,
     ) -> None:
-        self._walls: dict[str, Any] = job["walls"]
+        self._policy: dict[str, Any] = job["policy"]
         self._required: list[str] = job.get("layers", [])
         self._is_program = "argv" in job
         self._contents = contents
         self._folder = folder
-        self._room = room
+        self._namespaces = namespaces
         self._has_mounts = False
-        self._is_elsewhere = False
+        self._in_user_namespace = False
         self._files: list[int] = []
         self.layers = ["hygiene"]
         self.scratch = isolation.SCRATCH
 
-    def furnish(self) -> socket.socket | None:
-        """Give the job its scratch folder, its view of the files, its limits and its network, whose door is returned."""
-        walls = self._walls
-        if self._room is not None and self._room.has_mounts:
+    def set_up(self) -> socket.socket | None:
+        """Set up scratch folder, mounts, limits and network; returns the listening socket of the network."""
+        policy = self._policy
+        if self._namespaces is not None and self._namespaces.has_mounts:
             isolation.settle()
-        room = self._room or enter(network=walls["network"])
-        self._has_mounts, self._is_elsewhere = room.has_mounts, room.is_elsewhere
-        self._files = [_open_itself(*file) for file in walls["files"]]
+        namespaces = self._namespaces or enter(network=policy["network"])
+        self._has_mounts, self._in_user_namespace = namespaces.has_mounts, namespaces.in_user_namespace
+        self._files = [_open_itself(*file) for file in policy["files"]]
         if self._has_mounts:
             self.layers.append("mounts")
-            _arrange(walls, self._files)
+            _arrange(policy, self._files)
             isolation.put_over([(path, content) for path, content in self._contents if os.path.exists(path)])
-            isolation.make_scratch(walls["disk_bytes"])
+            isolation.make_scratch(policy["disk_bytes"])
         else:
-            _refuse_exceptions(walls)
-            _refuse_writing(walls)
+            _refuse_exceptions(policy)
+            _refuse_writing(policy)
             self.scratch = self._folder
             resource_limits.make(self._folder)
-        resource_limits.limit(walls, is_program=self._is_program, count_processes=self._is_elsewhere)
-        return self._open_network() if walls["network"] else None
+        resource_limits.limit(policy, is_program=self._is_program, count_processes=self._in_user_namespace)
+        return self._open_network() if policy["network"] else None
 
-    def shut(self, starts: bool | Once, *, executable: bool, way_out: int | None) -> None:  # noqa: FBT001 - it is the kind of start
-        """Give up every privilege and every way out; `executable` lets programs be read for being started.
+    def lock_down(self, starts: bool | SingleStart, *, executable: bool, notify_socket: int | None) -> None:  # noqa: FBT001 - it is the kind of start
+        """Drop privileges, apply Landlock and the seccomp filter; `executable` allows reading programs for execution.
 
-        `way_out` leads to what answers calls that wait: what observes the job, or changes files for it.
+        `notify_socket` leads to the handler of notified calls: the observer, or the broker that changes files.
         """
-        _drop_capabilities(anew=self._is_elsewhere)
+        _drop_capabilities(again=self._in_user_namespace)
         system.prctl(system.NO_NEW_PRIVS, 1)
         system.prctl(system.DUMPABLE, 1)
         system.prctl(system.PDEATHSIG, signal.SIGKILL)
-        if broker.is_needed(self._walls) and not isolation.version():
-            raise CannotEnclose(f"{self._walls['write'][0]} cannot be opened for writing: this kernel has no Landlock")
+        if broker.is_needed(self._policy) and not isolation.version():
+            raise ConfinementError(
+                f"{self._policy['write'][0]} cannot be opened for writing: this kernel has no Landlock"
+            )
         if isolation.version():
             self.layers.append(f"landlock {isolation.version()}")
-            isolation.restrict(self._rules(executable=executable), tcp=self._walls["network"])
+            isolation.restrict(self._rules(executable=executable), tcp=self._policy["network"])
         for file in self._files:
             os.close(file)
         if seccomp.is_known():
             self.layers.append("seccomp")
         self._check_layers()
         if seccomp.is_known():
-            observed: bool = self._walls["observe"]
-            facts = {"network": self._walls["network"], "mounts": self._has_mounts, "observed": observed}
+            observed: bool = self._policy["observe"]
+            facts = {"network": self._policy["network"], "mounts": self._has_mounts, "observed": observed}
             seccomp.install(seccomp.build(**facts, starts=starts))
-        if way_out is not None:
-            self._be_overseen(way_out)
+        if notify_socket is not None:
+            self._install_notifications(notify_socket)
 
-    def _be_overseen(self, way_out: int) -> None:
+    def _install_notifications(self, notify_socket: int) -> None:
         own = isolation.SHARED_MEMORY if self._has_mounts else self.scratch
         words = json.dumps({"own": own, "mounts": self._has_mounts}).encode()
-        if not self._walls["observe"]:
-            notifications.install_filter(broker.build_filter(), way_out, words)
+        if not self._policy["observe"]:
+            notifications.install_filter(broker.build_filter(), notify_socket, words)
             return
-        notifications.install(observed_calls(), way_out, words)
+        notifications.install(observed_calls(), notify_socket, words)
 
     def _open_network(self) -> socket.socket:
         if not self._has_mounts:
-            raise CannotEnclose("a job with a network needs one of its own, and this system does not offer it")
+            raise ConfinementError(
+                "a job with network access needs a network namespace, which this system does not offer"
+            )
         self.layers.append("network")
         return isolation.listen(PROXY_HOST, PROXY_PORT)
 
     def _check_layers(self) -> None:
-        """Never run with fewer walls than were promised."""
+        """Refuse to run with fewer layers than the probe found."""
         missing = [layer for layer in self._required if layer not in self.layers]
         if missing:
-            raise CannotEnclose(f"{', '.join(missing)} was there when the sandbox was tried and is not there now")
+            raise ConfinementError(f"{', '.join(missing)} was active when the sandbox was probed and is not active now")
 
     def _rules(self, *, executable: bool) -> Iterator[tuple[str | int, int]]:
-        walls = self._walls
+        policy = self._policy
         execute = isolation.EXECUTE if executable else 0
-        listed = set(walls["listed"])
-        for path in walls["read"]:
+        listed = set(policy["listed"])
+        for path in policy["read"]:
             yield path, isolation.READ_DIR if path in listed else isolation.READ | execute
         for file in self._files:
             yield file, isolation.WRITE
-        yield self.scratch, isolation.READ | isolation.WRITE | (isolation.EXECUTE if walls["programs"] else 0)
+        yield self.scratch, isolation.READ | isolation.WRITE | (isolation.EXECUTE if policy["programs"] else 0)
         if self._has_mounts:
             yield isolation.SHARED_MEMORY, isolation.READ | isolation.WRITE
         for device in _DEVICES:
@@ -169,7 +178,7 @@ class Enclosure:
 
 
 def _open_itself(path: str, device: int, inode: int) -> int:
-    """The file that is meant; from here on nobody asks where its path leads."""
+    """Open the file with this identity; from here on its path does not matter."""
     try:
         file = os.open(path, _FILE_ITSELF)
     except OSError as problem:
@@ -180,37 +189,37 @@ def _open_itself(path: str, device: int, inode: int) -> int:
     return file
 
 
-def _replaced(path: str) -> CannotEnclose:
-    return CannotEnclose(f"{path}: the file was replaced meanwhile; call again")
+def _replaced(path: str) -> ConfinementError:
+    return ConfinementError(f"{path}: the file was replaced meanwhile; call again")
 
 
-def _arrange(walls: dict[str, Any], files: list[int]) -> None:
-    """Let nothing be changed but what may be, keep what is fixed and cover what is closed."""
-    writable = _outermost(map(os.path.realpath, walls["write"]))
-    # In a folder that may be written it stays a file like others, to be renamed and removed.
-    alone = [file for file, (path, *_) in zip(files, walls["files"], strict=True) if not _roots_of(path, writable)]
+def _arrange(policy: dict[str, Any], files: list[int]) -> None:
+    """Mount everything read-only except what is writable, protect what is fixed and cover what is closed."""
+    writable = _outermost(map(os.path.realpath, policy["write"]))
+    # Inside a writable folder it stays an ordinary file, which can be renamed and removed.
+    alone = [file for file, (path, *_) in zip(files, policy["files"], strict=True) if not _roots_of(path, writable)]
     try:
         isolation.make_read_only([*writable, *alone])
     except FileNotFoundError as problem:
-        raise CannotEnclose("something that the job may write was removed meanwhile; call again") from problem
-    isolation.mask([path for path in walls["masked"] if os.path.lexists(path)])
-    fixed = [path for path in _outermost(map(os.path.realpath, walls["fixed"])) if _roots_of(path, writable)]
-    closed = list(map(os.path.realpath, walls["closed"]))
-    _refuse_links([*walls["fixed"], *walls["closed"]], walls["write"])
+        raise ConfinementError("something that the job may write was removed meanwhile; call again") from problem
+    isolation.mask([path for path in policy["masked"] if os.path.lexists(path)])
+    fixed = [path for path in _outermost(map(os.path.realpath, policy["fixed"])) if _roots_of(path, writable)]
+    closed = list(map(os.path.realpath, policy["closed"]))
+    _refuse_links([*policy["fixed"], *policy["closed"]], policy["write"])
     for folder in _folders_to_hold([*fixed, *closed], writable):
         isolation.hold(folder)
     for path in fixed:
         if os.path.lexists(path):
             isolation.fix(path)
     if closed:
-        shown = _outermost(path for path in map(os.path.realpath, walls["read"]) if _roots_of(path, closed))
+        shown = _outermost(path for path in map(os.path.realpath, policy["read"]) if _roots_of(path, closed))
         isolation.close([path for path in closed if os.path.lexists(path)], shown)
 
 
 def _folders_to_hold(paths: Iterable[str], writable: Iterable[str]) -> list[str]:
-    """The folders between a writable one and what in it may not be changed, the outer ones first.
+    """The folders between a writable one and a protected path in it, outer ones first.
 
-    With one of them renamed, another could be put in its place.
+    If one of them could be renamed, another could be put in its place.
     """
     found: set[str] = set()
     for path in paths:
@@ -223,7 +232,7 @@ def _folders_to_hold(paths: Iterable[str], writable: Iterable[str]) -> list[str]
 
 
 def _refuse_links(paths: Iterable[str], roots: Iterable[str]) -> None:
-    """A link in a writable folder could be made to lead elsewhere, past whatever keeps its target."""
+    """Refuse a link in a writable folder that the job could redirect, past the mount over its target."""
     for root in roots:
         real = os.path.realpath(root)
         for path in paths:
@@ -231,32 +240,34 @@ def _refuse_links(paths: Iterable[str], roots: Iterable[str]) -> None:
                 continue
             expected = os.path.join(real, os.path.relpath(path, root if _is_in(path, root) else real))
             if os.path.realpath(path) != os.path.normpath(expected):
-                raise CannotEnclose(
-                    f"{path} is or lies behind a symbolic link that the job could change; replace the link"
+                raise ConfinementError(
+                    f"{path} is or is behind a symbolic link that the job could change; replace the link"
                 )
 
 
-def _refuse_exceptions(walls: dict[str, Any]) -> None:
-    """Without mounts there are no exceptions from what may be read or written."""
-    readable, writable = list(map(os.path.realpath, walls["read"])), list(map(os.path.realpath, walls["write"]))
-    for path in map(os.path.realpath, [*walls["closed"], *walls["masked"]]):
+def _refuse_exceptions(policy: dict[str, Any]) -> None:
+    """Without mounts there are no exceptions from readable and writable paths."""
+    readable, writable = list(map(os.path.realpath, policy["read"])), list(map(os.path.realpath, policy["write"]))
+    for path in map(os.path.realpath, [*policy["closed"], *policy["masked"]]):
         if _roots_of(path, readable) or _roots_of(path, writable):
-            raise CannotEnclose(
-                f"{path} cannot be closed to a job that may use what is around it: no mount namespace here"
+            raise ConfinementError(
+                f"{path} cannot be closed to a job that may access the folder around it: no mount namespace here"
             )
-    for path in map(os.path.realpath, walls["fixed"]):
+    for path in map(os.path.realpath, policy["fixed"]):
         if _roots_of(path, writable):
-            raise CannotEnclose(f"{path} cannot be kept from a job that may write around it: no mount namespace here")
+            raise ConfinementError(
+                f"{path} cannot be protected from a job that may write to the folder around it: no mount namespace here"
+            )
 
 
-def _refuse_writing(walls: dict[str, Any]) -> None:
-    """Without mounts nothing would be kept from what changes files for the job."""
-    if walls["write"]:
-        raise CannotEnclose(f"{walls['write'][0]} cannot be opened for writing: no mount namespace here")
+def _refuse_writing(policy: dict[str, Any]) -> None:
+    """Without mounts the broker could not protect anything."""
+    if policy["write"]:
+        raise ConfinementError(f"{policy['write'][0]} cannot be opened for writing: no mount namespace here")
 
 
 def _outermost(paths: Iterable[str]) -> list[str]:
-    """These paths without those that lie below another, and without what is not there."""
+    """The existing paths without those below another one."""
     found: list[str] = []
     for path in sorted({path for path in paths if os.path.exists(path)}):
         if not _roots_of(path, found):
@@ -273,7 +284,7 @@ def _is_in(path: str, folder: str) -> bool:
 
 
 def prepare() -> None:
-    """Do in the launcher what would otherwise be done anew in every worker."""
+    """Do the work in the launcher that every worker would repeat otherwise."""
     if system.HAS_SUBREAPER:
         system.look_up()
     if seccomp.is_known():
@@ -285,14 +296,14 @@ def prepare() -> None:
 
 
 def rehearse() -> None:
-    """Do, ahead of the job, what raising its walls will do again; see `python.rehearse`."""
+    """Run through the confinement in advance of the job; see `python_file.rehearse`."""
     if isolation.version():
         isolation.rehearse()
 
 
-def _drop_capabilities(*, anew: bool) -> None:
-    """Give up every privilege of root, and the right to get one back; `anew` where another namespace gave them all."""
-    if anew:
+def _drop_capabilities(*, again: bool) -> None:
+    """Drop every capability for good; `again` after entering a user namespace, which grants them all."""
+    if again:
         _drop_future_capabilities.cache_clear()
     _drop_future_capabilities()
     if not system.HAS_SUBREAPER:
@@ -303,7 +314,7 @@ def _drop_capabilities(*, anew: bool) -> None:
 
 @functools.cache
 def _drop_future_capabilities() -> None:
-    """Let no program that is started have a privilege by its name or its owner."""
+    """Drop the bounding set, so that no program gains a capability by being set-uid or having file capabilities."""
     if not system.HAS_SUBREAPER:
         return
     capability = 0
@@ -313,4 +324,4 @@ def _drop_future_capabilities() -> None:
                 system.prctl(system.DROP_FROM_BOUNDING_SET, capability)
             capability += 1
     except OSError:
-        return  # the last one, or nobody with privileges in the first place
+        return  # past the last capability, or no privilege to drop any

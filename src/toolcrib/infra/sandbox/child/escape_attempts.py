@@ -1,6 +1,6 @@
-"""Everything that a job must not be able to do, tried. This file is run as a job, and imported by nobody.
+"""Try everything that a job must not be able to do. The probe runs this file as a job; no module imports it.
 
-It needs the standard library alone, and answers with the acts that got through.
+It needs only the standard library, and reports the attempts that succeeded.
 """
 
 # ruff: noqa: PTH101, PTH108, PTH115, PTH123, PTH208 - pathlib would take a third of the start
@@ -38,16 +38,16 @@ _CALLS = {
 _MACHINES = ("x86_64", "aarch64")
 _NO_CALL = -1
 _NOTHING = (0,) * 6
-# With nothing but zeros it would succeed, and the parent would be told of every step from then on.
-_ARGUMENTS = {"ptrace": (0x4206, 0x7FFFFFFF, 0, 0, 0, 0)}  # take over a process that is not there
-_NOT_TO_BE_HAD = (errno.EPERM, errno.EACCES, errno.ENOSYS)
+# With zeros only it would succeed, and the parent would be notified of every step from then on.
+_ARGUMENTS = {"ptrace": (0x4206, 0x7FFFFFFF, 0, 0, 0, 0)}  # PTRACE_SEIZE of a process that does not exist
+_UNAVAILABLE = (errno.EPERM, errno.EACCES, errno.ENOSYS)
 _NEW_USER, _NEW_MOUNTS = 0x10000000, 0x00020000
 _ASK_VERSION = 1
 _LANDLOCK_CREATE_RULESET = 444
 
 
 def main(facts: dict[str, Any]) -> dict[str, object]:
-    """The acts that got through, under the guarantee that they break, and the layers that stood."""
+    """The successful attempts by the guarantee that they break, and the active layers."""
     acts = {
         "fs": _files(facts),
         "net": _network(facts),
@@ -83,8 +83,8 @@ def _files(facts: dict[str, Any]) -> Iterator[tuple[str, Act]]:
 
 
 def _network(facts: dict[str, Any]) -> Iterator[tuple[str, Act]]:
-    def connect(family: int, address: tuple[str, int] | str) -> None:
-        with socket.socket(family, socket.SOCK_STREAM) as line:
+    def connect(tree: int, address: tuple[str, int] | str) -> None:
+        with socket.socket(tree, socket.SOCK_STREAM) as line:
             line.settimeout(2)
             line.connect(address)
 
@@ -125,7 +125,7 @@ def _privileges(facts: dict[str, Any]) -> Iterator[tuple[str, Act]]:
     yield "mount", functools.partial(_ask, library.mount, None, None, None, 0, None)
     machine = os.uname().machine
     for name, numbers in _CALLS.items():
-        # On another machine nobody has tried, and what was not tried counts as got through.
+        # On another architecture the call cannot be tried, and counts as successful.
         number = numbers[_MACHINES.index(machine)] if machine in _MACHINES else _NO_CALL
         arguments = map(ctypes.c_long, _ARGUMENTS.get(name, _NOTHING))
         yield name, functools.partial(_ask, library.syscall, number, *arguments)
@@ -134,7 +134,7 @@ def _privileges(facts: dict[str, Any]) -> Iterator[tuple[str, Act]]:
 
 
 def _memory() -> Iterator[tuple[str, Act]]:
-    """Memory that stays when it is let go of, and that no process is seen to have."""
+    """Shared memory that no process is charged for."""
     yield "share pages", lambda: mmap.mmap(-1, mmap.PAGESIZE)
     yield "share pages of a device", lambda: mmap.mmap(os.open("/dev/zero", os.O_RDWR), mmap.PAGESIZE)
     if hasattr(os, "memfd_create"):
@@ -142,7 +142,7 @@ def _memory() -> Iterator[tuple[str, Act]]:
 
 
 def _ask(function: Callable[..., int], *arguments: object) -> None:
-    if arguments[0] != _NO_CALL and function(*arguments) == -1 and ctypes.get_errno() in _NOT_TO_BE_HAD:
+    if arguments[0] != _NO_CALL and function(*arguments) == -1 and ctypes.get_errno() in _UNAVAILABLE:
         raise PermissionError
 
 
@@ -158,7 +158,7 @@ def _start() -> None:
 
 
 def _hold_capabilities() -> None:
-    """What is not told counts as held."""
+    """An unknown value counts as held."""
     status = dict(line.split(":", 1) for line in _read("/proc/self/status").splitlines() if ":" in line)
     held = any(int(status.get(name, "1"), 16) for name in ("CapEff", "CapPrm", "CapInh", "CapAmb"))
     if status.get("NoNewPrivs", "").strip() == "1" and not held:
@@ -179,7 +179,7 @@ def _layers(facts: dict[str, Any]) -> Iterator[str]:
 
 
 def _is_another(kind: str, hosts: str) -> bool:
-    """Whether this process is seen to have another namespace than the host."""
+    """Whether this process is in another namespace than the host."""
     try:
         own = os.readlink(f"/proc/self/ns/{kind}")
     except OSError:
@@ -188,7 +188,7 @@ def _is_another(kind: str, hosts: str) -> bool:
 
 
 def _read(path: str) -> str:
-    """What a file says; nothing if it is not there."""
+    """The content of a file; empty if it cannot be read."""
     try:
         with open(path) as file:
             return file.read()

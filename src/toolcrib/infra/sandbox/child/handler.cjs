@@ -1,7 +1,7 @@
 // A worker for the handler of a tool folder: loads it once and answers its calls, one at a time, over the channel.
 //
-// The handler shares this process and may replace whatever it finds in it. What is needed to speak with the host is kept
-// here from before it was loaded, and lines are put together from texts, which no prototype can change.
+// The handler shares this process and may replace any global or prototype. What is needed to talk to the host is saved
+// here before it is loaded, and lines are concatenated from strings, which no prototype can change.
 "use strict";
 
 const { AsyncLocalStorage } = require("node:async_hooks");
@@ -13,7 +13,7 @@ const MAX_PRINTED = 65_536;
 const MAX_PRINTED_BYTES = 131_072;
 const MAX_TEXT = 4_000;
 const MAX_DETAILS_BYTES = 65_536;
-const HALF = "a text that holds half a character";
+const HALF = "a string with a lone surrogate";
 const OLDEST = [20, 19];
 
 const { parse, stringify } = JSON;
@@ -37,11 +37,11 @@ const send = unbound(Socket.prototype.write);
 const hangUp = unbound(Socket.prototype.end);
 const exit = process.exit.bind(process);
 
-const calls = new AsyncLocalStorage(); // which call the running code belongs to, also long after
+const calls = new AsyncLocalStorage(); // the call that the running code belongs to, even after it ended
 const asks = makeObject(null);
 let lastAsk = 0;
 let current; // the call that the host waits for
-let isSpent = false; // something went wrong that no call could catch: this process takes no further one
+let isSpent = false; // after an uncaught error this process takes no further call
 let execute;
 let channel;
 let rest = "";
@@ -72,7 +72,7 @@ function begin({ call: id, args, context: facts }) {
   const context = contextOf(call, facts);
   // One object for both ways of taking it: `execute({ args, context })` and `execute(context)` with the arguments inside.
   const given = { args, context, ...context };
-  // The host hears of the beginning before anything is done: a call that did not begin may be given to another process.
+  // The host is notified before the handler runs: a call that did not begin may be given to another process.
   send(channel, `{"call":${id},"begun":true}\n`, (unheard) => {
     if (!unheard) within(calls, call, run, call, given);
   });
@@ -142,7 +142,7 @@ function valueOf(value) {
   return byteLength(json) > MAX_VALUE_BYTES ? '"tooLong":true' : `"value":${json}`;
 }
 
-// JSON that every reader takes: half a character has a spelling in it, and no meaning.
+// Strict JSON: a lone surrogate can be escaped in it, but not decoded.
 function toJson(value) {
   const json = stringify(value);
   if (json !== undefined && indexOf(json, "\\ud") >= 0) stringify(value, refuseHalves);
@@ -168,7 +168,7 @@ function nameOf(value) {
   return value === undefined ? "undefined" : "an object whose toJSON gives nothing";
 }
 
-// Whatever was thrown, as JSON; anything of it may throw in turn.
+// The thrown value as JSON; reading its properties may throw in turn.
 function describe(problem) {
   const isObject = (typeof problem === "object" && problem !== null) || typeof problem === "function";
   if (!isObject) {
@@ -212,7 +212,7 @@ function detailsOf(read) {
   }
 }
 
-// A text as JSON of a bounded length: a letter may take up to six bytes.
+// A string as JSON of bounded length: a character may take up to six bytes.
 function bounded(text) {
   let json = stringify(toWellFormed(text));
   while (byteLength(json) > MAX_PRINTED_BYTES) {
@@ -222,7 +222,7 @@ function bounded(text) {
   return json;
 }
 
-// What the code of a call prints belongs to the answer; what is printed outside of any goes where a process prints.
+// Output of a call belongs to its answer; any other output goes to the stream of the process.
 function capture(name) {
   const stream = process[name];
   const write = stream.write.bind(stream);
@@ -237,8 +237,8 @@ function capture(name) {
   };
 }
 
-// What nobody caught counts for the call that it came from, if the host still waits for that one; else it is for the log.
-// Where nobody knows whose it is, it may be another client's: the call that runs fails without hearing its words.
+// An uncaught error fails the call that it came from, if that is still running; otherwise it is logged. If its call is
+// unknown it may belong to another client: the running call fails without the message.
 function notice(problem) {
   const call = storeOf(calls);
   const isParting = isSpent && current === undefined;

@@ -1,4 +1,4 @@
-"""A handler in the worker: the context that it is given, whose words go over the channel, and what it may import besides."""
+"""The context of a handler in the worker, which uses the channel to the host, and the handler's imports."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import socket
 import sys
 import threading
-from importlib.machinery import (  # not where they are used: whatever is imported there is looked for there
+from importlib.machinery import (  # at module level: inside `find_spec` an import would recurse
     FileFinder,
     ModuleSpec,
     SourceFileLoader,
@@ -30,7 +30,7 @@ _MAX_EVENT_LETTERS = 200
 
 
 class Facts(dict[str, "Any"]):
-    """Facts by name, as items and as attributes, in the spelling of the document (`clientId`) and in Python's (`client_id`)."""
+    """Values as items and attributes, spelled as in the document (`clientId`) and in Python style (`client_id`)."""
 
     __slots__ = ()
 
@@ -42,11 +42,11 @@ class Facts(dict[str, "Any"]):
         raise AttributeError(f"there is no {name}; there are {', '.join(self)}")
 
 
-class Conversation:
-    """What a handler and the host say to each other while it runs: `with` this, the handler gets its context.
+class HandlerSession:
+    """The messages between a handler and the host while it runs: the handler gets its context from the `with` block.
 
-    What was said is heard before the process ends. A message that nobody awaited and that did not arrive is an error of
-    the handler's.
+    All messages are delivered before the process ends. A failed message that was not awaited is an error of the
+    handler.
     """
 
     def __init__(self, facts: dict[str, Any], channel: int) -> None:
@@ -74,7 +74,7 @@ class _Messaging:
         self._line = line
 
     def send(self, message: object) -> Coroutine[Any, Any, None]:
-        """Send a message; awaiting it raises ConnectionError if it did not arrive."""
+        """Send a message; awaiting it raises ConnectionError if it was not delivered."""
         sending = self._line.ask({"do": "send", "message": message})
 
         async def send() -> None:
@@ -84,7 +84,7 @@ class _Messaging:
 
 
 class _Voice:
-    """Whether the client listens or reads."""
+    """Whether the client uses voice or text."""
 
     def __init__(self, is_active: bool) -> None:  # noqa: FBT001 - it is all there is to say
         self._is_active = is_active
@@ -97,13 +97,13 @@ class _Voice:
 
 
 class _Audit:
-    """Entries in the journal."""
+    """Entries in the audit log."""
 
     def __init__(self, line: _Line) -> None:
         self._line = line
 
     def log(self, event: object, data: object = None) -> None:
-        """Write down that something happened."""
+        """Write an audit entry."""
         if not isinstance(event, str) or not 0 < len(event) <= _MAX_EVENT_LETTERS:
             raise ValueError(f"the event of an audit entry is a text of 1 to {_MAX_EVENT_LETTERS} letters")
         if data is not None and not isinstance(data, dict):
@@ -112,7 +112,7 @@ class _Audit:
 
 
 class _Line:
-    """The line to the host. Answers are heard by a thread, so that any event loop, and none, can wait for them."""
+    """The connection to the host. A thread receives answers, so that any event loop, or none, can wait for them."""
 
     def __init__(self, channel: int) -> None:
         self._socket = socket.socket(fileno=channel)
@@ -126,7 +126,7 @@ class _Line:
         self._was_used = self._gave_up = False
 
     def tell(self, message: dict[str, object]) -> None:
-        """Say something that gets no answer."""
+        """Send a message without an answer."""
         if os.getpid() != self._owner:
             raise ConnectionError("the context works only in the process that the handler was started in")
         line = to_line(message)
@@ -138,11 +138,11 @@ class _Line:
                 raise _gone() from problem
 
     def ask(self, message: dict[str, object]) -> int:
-        """Say something that gets an answer, which is heard under the number."""
+        """Send a message with an answer; returns its number."""
         from concurrent.futures import Future
 
         number, answer = next(self._numbers), Future[None]()
-        answer.set_running_or_notify_cancel()  # whoever stops waiting for it does not keep it from coming
+        answer.set_running_or_notify_cancel()  # a cancelled wait must not cancel the answer
         self._asked[number] = answer
         try:
             self.tell({"ask": number, **message})
@@ -154,7 +154,7 @@ class _Line:
         return number
 
     async def hear(self, number: int) -> None:
-        """Wait for an answer; raises ConnectionError if it is a refusal."""
+        """Wait for an answer; raises ConnectionError if it is an error."""
         import asyncio
 
         try:
@@ -164,9 +164,9 @@ class _Line:
             raise
 
     def finish(self) -> Exception | None:
-        """Wait until the host has heard everything; the first refusal that nobody heard.
+        """Wait until the host has received everything; returns the first error that was not awaited.
 
-        Behind a message that the handler itself gave up waiting for, there is nothing to wait for.
+        If the handler cancelled a wait itself, this does not wait either.
         """
         if not self._was_used or self._gave_up or os.getpid() != self._owner:
             return None
@@ -185,23 +185,23 @@ class _Line:
                 self._listener.start()
 
     def _read(self) -> None:
-        """Hear answers until the host has hung up."""
+        """Receive answers until the host closes."""
         cutter = LineCutter()
         try:
             while data := self._socket.recv(_READ_BYTES):
                 cutter.feed(data)
                 while (line := cutter.next()) is not None:
                     self._note(json.loads(line))
-        except (OSError, ValueError):  # the handler itself may have taken some of what was meant for us
+        except (OSError, ValueError):  # the handler itself may have read some of the data
             pass
-        self._hang_up(socket.SHUT_RDWR)  # first, so that whoever asks from now on is refused at once
+        self._hang_up(socket.SHUT_RDWR)  # first, so that later messages are refused at once
         for number in list(self._asked):
             self._asked.pop(number).set_exception(_gone())
 
     def _hang_up(self, how: int) -> None:
         try:
             self._socket.shutdown(how)
-        except OSError:  # the host was faster
+        except OSError:  # the host closed first
             return
 
     def _note(self, answer: dict[str, object]) -> None:
@@ -215,11 +215,11 @@ class _Line:
 
 
 def _gone() -> ConnectionError:
-    return ConnectionError("the crib does not answer any more")
+    return ConnectionError("the connection to the crib was closed")
 
 
 def offer_imports(folder: str) -> None:
-    """Let a handler import `toolcrib.handler`, wherever Toolcrib is installed, and the shared folders beside its own."""
+    """Let a handler import `toolcrib.handler` without an installed Toolcrib, and the shared folders beside its own."""
     package = type(sys)("toolcrib")
     package.__path__ = []
     sys.meta_path.insert(0, _Offer(handler))
@@ -229,7 +229,7 @@ def offer_imports(folder: str) -> None:
 
 
 def _finder_in(folder: str) -> Callable[[str], FileFinder]:
-    """What finds modules in the folder of a handler and in those that it shares, and nowhere else."""
+    """A path hook for the handler's folder and its shared folders only."""
     beginnings = (f"{folder}/", f"{os.path.dirname(folder)}/_")  # noqa: PTH120 - see system
 
     def find(path: str) -> FileFinder:
@@ -241,15 +241,15 @@ def _finder_in(folder: str) -> Callable[[str], FileFinder]:
 
 
 class _Source(SourceFileLoader):
-    """Loads a file from its text: bytecode that lies beside it was never checked."""
+    """Load modules from source only: bytecode beside it was never checked."""
 
     def path_stats(self, path: object) -> Mapping[str, object]:
-        """Say nothing of the file's age, without which no bytecode counts."""
+        """Raise, so that no bytecode is used."""
         raise OSError(path)
 
 
 class _Offer:
-    """Hands out one module that is there already."""
+    """Provide one loaded module."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module
@@ -264,11 +264,11 @@ class _Offer:
         return self._module
 
     def exec_module(self, module: ModuleType) -> None:
-        """It has run."""
+        """A no-op: the module is initialized."""
 
 
 class _Shared:
-    """Finds the packages in a folder whose names begin with an underscore; the folder itself cannot be listed."""
+    """Find packages with a leading underscore in a folder that cannot be listed."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder

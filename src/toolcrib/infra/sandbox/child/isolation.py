@@ -1,4 +1,4 @@
-"""A world of its own for a worker: its own view of the files and, where it may have one, its own network."""
+"""Kernel isolation for a worker: Landlock rulesets, mount, user and network namespaces."""
 
 # ruff: noqa: PTH102, PTH103, PTH112, PTH116, PTH120, PTH123 - pathlib would take a third of the start
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-# Landlock: from now on this process and all it starts reach only the files that they were given.
+# Landlock: this process and its descendants can only access the files that are allowed explicitly.
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _ASK_VERSION = 1
@@ -29,20 +29,20 @@ _MAKE_CHAR, _MAKE_DIR, _MAKE_REG, _MAKE_SOCK, _MAKE_FIFO, _MAKE_BLOCK, _MAKE_SYM
 _REFER, _TRUNCATE, _IOCTL_DEVICE = 1 << 13, 1 << 14, 1 << 15
 
 READ = READ_FILE | READ_DIR
-# Devices and sockets are not made by anybody; what could be bound to a socket's name is closed as well.
+# Devices and sockets cannot be created; connecting to a named socket is blocked separately.
 WRITE = WRITE_FILE | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR | _MAKE_REG | _MAKE_FIFO | _MAKE_SYM | _REFER | _TRUNCATE
 USE_DEVICE = READ_FILE | WRITE_FILE | _TRUNCATE | _IOCTL_DEVICE
 _OF_FILES = EXECUTE | USE_DEVICE
 
 _FILE_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1, 5: (1 << 16) - 1}
 _NETWORK_SINCE, _SCOPES_SINCE = 4, 6
-_TCP = 0b11  # to listen and to connect
+_TCP = 0b11  # bind and connect
 _SCOPES = 0b11  # abstract sockets and signals
 
 
 @functools.cache
 def version() -> int:
-    """What the kernel offers of it; 0 means nothing."""
+    """The Landlock ABI version of the kernel; 0 means none."""
     if not system.HAS_SUBREAPER:
         return 0
     try:
@@ -52,9 +52,9 @@ def version() -> int:
 
 
 def restrict(rules: Iterable[tuple[str | int, int]], *, tcp: bool) -> None:
-    """Let go of everything but these rights on these files and folders; what is not there gives no right.
+    """Give up all rights except these on these files and folders; a path that does not exist grants nothing.
 
-    A place is a path, or the descriptor of what is meant. `tcp` leaves the network as it is, for a process that has one of its own.
+    A place is a path or an open descriptor. `tcp` does not restrict TCP, for a process with its own network namespace.
     """
     ruleset, handled = _create(tcp=tcp)
     try:
@@ -66,14 +66,14 @@ def restrict(rules: Iterable[tuple[str | int, int]], *, tcp: bool) -> None:
 
 
 def rehearse() -> None:
-    """Do all of it but the restricting; see `python.rehearse`."""
+    """Create a ruleset without enforcing it; see `python_file.rehearse`."""
     ruleset, handled = _create(tcp=False)
     _allow(ruleset, "/", READ & handled)
     os.close(ruleset)
 
 
 def _create(*, tcp: bool) -> tuple[int, int]:
-    """A new set of rules, and the rights on files that it is about."""
+    """A new ruleset, and the file rights that it handles."""
     offered = version()
     handled = _FILE_RIGHTS[min(offered, max(_FILE_RIGHTS))]
     attributes = [handled]
@@ -117,7 +117,7 @@ _CLONE, _CLOSE_ON_EXEC, _WITH_ALL_BELOW, _DESCRIPTOR_ITSELF = 1, 0o2000000, 0x80
 _FROM_DESCRIPTOR, _TO_DESCRIPTOR = 4, 0x40
 _READ_ONLY = 1
 
-SHARED_MEMORY = "/dev/shm"  # noqa: S108 - a place of the system, which a worker finds empty and has to itself
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - a system folder, over which every worker mounts a private one
 SCRATCH = f"{SHARED_MEMORY}/scratch"
 _BYTES_PER_FILE = 4096
 _RESTRICTED_BY_PROFILE = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
@@ -127,29 +127,29 @@ _UP = 1
 _BACKLOG = 128
 
 
-def enter(*, network: bool, ahead: bool = False) -> bool:
-    """Step into new namespaces; False, with nothing changed that a job could notice, if that is not to be had.
+def enter(*, network: bool, in_advance: bool = False) -> bool:
+    """Enter new namespaces; False, without visible changes, if that is not possible.
 
-    `ahead` of a job, which may be long before it, what is mounted and unmounted outside still shows inside, until `settle`.
+    When called `in_advance` of a job, mounts and unmounts outside still propagate inside, until `settle`.
     """
     if not system.HAS_SUBREAPER or not os.path.isdir(SHARED_MEMORY):
         return False
     if not _unshare(_NEW_MOUNTS | (_NEW_NETWORK if network else 0)):
         return False
     try:
-        _mount(None, "/", None, _RECURSIVE | (_FOLLOWING if ahead else _PRIVATE))
+        _mount(None, "/", None, _RECURSIVE | (_FOLLOWING if in_advance else _PRIVATE))
     except PermissionError:
         return False
     return True
 
 
 def settle() -> None:
-    """Let nothing from outside show any more that was not there until now."""
+    """Stop the propagation of mounts from outside."""
     _mount(None, "/", None, _RECURSIVE | _PRIVATE)
 
 
 def _unshare(wanted: int) -> bool:
-    """Without privileges a namespace for users comes along, in which the user stays who it was."""
+    """Without privileges, create a user namespace as well, in which the user keeps its identity."""
     if os.geteuid() == 0:
         try:
             system.invoke("unshare", wanted)
@@ -164,7 +164,7 @@ def _unshare(wanted: int) -> bool:
         system.invoke("unshare", wanted | _NEW_USER)
     except OSError:
         return False
-    system.prctl(system.DUMPABLE, 1)  # or the next files belong to somebody else
+    system.prctl(system.DUMPABLE, 1)  # or the next files belong to another user
     _write("/proc/self/setgroups", "deny")
     _write("/proc/self/uid_map", f"{user} {user} 1")
     _write("/proc/self/gid_map", f"{group} {group} 1")
@@ -172,7 +172,7 @@ def _unshare(wanted: int) -> bool:
 
 
 def _is_restricted_by_profile() -> bool:
-    """Whether such a namespace could be made, and would then be of no use."""
+    """Whether AppArmor lets a user namespace be created but takes away its privileges."""
     try:
         with open(_RESTRICTED_BY_PROFILE, encoding="ascii") as file:
             return file.read().strip() == "1" and os.geteuid() != 0
@@ -181,7 +181,7 @@ def _is_restricted_by_profile() -> bool:
 
 
 def make_read_only(writable: list[str | int]) -> None:
-    """Let nothing be changed but what lies in these folders and files: paths, or descriptors of what is meant."""
+    """Mount everything read-only except these folders and files: paths, or open descriptors."""
     if "/" in writable:
         return
     trees = [(place, _open_tree(place)) for place in writable]
@@ -191,18 +191,18 @@ def make_read_only(writable: list[str | int]) -> None:
 
 
 def hold(folder: str) -> None:
-    """Keep a folder where it is: what is a mount of its own cannot be renamed or removed."""
+    """Bind-mount a folder onto itself: a mount point cannot be renamed or removed."""
     _mount(folder, folder, None, _BIND | _RECURSIVE)
 
 
 def fix(path: str) -> None:
-    """Let a file or folder stay as it is."""
+    """Make a file or folder read-only."""
     _mount(path, path, None, _BIND | _RECURSIVE)
     _set_read_only(path)
 
 
 def close(paths: list[str], shown: list[str]) -> None:
-    """Put an empty file or folder over each of these, with nothing to be seen in it but what is `shown`."""
+    """Cover each path with an empty file or folder in which only `shown` paths are visible."""
     if not paths:
         return
     _mount_memory(SHARED_MEMORY, "size=4k,nr_inodes=4,mode=700")
@@ -220,7 +220,7 @@ def close(paths: list[str], shown: list[str]) -> None:
 
 
 def mask(paths: list[str]) -> None:
-    """Let these files and folders be there, and neither be read nor changed."""
+    """Cover each path so that it exists but can neither be read nor changed."""
     if not paths:
         return
     _mount_memory(SHARED_MEMORY, "size=4k,nr_inodes=4,mode=700")
@@ -243,10 +243,10 @@ def _show(trees: list[tuple[str, int]]) -> None:
 
 
 def put_over(contents: list[tuple[str, bytes]]) -> None:
-    """Let each of these files hold this and nothing else, whatever is written to it outside; its mode stays."""
+    """Cover each file with this content, whatever is written to it outside; its mode stays."""
     if not contents:
         return
-    # A file takes whole pages, and its node in memory takes some of another.
+    # A file takes whole pages, and its inode part of another.
     size = sum(len(content) + 2 * _BYTES_PER_FILE for _, content in contents)
     _mount_memory(SHARED_MEMORY, f"size={size},nr_inodes={len(contents) + 4},mode=700")
     for number, (path, content) in enumerate(contents):
@@ -259,13 +259,13 @@ def put_over(contents: list[tuple[str, bytes]]) -> None:
 
 
 def make_scratch(size: int) -> None:
-    """A folder in memory for the job alone, gone with it; shared memory lies beside it."""
+    """Mount a private scratch folder in memory, with shared memory beside it."""
     _mount_memory(SHARED_MEMORY, f"size={size},nr_inodes={max(size // _BYTES_PER_FILE, 64)},mode=700")
     os.mkdir(SCRATCH, 0o700)
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Open the new network's only way: a socket that somebody outside will answer."""
+    """Bring up the loopback interface and listen on the only address that the host will accept on."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
         import fcntl
 

@@ -1,4 +1,4 @@
-"""The launcher: a small process with nothing to inherit, out of which every call is forked."""
+"""The launcher: a small process without inherited state, from which every call is forked."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import sys
 
 from toolcrib.infra.sandbox.child import confinement, resource_limits, system
 from toolcrib.infra.sandbox.child.preload import ORDER_BYTES, preload
-from toolcrib.infra.sandbox.child.process_tree import Family
-from toolcrib.infra.sandbox.child.supervisor import Spare, receive, supervise, tell
+from toolcrib.infra.sandbox.child.process_tree import ProcessTree
+from toolcrib.infra.sandbox.child.supervisor import SpareSupervisor, receive, supervise, tell
 from toolcrib.infra.sandbox.child.system import Events
 from toolcrib.infra.sandbox.child.worker import work
 
@@ -29,7 +29,7 @@ _PAUSE_SECONDS = 0.003
 
 
 def main(control: int, host: int) -> NoReturn:
-    """Serve the host until it goes away. Forked processes come out of `serve` and `supervise` and go on from there."""
+    """Serve the host until it exits; a forked worker returns from `become` and runs its job here."""
     _harden()
     watch = _watch_process(host)
     become = _serve(socket.socket(fileno=control), host, watch)
@@ -37,7 +37,7 @@ def main(control: int, host: int) -> NoReturn:
 
 
 def _harden() -> None:
-    """Become a process that passes nothing of the host on, and that no worker can look into."""
+    """Drop everything inherited from the host, and prevent workers from inspecting this process."""
     system.forget_signals()
     os.umask(0o077)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -50,7 +50,7 @@ def _harden() -> None:
 
 
 def _watch_process(process: int) -> int | None:
-    """A descriptor that can be read once the process has ended, where the system has such."""
+    """A descriptor that becomes readable when the process ends, None if the system has no pidfd."""
     try:
         return os.pidfd_open(process)
     except (AttributeError, OSError):
@@ -58,39 +58,39 @@ def _watch_process(process: int) -> int | None:
 
 
 def _serve(control: socket.socket, host: int, watch: int | None) -> Callable[[int | None], Task]:
-    """Have a supervisor for every call; like fork, this returns in the supervisors alone, with what makes them one."""
+    """Provide a supervisor for every call; like fork, this returns only in supervisors, with what they have to run."""
     launcher = os.getpid()
     events = Events()
-    family = Family(events)
+    tree = ProcessTree(events)
     supervisors: set[int] = set()
-    spare = Spare(launcher)
+    spare = SpareSupervisor(launcher)
     watched = [control.fileno()] if watch is None else [control.fileno(), watch]
     strays, pause, had_orders = False, None, False
     while True:
         ready, signals = events.wait(watched, _STRAY_SECONDS if strays else pause)
-        strays = _look_after(family, supervisors, spare, strays=strays)
+        strays = _reap_supervisors(tree, supervisors, spare, strays=strays)
         if watch in ready or signal.SIGTERM in signals or os.getppid() != host:
-            _end(family, supervisors, spare)
+            _end(tree, supervisors, spare)
         if control.fileno() not in ready:
-            # In a pause, and not beside a call that it would hold up: the next one finds a process ready.
+            # Fork a spare supervisor while idle, not beside a call that it would delay.
             if not signals and not supervisors and spare.make():
                 events.close()
                 control.close()
                 return spare.become
             pause = None if supervisors or spare.is_there else _PAUSE_SECONDS
             continue
-        wish, descriptors = receive(control, ORDER_BYTES)
-        if not wish:
-            _end(family, supervisors, spare)
+        order, descriptors = receive(control, ORDER_BYTES)
+        if not order:
+            _end(tree, supervisors, spare)
         if descriptors is None:
             continue
-        if preload(wish):
+        if preload(order):
             spare.dismiss()
-        if _hand_out(descriptors, spare, supervisors):
+        if _assign(descriptors, spare, supervisors):
             events.close()
             control.close()
             return lambda host: supervise(descriptors, launcher=launcher, host=host)
-        # Beside a single call there is room for it; the very first call is perhaps the only one.
+        # There is capacity beside a single call; the very first call may be the only one.
         if had_orders and len(supervisors) == 1 and spare.make():
             events.close()
             control.close()
@@ -98,8 +98,8 @@ def _serve(control: socket.socket, host: int, watch: int | None) -> Callable[[in
         had_orders = True
 
 
-def _hand_out(descriptors: Descriptors, spare: Spare, supervisors: set[int]) -> bool:
-    """Let a supervisor have the call, one that waits or a new one; like fork, True in the new one alone."""
+def _assign(descriptors: Descriptors, spare: SpareSupervisor, supervisors: set[int]) -> bool:
+    """Give the call to the spare supervisor or to a new one; like fork, True only in the new one."""
     if spare.take(descriptors):
         supervisors.add(spare.process)
         return False
@@ -120,20 +120,20 @@ def _fork_supervisor(descriptors: Descriptors) -> int | None:
     return supervisor
 
 
-def _look_after(family: Family, supervisors: set[int], spare: Spare, *, strays: bool) -> bool:
-    """Bury supervisors; whether one left processes behind, because it was killed, that are not yet gone."""
-    family.reap()
-    strays = strays or any(status != 0 for status in family.statuses.values())
-    supervisors.difference_update(family.statuses)
-    family.statuses.clear()
-    return strays and system.HAS_SUBREAPER and family.kill_strays({*supervisors, spare.process})
+def _reap_supervisors(tree: ProcessTree, supervisors: set[int], spare: SpareSupervisor, *, strays: bool) -> bool:
+    """Reap supervisors; returns whether processes of a killed supervisor are still left."""
+    tree.reap()
+    strays = strays or any(status != 0 for status in tree.statuses.values())
+    supervisors.difference_update(tree.statuses)
+    tree.statuses.clear()
+    return strays and system.HAS_SUBREAPER and tree.kill_strays({*supervisors, spare.process})
 
 
-def _end(family: Family, supervisors: set[int], spare: Spare) -> NoReturn:
-    """Let the supervisors end their calls, then make sure."""
+def _end(tree: ProcessTree, supervisors: set[int], spare: SpareSupervisor) -> NoReturn:
+    """Let the supervisors end their calls, then kill what is left."""
     spare.dismiss()
     system.send_signal(supervisors, signal.SIGTERM)
-    if not family.wait(_END_SECONDS) and system.HAS_SUBREAPER:
-        family.press(signal.SIGKILL, _END_SECONDS)
+    if not tree.wait(_END_SECONDS) and system.HAS_SUBREAPER:
+        tree.signal_all(signal.SIGKILL, _END_SECONDS)
     resource_limits.leave()
     os._exit(0)

@@ -1,4 +1,4 @@
-// Loads the code of a tool folder by its own syntax, whatever the package around it says about its files.
+// Load the code of a tool folder by its own syntax, independent of the surrounding package.json.
 "use strict";
 
 const fs = require("node:fs");
@@ -10,7 +10,7 @@ const vm = require("node:vm");
 const WRAPPED = ["exports", "require", "module", "__filename", "__dirname"];
 const COMMONJS_WORDS = /\brequire\s*\(|\bmodule\.exports\b|\bexports\s*[.[]/;
 
-let root; // what lies below it is meant to be read by its syntax
+let root; // files below it are loaded by their syntax
 
 // What the file at `file` exports; `folders` are those that belong to it, with their packages.
 async function loadHandler(file, { under, folders }) {
@@ -23,7 +23,7 @@ async function loadHandler(file, { under, folders }) {
   return import(url.pathToFileURL(file).href);
 }
 
-// Only a module holds what does not compile as a function; what would compile as both goes by its words, then its package.
+// Source that does not compile as a function is a module; the rest is decided by its keywords, then by its package.
 function syntaxOf(source, file) {
   try {
     vm.compileFunction(source.replace(/^\uFEFF?#!.*/, ""), WRAPPED, { filename: file });
@@ -34,7 +34,7 @@ function syntaxOf(source, file) {
   return typeOf(path.dirname(file)) === "module" ? "module" : "commonjs";
 }
 
-// What the nearest package that can be read says of its files.
+// The type in the nearest readable package.json.
 function typeOf(folder) {
   for (;;) {
     try {
@@ -79,7 +79,7 @@ function load(address, context, next) {
 }
 
 exports.loadHandler = loadHandler;
-// The two names by which a thread of hooks looks for them.
+// The names under which a hooks thread looks for them.
 exports.initialize = (under) => {
   root = under;
 };

@@ -1,9 +1,9 @@
-"""Asked before it happens: chosen system calls of a worker wait until its supervisor has answered them.
+"""Seccomp user notifications: chosen system calls of a worker wait until its supervisor has answered them.
 
-    worker: install ── the listener, by descriptor ──▶ supervisor: Oversight ── each call ──▶ what to answer
+    worker: install ── the listener, by descriptor ──▶ supervisor: NotificationListener ── each call ──▶ its answer
 
-The filter is inherited by everything that the worker starts and cannot be taken off; with the supervisor gone, the
-calls fail. It stands beside that of `seccomp`, whose refusals come first: what is refused there is never asked about.
+The filter is inherited by all descendants of the worker and cannot be removed; without the supervisor, the calls fail.
+The filter of `seccomp` takes precedence: what it refuses is never notified.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     T = TypeVar("T")
-    # Which bits of which argument make a call wait.
+    # An argument index and the bits that make the call wait.
     Condition = tuple[int, int]
     Answer = Callable[["Notice"], int]
 
-# An answer is the number of the error that the call fails with, or one of these: the kernel is to perform the call, or it
-# was performed already and returns 0. Below that stand calls that return more: a number n is -n - 1.
+# An answer is the errno that the call fails with, or one of these: let the kernel perform the call, or return 0 because
+# it was performed. A call that returns the number n is answered with -n - 1.
 GO_ON, DONE = 0, -1
-LATER = -(1 << 32)  # nothing can be said yet, so the call goes on waiting
+LATER = -(1 << 32)  # no answer yet: the call keeps waiting
 
-# Every number of the kernel stands here twice, for the two kinds of machine.
+# All numbers are given for both architectures.
 _MACHINES = ("x86_64", "aarch64")
 EXECVE = (59, 221)
 EXECVEAT = (322, 281)
@@ -45,7 +45,7 @@ SENDMSG = (46, 211)
 _SECCOMP = (317, 277)
 _SET_MODE_FILTER = 1
 _NEW_LISTENER = 1 << 3
-# A call that the supervisor has begun to perform is not begun again after a signal; older kernels do not know that.
+# A call that is being performed is not restarted after a signal; older kernels do not support this.
 _WAIT_WHILE_PERFORMED = 1 << 5
 
 _LOAD, _EQUAL, _ANY_BIT, _RETURN = 0x20, 0x15, 0x45, 0x06
@@ -60,17 +60,17 @@ _ANSWER_GO_ON = 1
 _DESCRIPTOR = struct.Struct("=QIIII")
 _GO_ON_SINCE = (5, 5)
 _ADD_DESCRIPTOR_SINCE = (5, 9)
-_MAX_AT_ONCE = 64  # then the supervisor looks at the clock again
+_MAX_AT_ONCE = 64  # then the supervisor checks its deadline again
 _ACTIONS = "/proc/sys/kernel/seccomp/actions_avail"
 _MAX_WORDS = 8192
 
-# Where the call by which the listener leaves the worker is itself among those that wait, it is let through on one
-# descriptor. That one is closed to the job afterwards, and high enough for nobody to miss it.
-_WAY_OUT = 900
+# If sendmsg itself is notified, the one that sends the listener is exempt on this descriptor. It is closed to the job
+# afterwards, and high enough not to be in use.
+_NOTIFY_DESCRIPTOR = 900
 
 
 class Notice:
-    """A call that waits: who makes it, its number, and its six arguments as they stand in the registers."""
+    """A pending call: its process, its number, and its six arguments."""
 
     __slots__ = ("_listener", "arguments", "call", "number", "process")
 
@@ -82,7 +82,7 @@ class Notice:
         self.arguments = arguments
 
     def still_waits(self) -> bool:
-        """Whether what was read of the process was its own: the number of one that has ended is soon another's."""
+        """Whether the call is still pending, so that its process ID was not reused."""
         try:
             fcntl.ioctl(self._listener, _IS_VALID, struct.pack("=Q", self.number))
         except OSError:
@@ -90,21 +90,21 @@ class Notice:
         return True
 
     def give(self, descriptor: int, *, close_on_exec: bool) -> int:
-        """Give the process a descriptor of its own for what this one has open; the answer that tells it which."""
+        """Install a copy of this descriptor in the process; returns the answer with its number."""
         flags = os.O_CLOEXEC if close_on_exec else 0
-        wish = bytearray(_DESCRIPTOR.pack(self.number, 0, descriptor, 0, flags))
-        given: int = fcntl.ioctl(self._listener, _ADD_DESCRIPTOR, wish)
+        request = bytearray(_DESCRIPTOR.pack(self.number, 0, descriptor, 0, flags))
+        given: int = fcntl.ioctl(self._listener, _ADD_DESCRIPTOR, request)
         return DONE - given
 
 
 def is_available() -> bool:
-    """Whether the kernel lets a supervisor answer, and lets it answer "go on"."""
+    """Whether the kernel supports notifications that let a call continue."""
     return _offers(_GO_ON_SINCE)
 
 
 @functools.cache
 def can_perform() -> bool:
-    """Whether the kernel lets a supervisor perform calls, and give the process a descriptor for what it opened."""
+    """Whether the kernel supports performing calls, including those that open a file."""
     return _offers(_ADD_DESCRIPTOR_SINCE)
 
 
@@ -121,7 +121,7 @@ def _offers(release: tuple[int, int]) -> bool:
 
 
 def pick(numbers: tuple[T, T]) -> T:
-    """The one of the two that holds on this machine."""
+    """The number for this architecture."""
     return numbers[_machine()]
 
 
@@ -130,40 +130,40 @@ def _machine() -> int:
     return _MACHINES.index(os.uname().machine)
 
 
-def install(calls: Collection[int], way_out: int, words: bytes) -> None:
-    """Let these calls of this process and its children wait for an answer; `way_out` leads to the Oversight.
+def install(calls: Collection[int], notify_socket: int, words: bytes) -> None:
+    """Make these calls of this process and its descendants wait; `notify_socket` leads to the NotificationListener.
 
-    `words` are what it has to know. The way out is closed; the process must have given up new privileges.
+    `words` is a message for it. The socket is closed; no_new_privs must be set.
     """
     waits = pick(SENDMSG) in calls
     if waits:
-        way_out = _move_up(way_out)
-    install_filter(ask_about(calls, way_out if waits else None), way_out, words)
+        notify_socket = _move_up(notify_socket)
+    install_filter(ask_about(calls, notify_socket if waits else None), notify_socket, words)
     if waits:
-        _set_filter(_closing(way_out), 0)
+        _set_filter(_closing(notify_socket), 0)
 
 
-def install_filter(program: list[bytes], way_out: int, words: bytes) -> None:
-    """As `install`, with a filter that `ask_about` made, perhaps long before."""
+def install_filter(program: list[bytes], notify_socket: int, words: bytes) -> None:
+    """As `install`, with a filter that `ask_about` built earlier."""
     try:
         listener = _set_filter(program, _NEW_LISTENER | _WAIT_WHILE_PERFORMED)
     except OSError as problem:
         if problem.errno != errno.EINVAL:
             raise
         listener = _set_filter(program, _NEW_LISTENER)
-    with socket.socket(fileno=way_out) as line:
+    with socket.socket(fileno=notify_socket) as line:
         socket.send_fds(line, [words], [listener])
     os.close(listener)
 
 
-class Oversight:
-    """The supervisor's side; `connect` or `adopt` comes before the worker begins.
+class NotificationListener:
+    """The supervisor's side; call `connect` or `adopt` before the worker starts.
 
-    `meet` is told what the worker has to say of itself, and gives the function that answers every call that waits.
+    `handshake` receives the worker's message and returns the function that answers every pending call.
     """
 
     def __init__(self, meet: Callable[[bytes], Answer]) -> None:
-        self._meet = meet
+        self._handshake = meet
         self._answer: Answer | None = None
         self._ours: socket.socket | None = None
         self.theirs: socket.socket | None = None
@@ -172,30 +172,30 @@ class Oversight:
         self.is_over = False
 
     def connect(self) -> None:
-        """Make a line to a worker that is about to be forked."""
+        """Create a socket pair for a worker that is about to be forked."""
         self._ours, self.theirs = socket.socketpair()
 
     def adopt(self, ours: socket.socket) -> None:
-        """Hear a worker over this line, of which it has the other end."""
+        """Use an existing connection to a worker."""
         self._ours = ours
 
-    def way_out(self) -> int | None:
-        """In the worker: the descriptor to install with. Everything else is the supervisor's."""
+    def notify_socket(self) -> int | None:
+        """In the worker: the descriptor to call `install` with."""
         if self._ours is not None:
             self._ours.detach()
         return None if self.theirs is None else self.theirs.detach()
 
     def begin(self) -> None:
-        """In the supervisor, once the worker is forked."""
+        """In the supervisor, after the fork."""
         if self.theirs is not None:
             self.theirs.close()
 
     def fileno(self) -> int:
-        """What can be read when there is something to do."""
+        """The descriptor to poll."""
         return self._ours.fileno() if self._answer is None and self._ours is not None else self._listener
 
     def serve(self) -> None:
-        """Take the listener over, or answer the calls that wait; it is over when no process is left that could ask."""
+        """Receive the listener, or answer pending calls; closes when no process is left."""
         if self._answer is None:
             self._answer = self._receive_listener()
             return
@@ -209,7 +209,7 @@ class Oversight:
                 self._reply(self._answer, notice)
 
     def retry(self) -> None:
-        """Answer calls to which nothing could be said before."""
+        """Answer calls that were postponed."""
         waiting, self._later = self._later, []
         for notice in waiting:
             if self._answer is not None and notice.still_waits():
@@ -223,7 +223,7 @@ class Oversight:
             _send(self._listener, notice, said)
 
     def close(self) -> None:
-        """Answer no more: calls that wait, and all later ones, fail."""
+        """Stop answering: pending and later calls fail."""
         self.is_over = True
         if self._ours is not None:
             self._ours.close()
@@ -240,11 +240,11 @@ class Oversight:
             self.close()
             return None
         self._listener = descriptors[0]
-        return self._meet(words)
+        return self._handshake(words)
 
 
 class Starts:
-    """Lets a job start a program so many times and no more; None means without end."""
+    """Allow a number of program starts; None means any number."""
 
     def __init__(self, allowed: int | None) -> None:
         self._left = allowed
@@ -259,14 +259,14 @@ class Starts:
 
 
 def _has_notice(listener: int) -> bool:
-    """Whether a call waits; asking the kernel for one would block if none does."""
+    """Whether a call is pending; receiving would block otherwise."""
     poll = select.poll()
     poll.register(listener, select.POLLIN)
     return any(happened & select.POLLIN for _, happened in poll.poll(0))
 
 
 def _receive(listener: int) -> Notice | None:
-    """The next call, None if whoever made it has ended meanwhile."""
+    """The next call, None if its process has ended meanwhile."""
     data = bytearray(_NOTICE.size)
     try:
         fcntl.ioctl(listener, _RECEIVE, data)
@@ -282,27 +282,27 @@ def _send(listener: int, notice: Notice, answer: int) -> None:
     try:
         fcntl.ioctl(listener, _SEND, _ANSWER.pack(notice.number, value, -max(answer, 0), flags))
     except OSError:
-        return  # whoever asked has ended meanwhile
+        return  # the process has ended meanwhile
 
 
 def _move_up(descriptor: int) -> int:
-    above = min(_WAY_OUT, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 1)
+    above = min(_NOTIFY_DESCRIPTOR, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 1)
     moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, above)
     os.close(descriptor)
     return moved
 
 
 def ask_about(
-    calls: Iterable[int], way_out: int | None = None, conditions: Mapping[int, Condition] | None = None
+    calls: Iterable[int], notify_socket: int | None = None, conditions: Mapping[int, Condition] | None = None
 ) -> list[bytes]:
-    """Wait for an answer to these calls; to those with a condition only if the argument has one of the bits.
+    """Build a filter that notifies these calls; those with a condition only if the argument has one of the bits.
 
-    What other numbers they have on other machines is refused by `seccomp`.
+    Other architectures are refused by `seccomp`.
     """
     conditions = conditions or {}
     program = [_step(_LOAD, _CALL_OFFSET)]
-    if way_out is not None:
-        program += _if_sent_over(way_out, _ALLOW)
+    if notify_socket is not None:
+        program += _if_sent_over(notify_socket, _ALLOW)
     for call in calls:
         steps = [_step(_RETURN, _ASK)]
         if call in conditions:
@@ -317,13 +317,13 @@ def ask_about(
     return [*program, _step(_RETURN, _ALLOW)]
 
 
-def _closing(way_out: int) -> list[bytes]:
-    """Let no message be sent over the descriptor, whatever it becomes."""
-    return [_step(_LOAD, _CALL_OFFSET), *_if_sent_over(way_out, _FAIL | errno.EBADF), _step(_RETURN, _ALLOW)]
+def _closing(notify_socket: int) -> list[bytes]:
+    """Refuse sendmsg on the descriptor."""
+    return [_step(_LOAD, _CALL_OFFSET), *_if_sent_over(notify_socket, _FAIL | errno.EBADF), _step(_RETURN, _ALLOW)]
 
 
 def _if_sent_over(descriptor: int, action: int) -> list[bytes]:
-    """Do this with a message over the descriptor; the number of the call is loaded before and after."""
+    """Take this action for sendmsg on the descriptor; the call number is loaded before and after."""
     return [
         _step(_EQUAL, pick(SENDMSG), 0, 4),
         _step(_LOAD, _FIRST_ARGUMENT_OFFSET),
@@ -345,23 +345,23 @@ def _set_filter(program: list[bytes], flags: int) -> int:
     return system.invoke("syscall", pick(_SECCOMP), _SET_MODE_FILTER, flags, header)
 
 
-# Looking into a process whose system call waits: its memory, and what it means by a path.
+# Inspecting a process with a pending system call: its memory, and the paths it means.
 
 _PATH_BYTES = 4096
 _MAX_LINKS = 40
-_STATUS_BYTES = 1024  # the name of the process stands before it, and is short
+_STATUS_BYTES = 1024  # the name of the process precedes it, and is short
 _CLOSED_TO_OTHERS = 0o077
 _CURRENT_FOLDER = -100
 
 
-class Sight:
-    """What a process that waits means by its arguments; raises OSError or ValueError for what cannot be made out."""
+class ProcessView:
+    """Resolve the arguments of a waiting process; raises OSError or ValueError if they are invalid."""
 
     def __init__(self, process: int) -> None:
         self._home = f"/proc/{process}"
 
     def read(self, address: int, size: int) -> bytes:
-        """So many bytes of its memory, or fewer where it ends."""
+        """Read up to `size` bytes of its memory."""
         memory = os.open(f"{self._home}/mem", os.O_RDONLY | os.O_CLOEXEC)
         try:
             return os.pread(memory, size, address)
@@ -371,9 +371,9 @@ class Sight:
             os.close(memory)
 
     def path(self, folder: int | None, address: int | None, *, follow: bool) -> str:
-        """The path at the address, seen from the descriptor of a folder; an empty one means what the descriptor is.
+        """The path at the address, relative to a folder descriptor; an empty one means the descriptor itself.
 
-        Links are followed as the process would, so that the answer is where it comes out.
+        Links are resolved as the process would.
         """
         text = "" if address is None else self.text(address)
         if text.startswith("/"):
@@ -382,18 +382,18 @@ class Sight:
         return self._resolve(base, text, follow=follow) if text and base.startswith("/") else base
 
     def text(self, address: int) -> str:
-        """The text at the address, up to its end."""
+        """The null-terminated string at the address."""
         text, end, _ = self.read(address, _PATH_BYTES).partition(b"\0")
         if not end:
             raise ValueError("the path has no end")
         return os.fsdecode(text)
 
     def descriptor(self, number: int) -> int:
-        """A descriptor of ours for what this one of the process has open, which may be anything; only a name for it."""
+        """An O_PATH descriptor of ours for what the process has open."""
         return os.open(f"{self._home}/fd/{number & 0xFFFFFFFF}", os.O_PATH | os.O_CLOEXEC)
 
     def umask(self) -> int:
-        """The bits that files made by the process do not get."""
+        """The umask of the process."""
         status = os.open(f"{self._home}/status", os.O_RDONLY | os.O_CLOEXEC)
         try:
             _, found, text = os.read(status, _STATUS_BYTES).partition(b"\nUmask:")
@@ -402,14 +402,14 @@ class Sight:
         return int(text.split(maxsplit=1)[0], 8) if found else _CLOSED_TO_OTHERS
 
     def folder(self, descriptor: int) -> str:
-        """The path of what the descriptor of a folder has open, or of the current folder."""
+        """The path of a folder descriptor, or of the current folder."""
         number = descriptor & 0xFFFFFFFF
         if number == _CURRENT_FOLDER & 0xFFFFFFFF:
             return _read_link(f"{self._home}/cwd")
         return _read_link(f"{self._home}/fd/{number}")
 
     def _resolve(self, base: str, path: str, *, follow: bool) -> str:
-        """Walk down the path link by link. A link that leads to no path, such as one to a pipe, is the answer itself."""
+        """Resolve the path link by link. A link to something without a path, such as a pipe, is the result itself."""
         found, links = base, 0
         ahead = _parts(path)
         while ahead:
@@ -433,7 +433,7 @@ class Sight:
         return "/proc/self" + found.removeprefix(self._home) if _is_below(found, self._home) else found
 
     def _by_own_name(self, path: str) -> str:
-        """Its own folder in /proc has a number here, another one in its world, and two words."""
+        """Map /proc/self, /proc/thread-self and its own process ID in its namespace to one path."""
         folder, _, name = path.rpartition("/")
         if folder == "/proc" and (name in {"self", "thread-self"} or (name.isdecimal() and name == self._own_number())):
             return self._home
@@ -447,7 +447,7 @@ class Sight:
         return ""
 
     def _link(self, path: str) -> str:
-        """Where a link leads in the world of the process; empty for what is none."""
+        """The target of a link as seen by the process; empty if it is not a link."""
         try:
             return _read_link(path if _is_below(path, self._home) else f"{self._home}/root{path}")
         except OSError:
@@ -455,7 +455,7 @@ class Sight:
 
 
 def _parts(path: str) -> list[str]:
-    """The parts of a path, the first one last."""
+    """The parts of a path, in reverse order."""
     return [part for part in reversed(path.split("/")) if part not in {"", "."}]
 
 

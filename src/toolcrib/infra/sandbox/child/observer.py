@@ -1,4 +1,4 @@
-"""What the system calls of a process mean: what they open and change, whom they connect to, what they start."""
+"""Observe what a job does: decode its system calls into effects on files, connections and programs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from toolcrib.infra.sandbox.child.notifications import (
     GO_ON,
     LATER,
     SENDMSG,
-    Oversight,
-    Sight,
+    NotificationListener,
+    ProcessView,
     Starts,
     pick,
 )
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 READ, WRITE, CONNECT, START = "read", "write", "connect", "start"
 UNREADABLE = "(it could not be read)"
 
-# The numbers are those of x86_64 and of aarch64.
+# The numbers for x86_64 and aarch64.
 STARTS: dict[str, Numbers] = {"execve": EXECVE, "execveat": EXECVEAT}
 CONNECTIONS: dict[str, Numbers] = {
     "socket": (41, 198),
@@ -47,8 +47,8 @@ CONNECTIONS: dict[str, Numbers] = {
     "sendmmsg": (307, 269),
 }
 OPENINGS: dict[str, Numbers] = {"open": (2, None), "openat": (257, 56), "openat2": (437, 437)}
-# Behind the numbers stand the places that a call changes: the argument that is a folder, the one that is a path, and
-# whether a link at its end is followed, or which argument says so.
+# The paths that a call changes: the index of the folder argument, of the path argument, and whether a final link is
+# followed or which argument decides it.
 _FOLLOW, _STAY = -1, -2
 CHANGES: dict[str, tuple[Numbers, tuple[Place, ...]]] = {
     "creat": ((85, None), ((None, 0, _FOLLOW),)),
@@ -89,7 +89,7 @@ CHANGES: dict[str, tuple[Numbers, tuple[Place, ...]]] = {
     "removexattrat": ((466, 466), ((0, 1, 2),)),
     "file_setattr": ((469, 469), ((0, 1, 4),)),
 }
-_STAY_ON_LINK = 0x100  # the flag of the calls that take one
+_STAY_ON_LINK = 0x100  # AT_SYMLINK_NOFOLLOW
 
 _ADDRESS_BYTES = 128
 _MESSAGE_HEAD = struct.Struct("=QI")
@@ -98,19 +98,19 @@ _MAX_MESSAGES = 1024  # the kernel sends no more at once
 
 
 def observed_calls() -> dict[int, str]:
-    """The calls that tell what a process does, by their numbers here."""
+    """The calls with effects, by their numbers on this architecture."""
     changes = {name: numbers for name, (numbers, _) in CHANGES.items()}
     everything = {**STARTS, **CONNECTIONS, **OPENINGS, **changes}
     return {number: name for name, numbers in everything.items() if (number := pick(numbers)) is not None}
 
 
 def read_call(name: str, notice: Notice) -> list[tuple[str, str]]:
-    """What the call does and to what: act and path, address or program.
+    """The effects of the call: act, and path, address or program.
 
-    What the process does not let be read is named so, and not left out.
+    Arguments that cannot be read are reported as unreadable, not left out.
     """
     try:
-        return list(_read(name, Sight(notice.process), notice.arguments))
+        return list(_read(name, ProcessView(notice.process), notice.arguments))
     except (OSError, ValueError):
         return [(_act_of(name), UNREADABLE)]
 
@@ -123,46 +123,46 @@ def _act_of(name: str) -> str:
     return WRITE if name in CHANGES else READ
 
 
-def _read(name: str, sight: Sight, arguments: tuple[int, ...]) -> Iterator[tuple[str, str]]:
+def _read(name: str, view: ProcessView, arguments: tuple[int, ...]) -> Iterator[tuple[str, str]]:
     if name in CHANGES:
         for place in CHANGES[name][1]:
-            yield WRITE, _changed(sight, arguments, place)
+            yield WRITE, _changed(view, arguments, place)
     elif name in OPENINGS:
-        yield from _opened(sight, *_opening(name, sight, arguments))
+        yield from _opened(view, *_opening(name, view, arguments))
     elif name in STARTS:
         folder, path = (None, arguments[0]) if name == "execve" else arguments[:2]
-        yield START, sight.path(folder, path, follow=True)
+        yield START, view.path(folder, path, follow=True)
     elif name == "socket":
-        if arguments[0] != socket.AF_UNIX:  # which leads nowhere before it is connected
+        if arguments[0] != socket.AF_UNIX:  # harmless before it is connected
             yield CONNECT, _family(arguments[0])
     else:
-        for address, size in _addresses(name, sight, arguments):
-            if text := _address(sight.read(address, min(size, _ADDRESS_BYTES)) if size else b""):
+        for address, size in _addresses(name, view, arguments):
+            if text := _address(view.read(address, min(size, _ADDRESS_BYTES)) if size else b""):
                 yield CONNECT, text
 
 
-def _changed(sight: Sight, arguments: tuple[int, ...], place: Place) -> str:
+def _changed(view: ProcessView, arguments: tuple[int, ...], place: Place) -> str:
     folder, path, follow = place
     stays = follow == _STAY or (follow >= 0 and bool(arguments[follow] & _STAY_ON_LINK))
     # Without a path such a call means the descriptor itself.
     address = None if path is None or arguments[path] == 0 else arguments[path]
-    return sight.path(None if folder is None else arguments[folder], address, follow=not stays)
+    return view.path(None if folder is None else arguments[folder], address, follow=not stays)
 
 
-def _opening(name: str, sight: Sight, arguments: tuple[int, ...]) -> tuple[int | None, int, int]:
-    """The folder, the path and the flags."""
+def _opening(name: str, view: ProcessView, arguments: tuple[int, ...]) -> tuple[int | None, int, int]:
+    """The folder, path and flags of a call that opens a file."""
     if name == "open":
         return None, arguments[0], arguments[1]
     if name == "openat":
         return arguments[0], arguments[1], arguments[2]
-    (flags,) = struct.unpack("=Q", sight.read(arguments[2], 8))
+    (flags,) = struct.unpack("=Q", view.read(arguments[2], 8))
     return arguments[0], arguments[1], flags
 
 
-def _opened(sight: Sight, folder: int | None, path: int, flags: int) -> Iterator[tuple[str, str]]:
-    if flags & os.O_PATH:  # a name for the file, which neither reads nor changes it
+def _opened(view: ProcessView, folder: int | None, path: int, flags: int) -> Iterator[tuple[str, str]]:
+    if flags & os.O_PATH:  # O_PATH neither reads nor changes the file
         return
-    found = sight.path(folder, path, follow=not flags & os.O_NOFOLLOW)
+    found = view.path(folder, path, follow=not flags & os.O_NOFOLLOW)
     access = flags & os.O_ACCMODE
     if access != os.O_WRONLY:
         yield READ, found
@@ -170,8 +170,8 @@ def _opened(sight: Sight, folder: int | None, path: int, flags: int) -> Iterator
         yield WRITE, found
 
 
-def _addresses(name: str, sight: Sight, arguments: tuple[int, ...]) -> Iterator[tuple[int, int]]:
-    """Where in memory the call's addresses stand, with their sizes."""
+def _addresses(name: str, view: ProcessView, arguments: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+    """The memory locations of the call's socket addresses, with their sizes."""
     if name in {"connect", "bind"}:
         yield arguments[1], arguments[2]
     elif name == "sendto":
@@ -179,87 +179,87 @@ def _addresses(name: str, sight: Sight, arguments: tuple[int, ...]) -> Iterator[
     else:
         count = min(arguments[2] & 0xFFFFFFFF, _MAX_MESSAGES) if name == "sendmmsg" else 1
         for number in range(count):
-            head = sight.read(arguments[1] + number * _MESSAGE_BYTES, _MESSAGE_HEAD.size)
+            head = view.read(arguments[1] + number * _MESSAGE_BYTES, _MESSAGE_HEAD.size)
             if len(head) < _MESSAGE_HEAD.size:
                 raise ValueError("the message is not there")
             yield _MESSAGE_HEAD.unpack(head)
 
 
 def _address(data: bytes) -> str:
-    """An address in words; empty for one that says nothing, as of a message on a connected socket."""
-    if len(data) < 2:  # noqa: PLR2004 - the family
+    """Format a socket address; empty for none, as of a message on a connected socket."""
+    if len(data) < 2:  # noqa: PLR2004 - sa_family
         return ""
-    (family,) = struct.unpack("=H", data[:2])
-    if family == socket.AF_INET:
-        return f"{socket.inet_ntop(family, data[4:8])}:{int.from_bytes(data[2:4])}"
-    if family == socket.AF_INET6:
-        return f"[{socket.inet_ntop(family, data[8:24])}]:{int.from_bytes(data[2:4])}"
-    if family == socket.AF_UNIX:
+    (tree,) = struct.unpack("=H", data[:2])
+    if tree == socket.AF_INET:
+        return f"{socket.inet_ntop(tree, data[4:8])}:{int.from_bytes(data[2:4])}"
+    if tree == socket.AF_INET6:
+        return f"[{socket.inet_ntop(tree, data[8:24])}]:{int.from_bytes(data[2:4])}"
+    if tree == socket.AF_UNIX:
         name = data[2:]
         return "unix:" + os.fsdecode(b"@" + name[1:] if name[:1] == b"\0" else name.partition(b"\0")[0])
-    return "" if family == socket.AF_UNSPEC else _family(family)
+    return "" if tree == socket.AF_UNSPEC else _family(tree)
 
 
 def _family(number: int) -> str:
-    """A family of addresses in words, such as `inet`."""
+    """The name of an address family, such as `inet`."""
     try:
         return socket.AddressFamily(number).name.removeprefix("AF_").lower()
     except ValueError:
         return f"family {number}"
 
 
-# What a job did and tried, as its supervisor saw it.
+# The effects and attempts of a job, as its supervisor saw them.
 
 MAX_EFFECTS = 10_000
 MAX_CHARACTERS = 2_000_000
-MORE = "more"  # the act that stands for all that found no room
+MORE = "more"  # stands for all effects beyond the limit
 
-# What a process has of its own, whatever its walls.
+# Devices and files that every process may use.
 _DEVICES = frozenset(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty"))
 _OWN_PROCESS = "/proc/self"
 _KIND, _CONNECTED = 0xF, frozenset({socket.SOCK_STREAM, socket.SOCK_SEQPACKET})
 _REFUSED = frozenset({errno.EPERM, errno.EACCES})
-_REACHABLE = ("inet", "127.", "[::1]")  # in a network of its own
+_REACHABLE = ("inet", "127.", "[::1]")  # in its own network namespace
 
 
 class Observer:
-    """Takes note of what the calls of a job do, and refuses those that a filter would refuse unseen.
+    """Record the effects of a job's system calls, and refuse those that a filter would refuse.
 
-    `is_program` says that the job begins with the start of a program, which is none of its effects. `broker` performs
-    the calls that change files, if the job may change any.
+    `is_program` says that the job starts with an execve, which is not an effect. `broker` performs the calls that
+    change files, if the job may write.
     """
 
-    def __init__(self, walls: dict[str, Any], *, is_program: bool, broker: Broker | None = None) -> None:
+    def __init__(self, policy: dict[str, Any], *, is_program: bool, broker: Broker | None = None) -> None:
         self._broker = broker
-        self._walls = walls
+        self._policy = policy
         self._calls = observed_calls()
-        self._reach = Reach(walls, "")
+        self._access = AccessRules(policy, "")
         self._has_mounts = False
-        self._may_start = Starts(None if walls["programs"] else int(is_program))
+        self._may_start = Starts(None if policy["programs"] else int(is_program))
         self._begins = is_program
         self._room = MAX_CHARACTERS
         self._seen: dict[tuple[str, str], bool] = {}
-        self.oversight = Oversight(self._meet)
+        self.notifications = NotificationListener(self._handshake)
 
     def report(self) -> list[list[object]]:
-        """Every effect once: the act, on what, and whether the walls kept the job from it."""
+        """Every effect once: act, target, and whether it was denied."""
         return [[act, what, denied] for (act, what), denied in self._seen.items()]
 
     def leave(self) -> None:
-        """Let go of the job."""
+        """Release the broker."""
         if self._broker is not None:
             self._broker.leave()
 
-    def _meet(self, words: bytes) -> Callable[[Notice], int]:
+    def _handshake(self, words: bytes) -> Callable[[Notice], int]:
         facts = json.loads(words)
-        self._reach = Reach(self._walls, facts["own"])
+        self._access = AccessRules(self._policy, facts["own"])
         self._has_mounts = facts["mounts"]
         if self._broker is not None:
             self._broker.begin(facts["own"])
         return self._answer
 
     def _answer(self, notice: Notice) -> int:
-        """Take note of a call, and say whether it may go on."""
+        """Record the effects of a call and return its answer."""
         name = self._calls[notice.call]
         is_start = name in STARTS
         answer = self._may_start(notice) if is_start else self._refusal(name, notice.arguments)
@@ -275,17 +275,17 @@ class Observer:
         return answer
 
     def _refusal(self, name: str, arguments: tuple[int, ...]) -> int:
-        network = self._walls["network"]
-        # Without a network no socket is ever connected. These may be made, so that it is seen where they should have led.
+        network = self._policy["network"]
+        # Without network no socket is ever connected; unix sockets may be created so that their target is recorded.
         if name == "socket" and not network and arguments[0] == socket.AF_UNIX and arguments[1] & _KIND in _CONNECTED:
             return GO_ON
         refused = seccomp.refuses(name, arguments, network=network, mounts=self._has_mounts)
         return errno.EPERM if refused else GO_ON
 
     def _note(self, act: str, what: str, *, refused: bool) -> None:
-        # A path may hold any byte; what is told to the host is text.
+        # A path may contain any byte; the report is text.
         key = act, os.fsencode(what).decode("utf-8", "replace")
-        if (act in {READ, WRITE} and self._reach.is_own(what)) or key in self._seen or (MORE, "") in self._seen:
+        if (act in {READ, WRITE} and self._access.is_own(what)) or key in self._seen or (MORE, "") in self._seen:
             return
         self._room -= len(what)
         if self._room < 0 or len(self._seen) >= MAX_EFFECTS:
@@ -294,35 +294,35 @@ class Observer:
         self._seen[key] = refused or self._is_denied(act, what)
 
     def _is_denied(self, act: str, what: str) -> bool:
-        """By the walls, because nobody learns what becomes of a call that goes on."""
+        """Derived from the policy, because the result of a call that continues is unknown."""
         if act == CONNECT:
-            return not (self._walls["network"] and what.startswith(_REACHABLE))
+            return not (self._policy["network"] and what.startswith(_REACHABLE))
         if act == START:
-            return not (self._walls["programs"] and self._reach.may_read(what))
-        return not (self._reach.may_read(what) if act == READ else self._reach.may_write(what))
+            return not (self._policy["programs"] and self._access.may_read(what))
+        return not (self._access.may_read(what) if act == READ else self._access.may_write(what))
 
 
-class Reach:
-    """The walls as a judge of paths that have no links in them; `own` is the job's own folder."""
+class AccessRules:
+    """The policy applied to paths without links; `own` is the job's private folder."""
 
-    def __init__(self, walls: dict[str, Any], own: str) -> None:
+    def __init__(self, policy: dict[str, Any], own: str) -> None:
         self._own = (*_real([own] if own else []), _OWN_PROCESS)
-        self._read = _real(walls["read"])
-        self._write = _real(walls["write"])
-        self._closed = _real(walls["closed"])
-        self._fixed = _real(walls["fixed"])
+        self._read = _real(policy["read"])
+        self._write = _real(policy["write"])
+        self._closed = _real(policy["closed"])
+        self._fixed = _real(policy["fixed"])
 
     def is_own(self, path: str) -> bool:
-        """Whether it is the job's own: its folder, its process, a pipe, memory."""
+        """Whether it belongs to the job: its folder, its process, a pipe, memory."""
         is_file = path.startswith("/") and not path.startswith("/memfd:")
         return path != UNREADABLE and (not is_file or path in _DEVICES or _is_in(path, self._own))
 
     def may_read(self, path: str) -> bool:
-        """Whether the walls let it be read."""
+        """Whether the policy allows reading it."""
         return _is_in(path, (*self._read, *self._own)) and not _is_in(path, self._closed)
 
     def may_write(self, path: str) -> bool:
-        """Whether the walls let it be changed."""
+        """Whether the policy allows changing it."""
         return _is_in(path, self._write) and not _is_in(path, (*self._closed, *self._fixed))
 
 

@@ -1,4 +1,4 @@
-"""What the launcher imports before it forks, so that later calls find it there: modules of the standard library alone."""
+"""The modules that the launcher imports before it forks, for later calls: standard library only."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ TYPE_CHECKING = False  # see system
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# An order is one message where the system keeps messages apart, and one byte that names nothing where it does not.
+# An order is one message where the system preserves message boundaries, else one byte without names.
 ORDERS = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_STREAM
 ORDER_BYTES = 2048 if sys.platform == "linux" else 1
 MAX_NAMES = 64
-MAX_TRIED = 4_000  # more than the standard library has: beyond it, files only make names up
+MAX_TRIED = 4_000  # more than the standard library has: beyond it, files only invent names
 
-# Importing these does something that a worker would inherit (a handler, a window, a printed line), or is of no use there.
+# Importing these has effects that a worker would inherit (a handler, a window, a printed line), or is useless there.
 _EFFECTS = frozenset(
     (
         *("antigravity", "distutils", "doctest", "ensurepip", "idlelib", "lib2to3", "pdb", "pydoc_data", "readline"),
@@ -31,26 +31,26 @@ _loaded: set[str] = set()
 
 
 def to_order(names: Iterable[str]) -> bytes:
-    """The wish for these modules, as long as it may be; what nobody would import is left out."""
+    """The order for these modules, up to its maximal size; unsafe names are left out."""
     order = b"."
     for name in list(dict.fromkeys(names))[:MAX_NAMES]:
-        wish = order + b" " + name.encode("ascii", "replace")
-        if is_harmless(name) and len(wish) <= ORDER_BYTES:
-            order = wish
+        extended = order + b" " + name.encode("ascii", "replace")
+        if is_harmless(name) and len(extended) <= ORDER_BYTES:
+            order = extended
     return order
 
 
 def is_harmless(name: str) -> bool:
-    """Whether this is a module of the standard library whose import leaves the process as it is."""
+    """Whether this is a module of the standard library whose import has no side effects."""
     parts = name.split(".")
     if not name.isascii() or any(not part.isidentifier() or part.startswith("_") for part in parts):
         return False
-    # A test inside of a package is no better than one beside it.
+    # Test packages inside of others are no better.
     return parts[0] in sys.stdlib_module_names - _EFFECTS and not {"test", "tests"} & set(parts)
 
 
 def preload(order: bytes) -> bool:
-    """Import what the order names and nobody has asked for before; whether there was any."""
+    """Import the modules of the order that were not requested before; returns whether there were any."""
     names = [name for name in order[1:].decode("ascii", "replace").split() if name not in _tried]
     if not names or len(_tried) >= MAX_TRIED:
         return False
@@ -67,12 +67,12 @@ def preload(order: bytes) -> bool:
 def _import(name: str) -> None:
     try:
         importlib.import_module(name)
-    except Exception:  # noqa: BLE001 - a module may be missing on this system, and the script will say so better
+    except Exception:  # noqa: BLE001 - a module may be missing on this system; the script's own import reports it
         return
 
 
-def forget_namesakes(folder: str, own: str) -> None:
-    """Let the modules of a folder be found before the preloaded ones of the same name, as in a fresh interpreter."""
+def forget_shadowed(folder: str, own: str) -> None:
+    """Let modules in this folder shadow preloaded ones of the same name, as in a fresh interpreter."""
     try:
         neighbours = {entry.partition(".")[0] for entry in os.listdir(folder)}  # noqa: PTH208 - see system
     except OSError:

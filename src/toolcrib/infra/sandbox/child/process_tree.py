@@ -1,4 +1,4 @@
-"""The end of a family of processes: everything that this process started, however far it has moved away."""
+"""The process tree of a call: everything that this process started, including daemons."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TYPE_CHECKING = False  # see system
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from toolcrib.infra.sandbox.child.notifications import Oversight
+    from toolcrib.infra.sandbox.child.notifications import NotificationListener
     from toolcrib.infra.sandbox.child.system import Events
 
 GRACE_SECONDS = 0.2
@@ -20,22 +20,22 @@ KILL_SECONDS = 1.5
 _ROUND_SECONDS = 0.02
 
 
-class Family:
+class ProcessTree:
     """The descendants of this process.
 
-    As their subreaper it becomes the parent of every orphan among them, so that the kernel's word "no child" proves that
-    none is left, be it a daemon in a session of its own. Without a subreaper only the group of a child is known.
-    `oversight` answers calls of theirs that wait, also of those that tidy up.
+    As their subreaper it becomes the parent of every orphan, so ECHILD proves that none is left, not even a daemon in
+    its own session. Without a subreaper only the process group of a child is known. `notifications` answers pending
+    system calls of processes that are ending.
     """
 
-    def __init__(self, events: Events, oversight: Oversight | None = None) -> None:
+    def __init__(self, events: Events, notifications: NotificationListener | None = None) -> None:
         self._events = events
-        self._oversight = oversight
+        self._notifications = notifications
         self.statuses: dict[int, int] = {}
         self.signalled: set[int] = set()
 
     def reap(self) -> bool:
-        """Take note of the children that have ended; whether there is none left."""
+        """Reap the children that have ended; returns whether none is left."""
         while True:
             try:
                 process, status = os.waitpid(-1, os.WNOHANG)
@@ -46,7 +46,7 @@ class Family:
             self.statuses[process] = status
 
     def wait(self, seconds: float) -> bool:
-        """Give the children some time to end; whether none is left."""
+        """Wait for the children to end; returns whether none is left."""
         until = time.monotonic() + seconds
         while not self.reap():
             left = until - time.monotonic()
@@ -56,24 +56,24 @@ class Family:
         return True
 
     def end(self, child: int, *, at_once: bool = False) -> bool:
-        """Ask everyone to end, unless it has to be `at_once`, then make them; whether that was achieved."""
+        """Terminate all processes, or kill them with `at_once`; returns whether all have ended."""
         if not system.HAS_SUBREAPER:
             return self._end_group(child)
         if at_once:
-            self._strike(child)
-        elif self.press(signal.SIGTERM, GRACE_SECONDS):
+            self._kill_at_once(child)
+        elif self.signal_all(signal.SIGTERM, GRACE_SECONDS):
             return True
-        return self.press(signal.SIGKILL, KILL_SECONDS)
+        return self.signal_all(signal.SIGKILL, KILL_SECONDS)
 
-    def press(self, number: signal.Signals, seconds: float) -> bool:
-        """Signal everyone, and those whom they start meanwhile; whether none is left when the time is up."""
+    def signal_all(self, number: signal.Signals, seconds: float) -> bool:
+        """Signal all processes, including new ones, until none is left; False if the time is up first."""
         until = time.monotonic() + seconds
         told: set[int] = set()
         while not self.reap():
             if time.monotonic() > until:
                 return False
             everyone = system.descendants_of([os.getpid()], system.children_by_parent())
-            # Asking twice would disturb who is tidying up.
+            # A second SIGTERM would disturb a process that is cleaning up.
             system.send_signal([process for process in everyone if process not in told], number)
             if number != signal.SIGKILL:
                 told.update(everyone)
@@ -82,30 +82,30 @@ class Family:
         return True
 
     def _answer_for(self, seconds: float) -> None:
-        """Wait until something happens or the time is up, and answer calls meanwhile."""
+        """Wait for an event or the end of the time, and answer system calls meanwhile."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
-            oversight = None if self._oversight is None or self._oversight.is_over else self._oversight
-            ready, _ = self._events.wait(() if oversight is None else (oversight.fileno(),), left)
-            if oversight is None or not ready:
+            notifications = None if self._notifications is None or self._notifications.is_over else self._notifications
+            ready, _ = self._events.wait(() if notifications is None else (notifications.fileno(),), left)
+            if notifications is None or not ready:
                 return
-            oversight.serve()
+            notifications.serve()
 
     def kill_strays(self, supervisors: Collection[int]) -> bool:
-        """Kill whoever lost its supervisor and became a child of the launcher; whether there was one."""
-        families = system.children_by_parent()
-        strays = [child for child in families.get(os.getpid(), []) if child not in supervisors]
-        system.send_signal([*strays, *system.descendants_of(strays, families)], signal.SIGKILL)
+        """Kill children of the launcher that lost their supervisor; returns whether there were any."""
+        children = system.children_by_parent()
+        strays = [child for child in children.get(os.getpid(), []) if child not in supervisors]
+        system.send_signal([*strays, *system.descendants_of(strays, children)], signal.SIGKILL)
         return bool(strays)
 
-    def _strike(self, child: int) -> None:
-        """Kill a child and its group, then its family, before looking through all processes of the machine for more."""
-        if child not in self.statuses:  # or its number may be another's by now
+    def _kill_at_once(self, child: int) -> None:
+        """Kill a child with its group and its descendants, before searching all processes of the machine."""
+        if child not in self.statuses:  # or the process ID may have been reused
             system.send_signal([child, -child], signal.SIGKILL)
             self.signalled.add(child)
-        family = system.descendants()
-        system.send_signal(family, signal.SIGKILL)
-        self.signalled.update(family)
+        tree = system.descendants()
+        system.send_signal(tree, signal.SIGKILL)
+        self.signalled.update(tree)
 
     def _end_group(self, child: int) -> bool:
         for number in (signal.SIGTERM, signal.SIGKILL):

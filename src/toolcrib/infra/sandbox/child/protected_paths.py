@@ -1,8 +1,8 @@
-"""Walls that are mounts, and that fall while a job runs when the host replaces what they stand on.
+"""Protection of paths by mounts: detect that a mount was lost, and placeholders for paths that do not exist.
 
-The kernel takes a mount out of every namespace when the file or folder below it is removed, or when another is put in its
-place, as editors do that save a file: the namespace tells of that. What is renamed takes its mount along, and the next one of
-that name has none: of that the file itself tells, and the kernel kills the worker for it before anybody has to wake up.
+The kernel removes a mount from every namespace when the file or folder below it is removed or replaced, as editors do
+when they save a file; polling mountinfo reports it. A renamed file takes its mount along, and the next file of that
+name has none; inotify reports that, and the kernel kills the worker before this process even wakes up.
 """
 
 # ruff: noqa: PTH110, PTH112, PTH116, PTH120 - pathlib would take a third of the start
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from typing import Any
 
-# Of a file that another was put in place of, or that was removed, the number of names has changed.
+# When a file is replaced or removed, its link count changes.
 _RENAMED_ITSELF, _CHANGED_ATTRIBUTES = 0x800, 0x4
 _FIRST_SECONDS, _LONGEST_SECONDS, _GROWTH = 0.001, 0.05, 1.25
-# The kernel lets a namespace have a hundred thousand mounts; what lies beyond counts as fallen.
+# A namespace may have a hundred thousand mounts; what is beyond that counts as lost.
 _MAX_BYTES = 32 * 1024 * 1024
 _PIECE_BYTES = 256 * 1024
-_PLACE = 4  # the field of a line that says where the mount is
+_PLACE = 4  # the field of a mountinfo line with the mount point
 _ESCAPES = ((b"\\", b"\\134"), (b" ", b"\\040"), (b"\t", b"\\011"), (b"\n", b"\\012"))
 
 
 class Mounts:
-    """Those that keep one job from something; none for a job that could do nothing where they fell.
+    """The mounts that protect paths from one job; none for a job that could not use a lost one.
 
-    They are known before the worker makes them, so that nothing can be replaced unseen meanwhile.
+    The paths are recorded before the worker mounts over them, so that no replacement in between goes unnoticed.
     """
 
     def __init__(self, job: dict[str, Any]) -> None:
@@ -48,39 +48,39 @@ class Mounts:
         self._table = -1
         self._pause = _FIRST_SECONDS
         self._next = 0.0
-        self._have_fallen = False
+        self._were_lost = False
 
     def watch(self, worker: int) -> None:
-        """Watch the mounts of this process, which may still have to make them."""
+        """Watch the mounts of this process, which may not have created them yet."""
         if not self._kept:
             return
-        system.come_first()
+        system.raise_priority()
         self._worker = worker
         self._next = time.monotonic()
 
     def descriptors(self) -> list[int]:
-        """What can be read when something was replaced or renamed."""
+        """Descriptors that are readable when a path was replaced or renamed."""
         return [self._replaced] if self._replaced >= 0 and self._table >= 0 else []
 
     def urgent(self) -> list[int]:
-        """What has something urgent to say when a mount came or went."""
+        """Descriptors with priority data when a mount was added or removed."""
         return [self._table] if self._table >= 0 else []
 
     def seconds_left(self) -> float:
-        """How long it is until the next look that is to be taken unasked."""
+        """The seconds until the next poll."""
         return max(self._next - time.monotonic(), 0) if self._has_to_ask else _LONGEST_SECONDS
 
-    def have_fallen(self, ready: Collection[int] = ()) -> bool:
-        """Whether one of them is not there any more; `ready` are descriptors that are known to have something to say."""
-        if self._kept and not self._have_fallen:
-            told = any(_speaks(descriptor, select.POLLIN) for descriptor in self.descriptors())
-            self._have_fallen = told or (self._is_due(ready) and self._misses_one())
-        return self._have_fallen
+    def were_lost(self, ready: Collection[int] = ()) -> bool:
+        """Whether a mount is missing; `ready` are descriptors known to have an event."""
+        if self._kept and not self._were_lost:
+            told = any(_has_event(descriptor, select.POLLIN) for descriptor in self.descriptors())
+            self._were_lost = told or (self._is_due(ready) and self._misses_one())
+        return self._were_lost
 
     def leave(self) -> None:
-        """Let go of the worker's namespace, which would outlive it with us.
+        """Close the worker's mount table, which would keep its namespace alive.
 
-        What was watched stays so until this process ends: letting go of that takes the kernel many milliseconds.
+        The inotify descriptor is closed when this process exits: closing it takes the kernel many milliseconds.
         """
         if self._table >= 0:
             os.close(self._table)
@@ -88,12 +88,12 @@ class Mounts:
 
     @property
     def _has_to_ask(self) -> bool:
-        """Whether nobody would tell: the worker has no namespace of its own yet, or not all that is kept can be watched."""
+        """Whether polling is needed: the worker has no namespace yet, or not all paths can be watched."""
         return bool(self._kept) and (self._table < 0 or self._replaced < 0)
 
     def _is_due(self, ready: Collection[int]) -> bool:
-        # It is said once: to whoever waited, or now.
-        if any(table in ready or _speaks(table, select.POLLPRI) for table in self.urgent()):
+        # The event is reported once: to the poll that waited, or now.
+        if any(table in ready or _has_event(table, select.POLLPRI) for table in self.urgent()):
             return True
         if not self._has_to_ask or time.monotonic() < self._next:
             return False
@@ -102,7 +102,7 @@ class Mounts:
         return self._table >= 0 or self._find_table()
 
     def _find_table(self) -> bool:
-        """Open the table of the worker's mounts, once it is not ours any more."""
+        """Open the worker's mount table, once it is in its own namespace."""
         home = f"/proc/{self._worker}"
         try:
             if os.stat(f"{home}/ns/mnt").st_ino == os.stat("/proc/self/ns/mnt").st_ino:
@@ -115,7 +115,7 @@ class Mounts:
         return True
 
     def _misses_one(self) -> bool:
-        """Whether one that was there has gone, or what one has yet to stand on was replaced."""
+        """Whether a mount disappeared, or a path was replaced before it was mounted over."""
         places = _read_places(self._table)
         missing = {path for path in self._kept if _escape(path) not in places}
         self._seen |= self._kept.keys() - missing
@@ -123,15 +123,21 @@ class Mounts:
 
 
 def _find_kept(job: dict[str, Any]) -> list[str]:
-    """Where the worker mounts what it is kept from, as far as it may touch anything there."""
-    walls = job["walls"]
-    if not system.HAS_SUBREAPER or walls["open"] or not (walls["write"] or walls["closed"] or walls["masked"]):
+    """The paths that the worker mounts over for protection, if it could use them otherwise."""
+    policy = job["policy"]
+    if (
+        not system.HAS_SUBREAPER
+        or policy["unconfined"]
+        or not (policy["write"] or policy["closed"] or policy["masked"])
+    ):
         return []
-    writable = _real(walls["write"])
-    fixed = [path for path in _real(walls["fixed"]) if any(_is_in(path, root) for root in writable)]
+    writable = _real(policy["write"])
+    fixed = [path for path in _real(policy["fixed"]) if any(_is_in(path, root) for root in writable)]
     outermost = [path for path in fixed if not any(path != outer and _is_in(path, outer) for outer in fixed)]
     covered = _real(path for path, _ in job["files"])
-    return [path for path in (*outermost, *_real(walls["closed"]), *walls["masked"], *covered) if os.path.exists(path)]
+    return [
+        path for path in (*outermost, *_real(policy["closed"]), *policy["masked"], *covered) if os.path.exists(path)
+    ]
 
 
 def _real(paths: Iterable[str]) -> list[str]:
@@ -151,7 +157,7 @@ def _identify(path: str) -> tuple[int, int]:
 
 
 def _watch_files(paths: Iterable[str]) -> int:
-    """What can be read once one of these was replaced, or a folder around it renamed; -1 if that is not to be had."""
+    """An inotify descriptor for replaced files and renamed folders; -1 if unavailable."""
     try:
         descriptor = system.invoke("inotify_init1", os.O_CLOEXEC)
     except OSError:
@@ -167,7 +173,7 @@ def _watch_files(paths: Iterable[str]) -> int:
 
 
 def _let_kill(descriptor: int, worker: int) -> None:
-    """Have the worker and its group killed by the kernel as soon as there is something to read."""
+    """Have the kernel kill the worker and its process group as soon as there is an event."""
     fcntl.fcntl(descriptor, fcntl.F_SETOWN, -worker)
     fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGKILL)
     fcntl.fcntl(descriptor, fcntl.F_SETFL, os.O_ASYNC)
@@ -183,15 +189,15 @@ def _with_folders(paths: Iterable[str]) -> set[str]:
     return found
 
 
-def _speaks(descriptor: int, kind: int) -> bool:
-    """Whether there is something of this kind to be heard."""
+def _has_event(descriptor: int, kind: int) -> bool:
+    """Whether the descriptor has an event of this kind."""
     poll = select.poll()
     poll.register(descriptor, kind)
     return bool(poll.poll(0))
 
 
 def _read_places(table: int) -> set[bytes]:
-    """Where all the mounts are, written as in the table."""
+    """All mount points, escaped as in mountinfo."""
     os.lseek(table, 0, os.SEEK_SET)
     text = b""
     while len(text) < _MAX_BYTES and (piece := os.read(table, _PIECE_BYTES)):
@@ -207,54 +213,54 @@ def _escape(path: str) -> bytes:
     return text
 
 
-# What a job may not make: for the time of the job something empty stands in its place, which can be fixed or closed.
+# Placeholders: an empty file or folder in place of a protected path that does not exist, during the job.
 
-_MOMENT = 0  # a time that no file of this century was changed at tells ours from others that hold nothing either
+_MARK_TIME = 0  # a modification time that distinguishes our placeholders from other empty files
 _EMPTY_OBJECT = b"{}"
 _LOCK_SECONDS = 1.0
 _ROUND_SECONDS = 0.002
 
 
 class Placeholders:
-    """Those of one call. Calls that run beside each other share them; the last one to end removes them.
+    """The placeholders of one call. Concurrent calls share them; the last one to end removes them.
 
-    That is known by a lock, of which each call has a share as long as it runs. It is on a folder that is closed to jobs,
-    who could keep it from everybody else; on the writable folders themselves if there is none.
+    Every running call holds a shared lock, on a folder that is closed to jobs, because a job could block the others by
+    locking it; without such a folder, on the writable folders themselves.
     """
 
-    def __init__(self, walls: dict[str, Any]) -> None:
+    def __init__(self, policy: dict[str, Any]) -> None:
         self._locks: dict[str, int] = {}
-        self._stands: list[str] = []
+        self._placeholders: list[str] = []
         self._roots: list[str] = []
         self._closed: list[str] = []
-        roots = [root for root in map(os.path.realpath, walls["write"]) if os.path.isdir(root)]
-        if not roots or not (walls["fixed"] or walls["closed"]):
+        roots = [root for root in map(os.path.realpath, policy["write"]) if os.path.isdir(root)]
+        if not roots or not (policy["fixed"] or policy["closed"]):
             return
-        self._roots, self._closed = roots, walls["closed"]
-        for folder in _find_guard(self._closed) or roots:
-            self._locks[folder] = _share(folder)
+        self._roots, self._closed = roots, policy["closed"]
+        for folder in _find_lock_folder(self._closed) or roots:
+            self._locks[folder] = _lock_shared(folder)
         for kind in ("fixed", "closed"):
-            walls[kind] = [self._stand_in(path, roots) for path in walls[kind]]
+            policy[kind] = [self._make_placeholder(path, roots) for path in policy[kind]]
 
     def remove(self) -> None:
-        """Remove them, unless another call needs them still."""
+        """Remove them, unless another call still needs them."""
         try:
-            # Calls that began before the closed folder was made, and those that began after, have other shares than we.
-            for folder in (*self._roots, *_find_guard(self._closed)):
+            # Calls that started before or after the closed folder was created hold locks on other folders.
+            for folder in (*self._roots, *_find_lock_folder(self._closed)):
                 if folder not in self._locks:
                     self._locks[folder] = _open(folder)
             for lock in self._locks.values():
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            for path in self._stands:
+            for path in self._placeholders:
                 _remove(path)
         except OSError:
-            pass  # whoever is last comes by here too
+            pass  # the last call to end removes them
         finally:
             for lock in self._locks.values():
                 os.close(lock)
 
-    def _stand_in(self, path: str, roots: Iterable[str]) -> str:
-        """What there is to be kept in place of this path: itself, or the first part of it that is not there."""
+    def _make_placeholder(self, path: str, roots: Iterable[str]) -> str:
+        """The path to protect: the path itself, or the first part of it that does not exist."""
         if not any(_is_below(os.path.realpath(path), root) for root in roots):
             return path
         missing = _first_missing(path)
@@ -262,12 +268,12 @@ class Placeholders:
             _make(missing, is_file=missing == path and bool(os.path.splitext(path)[1]))
         place = missing or path
         if _is_placeholder(place):
-            self._stands.append(place)
+            self._placeholders.append(place)
         return place
 
 
-def _find_guard(closed: Iterable[str]) -> list[str]:
-    """The first of these folders that is there; one that only stands in may be removed at any moment."""
+def _find_lock_folder(closed: Iterable[str]) -> list[str]:
+    """The first of these folders that exists and is not a placeholder, which could be removed at any time."""
     folders = [path for path in map(os.path.realpath, closed) if os.path.isdir(path) and not _is_placeholder(path)]
     return folders[:1]
 
@@ -276,7 +282,7 @@ def _open(folder: str) -> int:
     return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
-def _share(folder: str) -> int:
+def _lock_shared(folder: str) -> int:
     lock = _open(folder)
     until = time.monotonic() + _LOCK_SECONDS
     while True:
@@ -292,7 +298,7 @@ def _share(folder: str) -> int:
 
 
 def _first_missing(path: str) -> str:
-    """The outermost part of a path that is not there, or that only stands in for it; empty if all of it is there."""
+    """The outermost part of a path that is missing or a placeholder; empty if the whole path exists."""
     missing = ""
     while not os.path.lexists(path) or (missing and _is_placeholder(path)):
         missing = path
@@ -305,18 +311,18 @@ def _make(path: str, *, is_file: bool) -> None:
         if is_file:
             _make_file(path)
         else:
-            # Whoever is kept from it is kept by walls; the host may make use of it meanwhile, and then it stays.
+            # Mounts protect it from jobs; the host may use it meanwhile, and then it stays.
             os.mkdir(path, 0o700)
-            os.utime(path, (_MOMENT, _MOMENT))
+            os.utime(path, (_MARK_TIME, _MARK_TIME))
     except OSError:
-        return  # it is there by now, or nobody can make it, the job neither
+        return  # it exists by now, or cannot be created by the job either
 
 
 def _make_file(path: str) -> None:
     file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     try:
         os.write(file, _content_for(path))
-        os.utime(file, (_MOMENT, _MOMENT))
+        os.utime(file, (_MARK_TIME, _MARK_TIME))
     except OSError:
         os.unlink(path)
         raise
@@ -325,7 +331,7 @@ def _make_file(path: str) -> None:
 
 
 def _content_for(path: str) -> bytes:
-    """Nothing, and where that could not be read, what says nothing: Node reads every package.json on its way."""
+    """The empty content; an empty JSON object where needed, because Node reads every package.json on its path."""
     return _EMPTY_OBJECT if path.endswith(".json") else b""
 
 
@@ -334,7 +340,7 @@ def _is_placeholder(path: str) -> bool:
         facts = os.lstat(path)
     except OSError:
         return False
-    if facts.st_mtime != _MOMENT or facts.st_uid != os.geteuid():
+    if facts.st_mtime != _MARK_TIME or facts.st_uid != os.geteuid():
         return False
     if stat.S_ISDIR(facts.st_mode):
         return not os.listdir(path)
@@ -342,7 +348,7 @@ def _is_placeholder(path: str) -> bool:
 
 
 def _holds(path: str, content: bytes) -> bool:
-    """Whether a file holds this and nothing more."""
+    """Whether a file has exactly this content."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

@@ -1,10 +1,10 @@
-"""A Python file in the worker: run the bytes that were checked, as their convention says, and hand the answer over as JSON.
+"""Run a Python file in the worker: execute the checked bytes by their convention, and report the result as JSON.
 
-keywords    entry(**arguments), and its value is the answer
-params      entry(arguments), or entry(arguments, project) if it takes two, and its value is the answer
-argv        the file itself as __main__ behind its words; what it prints and its exit code are all there is
-sink        the class `entry`, made from the arguments; it is written to over the channel
-handler     entry(args, context), which talks over the channel while it runs, and its value is the answer
+keywords    entry(**arguments); its value is the result
+params      entry(arguments), or entry(arguments, project) if it takes two; its value is the result
+argv        the file itself as __main__ with its arguments; only its output and exit code count
+sink        the class `entry`, created with the arguments; events are written to it over the channel
+handler     entry(args, context), which uses the channel while it runs; its value is the result
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ MAX_TRACEBACK_CHARACTERS = 20_000
 
 _FAILED = 1
 _MAX_CHAIN = 20
-# Those whose channel is for something else than calls.
+# Conventions that use the channel for something other than calls.
 _TALKERS = ("sink", "handler")
 _FACTS = ("kind", "retryable", "partial_side_effects", "details", "value")
 
 
 def run(job: dict[str, Any], code: bytes, answer: Callable[[bytes], None]) -> NoReturn:
-    """Run the file, answer once, and end the process as an interpreter would."""
+    """Run the file, report once, and exit as an interpreter would."""
     worker = os.getpid()
     _prepare(job)
     if job["convention"] == "argv":
         _end(_run_as_main(job, code))
     text, exit_code = _answer(job, code)
-    if os.getpid() == worker:  # a process that the script forked comes by here too
+    if os.getpid() == worker:  # a process forked by the script returns here too
         answer(text.encode())
     _end(exit_code)
 
 
 def _answer(job: dict[str, Any], code: bytes) -> tuple[str, int]:
-    """The value or what went wrong, as JSON, and the exit code that goes with it."""
+    """The value or the error as JSON, and the exit code."""
     try:
         value = _call(job, code)
-    except BaseException as problem:  # noqa: BLE001 - a border to foreign code: whatever it raises is the answer
+    except BaseException as problem:  # noqa: BLE001 - a border to foreign code: any exception is reported
         return json.dumps({"error": _describe(problem, job["path"], code)}), _FAILED
     try:
         return _to_json({"value": value}), 0
@@ -62,25 +62,25 @@ def _answer(job: dict[str, Any], code: bytes) -> tuple[str, int]:
 
 
 def rehearse() -> None:
-    """Do, while nobody waits, what every file will have done: memory shared with the launcher is copied at its first touch."""
+    """Do in advance what every file will do: a page shared with the launcher is copied when it is first written."""
     for name, module in list(sys.modules.items()):
-        # What an import of a module that is there looks at.
+        # The attributes that an import of a loaded module reads.
         getattr(getattr(module, "__spec__", None), "_initializing", None)
         name.partition(".")
     space: dict[str, Any] = {}
     code = b"import os, sys\n\ndef main(**arguments):\n    return arguments\n"
-    exec(compile(code, "rehearsal", "exec", dont_inherit=True), space)  # noqa: S102 - a program of our own
+    exec(compile(code, "rehearsal", "exec", dont_inherit=True), space)  # noqa: S102 - our own code
     json.loads(_to_json({"value": space["main"](text="rehearsal", number=1.5, items=[None, True])}))
     script_channel.make_module(None)
 
 
 def _end(exit_code: int) -> NoReturn:
-    """Wait for threads, run the exit hooks, flush the streams.
+    """Wait for threads, run the exit hooks, flush the streams, and exit.
 
-    An interpreter would then take itself apart, which takes longer than all the rest of a call.
+    The full finalization of the interpreter would take longer than the rest of a call.
     """
     try:
-        threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - what the interpreter calls when it ends
+        threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - what the interpreter calls at exit
         atexit._run_exitfuncs()  # noqa: SLF001 - likewise
         sys.stdout.flush()
         sys.stderr.flush()
@@ -89,11 +89,11 @@ def _end(exit_code: int) -> NoReturn:
 
 
 def _prepare(job: dict[str, Any]) -> None:
-    """Make this process look like a fresh interpreter that was started on the file."""
-    # The script may import Toolcrib itself; what the launcher knows under that name is a small part of it.
+    """Make this process look like a fresh interpreter started on the file."""
+    # The script may import the real Toolcrib; the launcher has loaded only a part of it under that name.
     for name in [name for name in sys.modules if name.partition(".")[0] == "toolcrib"]:
         del sys.modules[name]
-    preload.forget_namesakes(job["cwd"], job["name"])
+    preload.forget_shadowed(job["cwd"], job["name"])
     os.environ.clear()
     os.environ.update(job["environment"])
     if "TZ" in os.environ:
@@ -115,10 +115,10 @@ def _channel(job: dict[str, Any]) -> int | None:
 
 
 def _load(job: dict[str, Any], code: bytes, name: str) -> Any:
-    """The file as a module of this name."""
+    """Load the file as a module of this name."""
     module = type(sys)(name)
     module.__file__ = job["path"]
-    # Not over a module that is there already: a tool may be called json.
+    # Not over a loaded module: a tool may be called json.
     if name == "__main__":
         sys.modules[name] = module
     sys.modules.setdefault(name, module)
@@ -146,8 +146,8 @@ def _call(job: dict[str, Any], code: bytes) -> object:
 def _converse(function: Callable[..., object], job: dict[str, Any]) -> object:
     channel = _channel(job)
     if channel is None:
-        raise LookupError(f"{job['entry']} talks over a channel, and this call has none")
-    with handler_context.Conversation(job["arguments"]["context"], channel) as context:
+        raise LookupError(f"{job['entry']} needs a channel, and this call has none")
+    with handler_context.HandlerSession(job["arguments"]["context"], channel) as context:
         return _settle(function(job["arguments"]["args"], context))
 
 
@@ -155,7 +155,7 @@ def _takes_two(function: Any) -> bool:
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
     code = getattr(function, "__code__", None)
-    return code is not None and code.co_argcount - hasattr(function, "__self__") >= 2  # noqa: PLR2004 - it says so
+    return code is not None and code.co_argcount - hasattr(function, "__self__") >= 2  # noqa: PLR2004 - it takes two
 
 
 def _fill(kind: Any, job: dict[str, Any]) -> None:
@@ -165,40 +165,40 @@ def _fill(kind: Any, job: dict[str, Any]) -> None:
             f"there is no class named {job['entry']} with a method write; write class {job['entry']}: ..."
         )
     if channel is None:
-        raise LookupError(f"{job['entry']} is written to over a channel, and this call has none")
+        raise LookupError(f"{job['entry']} needs a channel, and this call has none")
     script_channel.serve(kind(**job["arguments"]), channel)
 
 
 def _run_as_main(job: dict[str, Any], code: bytes) -> int:
-    """Run the file as an interpreter would that was started on it; its exit code."""
+    """Run the file as an interpreter would; returns its exit code."""
     try:
         _load(job, code, "__main__")
     except SystemExit as ending:
         return _exit_code(ending)
-    except BaseException as problem:  # noqa: BLE001 - a border to foreign code: whatever it raises is shown
+    except BaseException as problem:  # noqa: BLE001 - a border to foreign code: any exception is printed
         _show(problem, job["path"], code)
         return _FAILED
     return 0
 
 
 def _exit_code(ending: SystemExit) -> int:
-    """What an interpreter would end with; a message goes where it would print it."""
+    """The exit code of an interpreter; a message is printed to stderr."""
     if ending.code is None or isinstance(ending.code, int):
         return (ending.code or 0) & 0xFF
-    print(_text_of(ending), file=sys.stderr)  # noqa: T201 - what an interpreter does with a message
+    print(_text_of(ending), file=sys.stderr)  # noqa: T201 - as an interpreter does
     return _FAILED
 
 
 def _show(problem: BaseException, path: str, code: bytes) -> None:
-    if sys.excepthook is sys.__excepthook__:  # which would read the lines from the file
-        print(_trace(problem, path, code), end="", file=sys.stderr)  # noqa: T201 - what an interpreter does
+    if sys.excepthook is sys.__excepthook__:  # the default hook would read the lines from the file
+        print(_trace(problem, path, code), end="", file=sys.stderr)  # noqa: T201 - as an interpreter does
         return
     own = _own_part(problem, path)
     sys.excepthook(type(problem), problem.with_traceback(own), own)
 
 
 def _settle(value: Any) -> object:
-    """The value, or what comes of awaiting it."""
+    """The value, awaited if necessary."""
     if not hasattr(value, "__await__"):
         return value
     import asyncio
@@ -210,14 +210,14 @@ def _settle(value: Any) -> object:
 
 
 def _to_json(document: object) -> str:
-    """The answer as JSON that every reader understands: no NaN, no half characters."""
+    """The answer as strict JSON: no NaN, no lone surrogates."""
     text = json.dumps(document, default=_plain, allow_nan=False, ensure_ascii=False)
     text.encode()
     return text
 
 
 def _plain(value: object) -> object:
-    """The plain form of a common object."""
+    """The JSON form of a common object."""
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, (set, frozenset)):
@@ -242,7 +242,7 @@ def _in_order(values: set[Any] | frozenset[Any]) -> list[object]:
 
 
 def _describe(problem: BaseException, path: str, code: bytes) -> dict[str, object]:
-    """What went wrong, in facts that survive the way to the host."""
+    """Describe an exception in values that can be sent to the host."""
     described: dict[str, object] = {
         "type": type(problem).__qualname__,
         "message": _text_of(problem),
@@ -260,7 +260,7 @@ def _describe(problem: BaseException, path: str, code: bytes) -> dict[str, objec
 
 
 def _refusal(problem: BaseException) -> dict[str, object]:
-    """What the system refused, if the exception comes of that: the number of the reason, the file, the module that asked."""
+    """The system error behind the exception, if any: errno, path, and the module that raised it."""
     try:
         origin = _origin(problem)
         if origin is None:
@@ -272,7 +272,7 @@ def _refusal(problem: BaseException) -> dict[str, object]:
 
 
 def _origin(problem: BaseException | None) -> OSError | None:
-    """The error of the system at the beginning of it all."""
+    """The OSError that started the exception chain."""
     for _ in range(_MAX_CHAIN):
         if problem is None or (isinstance(problem, OSError) and isinstance(problem.errno, int)):
             return problem
@@ -300,7 +300,7 @@ def _readable(text: str) -> str:
 
 
 def _facts_of(problem: BaseException) -> dict[str, object]:
-    """The facts of Toolcrib's own error, or of one that is written like it; what has no JSON form is left out."""
+    """The attributes of a ToolError, or of a similar class; those without a JSON form are left out."""
     facts: dict[str, object] = {}
     for name in _FACTS:
         try:
@@ -323,7 +323,7 @@ def _trace(problem: BaseException, path: str, code: bytes) -> str:
 
 
 def _know_lines(path: str, code: bytes) -> None:
-    """Show the lines that ran, whatever the file says by now."""
+    """Show the lines that ran, even if the file has changed since."""
     import linecache
 
     lines = code.decode("utf-8", "replace").splitlines(keepends=True)
@@ -331,7 +331,7 @@ def _know_lines(path: str, code: bytes) -> None:
 
 
 def _own_part(problem: BaseException, path: str) -> TracebackType | None:
-    """The traceback from the script's first line on."""
+    """The traceback starting at the script's first line."""
     own = problem.__traceback__
     while own is not None and own.tb_frame.f_code.co_filename != path:
         own = own.tb_next

@@ -1,8 +1,8 @@
-"""How much a job may use: limits that the kernel keeps, and a supervisor that measures what it does not.
+"""Resource limits of a job: rlimits, cgroups, and measurements by the supervisor.
 
-Not counted is what the kernel holds for a job beside its pages: what waits in its pipes and pairs of sockets, its page
-tables, the names and nodes of its files. The numbers of descriptors and processes bound that, and nothing else does.
-Neither are pages that were moved to a swap device; there each process has only its limit of data.
+Kernel memory of a job is not counted: buffers of pipes and socket pairs, page tables, inodes and dentries. Only the
+limits on descriptors and processes bound it. Swapped pages are not counted either; they are bounded per process by
+RLIMIT_DATA.
 """
 
 # ruff: noqa: PTH102, PTH106, PTH110, PTH208 - pathlib would take a third of the start
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-# A scratch folder on disk, for a worker that cannot have one in memory; its supervisor measures and removes it.
+# A scratch folder on disk, for a worker that cannot mount one; its supervisor measures and removes it.
 
-_PARENT = "/tmp"  # noqa: S108 - the name that is made there cannot be guessed, and is nobody's if it exists
+_PARENT = "/tmp"  # noqa: S108 - the name cannot be guessed, and creating it fails if it exists
 _PREFIX = "toolcrib-scratch-"
-_SMALLEST = 4096  # an entry takes room even if there is nothing in it
+_SMALLEST = 4096  # an empty entry takes space too
 
 
 def name() -> str:
-    """Where this process would have such a folder made."""
+    """The path of a new scratch folder of this process."""
     return f"{_PARENT}/{_PREFIX}{os.getpid()}-{os.urandom(8).hex()}"
 
 
 def make(path: str) -> None:
-    """Make it; those that a supervisor could not remove any more go first."""
+    """Create it, after removing those of supervisors that were killed."""
     for entry in os.listdir(_PARENT):
         if entry.startswith(_PREFIX) and not _is_in_use(entry):
             remove(f"{_PARENT}/{entry}")
@@ -45,7 +45,7 @@ def make(path: str) -> None:
 
 
 def remove(path: str) -> None:
-    """Remove it, if it was made, with all that is in it."""
+    """Remove it with its content, if it was created."""
     try:
         top = _open_folder(path)
         try:
@@ -58,7 +58,7 @@ def remove(path: str) -> None:
 
 
 def measure(path: str, limit: int) -> int:
-    """The bytes that it takes on disk, counted until the limit is passed."""
+    """The bytes that it takes on disk, counted until the limit is exceeded."""
     total = 0
     folders = [path]
     while folders and total <= limit:
@@ -70,7 +70,7 @@ def measure(path: str, limit: int) -> int:
                     if stat.S_ISDIR(facts.st_mode):
                         folders.append(entry.path)
         except OSError as problem:
-            if problem.errno == errno.ENAMETOOLONG:  # what cannot be looked into counts as too much
+            if problem.errno == errno.ENAMETOOLONG:  # a folder too deep to open counts as too much
                 return limit + 1
     return total
 
@@ -81,7 +81,7 @@ def _is_in_use(entry: str) -> bool:
 
 
 def _empty(top: int) -> None:
-    """Go down and up again with one descriptor, so that nothing is too deep to be reached."""
+    """Descend and ascend with one descriptor, so that no depth is out of reach."""
     folder = os.dup(top)
     way: list[str] = []
     ahead = [_unlink_files(folder)]
@@ -100,7 +100,7 @@ def _empty(top: int) -> None:
 
 
 def _unlink_files(folder: int) -> list[str]:
-    """Leave only the folders of a folder; their names."""
+    """Remove all but the subfolders; returns their names."""
     folders = []
     for entry in os.listdir(folder):
         if stat.S_ISDIR(os.stat(entry, dir_fd=folder, follow_symlinks=False).st_mode):
@@ -121,28 +121,28 @@ def _open_folder(path: str, parent: int | None = None) -> int:
 
 
 MEMORY, PROCESSES, DISK = "mem", "pids", "disk"
-WALLS = "walls"  # no limit, but ended for all the same: see mounts
+ISOLATION = "isolation"  # not a limit, but reported like one: see protected_paths
 
-# The kernel counts threads where we count processes; theirs is the last line, behind the measuring.
+# The kernel counts threads where we count processes; its limit is a fallback behind the measurements.
 TASKS_PER_PROCESS = 8
 _DATA_OF_PROGRAMS = 8
-# Every pair of sockets can hold some hundred kilobytes that nobody measures.
+# Every socket pair can hold some hundred kilobytes that are not measured.
 _FILES, _MAX_FILES = 256, 1024
 _FIRST_SECONDS, _LONGEST_SECONDS = 0.01, 0.05
 _PAGE = resource.getpagesize()
 
 
-def limit(walls: dict[str, Any], *, is_program: bool, count_processes: bool) -> None:
-    """Set what the kernel can limit for one process; `count_processes` in a namespace, where only its own are counted."""
+def limit(policy: dict[str, Any], *, is_program: bool, count_processes: bool) -> None:
+    """Set the rlimits of one process; `count_processes` in a user namespace, where only its own are counted."""
     _set(resource.RLIMIT_CORE, 0, 0)
     _set(resource.RLIMIT_NOFILE, _FILES, _MAX_FILES)
-    _set(resource.RLIMIT_FSIZE, walls["disk_bytes"], walls["disk_bytes"])
-    # Data and not addresses: Node reserves far more addresses than it ever uses, and of data still half a gigabyte for
-    # every thread with a heap. What a program really uses is measured.
-    data = walls["memory_bytes"] * (_DATA_OF_PROGRAMS if is_program or walls["programs"] else 1)
+    _set(resource.RLIMIT_FSIZE, policy["disk_bytes"], policy["disk_bytes"])
+    # RLIMIT_DATA instead of RLIMIT_AS: Node reserves far more addresses than it uses, and of data still half a gigabyte
+    # for every thread with a heap. Actual use is measured.
+    data = policy["memory_bytes"] * (_DATA_OF_PROGRAMS if is_program or policy["programs"] else 1)
     _set(resource.RLIMIT_DATA, data, data)
     if count_processes:
-        tasks = walls["processes"] * TASKS_PER_PROCESS
+        tasks = policy["processes"] * TASKS_PER_PROCESS
         _set(resource.RLIMIT_NPROC, tasks, tasks)
 
 
@@ -154,42 +154,42 @@ def _set(kind: int, soft: int, hard: int) -> None:
 
 
 class Meter:
-    """Measures the family of this process, first soon and then at longer intervals."""
+    """Measure the process tree, first soon and then at longer intervals."""
 
-    def __init__(self, walls: dict[str, Any], folder: str) -> None:
-        self._walls = walls
+    def __init__(self, policy: dict[str, Any], folder: str) -> None:
+        self._policy = policy
         self._folder = folder
         self._pause = _FIRST_SECONDS
         self._next = time.monotonic() + _FIRST_SECONDS
 
     def seconds_left(self) -> float:
-        """How long it is until the next time."""
+        """The seconds until the next measurement."""
         return max(self._next - time.monotonic(), 0)
 
     def is_due(self) -> bool:
-        """Whether it is time again."""
+        """Whether the next measurement is due."""
         return time.monotonic() >= self._next
 
     def exceeded(self) -> str:
-        """The limit that the family has passed, if any."""
+        """The limit that the process tree exceeds, if any."""
         self._pause = min(2 * self._pause, _LONGEST_SECONDS)
         self._next = time.monotonic() + self._pause
-        family = system.descendants()
-        if len(family) > self._walls["processes"]:
+        tree = system.descendants()
+        if len(tree) > self._policy["processes"]:
             return PROCESSES
-        if _is_larger(family, self._walls["memory_bytes"]):
+        if _is_larger(tree, self._policy["memory_bytes"]):
             return MEMORY
-        limit_bytes: int = self._walls["disk_bytes"]
+        limit_bytes: int = self._policy["disk_bytes"]
         if self._folder and measure(self._folder, limit_bytes) > limit_bytes:
             return DISK
         return ""
 
 
-def _is_larger(family: list[int], limit_bytes: int) -> bool:
-    if sum(map(_resident_bytes, family)) <= limit_bytes:
+def _is_larger(tree: list[int], limit_bytes: int) -> bool:
+    if sum(map(_resident_bytes, tree)) <= limit_bytes:
         return False
-    # What a fork shares with its parent was counted for both.
-    return sum(map(_proportional_bytes, family)) > limit_bytes
+    # Pages shared after a fork were counted for both processes.
+    return sum(map(_proportional_bytes, tree)) > limit_bytes
 
 
 def _resident_bytes(process: int) -> int:
@@ -201,7 +201,7 @@ def _resident_bytes(process: int) -> int:
 
 
 def _proportional_bytes(process: int) -> int:
-    """Its fair share of what it uses; all of it if it does not let itself be looked into."""
+    """Its proportional set size; its resident size if that cannot be read."""
     try:
         with open(f"/proc/{process}/smaps_rollup", "rb") as file:
             for line in file:
@@ -212,20 +212,21 @@ def _proportional_bytes(process: int) -> int:
     return _resident_bytes(process)
 
 
-# A control group for the launcher and all it starts, where one can be made: the kernel then counts processes, even of root.
+# A cgroup for the launcher and all its descendants, where one can be created: the kernel then limits processes of root
+# too.
 #
-# One for all calls together, and not one for each: moving a process takes the kernel up to ten milliseconds. It is the last
-# line behind the measuring of each call, and keeps a bomb from outrunning whoever kills it.
+# There is one for all calls, because moving a process into a cgroup takes up to ten milliseconds. It is the fallback
+# behind the measurement of each call, and stops a fork bomb that outruns the kill.
 
 _ROOT = "/sys/fs/cgroup"
-_PREFIX_cgroup = "toolcrib-"
+_CGROUP_PREFIX = "toolcrib-"
 _MAX_TASKS = 4_096
 
 
 def confine(process: int) -> None:
-    """Put a process, with all that it will start, into a group of its own, if there is one to be had."""
+    """Move a process, with its future descendants, into a cgroup of its own, if one can be created."""
     for parent in _parents():
-        group = f"{parent}/{_PREFIX_cgroup}{process}"
+        group = f"{parent}/{_CGROUP_PREFIX}{process}"
         try:
             _remove_stale(parent)
             os.mkdir(group)
@@ -237,10 +238,10 @@ def confine(process: int) -> None:
 
 
 def leave() -> None:
-    """Go back to where this process came from, and remove the group that it leaves; it must be the last one there."""
+    """Move back to the parent cgroup and remove this one; the process must be the last one in it."""
     for parent in _parents():
         group, _, name = parent.rpartition("/")
-        if name != f"{_PREFIX_cgroup}{os.getpid()}":
+        if name != f"{_CGROUP_PREFIX}{os.getpid()}":
             continue
         try:
             _write(f"{group}/cgroup.procs", "0")
@@ -250,7 +251,7 @@ def leave() -> None:
 
 
 def _parents() -> list[str]:
-    """Where groups that count processes can be made: below our own, in the old tree or in the new one."""
+    """The cgroups with a pids controller that this process is in, of version 1 or 2."""
     found = []
     try:
         with open("/proc/self/cgroup", encoding="utf-8") as file:
@@ -274,10 +275,10 @@ def _offers_pids(folder: str) -> bool:
 
 
 def _remove_stale(parent: str) -> None:
-    """Remove the groups of launchers that could not do it any more."""
+    """Remove the cgroups of launchers that were killed."""
     for name in os.listdir(parent):
-        process = name.removeprefix(_PREFIX_cgroup)
-        if name.startswith(_PREFIX_cgroup) and process.isdecimal() and not os.path.exists(f"/proc/{process}"):
+        process = name.removeprefix(_CGROUP_PREFIX)
+        if name.startswith(_CGROUP_PREFIX) and process.isdecimal() and not os.path.exists(f"/proc/{process}"):
             try:
                 os.rmdir(f"{parent}/{name}")
             except OSError:

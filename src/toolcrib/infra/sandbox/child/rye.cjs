@@ -1,4 +1,4 @@
-// What a Node script finds as `rye`: a way to call other tools, over the channel to the host.
+// The global `rye` of Node scripts: call other tools over the channel to the host.
 "use strict";
 
 const net = require("node:net");
@@ -32,7 +32,7 @@ function take(text) {
 }
 
 function settle(answer) {
-  if (answer.id === null) return finish(); // the host reads nothing more
+  if (answer.id === null) return finish(); // the host stopped reading
   const call = waiting.get(answer.id);
   if (call === undefined) return;
   waiting.delete(answer.id);
@@ -45,7 +45,7 @@ function finish() {
   const calls = [...waiting.values()];
   waiting.clear();
   channel.unref();
-  for (const call of calls) call.reject(new ToolError({ type: "CANCELLED", message: "the crib does not answer any more" }));
+  for (const call of calls) call.reject(new ToolError({ type: "CANCELLED", message: "the connection to the crib was closed" }));
 }
 
 async function execute(tool, args = {}) {
@@ -59,7 +59,7 @@ async function execute(tool, args = {}) {
   const id = ++last;
   const line = JSON.stringify({ id, tool, arguments: args }) + "\n";
   return new Promise((resolve, reject) => {
-    if (channel.destroyed) return reject(new ToolError({ type: "CANCELLED", message: "the crib does not answer any more" }));
+    if (channel.destroyed) return reject(new ToolError({ type: "CANCELLED", message: "the connection to the crib was closed" }));
     waiting.set(id, { resolve, reject });
     channel.ref(); // the process stays as long as an answer is awaited
     channel.write(line);

@@ -1,4 +1,4 @@
-"""What a script gets when it writes `import rye`: a way to call other tools, over the channel to the host."""
+"""The module `rye` for scripts: call other tools over the channel to the host. Also serves sinks."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _READ_BYTES = 65536
 
 
 class ToolError(Exception):
-    """A call that failed: `type` says why, `retryable` whether it may be made again as it is."""
+    """A failed call: `type` is its kind, `retryable` whether it may be repeated unchanged."""
 
     def __init__(
         self,
-        type: str,  # noqa: A002 - the word of every face for it
+        type: str,  # noqa: A002 - the wire name of the kind
         message: str,
         *,
         retryable: bool = False,
@@ -43,12 +43,12 @@ class ToolError(Exception):
 
 
 def make_module(channel: int | None) -> ModuleType:
-    """The module; without a channel every call says what is missing."""
+    """Create the module; without a channel every call raises an error with the cure."""
     module = type(sys)("rye", "Call other tools of the crib.")
     execute = _refuse if channel is None else _Caller(channel).execute
 
     async def execute_async(tool: str, arguments: dict[str, object] | None = None, /, **more: object) -> object:
-        """Call a tool while other coroutines go on."""
+        """Call a tool without blocking the event loop."""
         import asyncio
 
         return await asyncio.to_thread(execute, tool, arguments, **more)
@@ -59,13 +59,13 @@ def make_module(channel: int | None) -> ModuleType:
 
 
 def _refuse(tool: str, /, *_: object, **__: object) -> object:
-    """Say what a script must write to be allowed to call tools."""
+    """Raise the error that names the missing capability."""
     message = f"calling {tool} requires rye.execute; list it in requires"
     raise ToolError("CAPABILITY_MISSING", message, details={"missing": ["rye.execute"]})
 
 
 class _Caller:
-    """Calls from any thread over one channel: whoever waits and finds nobody reading reads for all."""
+    """Calls from any thread over one channel: one waiting thread reads the answers for all of them."""
 
     def __init__(self, channel: int) -> None:
         self._channel = channel
@@ -116,7 +116,7 @@ class _Caller:
             return self._answers.pop(number)
 
     def _read_for_all(self) -> None:
-        """Read once, with the lock let go meanwhile."""
+        """Read once, with the lock released meanwhile."""
         self._reading = True
         self._changed.release()
         try:
@@ -133,14 +133,14 @@ class _Caller:
             self._note(json.loads(line))
 
     def _note(self, answer: dict[str, object]) -> None:
-        if answer.get("id") is None:  # the host reads nothing more
+        if answer.get("id") is None:  # the host stopped reading
             self._over = True
             return
         self._answers[answer["id"]] = answer
 
 
 def _gone() -> ToolError:
-    return ToolError("CANCELLED", "the crib does not answer any more")
+    return ToolError("CANCELLED", "the connection to the crib was closed")
 
 
 def _to_error(error: object) -> ToolError:
@@ -154,13 +154,13 @@ def _to_error(error: object) -> ToolError:
     )
 
 
-# A sink in the worker: an object that events are written to, one after the other, until the channel says that it is over.
+# A sink in the worker: an object to which events are written until the channel is closed.
 
 _MAX_ERROR_CHARACTERS = 2_000
 
 
 def serve(sink: Any, channel: int) -> None:
-    """Write to the sink what comes over the channel, answer each event, and close it at the end, whatever happens."""
+    """Write the events from the channel to the sink, answer each one, and close the sink in any case."""
     import asyncio
 
     asyncio.run(_serve(sink, channel))
@@ -187,7 +187,7 @@ async def _write_events(sink: Any, reader: StreamReader, writer: StreamWriter) -
             return
         try:
             await _settle(sink.write(message["event"]))
-        except Exception as problem:  # noqa: BLE001 - a border to foreign code: whatever it raises is the answer
+        except Exception as problem:  # noqa: BLE001 - a border to foreign code: any exception is reported
             await _answer(writer, problem)
         else:
             await _answer(writer, None)
@@ -200,12 +200,12 @@ async def _answer(writer: StreamWriter, problem: Exception | None) -> None:
     writer.write(to_line(answer))
     try:
         await writer.drain()
-    except ConnectionError:  # the host has gone; the sink is closed all the same
+    except ConnectionError:  # the host is gone; the sink is closed anyway
         return
 
 
 async def _close(sink: Any) -> Exception | None:
-    """Close it by its own way, or close what files it holds; what went wrong with that."""
+    """Call its close method, or close the files it holds; returns the error, if any."""
     try:
         if callable(getattr(sink, "close", None)):
             await _settle(sink.close())
@@ -214,7 +214,7 @@ async def _close(sink: Any) -> Exception | None:
                 file.flush()
                 os.fsync(file.fileno())
                 file.close()
-    except Exception as problem:  # noqa: BLE001 - a border to foreign code: the host hears of it
+    except Exception as problem:  # noqa: BLE001 - a border to foreign code: the host reports it
         return problem
     return None
 
@@ -225,7 +225,7 @@ async def _settle(value: Any) -> None:
 
 
 def _files_in(sink: Any) -> Iterator[Any]:
-    """The open files among what the object holds, itself or in a list, a set or a mapping."""
+    """The open files in the attributes of the object, directly or in a collection."""
     names = [*getattr(sink, "__dict__", ()), *(name for kind in type(sink).__mro__ for name in _slots_of(kind))]
     for value in [getattr(sink, name, None) for name in names]:
         several = (

@@ -1,4 +1,4 @@
-"""Seccomp: the system calls that a job has no business with are answered with an error."""
+"""The seccomp filter: system calls that a job does not need fail with an error."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     Numbers = tuple[int | None, int | None]
-    # The number of an argument, the bits of it that matter, and what they may be.
+    # The index of an argument, the bits that matter, and their allowed values.
     Condition = tuple[int, int, Sequence[int]]
 
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 _X32_CALLS = 0x40000000
-_FIRST_UNKNOWN_CALL = 470  # what later kernels add is not there, until somebody has looked at it
+_FIRST_UNKNOWN_CALL = 470  # calls of later kernels do not exist here until they were reviewed
 _ALL_BITS = 0xFFFFFFFF
 
 # The number of a call on x86_64 and on aarch64, where it has one.
 _DENIED: dict[str, Numbers] = {
-    # Mounts and other worlds.
+    # Mounts and namespaces.
     "mount": (165, 40),
     "umount2": (166, 39),
     "pivot_root": (155, 41),
@@ -41,7 +41,7 @@ _DENIED: dict[str, Numbers] = {
     "listmount": (458, 458),
     "unshare": (272, 97),
     "setns": (308, 268),
-    # Large parts of the kernel that a tool can do without.
+    # Large parts of the kernel that a tool does not need.
     "io_uring_setup": (425, 425),
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
@@ -63,7 +63,7 @@ _DENIED: dict[str, Numbers] = {
     "move_pages": (279, 239),
     "get_robust_list": (274, 100),
     "ioprio_set": (251, 30),
-    # Memory and messages that all processes of a user share, and that outlive them.
+    # Memory and messages shared by all processes of a user, which outlive them.
     "shmget": (29, 194),
     "shmat": (30, 196),
     "shmctl": (31, 195),
@@ -77,7 +77,7 @@ _DENIED: dict[str, Numbers] = {
     "msgctl": (71, 187),
     "mq_open": (240, 180),
     "mq_unlink": (241, 181),
-    # Files by another way than their path, and news of files that cannot be opened.
+    # Access to files other than by path, and events of files that cannot be opened.
     "open_by_handle_at": (304, 265),
     "name_to_handle_at": (303, 264),
     "inotify_add_watch": (254, 27),
@@ -108,15 +108,15 @@ _DENIED: dict[str, Numbers] = {
     "uselib": (134, None),
     "vhangup": (153, 58),
 }
-# Programs ask for these first and know what to do without. Memory behind a descriptor is counted by nobody, and what
-# clone3 and openat2 are to do stands in memory, where no filter sees it.
+# Programs try these first and have a fallback. Memory behind a descriptor is not counted by any limit, and the
+# arguments of clone3 and openat2 are in memory, where no filter sees them.
 _ABSENT: dict[str, Numbers] = {
     "clone3": (435, 435),
     "openat2": (437, 437),
     "memfd_create": (319, 279),
     "memfd_secret": (447, 447),
 }
-# They reach files that may only be read, or not even that, unless mounts are in the way.
+# These reach files that are read-only to the job, or closed, unless mounts protect them.
 _CHANGES_OF_OTHERS_FILES: dict[str, Numbers] = {
     "truncate": (76, 45),
     "chmod": (90, None),
@@ -141,8 +141,8 @@ _CHANGES_OF_OTHERS_FILES: dict[str, Numbers] = {
     "removexattrat": (466, 466),
     "file_setattr": (469, 469),
 }
-# They give a file its mode. Behind the numbers stands the argument that is the mode, and the one with the flags without
-# which it means nothing.
+# Calls that set a file's mode: their numbers, the argument with the mode, and the one with the flags that must be
+# present for the mode to matter.
 _GIVE_A_MODE: dict[str, tuple[Numbers, int, int | None]] = {
     "chmod": ((90, None), 1, None),
     "fchmod": ((91, 52), 1, None),
@@ -167,22 +167,22 @@ _CLONE, _KILL, _IOCTL, _SOCKET, _SOCKETPAIR = (56, 220), (62, 129), (16, 29), (4
 _EXECVE, _EXECVEAT = (59, 221), (322, 281)
 _MMAP = (9, 222)
 _SETPRIORITY = (141, 140)
-# A process may be changed by whoever has the same user; 0 means the caller itself.
+# These change any process of the same user; 0 means the caller itself.
 _CHANGE_A_PROCESS = ((302, 261), (203, 122), (144, 119), (142, 118), (314, 274))
 
 _NEW_NAMESPACES = 0x7E020000
-_EVERYBODY = 0xFFFFFFFF
+_EVERY_PROCESS = 0xFFFFFFFF
 _SHARED, _ANONYMOUS = 0x01, 0x20
-_MAKES_A_FILE = 0o100 | 0o20000000  # under a name, or without one
-# Whoever starts such a file does so as its owner or with its group: what a job leaves behind must not do that for anybody.
+_MAKES_A_FILE = 0o100 | 0o20000000  # with or without a name
+# A set-uid or set-gid file would let anyone who executes it act as its owner or group after the job.
 _SET_ID = 0o6000
-# To type into a terminal, to paste into one, and to change what a file is.
+# Insert input into a terminal, paste into one, and change file attributes.
 _IOCTLS = (0x5412, 0x541C, 0x40086602, 0x401C5820)
 _UNIX, _IPV4, _IPV6 = 1, 2, 10
 _STREAM, _SEQPACKET = 1, 5
 _KIND_OF_SOCKET = 0xF
 _TCP = 6
-# In a network of its own a job has what it needs to talk to our proxy.
+# In its own network namespace a job may create the sockets that reach our proxy.
 _OPEN_SOCKETS: tuple[Condition, ...] = (
     (0, _ALL_BITS, (_IPV4, _IPV6)),
     (1, _KIND_OF_SOCKET, (_STREAM,)),
@@ -195,8 +195,8 @@ _ALLOW, _FAIL = 0x7FFF0000, 0x00050000
 _MODE_FILTER = 2
 
 
-class Once:
-    """The one start of a program that a job makes itself, told apart by addresses that nobody can guess."""
+class SingleStart:
+    """The single execve that a program job needs, identified by random addresses of its arguments."""
 
     __slots__ = ("addresses",)
 
@@ -206,14 +206,14 @@ class Once:
 
 @functools.cache
 def is_known() -> bool:
-    """Whether the numbers of this machine's calls are known here."""
+    """Whether the system call numbers of this architecture are known."""
     return system.HAS_SUBREAPER and os.uname().machine in _ARCHITECTURES
 
 
-def build(*, network: bool, mounts: bool, starts: bool | Once, observed: bool = False) -> bytes:
-    """The filter of a job: `network` of its own, its files behind `mounts` of its own, and what programs it `starts`.
+def build(*, network: bool, mounts: bool, starts: bool | SingleStart, observed: bool = False) -> bytes:
+    """Build the filter of a job with its own `network` namespace, its own `mounts`, and these program `starts`.
 
-    Of a job that is `observed`, the supervisor answers the calls that `refuses` knows, and those that start programs.
+    For an `observed` job, the supervisor answers the calls that `refuses` covers, and those that start programs.
     """
     steps = _Steps()
     steps.limit_starts(observed or starts)
@@ -238,10 +238,10 @@ def _sets_id(call: str, arguments: Sequence[int]) -> bool:
 
 @functools.cache
 def build_common(*, network: bool, mounts: bool, observed: bool) -> bytes:
-    """What the filters of all such jobs begin with; a launcher that has it ready spares it every worker."""
+    """The common beginning of such filters, built once in the launcher."""
     steps = _Steps()
     steps.begin()
-    # Pages that are shared and nobody's stay when they are let go of, and belong to no process that is measured.
+    # Anonymous shared pages stay allocated after munmap and belong to no process that is measured.
     steps.fail_with_bits(_MMAP, (3, _SHARED), (3, _ANONYMOUS))
     steps.fail(_DENIED, errno.EPERM)
     steps.fail(_ABSENT, errno.ENOSYS)
@@ -250,12 +250,12 @@ def build_common(*, network: bool, mounts: bool, observed: bool) -> bytes:
     if not observed:
         steps.fail_set_id()
     steps.fail_with_bits(_CLONE, (0, _NEW_NAMESPACES))
-    steps.fail_with(_KILL, 0, (_EVERYBODY,))
+    steps.fail_with(_KILL, 0, (_EVERY_PROCESS,))
     steps.fail_with(_IOCTL, 1, _IOCTLS)
     for call in _CHANGE_A_PROCESS:
         steps.fail_unless(call, (0, _ALL_BITS, (0,)))
     steps.fail_unless(_SETPRIORITY, (0, _ALL_BITS, (0, 1)), (1, _ALL_BITS, (0,)))
-    # A socket for datagrams, even one of a pair, can be sent from to any name; these cannot be led anywhere else.
+    # A datagram socket, even of a pair, can send to any address; these types cannot.
     steps.fail_unless(_SOCKETPAIR, (0, _ALL_BITS, (_UNIX,)), (1, _KIND_OF_SOCKET, (_STREAM, _SEQPACKET)))
     if observed:
         return steps.packed()
@@ -267,7 +267,7 @@ def build_common(*, network: bool, mounts: bool, observed: bool) -> bytes:
 
 
 def install(program: bytes) -> None:
-    """Filter the calls of this process and of all it starts; it must have given up new privileges."""
+    """Install the filter for this process and its descendants; no_new_privs must be set."""
     import ctypes
 
     steps = ctypes.create_string_buffer(program)
@@ -276,7 +276,7 @@ def install(program: bytes) -> None:
 
 
 class _Steps:
-    """The steps of a filter, one block after the other; each begins and ends with the number of the call at hand."""
+    """The instructions of a filter, in blocks; each block starts and ends with the call number loaded."""
 
     SIZE = 8
 
@@ -285,7 +285,7 @@ class _Steps:
         self._steps: list[int] = []
 
     def begin(self) -> None:
-        """Refuse calls whose numbers mean something else, or nothing that is known."""
+        """Refuse other architectures and unknown call numbers."""
         self._add(_LOAD, _ARCHITECTURE_OFFSET)
         self._add(_EQUAL, self._architecture, 1, 0)
         self._add(_RETURN, _FAIL | errno.EPERM)
@@ -296,7 +296,7 @@ class _Steps:
         self._add(_RETURN, _FAIL | errno.ENOSYS)
 
     def fail(self, calls: dict[str, Numbers], number: int) -> None:
-        """Answer these calls with an error."""
+        """Fail these calls with an error."""
         numbers = [pair[self._column] for pair in calls.values()]
         known = [call for call in numbers if call is not None]
         for left, call in zip(range(len(known) - 1, -1, -1), known, strict=True):
@@ -304,20 +304,20 @@ class _Steps:
         self._add(_RETURN, _FAIL | number)
 
     def fail_with(self, call: tuple[int, int], argument: int, values: Sequence[int]) -> None:
-        """Refuse the call with one of these values as its argument."""
+        """Refuse the call if its argument has one of these values."""
         steps = [(_LOAD, _argument_offset(argument), 0, 0)]
         steps += [(_EQUAL, value, len(values) - place, 0) for place, value in enumerate(values)]
         self._block(call, [*steps, (_RETURN, _ALLOW, 0, 0), (_RETURN, _FAIL | errno.EPERM, 0, 0)])
 
     def fail_with_bits(self, call: Numbers, *conditions: tuple[int, int]) -> None:
-        """Refuse the call if every one of these arguments has one of its bits."""
+        """Refuse the call if each of these arguments has one of its bits set."""
         steps: list[tuple[int, int, int, int]] = []
         for left, (argument, bits) in zip(range(len(conditions), 0, -1), conditions, strict=True):
             steps += [(_LOAD, _argument_offset(argument), 0, 0), (_ANY_BIT, bits, 0, 2 * left - 1)]
         self._block(call, [*steps, (_RETURN, _FAIL | errno.EPERM, 0, 0), (_RETURN, _ALLOW, 0, 0)])
 
     def fail_set_id(self) -> None:
-        """Let no file be made that is started as somebody else than whoever starts it."""
+        """Refuse to create set-uid and set-gid files."""
         for call, mode, flags in _GIVE_A_MODE.values():
             self.fail_with_bits(call, *([] if flags is None else [(flags, _MAKES_A_FILE)]), (mode, _SET_ID))
 
@@ -332,8 +332,8 @@ class _Steps:
             checks.append((_RETURN, _FAIL | errno.EPERM, 0, 0))
         self._block(call, [*checks, (_RETURN, _ALLOW, 0, 0)])
 
-    def limit_starts(self, starts: bool | Once) -> None:  # noqa: FBT001 - it is what is limited
-        """Let programs be started at will, never, or once."""
+    def limit_starts(self, starts: bool | SingleStart) -> None:  # noqa: FBT001 - it is what is limited
+        """Allow starting programs always, never, or once."""
         if starts is True:
             return
         self.fail({"execveat": _EXECVEAT}, errno.EPERM)
@@ -348,16 +348,16 @@ class _Steps:
         self._block(_EXECVE, [*checks, (_RETURN, _ALLOW, 0, 0)])
 
     def end(self) -> bytes:
-        """The last steps; what was not refused is allowed."""
+        """Finish the filter; what was not refused is allowed."""
         self._add(_RETURN, _ALLOW)
         return self.packed()
 
     def packed(self) -> bytes:
-        """The steps as the kernel reads them."""
+        """The instructions in the kernel's format."""
         return struct.pack("=" + "HBBI" * (len(self._steps) // 4), *self._steps)
 
     def _block(self, call: Numbers, steps: list[tuple[int, int, int, int]]) -> None:
-        """Steps for one call, the last of which decides."""
+        """Add instructions for one call; the last one decides."""
         number = call[self._column]
         if number is None:
             return
@@ -370,5 +370,5 @@ class _Steps:
 
 
 def _argument_offset(argument: int) -> int:
-    """Where the lower half of an argument is; both machines put it first."""
+    """The offset of the lower half of an argument; both architectures are little-endian."""
     return _ARGUMENTS_OFFSET + 8 * argument

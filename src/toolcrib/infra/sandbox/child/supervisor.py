@@ -1,4 +1,4 @@
-"""One call: start its worker, watch the clock and the host, and leave no process behind."""
+"""The supervisor of one call: start its worker, enforce limits, and leave no process behind."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import time
 from toolcrib.infra.channel import Frames, frame
 from toolcrib.infra.sandbox.child import broker, confinement, notifications, python_file, resource_limits, system
 from toolcrib.infra.sandbox.child.observer import Observer
-from toolcrib.infra.sandbox.child.process_tree import Family
+from toolcrib.infra.sandbox.child.process_tree import ProcessTree
 from toolcrib.infra.sandbox.child.protected_paths import Mounts, Placeholders
 from toolcrib.infra.sandbox.child.system import Events
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from toolcrib.infra.sandbox.child.broker import Broker
-    from toolcrib.infra.sandbox.child.confinement import Room
+    from toolcrib.infra.sandbox.child.confinement import Namespaces
 
 
 class Descriptors:
-    """What the host sent along with a call: its socket, the ends of three pipes, and of the line to the host's tools."""
+    """The descriptors that the host sent with a call: its socket, three pipe ends, and the channel."""
 
     __slots__ = ("channel", "result", "socket", "stderr", "stdout")
 
@@ -41,24 +41,25 @@ class Descriptors:
         return [self.socket, self.stdout, self.stderr, self.result, self.channel]
 
     def close(self) -> None:
-        """Let go of all of them."""
+        """Close all of them."""
         self.leave()
         os.close(self.socket)
 
     def leave(self) -> None:
-        """Let go of those that belong to the worker."""
+        """Close those that belong to the worker."""
         for descriptor in (self.stdout, self.stderr, self.result, self.channel):
             os.close(descriptor)
 
 
 class Task:
-    """What the worker has to do; `job` is described in `jobs`, `content` is the code with the files behind it.
+    """The task of a worker; `job` is described in `jobs`, `content` is the code followed by the files.
 
-    `folder` is where it has to make a scratch folder on disk if it cannot have one in memory, `room` the namespaces that it
-    is in already, `overseer` what answers calls of it that wait, and `line` a way there that the worker has already.
+    `folder` is where to create a scratch folder on disk if none can be mounted, `namespaces` are those that the worker
+    has entered already, `call_handler` answers its notified system calls, and `line` is an existing connection to that
+    handler.
     """
 
-    __slots__ = ("content", "descriptors", "folder", "job", "line", "overseer", "room")
+    __slots__ = ("call_handler", "content", "descriptors", "folder", "job", "line", "namespaces")
 
     def __init__(
         self,
@@ -67,28 +68,28 @@ class Task:
         descriptors: Descriptors,
         *,
         folder: str,
-        room: Room | None = None,
-        overseer: Observer | Broker | None = None,
+        namespaces: Namespaces | None = None,
+        call_handler: Observer | Broker | None = None,
         line: int | None = None,
     ) -> None:
         self.job = job
         self.content = content
         self.descriptors = descriptors
         self.folder = folder
-        self.room = room
-        self.overseer = overseer
+        self.namespaces = namespaces
+        self.call_handler = call_handler
         self.line = line
 
-    def way_out(self) -> int | None:
-        """In the worker: the descriptor that leads to what answers its calls, if anything does."""
-        return self.line if self.overseer is None else self.overseer.oversight.way_out()
+    def notify_socket(self) -> int | None:
+        """In the worker: the descriptor to send the notification listener over, if a handler answers calls."""
+        return self.line if self.call_handler is None else self.call_handler.notifications.notify_socket()
 
     def code(self) -> bytes:
         """The code of a Python file."""
         return self.content[: len(self.content) - sum(size for _, size in self.job["files"])]
 
     def files(self) -> list[tuple[str, bytes]]:
-        """What the job finds in some files, by their paths."""
+        """The checked contents of files, by their paths."""
         found, place = [], len(self.code())
         for path, size in self.job["files"]:
             found.append((path, self.content[place : place + size]))
@@ -96,33 +97,35 @@ class Task:
         return found
 
 
-def _find_overseer(job: dict[str, Any]) -> Observer | Broker | None:
-    """What answers the calls of this job that wait; None if none has to."""
-    walls = job["walls"]
+def _find_call_handler(job: dict[str, Any]) -> Observer | Broker | None:
+    """The handler for system calls of this job that need an answer; None if there is none."""
+    policy = job["policy"]
     covered = [path for path, _ in job["files"]]
-    performs = broker.Broker(walls, covered) if broker.is_needed(walls) else None
-    if not walls["observe"]:
+    performs = broker.Broker(policy, covered) if broker.is_needed(policy) else None
+    if not policy["observe"]:
         return performs
     if not notifications.is_available():
-        raise OSError("this system does not let a job be observed")
-    return Observer(walls, is_program="argv" in job, broker=performs)
+        raise OSError("this system cannot observe a job: seccomp notifications need Linux 5.5")
+    return Observer(policy, is_program="argv" in job, broker=performs)
 
 
-def supervise(descriptors: Descriptors, *, launcher: int, host: int | None, ahead: Ahead | None = None) -> Task:
-    """Fork the worker and stay until nothing of the call is left; like fork, this returns in the worker alone.
+def supervise(
+    descriptors: Descriptors, *, launcher: int, host: int | None, spare_worker: SpareWorker | None = None
+) -> Task:
+    """Fork the worker and stay until nothing of the call is left; like fork, this returns only in the worker.
 
-    `ahead` is a worker that was forked already.
+    `spare_worker` was forked already.
     """
     try:
-        task = _start(descriptors, launcher, host, ahead)
-    except Exception as problem:  # noqa: BLE001 - the main function of a child: the host must hear of any failure
+        task = _start(descriptors, launcher, host, spare_worker)
+    except Exception as problem:  # noqa: BLE001 - the main function of a child: every failure must reach the host
         tell(descriptors.socket, {"failed": f"{type(problem).__name__}: {problem}"})
         os._exit(1)
     return task
 
 
 def tell(socket: int, message: dict[str, object]) -> None:
-    """Send a message to the host, which may have gone."""
+    """Send a message to the host, which may be gone."""
     left = memoryview(frame(json.dumps(message).encode()))
     try:
         while left:
@@ -131,28 +134,28 @@ def tell(socket: int, message: dict[str, object]) -> None:
         return
 
 
-def _start(descriptors: Descriptors, launcher: int, host: int | None, ahead: Ahead | None) -> Task:
+def _start(descriptors: Descriptors, launcher: int, host: int | None, spare_worker: SpareWorker | None) -> Task:
     system.prctl(system.CHILD_SUBREAPER, 1)
     system.prctl(system.PDEATHSIG, signal.SIGTERM)
     events = Events()
-    if os.getppid() != launcher:  # it went before its end could have been signalled to us
+    if os.getppid() != launcher:  # the launcher ended before the death signal was set
         os._exit(1)
     job, content = read_job(descriptors.socket)
-    placeholders = Placeholders(job["walls"])
-    task = Task(job, content, descriptors, folder=resource_limits.name(), overseer=_find_overseer(job))
+    placeholders = Placeholders(job["policy"])
+    task = Task(job, content, descriptors, folder=resource_limits.name(), call_handler=_find_call_handler(job))
     mounts = Mounts(job)
     tell(descriptors.socket, {"started": os.getpid()})
-    if ahead is not None and ahead.give(task):
-        worker = ahead.process
+    if spare_worker is not None and spare_worker.give(task):
+        worker = spare_worker.process
     else:
-        if task.overseer is not None:
-            task.overseer.oversight.connect()
+        if task.call_handler is not None:
+            task.call_handler.notifications.connect()
         worker = system.fork()
     if worker != 0:
         descriptors.leave()
-        if task.overseer is not None:
-            task.overseer.oversight.begin()
-            system.come_first()
+        if task.call_handler is not None:
+            task.call_handler.notifications.begin()
+            system.raise_priority()
         watched = [descriptors.socket] if host is None else [descriptors.socket, host]
         mounts.watch(worker)
         _watch(worker, events, watched, task, placeholders, mounts)
@@ -161,10 +164,10 @@ def _start(descriptors: Descriptors, launcher: int, host: int | None, ahead: Ahe
 
 
 def read_job(socket: int) -> tuple[dict[str, Any], bytes]:
-    """The two frames that describe the job; a sender that went away before it had sent them ends the process."""
+    """Receive the two frames of the job; exits if the sender closes before they are complete."""
     frames = Frames()
     parts: list[bytes] = []
-    while len(parts) < 2:  # noqa: PLR2004 - the job and what stands beside it
+    while len(parts) < 2:  # noqa: PLR2004 - the description and the content
         data = os.read(socket, 1 << 20)
         if not data:
             os._exit(0)
@@ -175,11 +178,11 @@ def read_job(socket: int) -> tuple[dict[str, Any], bytes]:
 def _watch(
     worker: int, events: Events, watched: list[int], task: Task, placeholders: Placeholders, mounts: Mounts
 ) -> NoReturn:
-    """Wait for the worker, a limit or the host, end whatever is left, and report."""
-    family = Family(events, None if task.overseer is None else task.overseer.oversight)
-    meter = resource_limits.Meter(task.job["walls"], task.folder)
+    """Wait for the worker, a limit or the host, end what is left, and report."""
+    tree = ProcessTree(events, None if task.call_handler is None else task.call_handler.notifications)
+    meter = resource_limits.Meter(task.job["policy"], task.folder)
     timed_out, exceeded = False, ""
-    while not family.reap() and worker not in family.statuses:
+    while not tree.reap() and worker not in tree.statuses:
         seconds = task.job["deadline"] - time.monotonic()
         timed_out = seconds <= 0
         if timed_out or exceeded:
@@ -187,58 +190,58 @@ def _watch(
         wanted = [*watched, *_observed(task), *mounts.descriptors()]
         pause = min(seconds, meter.seconds_left(), mounts.seconds_left())
         ready, signals = events.wait(wanted, pause, urgent=mounts.urgent())
-        if mounts.have_fallen(ready):
+        if mounts.were_lost(ready):
             break
-        if task.overseer is not None:
-            task.overseer.oversight.retry()
+        if task.call_handler is not None:
+            task.call_handler.notifications.retry()
             if ready.intersection(_observed(task)):
-                task.overseer.oversight.serve()
-        # The host says nothing after the job: what can be read is the end of its interest.
+                task.call_handler.notifications.serve()
+        # The host sends nothing after the job: readable means that it closed the socket.
         if ready.intersection(watched) or signal.SIGTERM in signals:
             break
         if meter.is_due():
             exceeded = meter.exceeded()
-    if mounts.have_fallen():  # perhaps just before the end
-        exceeded = resource_limits.WALLS
-    gone = family.end(worker, at_once=bool(exceeded))
+    if mounts.were_lost():  # perhaps just before the end
+        exceeded = resource_limits.ISOLATION
+    gone = tree.end(worker, at_once=bool(exceeded))
     mounts.leave()
-    if task.overseer is not None:
-        task.overseer.leave()
+    if task.call_handler is not None:
+        task.call_handler.leave()
     placeholders.remove()
     resource_limits.remove(task.folder)
-    report = _report(family, worker, timed_out=timed_out, gone=gone)
-    effects = [] if task.overseer is None else task.overseer.report()
+    report = _report(tree, worker, timed_out=timed_out, gone=gone)
+    effects = [] if task.call_handler is None else task.call_handler.report()
     tell(watched[0], {**report, "exceeded": exceeded or report["exceeded"], "effects": effects})
     os._exit(0 if gone else 1)
 
 
 def _observed(task: Task) -> list[int]:
-    """The descriptor that tells of a system call which waits for an answer, as long as there is one."""
-    if task.overseer is None or task.overseer.oversight.is_over:
+    """The descriptor that signals a pending system call, while there is a listener."""
+    if task.call_handler is None or task.call_handler.notifications.is_over:
         return []
-    return [task.overseer.oversight.fileno()]
+    return [task.call_handler.notifications.fileno()]
 
 
-def _report(family: Family, worker: int, *, timed_out: bool, gone: bool) -> dict[str, object]:
-    status = family.statuses.get(worker)
+def _report(tree: ProcessTree, worker: int, *, timed_out: bool, gone: bool) -> dict[str, object]:
+    status = tree.statuses.get(worker)
     code = None if status is None else os.waitstatus_to_exitcode(status)
     return {
         "exit_code": code if code is not None and code >= 0 else None,
         "signal": -code if code is not None and code < 0 else None,
         "timed_out": timed_out,
         "exceeded": resource_limits.DISK if code == -signal.SIGXFSZ else "",
-        "killed": len(family.signalled),
+        "killed": len(tree.signalled),
         "gone": gone,
     }
 
 
-# Processes that are forked before they are needed: a supervisor that waits for its call, and a worker for its task.
+# Processes forked before they are needed: a supervisor that waits for a call, and a worker that waits for a task.
 
 _DESCRIPTORS = 5
 
 
-class Spare:
-    """A supervisor that was forked ahead, with its worker, and waits for its call. There is at most one of them."""
+class SpareSupervisor:
+    """A supervisor forked in advance, with its worker, waiting for a call. There is at most one."""
 
     def __init__(self, launcher: int) -> None:
         self.process = 0
@@ -247,11 +250,11 @@ class Spare:
 
     @property
     def is_there(self) -> bool:
-        """Whether one waits."""
+        """Whether one is waiting."""
         return self._line is not None
 
     def make(self) -> bool:
-        """Fork one, if there is none and the system lets us; like fork, True in the child alone, which has to `become`."""
+        """Fork one, if there is none and the system supports it; True only in the child, which must call `become`."""
         if self._line is not None or not system.HAS_SUBREAPER:
             return False
         try:
@@ -263,12 +266,12 @@ class Spare:
                 self.process = system.fork()
             except OSError:
                 return False
-            # Detached, so that leaving closes the other end alone.
+            # Detached, so that leaving the block closes only the other end.
             self._line = socket.socket(fileno=(theirs if self.process == 0 else ours).detach())
         return self.process == 0
 
     def take(self, descriptors: Descriptors) -> bool:
-        """Give it the call; False if there is none, or it has gone."""
+        """Give it the call; False if there is none, or it is gone."""
         if self._line is None:
             return False
         try:
@@ -282,32 +285,32 @@ class Spare:
             self.dismiss()
 
     def dismiss(self) -> None:
-        """Let go of it: one that has its call goes on, one that still waits ends."""
+        """Close the connection: a supervisor with a call continues, one that is still waiting exits."""
         if self._line is not None:
             self._line.close()
             self._line = None
 
     def become(self, host: int | None) -> Task:
-        """Wait for the call in the process that was made, with a worker beside it; returns in that worker alone."""
+        """In the forked process, fork a worker and wait for the call; returns only in that worker."""
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         system.prctl(system.PDEATHSIG, signal.SIGKILL)
         system.prctl(system.CHILD_SUBREAPER, 1)
         if os.getppid() != self._launcher or self._line is None:
             os._exit(0)
         with self._line as line:
-            worker = _fork_ahead()
+            worker = _fork_spare_worker()
             if worker is not None and worker.process == 0:
                 return worker.receive()
-            wish, descriptors = receive(line, 1)
-        if not wish or descriptors is None:
+            order, descriptors = receive(line, 1)
+        if not order or descriptors is None:
             if worker is not None:
                 worker.end()
             os._exit(0)
-        return supervise(descriptors, launcher=self._launcher, host=host, ahead=worker)
+        return supervise(descriptors, launcher=self._launcher, host=host, spare_worker=worker)
 
 
-class Ahead:
-    """A worker that was forked ahead: it has a view of the files of its own, and waits for its task."""
+class SpareWorker:
+    """A worker forked in advance: it has its own mount namespace and waits for its task."""
 
     def __init__(self) -> None:
         self._ours, self._theirs = socket.socketpair()
@@ -316,9 +319,9 @@ class Ahead:
             self._theirs.close()
 
     def give(self, task: Task) -> bool:
-        """Hand the task over; False if it needs a worker that begins otherwise, and this one ends."""
-        walls = task.job["walls"]
-        if walls["observe"] or walls["network"] or walls["open"]:
+        """Send it the task; False if the task needs a differently prepared worker, and this one is killed."""
+        policy = task.job["policy"]
+        if policy["observe"] or policy["network"] or policy["unconfined"]:
             self.end()
             return False
         message = {**task.job, "folder": task.folder}
@@ -328,17 +331,17 @@ class Ahead:
         except OSError:
             self.end()
             return False
-        if task.overseer is None:
+        if task.call_handler is None:
             self._ours.close()
         else:
-            task.overseer.oversight.adopt(self._ours)
+            task.call_handler.notifications.adopt(self._ours)
         return True
 
     def receive(self) -> Task:
-        """Wait for the task, in the worker; ends it if there will be none."""
+        """In the worker, wait for the task; exits if there will be none."""
         system.prctl(system.PDEATHSIG, signal.SIGKILL)
         self._ours.close()
-        room = confinement.enter(network=False, ahead=True)
+        namespaces = confinement.enter(network=False, in_advance=True)
         confinement.rehearse()
         python_file.rehearse()
         system.prctl(system.PDEATHSIG, signal.SIGKILL)
@@ -347,31 +350,31 @@ class Ahead:
             if descriptors is None:
                 os._exit(0)
             job, content = read_job(line.fileno())
-            way_out = line.detach() if broker.is_needed(job["walls"]) else None
-        return Task(job, content, descriptors, folder=job["folder"], room=room, line=way_out)
+            notify_socket = line.detach() if broker.is_needed(job["policy"]) else None
+        return Task(job, content, descriptors, folder=job["folder"], namespaces=namespaces, line=notify_socket)
 
     def end(self) -> None:
-        """Let it go, and see it gone."""
+        """Kill it and reap it."""
         self._ours.close()
         os.kill(self.process, signal.SIGKILL)
         os.waitpid(self.process, 0)
 
 
 def receive(line: socket.socket, size: int) -> tuple[bytes, Descriptors | None]:
-    """The next order, empty when nobody is there to give one; without descriptors if they did not all arrive."""
+    """The next order, empty at end of file; without descriptors if not all of them arrived."""
     try:
-        wish, descriptors, _, _ = socket.recv_fds(line, size, _DESCRIPTORS)
+        order, descriptors, _, _ = socket.recv_fds(line, size, _DESCRIPTORS)
     except ConnectionError:
         return b"", None
     if len(descriptors) == _DESCRIPTORS:
-        return wish, Descriptors(*descriptors)
+        return order, Descriptors(*descriptors)
     for descriptor in descriptors:
         os.close(descriptor)
-    return wish, None
+    return order, None
 
 
-def _fork_ahead() -> Ahead | None:
+def _fork_spare_worker() -> SpareWorker | None:
     try:
-        return Ahead()
+        return SpareWorker()
     except OSError:
         return None

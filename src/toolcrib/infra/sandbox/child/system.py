@@ -1,4 +1,4 @@
-"""What the launcher, the supervisors and the workers ask of the operating system."""
+"""System calls, signals and process lists for the launcher, supervisors and workers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import signal
 import struct
 import sys
 
-TYPE_CHECKING = False  # from our own hand: importing typing would take a fifth of the launcher's start
+TYPE_CHECKING = False  # defined here: importing typing would take a fifth of the launcher's start
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
@@ -24,24 +24,24 @@ DROP_FROM_BOUNDING_SET = 24
 NO_NEW_PRIVS = 38
 AMBIENT_CAPABILITIES = 47
 
-# The kernel has no other name for it, and each kind of machine its own number.
+# libc has no wrapper for it, and the number depends on the architecture.
 _SET_SCHEDULING = {"x86_64": 314, "aarch64": 274}
 _SCHEDULING = struct.Struct("=IIQiIQQQ")
-_FOREMOST = -20
+_HIGHEST_PRIORITY = -20
 _SLICE_NANOSECONDS = 100_000
 
-_HEARD = (signal.SIGCHLD, signal.SIGTERM)
+_SIGNALS = (signal.SIGCHLD, signal.SIGTERM)
 _ALL_SIGNALS = signal.valid_signals()
 
 
 def prctl(option: int, value: int) -> None:
-    """Set an attribute of this process; does nothing where the system knows no such attributes."""
+    """Set an attribute of this process; a no-op on systems without prctl."""
     if HAS_SUBREAPER:
         invoke("prctl", option, value, 0, 0, 0)
 
 
 def invoke(function: str, *arguments: int | bytes | None) -> int:
-    """Call a function of the C library; OSError with its reason if it fails."""
+    """Call a function of the C library; raises OSError if it fails."""
     result = _function(function, tuple(map(type, arguments)))(*arguments)
     if result == -1:
         import ctypes
@@ -52,7 +52,7 @@ def invoke(function: str, *arguments: int | bytes | None) -> int:
 
 
 def look_up() -> None:
-    """Look up, in the launcher, the functions that every worker will call, so that none has to do it again."""
+    """Resolve, in the launcher, the functions that every worker calls."""
     number, text, nothing = int, bytes, type(None)
     for name, kinds in (
         ("prctl", (number, signal.Signals, number, number, number)),
@@ -77,58 +77,58 @@ def look_up() -> None:
 def _function(name: str, kinds: tuple[type, ...]) -> Callable[..., int]:
     import ctypes
 
-    # Each has a handle of its own, because the kinds of the arguments are kept there.
+    # One handle per signature, because argtypes are stored on the function object.
     function = ctypes.CDLL(None, use_errno=True)[name]
     function.argtypes = tuple(ctypes.c_long if issubclass(kind, int) else ctypes.c_char_p for kind in kinds)
     function.restype = ctypes.c_long if name == "syscall" else ctypes.c_int
     return function
 
 
-def come_first() -> None:
-    """Let this process, which has little to do, do it as soon as it can: before others, where it has the privilege.
+def raise_priority() -> None:
+    """Schedule this process, which does little work, before others if privileged.
 
-    A short slice of time needs none; whoever wants one gets it sooner.
+    A short time slice needs no privilege and lowers the latency.
     """
     if os.sched_getscheduler(0) != os.SCHED_OTHER:
         return
-    nice = _step_forward()
+    nice = _raise_nice()
     number = _SET_SCHEDULING.get(os.uname().machine)
     if number is None:
         return
-    wish = _SCHEDULING.pack(_SCHEDULING.size, os.SCHED_OTHER, 0, nice, 0, _SLICE_NANOSECONDS, 0, 0)
+    attributes = _SCHEDULING.pack(_SCHEDULING.size, os.SCHED_OTHER, 0, nice, 0, _SLICE_NANOSECONDS, 0, 0)
     try:
-        invoke("syscall", number, 0, wish, 0)
+        invoke("syscall", number, 0, attributes, 0)
     except OSError:
         return
 
 
-def _step_forward() -> int:
-    """Stand before others, if we may; how far in front that is."""
+def _raise_nice() -> int:
+    """Raise the priority if permitted; returns the resulting nice value."""
     try:
-        os.setpriority(os.PRIO_PROCESS, 0, _FOREMOST)
+        os.setpriority(os.PRIO_PROCESS, 0, _HIGHEST_PRIORITY)
     except OSError:
         return os.getpriority(os.PRIO_PROCESS, 0)
-    return _FOREMOST
+    return _HIGHEST_PRIORITY
 
 
 class Events:
-    """Waits together for descriptors and for the signals that a child has ended or that this process should end."""
+    """Wait for descriptors and for SIGCHLD and SIGTERM together."""
 
     def __init__(self) -> None:
         self._read, self._write = os.pipe()
         os.set_blocking(self._read, False)
         os.set_blocking(self._write, False)
         signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-        for number in _HEARD:
-            signal.signal(number, _take_note)
+        for number in _SIGNALS:
+            signal.signal(number, _ignore)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
     def wait(
         self, descriptors: Iterable[int], seconds: float | None, *, urgent: Iterable[int] = ()
     ) -> tuple[set[int], frozenset[int]]:
-        """The descriptors that have something to say and the signals that came, once there is any or the time is up.
+        """The ready descriptors and the received signals, once there are any or the time is up.
 
-        Those that are `urgent` can be read at any time; they count when they have something urgent to say.
+        `urgent` descriptors count only when they have priority data (POLLPRI).
         """
         poll = select.poll()
         for descriptor in urgent:
@@ -142,22 +142,22 @@ class Events:
         return ready - {self._read}, frozenset(os.read(self._read, 65536))
 
     def close(self) -> None:
-        """Stop listening; signals do again what they do in a new process."""
+        """Stop listening and restore the default signal actions."""
         signal.set_wakeup_fd(-1)
-        for number in _HEARD:
+        for number in _SIGNALS:
             signal.signal(number, signal.SIG_DFL)
         os.close(self._read)
         os.close(self._write)
 
 
-def _take_note(number: int, frame: object) -> None:
-    """Signals reach `Events` as bytes; only a signal with a handler is written there."""
+def _ignore(number: int, frame: object) -> None:
+    """Signals reach `Events` through the wakeup descriptor, which needs a Python handler."""
 
 
 def fork() -> int:
-    """Fork with signals held back, so that none meant for the child is told to the parent.
+    """Fork with signals blocked, so that a signal for the child does not reach the parent's handler.
 
-    The parent goes on as before; the child lets signals in again when it is ready for them.
+    The parent restores its mask; the child unblocks signals when it is ready.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _ALL_SIGNALS)
     child = -1
@@ -170,7 +170,7 @@ def fork() -> int:
 
 
 def forget_signals() -> None:
-    """Treat every signal as a new Python process does, whatever this one inherited."""
+    """Reset inherited signal dispositions to those of a new Python process."""
     for number in _ALL_SIGNALS - {signal.SIGPIPE, signal.SIGXFSZ}:
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
@@ -178,7 +178,7 @@ def forget_signals() -> None:
 
 
 def descendants() -> list[int]:
-    """Every process that came of this one; those that have ended and are not yet buried among them."""
+    """Every descendant of this process, including zombies."""
     try:
         found: list[int] = []
         generation = [os.getpid()]
@@ -186,7 +186,7 @@ def descendants() -> list[int]:
             generation = [child for parent in generation for child in _children_of(parent)]
             found += generation
         return found
-    except FileNotFoundError:  # not every kernel tells the children of a process
+    except FileNotFoundError:  # not every kernel lists the children of a process
         return descendants_of([os.getpid()], children_by_parent())
 
 
@@ -207,34 +207,34 @@ def _children_of(process: int) -> list[int]:
 
 
 def children_by_parent() -> Mapping[int, list[int]]:
-    """Every running process of the machine under its parent."""
-    families: dict[int, list[int]] = {}
+    """Every running process of the machine by its parent."""
+    children: dict[int, list[int]] = {}
     for entry in os.scandir("/proc"):
         if not entry.name.isdecimal():
             continue
         try:
             with open(f"{entry.path}/stat", "rb") as file:  # noqa: PTH123 - pathlib would take a third of the start
-                # The second field is the program's name in brackets and may hold anything, brackets too.
+                # The second field is the program name in brackets and may contain anything, even brackets.
                 state, parent = file.read().rpartition(b")")[2].split()[:2]
         except (OSError, ValueError):
             continue
         if state not in (b"Z", b"X"):
-            families.setdefault(int(parent), []).append(int(entry.name))
-    return families
+            children.setdefault(int(parent), []).append(int(entry.name))
+    return children
 
 
-def descendants_of(ancestors: Iterable[int], families: Mapping[int, list[int]]) -> list[int]:
+def descendants_of(ancestors: Iterable[int], children: Mapping[int, list[int]]) -> list[int]:
     """The children of these processes, their children, and so on."""
     found: list[int] = []
     generation = list(ancestors)
     while generation:
-        generation = [child for parent in generation for child in families.get(parent, [])]
+        generation = [child for parent in generation for child in children.get(parent, [])]
         found += generation
     return found
 
 
 def send_signal(processes: Iterable[int], number: int) -> None:
-    """Signal those that are still there."""
+    """Signal the processes that still exist."""
     for process in processes:
         try:
             os.kill(process, number)

@@ -1,4 +1,4 @@
-"""The worker: steps out of the supervisor's world, has its walls raised and becomes the job."""
+"""The worker: detaches from the supervisor, applies the confinement and runs the job."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import struct
 
 from toolcrib.infra.channel import frame
 from toolcrib.infra.sandbox.child import python_file, seccomp, system
-from toolcrib.infra.sandbox.child.confinement import CannotEnclose, Enclosure
-from toolcrib.infra.sandbox.child.seccomp import Once
+from toolcrib.infra.sandbox.child.confinement import Confinement, ConfinementError
+from toolcrib.infra.sandbox.child.seccomp import SingleStart
 from toolcrib.infra.sandbox.child.supervisor import tell
 
 TYPE_CHECKING = False  # see system
@@ -24,42 +24,42 @@ if TYPE_CHECKING:
     from toolcrib.infra.sandbox.child.supervisor import Descriptors, Task
 
 
-# Starting a program so that this start, and no later one, can be told apart by a filter of system calls.
+# Starting a program so that the seccomp filter can tell this execve from any later one.
 
 _READ_WRITE = 3
 _PRIVATE_ANONYMOUS, _NOT_OVER_OTHERS = 0x22, 0x100000
 _PAGE = 4096
-_LARGEST_ADDRESS = 1 << 38  # every machine has that much
+_LARGEST_ADDRESS = 1 << 38  # available on every supported machine
 _TRIES = 20
 
 
-class Start:
-    """A program with its arguments and variables, ready to be started by this process.
+class ProgramStart:
+    """A program with its arguments and environment, ready to be executed by this process.
 
-    If it is to be the `only` start they are laid out at addresses that are drawn by lot, and a filter lets only these
-    through. Once the program has started nothing of them is left that it could learn them from.
+    With `only`, they are placed at random addresses, and the filter allows execve with these addresses alone. After the
+    execve nothing is left in memory from which the program could learn them.
     """
 
     def __init__(self, argv: Sequence[str], environment: Mapping[str, str], *, only: bool) -> None:
         self._argv = list(argv)
         self._environment = environment
-        self.once = _lay_out(argv, environment) if only else None
+        self.single_start = _lay_out(argv, environment) if only else None
 
     def go(self) -> NoReturn:
-        """Become the program; OSError if that is not possible."""
-        if self.once is None:
-            os.execve(self._argv[0], self._argv, self._environment)  # noqa: S606 - running programs is what a worker is for
+        """Execute the program; raises OSError if that fails."""
+        if self.single_start is None:
+            os.execve(self._argv[0], self._argv, self._environment)  # noqa: S606 - executing programs is the purpose of a worker
         import ctypes
 
         library = ctypes.CDLL(None, use_errno=True)
-        library.execve(*map(ctypes.c_void_p, self.once.addresses))
+        library.execve(*map(ctypes.c_void_p, self.single_start.addresses))
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), self._argv[0])
 
 
-def _lay_out(argv: Sequence[str], environment: Mapping[str, str]) -> Once:
+def _lay_out(argv: Sequence[str], environment: Mapping[str, str]) -> SingleStart:
     variables = [f"{name}={value}" for name, value in environment.items()]
-    return Once(
+    return SingleStart(
         _place(lambda _: _bytes_of(argv[0])),
         _place(lambda address: _table(argv, address)),
         _place(lambda address: _table(variables, address)),
@@ -74,7 +74,7 @@ def _bytes_of(text: str) -> bytes:
 
 
 def _table(texts: Sequence[str], address: int) -> bytes:
-    """The addresses of the texts, a zero, and the texts."""
+    """The pointer array, a null pointer, and the strings."""
     parts = list(map(_bytes_of, texts))
     place = address + 8 * (len(parts) + 1)
     addresses = []
@@ -85,7 +85,7 @@ def _table(texts: Sequence[str], address: int) -> bytes:
 
 
 def _place(layout: Callable[[int], bytes]) -> int:
-    """Put the bytes at an address drawn by lot, for which they are laid out."""
+    """Map memory at a random address and fill it with the bytes laid out for that address."""
     import ctypes
 
     library = ctypes.CDLL(None, use_errno=True)
@@ -101,30 +101,30 @@ def _place(layout: Callable[[int], bytes]) -> int:
         if got == page:
             ctypes.memmove(address, data, len(data))
             return address
-    raise OSError("there is no room in memory for the program's arguments")
+    raise OSError("no free memory address for the arguments of the program")
 
 
 CHANNEL = "TOOLCRIB_CHANNEL"
 
-# Every descriptor of the launcher and of a supervisor is below: they are started with one and open a handful.
+# The launcher and a supervisor only open a handful of descriptors, all below this number.
 _ABOVE_OUR_DESCRIPTORS = 1024
 _CANNOT_START = 127
 
 
 def work(task: Task) -> NoReturn:
-    """Do the job and end with it."""
+    """Run the job and exit."""
     supervisor = os.getppid()
     job, descriptors = task.job, task.descriptors
-    way_out = task.way_out()
-    _step_out(descriptors, channel=job["channel"], way_out=way_out)
+    notify_socket = task.notify_socket()
+    _set_up_process(descriptors, channel=job["channel"], notify_socket=notify_socket)
     try:
-        start = _raise_walls(task, way_out)
-    except CannotEnclose as problem:
+        start = _confine(task, notify_socket)
+    except ConfinementError as problem:
         _fail(descriptors.socket, str(problem))
-    except Exception as problem:  # noqa: BLE001 - the main function of a child: the host must hear of any failure
+    except Exception as problem:  # noqa: BLE001 - the main function of a child: every failure must reach the host
         _fail(descriptors.socket, f"{type(problem).__name__}: {problem}")
     os.close(descriptors.socket)
-    if os.getppid() != supervisor:  # it went before its end could have been signalled to us
+    if os.getppid() != supervisor:  # the supervisor ended before the death signal was set
         os._exit(_CANNOT_START)
     if start is not None:
         _become(start, descriptors.result)
@@ -132,7 +132,7 @@ def work(task: Task) -> NoReturn:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Write everything, unless the reader has gone."""
+    """Write everything; stop if the reader has closed."""
     left = memoryview(data)
     try:
         while left:
@@ -141,16 +141,16 @@ def write_all(descriptor: int, data: bytes) -> None:
         return
 
 
-def _step_out(descriptors: Descriptors, *, channel: bool, way_out: int | None) -> None:
-    """Keep the standard streams, the result pipe and the channel; the result pipe is not passed on to programs."""
+def _set_up_process(descriptors: Descriptors, *, channel: bool, notify_socket: int | None) -> None:
+    """Keep the standard streams, the result pipe and the channel; programs do not inherit the result pipe."""
     os.setsid()
     system.prctl(system.PDEATHSIG, signal.SIGKILL)
     system.prctl(system.DUMPABLE, 1)
     os.dup2(descriptors.stdout, 1)
     os.dup2(descriptors.stderr, 2)
     kept = {descriptors.socket, descriptors.result}
-    if way_out is not None:
-        kept.add(way_out)
+    if notify_socket is not None:
+        kept.add(notify_socket)
     if channel:
         kept.add(descriptors.channel)
         os.set_inheritable(descriptors.channel, True)  # noqa: FBT003 - the function takes it so
@@ -163,33 +163,33 @@ def _step_out(descriptors: Descriptors, *, channel: bool, way_out: int | None) -
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def _raise_walls(task: Task, way_out: int | None) -> Start | None:
-    """Close the job in; the start of its program, if it is one."""
+def _confine(task: Task, notify_socket: int | None) -> ProgramStart | None:
+    """Apply the confinement; returns the program to start, if the job is one."""
     job, descriptors = task.job, task.descriptors
-    if job["walls"]["open"]:
-        return _start_openly(job, descriptors)
-    programs: bool = job["walls"]["programs"]
-    enclosure = Enclosure(job, task.files(), folder=task.folder, room=task.room)
-    listener = enclosure.furnish()
+    if job["policy"]["unconfined"]:
+        return _start_unconfined(job, descriptors)
+    programs: bool = job["policy"]["programs"]
+    confinement = Confinement(job, task.files(), folder=task.folder, namespaces=task.namespaces)
+    listener = confinement.set_up()
     if listener is not None:
-        _hand_over(listener, descriptors.socket)
-    job["environment"] = _environment(job, enclosure.scratch, descriptors.channel)
+        _send_listener(listener, descriptors.socket)
+    job["environment"] = _environment(job, confinement.scratch, descriptors.channel)
     try:
         os.chdir(job["cwd"])
         only = not programs and seccomp.is_known()
-        start = Start(job["argv"], job["environment"], only=only) if "argv" in job else None
+        start = ProgramStart(job["argv"], job["environment"], only=only) if "argv" in job else None
     except (OSError, ValueError) as problem:
         _cannot_start(descriptors.result, problem)
-    starts = programs if start is None or start.once is None else start.once
-    enclosure.shut(starts, executable=programs or start is not None, way_out=way_out)
+    starts = programs if start is None or start.single_start is None else start.single_start
+    confinement.lock_down(starts, executable=programs or start is not None, notify_socket=notify_socket)
     return start
 
 
-def _start_openly(job: dict[str, Any], descriptors: Descriptors) -> Start:
-    """The start of a program of the operator's own, which has to reach what no tool may."""
+def _start_unconfined(job: dict[str, Any], descriptors: Descriptors) -> ProgramStart:
+    """Prepare a program of the operator that needs access that no tool has."""
     try:
         os.chdir(job["cwd"])
-        return Start(job["argv"], job["environment"], only=False)
+        return ProgramStart(job["argv"], job["environment"], only=False)
     except (OSError, ValueError) as problem:
         _cannot_start(descriptors.result, problem)
 
@@ -199,14 +199,14 @@ def _environment(job: dict[str, Any], scratch: str, channel: int) -> dict[str, s
     return {**environment, CHANNEL: str(channel)} if job["channel"] else environment
 
 
-def _hand_over(listener: socket.socket, line: int) -> None:
-    """Give the door of the job's network to the host, who answers there."""
+def _send_listener(listener: socket.socket, line: int) -> None:
+    """Send the listening socket of the job's network namespace to the host, which accepts there."""
     with listener, socket.socket(fileno=os.dup(line)) as host:
         socket.send_fds(host, [frame(json.dumps({"listener": True}).encode())], [listener.fileno()])
 
 
-def _become(start: Start, result: int) -> NoReturn:
-    # Python ignores these two; a program expects to be ended by them.
+def _become(start: ProgramStart, result: int) -> NoReturn:
+    # Python ignores these two signals; a program expects the default action.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     try:
