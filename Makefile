@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: serve demo test lint bench bench-peers docs clean
+.PHONY: serve demo test judges lint bench bench-peers docs clean
 
 # A server with sample tools; what it keeps lies in a copy of the example, so that the checkout stays as it is.
 serve: $(READY)
@@ -17,6 +17,10 @@ demo: $(READY)
 
 test: $(READY)
 	@$(BIN)/python -m pytest -n auto -q
+
+# Checks that need minutes or other people's programs, each in an environment of its own; some: make judges ARGS=schemathesis
+judges: $(READY)
+	@$(BIN)/python scripts/judges.py $(ARGS)
 
 lint: $(READY)
 	@$(BIN)/ruff check
@@ -48,4 +52,4 @@ $(READY): pyproject.toml requirements-dev.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .judges

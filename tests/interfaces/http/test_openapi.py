@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import jsonschema_rs
 import pytest
-import schemathesis
-from schemathesis.config import SchemathesisConfig
-from schemathesis.engine import events, from_schema
 
-from toolcrib import Crib
 from toolcrib.core.plugins import Plugins
-from toolcrib.interfaces.http.app import make_app
 from toolcrib.interfaces.http.page_endpoints import write_page
 from toolcrib.interfaces.http.routes import registered_tables
 from toolcrib.toolkit.http.endpoint import describe_api
 
 METHODS = ("get", "put", "post", "delete", "patch")
-EVERY_SCOPE = ["read", "invoke", "manage"]
 
 TABLES = registered_tables(Plugins())
 
@@ -198,54 +191,3 @@ async def test_every_kind_of_problem_is_described_where_its_type_points(world):
 
     page = (await world.client.get("/docs")).raw.decode()
     assert [kind for kind in Kind if f'id="{kind}"' not in page] == []
-
-
-def judge(root: Path, max_examples: int) -> tuple[int, list[str]]:
-    """Have the description judged against the application: how many requests were made, and what was wrong."""
-    functions = {"echo": lambda context, arguments: arguments}
-    # A stream of events lasts nearly as long as an answer may take.
-    with Crib(root, functions=functions, http_hosts=["testserver"], http_total_seconds=1) as crib:
-        bearer = {"Authorization": f"Bearer {crib.tokens.create('judge', EVERY_SCOPE)[1]}"}
-        config = SchemathesisConfig.from_dict(
-            {
-                "headers": bearer,
-                "generation": {"max-examples": max_examples, "database": "none", "deterministic": True},
-                # Our rules are finer than OpenAPI can say: what its schemas allow may still be refused with these.
-                "checks": {
-                    "positive_data_acceptance": {
-                        "expected-statuses": ["2xx", "3xx", "400", "401", "403", "404", "409", "412", "413", "429"]
-                    }
-                },
-            }
-        )
-        app = make_app(crib, open_to_loopback=False)
-        schema = schemathesis.openapi.from_asgi("/openapi.json", app, config=config, headers=bearer)
-        return _collect(schema)
-
-
-def _collect(schema) -> tuple[int, list[str]]:
-    made, problems = 0, []
-    for event in from_schema(schema).execute():
-        if isinstance(event, (events.NonFatalError, events.FatalError)):
-            problems.append(repr(event))
-        if isinstance(event, events.ScenarioFinished):
-            made += len(event.recorder.cases)
-            found = [check.failure_info for checks in event.recorder.checks.values() for check in checks]
-            problems += [f"{one.failure}\n{one.code_sample}" for one in found if one is not None]
-    return made, problems
-
-
-@pytest.mark.filterwarnings("default")
-@pytest.mark.timeout(180)
-def test_the_api_keeps_to_its_description_whatever_is_sent(tmp_path):
-    made, problems = judge(tmp_path, max_examples=3)
-    assert problems == []
-    assert made > 1_000
-
-
-@pytest.mark.soak
-@pytest.mark.filterwarnings("default")
-@pytest.mark.timeout(1_800)
-def test_the_api_keeps_to_its_description_for_long(tmp_path):
-    _, problems = judge(tmp_path, max_examples=200)
-    assert problems == []
