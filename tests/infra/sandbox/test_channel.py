@@ -446,7 +446,7 @@ async def test_a_job_with_a_network_and_no_proxy_is_refused(sandbox, tmp_path, p
     from dataclasses import replace
 
     job = Program(argv=("/bin/true",), cwd=tmp_path, policy=replace(policy, network=True))
-    with pytest.raises(ToolError, match="a job with a network needs a proxy") as caught:
+    with pytest.raises(ToolError, match="a job with network access needs an egress proxy") as caught:
         await sandbox.run(job, deadline=time.monotonic() + 10)
     assert caught.value.kind is Kind.SANDBOX_UNAVAILABLE
 

@@ -273,4 +273,4 @@ async def test_what_is_no_sink_is_told_so(run, code, words):
 
 async def test_a_sink_that_is_called_like_a_function_is_told_so(run):
     code = "class Sink:\n    def write(self, event): pass"
-    assert "is written to over a channel" in error_of(await run(code, Convention.SINK, entry="Sink"))["message"]
+    assert "needs a channel" in error_of(await run(code, Convention.SINK, entry="Sink"))["message"]

@@ -108,7 +108,7 @@ async def test_a_job_ends_when_what_it_is_kept_from_is_replaced(start, workspace
     running = await start()
     REPLACED[how](workspace)
     ended = await running
-    assert (ended.exceeded, ended.signal, ended.result, ended.gone) == ("policy", 9, None, True)
+    assert (ended.exceeded, ended.signal, ended.result, ended.gone) == ("isolation", 9, None, True)
 
 
 @pytest.mark.parametrize("how", THREE_WAYS)
@@ -116,7 +116,7 @@ async def test_an_observed_job_ends_so_too(start, workspace, how):
     running = await start(observe=True)
     REPLACED[how](workspace)
     ended = await running
-    assert (ended.exceeded, ended.signal, ended.gone) == ("policy", 9, True)
+    assert (ended.exceeded, ended.signal, ended.gone) == ("isolation", 9, True)
     assert ("write", str(workspace / "ready.new")) in [(effect.act, effect.what) for effect in ended.effects]
 
 
@@ -140,7 +140,7 @@ async def test_a_job_in_a_process_that_was_forked_ahead_ends_so_too(start, sandb
     running = await start()
     assert (workspace / "ready").read_text().split() == waiting
     REPLACED[how](workspace)
-    assert (await running).exceeded == "policy"
+    assert (await running).exceeded == "isolation"
 
 
 @pytest.mark.parametrize("how", ["a file is saved", "a file is saved and a backup kept", "a folder is renamed"])
@@ -154,7 +154,7 @@ async def test_nobody_has_to_wake_up_for_a_job_to_be_killed(start, workspace, ho
         await eventually(lambda: Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()[0] == "Z")
     finally:
         os.kill(supervisor, signal.SIGCONT)
-    assert (await running).exceeded == "policy"
+    assert (await running).exceeded == "isolation"
 
 
 async def test_a_job_that_only_reads_ends_when_what_is_closed_to_it_is_made_anew(
@@ -166,14 +166,14 @@ async def test_a_job_that_only_reads_ends_when_what_is_closed_to_it_is_made_anew
     await eventually(lambda: running.done() or holders())
     shutil.rmtree(workspace / ".data")
     (workspace / ".data").mkdir()
-    assert (await running).exceeded == "policy"
+    assert (await running).exceeded == "isolation"
 
 
 async def test_a_job_ends_when_a_file_is_replaced_that_it_found_as_it_was_checked(start, workspace):
     (workspace / "module.py").write_text("on disk")
     running = await start(files={workspace / "module.py": b"as checked"})
     save(workspace / "module.py")
-    assert (await running).exceeded == "policy"
+    assert (await running).exceeded == "isolation"
 
 
 async def test_what_has_left_the_group_of_the_job_ends_with_it(start, workspace, marker, holders, eventually):
@@ -186,7 +186,7 @@ async def test_what_has_left_the_group_of_the_job_ends_with_it(start, workspace,
     await eventually(holders)
     save(workspace / "settings.toml")
     ended = await running
-    assert (ended.exceeded, ended.gone) == ("policy", True)
+    assert (ended.exceeded, ended.gone) == ("isolation", True)
     assert holders() == []
 
 
@@ -292,14 +292,14 @@ UNWATCHED = "echo 0 > /proc/sys/user/max_inotify_instances"
 @pytest.mark.parametrize("before", [":", UNWATCHED])
 @pytest.mark.parametrize("act", ["echo x > new; mv new settings.toml", "mv .data old", "rmdir .data"])
 def test_a_job_ends_so_in_a_user_namespace_and_where_no_file_can_be_watched(workspace, before, act):
-    assert run_host(before, workspace, act) == "policy"
+    assert run_host(before, workspace, act) == "isolation"
 
 
 def test_a_job_ends_when_the_same_file_is_back_in_its_place(workspace):
     replace = "ln 'a b\\c.toml' kept; rm 'a b\\c.toml'; ln kept 'a b\\c.toml'"
     act = f"kill -STOP $(cat ready); {replace}; kill -CONT $(cat ready)"
     # It is ended by a signal in any case; on a busy machine its end may be seen before the reason is.
-    assert run_host(UNWATCHED, workspace, act) in {"policy", "None"}
+    assert run_host(UNWATCHED, workspace, act) in {"isolation", "None"}
 
 
 def test_a_job_goes_on_when_a_mount_falls_that_kept_it_from_nothing(workspace):

@@ -149,7 +149,7 @@ def test_what_is_reported_is_what_is_seen_whatever_the_kernel_lacks(user, answer
     # it, so there is no such job.
     for name, outcome in ((name, told["seen"][name]) for name in ("writing", "fixed")):
         if impossible and name == "fixed":
-            assert "cannot be kept from a job" in outcome
+            assert "cannot be protected from a job" in outcome
         elif impossible or missing:
             assert "cannot be opened for writing" in outcome
         else:

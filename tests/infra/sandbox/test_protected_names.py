@@ -312,7 +312,7 @@ async def test_what_the_host_replaces_while_a_job_runs_ends_it(sandbox, tmp_path
     await eventually(ready.exists)
     (workspace / "draft").write_text("TOKEN=canary-4711")
     (workspace / "draft").rename(secret)
-    assert (await running).exceeded == "policy"
+    assert (await running).exceeded == "isolation"
 
 
 async def test_what_the_operator_opened_is_open_and_nothing_else(attempt, confine, workspace):
