@@ -9,6 +9,11 @@ from __future__ import annotations
 
 import json
 import struct
+import sys
+
+TYPE_CHECKING = False  # importing typing would slow down the start of the launcher
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 MAX_FRAME_BYTES = 64 * 1024 * 1024
 MAX_LINE_BYTES = 8 * 1024 * 1024
@@ -91,3 +96,37 @@ class LineCutter:
         del self._buffer[: end + 1]
         self._seen = 0
         return line
+
+
+# Orders to the launcher of the sandbox: each requests a supervisor and names modules of the standard library to preload.
+
+# Where the system does not preserve message boundaries, an order is one byte without names.
+ORDER_BYTES = 2048 if sys.platform == "linux" else 1
+MAX_NAMES = 64
+
+# Importing these has effects that a worker would inherit (a handler, a window, a printed line), or is useless there.
+_EFFECTS = frozenset(
+    (
+        *("antigravity", "distutils", "doctest", "ensurepip", "idlelib", "lib2to3", "pdb", "pydoc_data", "readline"),
+        *("rlcompleter", "test", "this", "tkinter", "turtle", "turtledemo", "venv"),
+    )
+)
+
+
+def to_order(names: Iterable[str]) -> bytes:
+    """The order for these modules, up to its maximal size; unsafe names are left out."""
+    order = b"."
+    for name in list(dict.fromkeys(names))[:MAX_NAMES]:
+        extended = order + b" " + name.encode("ascii", "replace")
+        if is_harmless(name) and len(extended) <= ORDER_BYTES:
+            order = extended
+    return order
+
+
+def is_harmless(name: str) -> bool:
+    """Whether this is a module of the standard library whose import has no side effects."""
+    parts = name.split(".")
+    if not name.isascii() or any(not part.isidentifier() or part.startswith("_") for part in parts):
+        return False
+    # Test packages inside of others are no better.
+    return parts[0] in sys.stdlib_module_names - _EFFECTS and not {"test", "tests"} & set(parts)

@@ -16,7 +16,7 @@ from toolcrib.core.rules import RuleEngine
 from toolcrib.features.functions.runner import FunctionRunner
 from toolcrib.infra.programs.host_access import CAPABILITY, MAX_AT_ONCE, serve_calls
 from toolcrib.infra.programs.job_outcome import lent_slot, returned_value, to_outcome
-from toolcrib.infra.sandbox.conversation import Lines
+from toolcrib.infra.sandbox.attempt import Lines
 from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import PythonFile, WorkspacePolicy, build_policy, python_runtime
 from toolcrib.infra.storage.memory_store import MemoryStore

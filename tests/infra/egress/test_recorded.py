@@ -17,11 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.infra.egress.certificates import Authority
 from toolcrib.infra.egress.http1 import MAX_HEAD_BYTES
 from toolcrib.infra.egress.messages import Request
 from toolcrib.infra.egress.proxy import Visit
-from toolcrib.infra.egress.recorded import Answers, Recorded
+from toolcrib.infra.egress.recorded import Answers, Authority, Recorded
 from toolcrib.lib.http_syntax import parse_hosts, parse_url
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import RecordedAnswer

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from toolcrib.infra.sandbox.conversation import Lines
+from toolcrib.infra.sandbox.attempt import Lines
 from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.infra.sandbox.jobs import CLEAN_ENVIRONMENT, Program, PythonFile
 from toolcrib.model.errors import Kind, ToolError

@@ -5,7 +5,7 @@ import contextlib
 import socket
 
 from toolcrib.infra.channel import to_line
-from toolcrib.infra.sandbox.conversation import Lines
+from toolcrib.infra.sandbox.attempt import Lines
 
 
 async def test_a_job_that_never_stops_talking_lets_others_have_their_turn():

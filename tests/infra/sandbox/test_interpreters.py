@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib.infra.channel import ORDER_BYTES, is_harmless, to_order
 from toolcrib.infra.sandbox import launchers
-from toolcrib.infra.sandbox.child.preload import ORDER_BYTES, is_harmless, to_order
 from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.infra.sandbox.interpreters import own_interpreter, read_interpreter
 from toolcrib.infra.sandbox.jobs import PythonFile
@@ -299,7 +299,7 @@ sys.path.insert(0, sys.argv[1])
 for name in ("toolcrib", "toolcrib.infra", "toolcrib.infra.sandbox", "toolcrib.infra.sandbox.child"):
     package = sys.modules[name] = type(sys)(name)
     package.__path__ = [sys.argv[1] + "/" + name.replace(".", "/")]
-from toolcrib.infra.sandbox.child.preload import is_harmless
+from toolcrib.infra.channel import is_harmless
 
 def state():
     status = open("/proc/self/status").read()
@@ -380,10 +380,10 @@ def test_a_wish_is_short_whatever_a_file_imports():
 
 def test_files_that_make_names_up_do_not_fill_the_launcher():
     code = (
-        "from toolcrib.infra.sandbox.child import preload\n"
+        "from toolcrib.infra.sandbox.child import python_file\n"
         "for number in range(0, 20_000, 50):\n"
-        "    preload.preload(b'.' + b''.join(b' json.x%d' % (number + step) for step in range(50)))\n"
-        "print(len(preload._tried), preload.MAX_TRIED)\n"
+        "    python_file.preload(b'.' + b''.join(b' json.x%d' % (number + step) for step in range(50)))\n"
+        "print(len(python_file._tried), python_file.MAX_TRIED)\n"
     )
     asked = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=50)
     tried, most = map(int, asked.stdout.split())

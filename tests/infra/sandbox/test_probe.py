@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.infra.sandbox import probe, probe_trials
+from toolcrib.infra.sandbox import probe
 from toolcrib.infra.sandbox.child import escape_attempts
 from toolcrib.infra.sandbox.probe import PROFILES, Report
 from toolcrib.model.errors import Kind, ToolError
@@ -213,7 +213,7 @@ def test_where_proc_says_nothing_less_is_reported(monkeypatch):
     assert set(escape_attempts._layers(facts)) <= set(layers) - {"mounts", "network", "seccomp"}
     # What cannot be looked up counts as got through.
     assert escape_attempts._succeeds(escape_attempts._hold_capabilities)
-    with probe_trials._outside() as (_, facts):
+    with probe._outside() as (_, facts):
         assert facts["mounts"] == facts["network"] == ""
 
 

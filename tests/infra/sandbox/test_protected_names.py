@@ -9,9 +9,9 @@ import time
 
 import pytest
 
-from toolcrib.infra.sandbox import secret_files
+from toolcrib.infra.files import protected_files
+from toolcrib.infra.files.protected_files import SecretFiles
 from toolcrib.infra.sandbox.jobs import PythonFile
-from toolcrib.infra.sandbox.secret_files import SecretFiles
 from toolcrib.model.errors import ToolError
 
 KEPT = {
@@ -473,18 +473,18 @@ def test_secrets_are_found_at_every_depth_and_not_in_what_is_installed(workspace
 
 def test_a_folder_that_cannot_be_looked_into_is_closed_as_a_whole(workspace, monkeypatch):
     hidden = str(workspace / "keys")
-    monkeypatch.setattr(secret_files.os, "access", lambda path, mode: path != hidden)
+    monkeypatch.setattr(protected_files.os, "access", lambda path, mode: path != hidden)
     assert set(SecretFiles(workspace).find()) == {
         *(workspace / ".env", workspace / "project" / ".env.local", workspace / "keys"),
     }
 
 
 def test_a_workspace_with_too_much_in_it_to_be_sure_is_refused(workspace, monkeypatch):
-    monkeypatch.setattr(secret_files, "MAX_ENTRIES", 10)
+    monkeypatch.setattr(protected_files, "MAX_ENTRIES", 10)
     with pytest.raises(ToolError, match="too many files .* set workspace to a smaller folder"):
         SecretFiles(workspace).find()
-    monkeypatch.setattr(secret_files, "MAX_ENTRIES", 10_000)
-    monkeypatch.setattr(secret_files, "MAX_SECRETS", 2)
+    monkeypatch.setattr(protected_files, "MAX_ENTRIES", 10_000)
+    monkeypatch.setattr(protected_files, "MAX_SECRETS", 2)
     with pytest.raises(ToolError, match="too many secrets"):
         SecretFiles(workspace).find()
 
@@ -492,7 +492,7 @@ def test_a_workspace_with_too_much_in_it_to_be_sure_is_refused(workspace, monkey
 def test_a_folder_that_changed_is_looked_at_again(workspace, monkeypatch):
     secrets = SecretFiles(workspace)
     old = time.time_ns() + 10**9
-    monkeypatch.setattr(secret_files.time, "time_ns", lambda: old)  # everything has settled
+    monkeypatch.setattr(protected_files.time, "time_ns", lambda: old)  # everything has settled
     before = secrets.find()
     (workspace / "folder" / ".env").write_text("x")
     os.utime(workspace / "folder", (0, 0))  # which changes the time of the content alone

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.infra.search.types import Row
+from toolcrib.infra.search.tokens import Row
 
 
 @pytest.fixture

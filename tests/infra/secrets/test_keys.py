@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from toolcrib import SettingsError
-from toolcrib.infra.secrets.sealed_secrets import KEY_BYTES, load_key, new_key
+from toolcrib.infra.secrets.lookup import KEY_BYTES, load_key, new_key
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_the_key_is_private_whatever_the_umask(path):
 
 def test_many_processes_that_start_at_once_agree_on_one_key(path):
     program = (
-        "import sys, pathlib\nfrom toolcrib.infra.secrets.sealed_secrets import load_key\n"
+        "import sys, pathlib\nfrom toolcrib.infra.secrets.lookup import load_key\n"
         "print('ready', flush=True)\nsys.stdin.readline()\nprint(load_key(pathlib.Path(sys.argv[1])).hex())"
     )
     command = [sys.executable, "-c", program, str(path)]

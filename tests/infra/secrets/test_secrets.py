@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from toolcrib import SettingsError, ToolError
 from toolcrib.infra.files import disk as stamps_module
+from toolcrib.infra.secrets import lookup as kept_module
 from toolcrib.infra.secrets import lookup as listed_module
-from toolcrib.infra.secrets import sealed_secrets as kept_module
 from toolcrib.infra.secrets.lookup import Secrets
 from toolcrib.infra.secrets.secret import MASK, MAX_BYTES
 

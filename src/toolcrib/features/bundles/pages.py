@@ -14,7 +14,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeVar
 
 from toolcrib.features.bundles.stored_documents import check_bundle_id
-from toolcrib.infra.search.types import Hit, Tier
+from toolcrib.infra.search.tokens import Hit, Tier
 from toolcrib.model.bundle import Found, Page
 from toolcrib.model.errors import Kind, ToolError
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from toolcrib.features.bundles.lookup import Lookup
     from toolcrib.features.bundles.other_sources import Sources
     from toolcrib.infra.search.index import Index
-    from toolcrib.infra.search.types import Row
+    from toolcrib.infra.search.tokens import Row
     from toolcrib.model.bundle import Bundle, Kept
 
 T = TypeVar("T")

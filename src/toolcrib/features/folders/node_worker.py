@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 
     from toolcrib.features.folders.handler_messages import HandlerService
     from toolcrib.infra.programs.executables import Commands, Found
-    from toolcrib.infra.sandbox.attempt import Talk
-    from toolcrib.infra.sandbox.conversation import Lines
+    from toolcrib.infra.sandbox.attempt import Lines, Talk
     from toolcrib.infra.sandbox.jobs import CompletedJob, WorkspacePolicy
     from toolcrib.model.tool import Handler, Tool
 

@@ -43,8 +43,7 @@ if TYPE_CHECKING:
 
     from toolcrib.infra.egress.client import Egress
     from toolcrib.infra.programs.executables import Commands
-    from toolcrib.infra.sandbox.attempt import Talk
-    from toolcrib.infra.sandbox.conversation import Lines
+    from toolcrib.infra.sandbox.attempt import Lines, Talk
     from toolcrib.infra.sandbox.host import Sandbox
     from toolcrib.infra.sandbox.jobs import CompletedJob, Interpreter, Program, WorkspacePolicy
     from toolcrib.model.call import Call, Context

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.secrets.lookup import Secrets
-from toolcrib.infra.secrets.sealed_secrets import load_key, new_key
+from toolcrib.infra.secrets.lookup import Secrets, load_key, new_key
 from toolcrib.infra.secrets.secret import HideSecrets
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.files.hook_folders import find_hook_folders
 from toolcrib.infra.files.jail import Jail
+from toolcrib.infra.files.protected_files import find_hook_folders
 from toolcrib.infra.sandbox.child.broker import RepositoryMarker
 from toolcrib.infra.settings import FILE_NAME
 from toolcrib.lib.http_syntax import parse_hosts

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from toolcrib.infra.egress.client import Egress
     from toolcrib.infra.files.jail import Jail
     from toolcrib.infra.files.safe_paths import Opened
-    from toolcrib.infra.sandbox.conversation import Lines
+    from toolcrib.infra.sandbox.attempt import Lines
     from toolcrib.infra.sandbox.host import Sandbox
     from toolcrib.infra.sandbox.jobs import CompletedJob, WorkspacePolicy
     from toolcrib.model.tool import Script, Tool

@@ -1,24 +1,26 @@
-"""Proxy HTTP for sandboxed jobs: check every host, and dial for the client."""
+"""The HTTP proxy for sandboxed jobs: accept clients, check every host, and connect on behalf of the client."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import time
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, cast
 
 from toolcrib.infra.egress import http1
 from toolcrib.infra.egress.dialler import unreachable
-from toolcrib.infra.egress.listener import ESTABLISHED, GO_ON, Meter, open_end, serve_clients
 from toolcrib.lib.http_syntax import Url, parse_authority, parse_url
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    import ssl
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 
     from toolcrib.infra.egress.http1 import PassOn, RequestHead, ResponseHead
-    from toolcrib.infra.egress.listener import End
+
 
 SWITCHING, FINAL = 101, 200
 MAX_INTERIM = 10
@@ -204,3 +206,239 @@ async def _read_response(server: End, url: Url) -> ResponseHead:
     except ToolError as problem:
         raise unreachable(url.authority, f"the response is not valid HTTP: {problem.message}") from None
     raise unreachable(url.authority, "the response never comes to its point")
+
+
+# The accept loop of the proxy, with limits on connections and bytes, and the two ends of a connection.
+
+logger = logging.getLogger("toolcrib.egress")
+
+ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
+GO_ON = b"HTTP/1.1 100 Continue\r\n\r\n"
+STATUSES = {
+    Kind.VALIDATION: 400,
+    Kind.HOST_NOT_ALLOWED: 403,
+    Kind.LIMIT_EXCEEDED: 403,
+    Kind.TIMEOUT: 408,
+    Kind.OVERLOADED: 503,
+}
+UNREACHABLE = 502
+MAX_REASON = 200
+
+_PAUSE_SECONDS = 0.1
+_LINGER_SECONDS = 1.0
+
+
+class Attend(Protocol):
+    """What is done for one client; with `is_full` there are too many of them already."""
+
+    async def __call__(self, client: End, *, is_full: bool) -> None:
+        """Serve it to its end."""
+
+
+@asynccontextmanager
+async def serve_clients(
+    listener: socket.socket, attend: Attend, deadline: float, connections: int
+) -> AsyncIterator[None]:
+    """Accept clients on a listening socket until the deadline; at the end it is closed, and so is every connection."""
+    accepting = _AcceptLoop(listener, attend, connections)
+    accepting.start(deadline)
+    try:
+        yield
+    finally:
+        accepting.end()
+        await _see_ended(accepting.tasks)
+
+
+class _AcceptLoop:
+    """The listener, and the task of each client."""
+
+    def __init__(self, listener: socket.socket, attend: Attend, connections: int) -> None:
+        self.tasks: dict[asyncio.Task[None], socket.socket] = {}
+        self._listener = listener
+        self._attend = attend
+        self._connections = connections
+        self._loop = asyncio.get_running_loop()
+        self._timers: list[asyncio.TimerHandle] = []
+
+    def start(self, deadline: float) -> None:
+        """Accept clients until the deadline."""
+        self._listener.settimeout(0)
+        self._timers = [self._loop.call_later(max(0.0, deadline - time.monotonic()), self.end)]
+        self._loop.add_reader(self._listener, self._accept)
+
+    def end(self) -> None:
+        """Accept no more clients, and begin to end every connection."""
+        if self._listener.fileno() < 0:
+            return
+        for timer in self._timers:
+            timer.cancel()
+        self._loop.remove_reader(self._listener)
+        self._listener.close()
+        for task in self.tasks:
+            task.cancel()
+
+    def _accept(self) -> None:
+        try:
+            connection, _ = self._listener.accept()
+        except (BlockingIOError, ConnectionError):
+            return
+        except OSError:
+            self._pause()
+            return
+        connection.settimeout(0)
+        # Those that are too many are told so, as long as there are not too many of them either.
+        if len(self.tasks) >= 2 * self._connections:
+            connection.close()
+            return
+        is_full = len(self.tasks) >= self._connections
+        task = self._loop.create_task(self._serve(connection, is_full=is_full))
+        self.tasks[task] = connection
+        # Here and not in the task, because one that is cancelled before its first step never closes anything.
+        task.add_done_callback(lambda task: self.tasks.pop(task).close())
+
+    def _pause(self) -> None:
+        """Wait a moment before the next client: there was no descriptor for this one, and it would be told again at once."""
+        self._loop.remove_reader(self._listener)
+        resume = self._loop.call_later(_PAUSE_SECONDS, self._loop.add_reader, self._listener, self._accept)
+        self._timers = [self._timers[0], resume]
+
+    async def _serve(self, connection: socket.socket, *, is_full: bool) -> None:
+        try:
+            async with open_end(connection) as client:
+                await self._attend(client, is_full=is_full)
+        except* (OSError, EOFError):
+            pass  # a client that went away or stopped sending needs no answer
+        except* Exception:
+            logger.exception("a connection of the proxy failed unexpectedly")
+
+
+class Meter:
+    """Counts bytes up to a limit."""
+
+    def __init__(self, what: str, limit: int) -> None:
+        self._what = what
+        self._limit = limit
+        self._used = 0
+
+    def add(self, size: int) -> None:
+        """Count them, or refuse them."""
+        self._used += size
+        self.check()
+
+    def check(self) -> None:
+        """Refuse if there were too many."""
+        if self._used > self._limit:
+            message = f"more than {self._limit} bytes were {self._what} by this job, and that is the limit"
+            raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"limit": self._limit})
+
+
+class End:
+    """One side of a connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+        self.has_answer = False
+        # What TLS is spoken over; forgotten, it would be taken for a connection that was never closed.
+        self._plain: asyncio.StreamWriter | None = None
+        # So that `drain` waits for all of it, and nothing is lost when the connection is then cut.
+        writer.transport.set_write_buffer_limits(0)
+
+    async def read_request(self, seconds: float) -> RequestHead:
+        """The head of the next request, which has to be there within so many seconds."""
+        try:
+            async with asyncio.timeout(seconds):
+                return http1.parse_request(await http1.read_head(self.reader))
+        except TimeoutError:
+            raise ToolError(Kind.TIMEOUT, f"no complete request within {seconds:g} s") from None
+
+    async def write(self, data: bytes) -> None:
+        """Hand the bytes to the other side."""
+        self.has_answer = True
+        self.writer.write(data)
+        await self.writer.drain()
+
+    async def answer(self, error: ToolError) -> None:
+        """Say why there is no other answer, in the first line too: that is all that most clients show for CONNECT."""
+        body = f"{error.message}\n".encode()
+        reason = "".join(letter for letter in error.message[:MAX_REASON] if " " <= letter <= "~")
+        head = (
+            f"HTTP/1.1 {STATUSES.get(error.kind, UNREACHABLE)} {reason}\r\n"
+            f"Content-Type: text/plain; charset=utf-8\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        )
+        await self.write(head.encode() + body)
+        await self.linger()
+
+    async def linger(self) -> None:
+        """Let the other side read to the end: what it sends now is dropped, and cutting it off would drop the answer."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LINGER_SECONDS):
+                if not self.writer.can_write_eof():  # TLS says so in its own words
+                    self.writer.close()
+                    await self.writer.wait_closed()
+                    return
+                self.writer.write_eof()
+                while await self.reader.read(http1.READ_BYTES):
+                    pass
+
+    async def secure(self, context: ssl.SSLContext, greeting: bytes, seconds: float) -> None:
+        """Say the greeting, and from then on speak TLS as a server."""
+        loop, plain = asyncio.get_running_loop(), self.writer
+        # What comes from here on is TLS, and no other reader may take it.
+        cast("asyncio.Transport", plain.transport).pause_reading()
+        self._plain = plain
+        self.reader.feed_eof()
+        if await self.reader.read():
+            raise http1.malformed("it goes on before the tunnel is there")
+        await self.write(greeting)
+        reader = asyncio.StreamReader(limit=http1.MAX_HEAD_BYTES, loop=loop)
+        protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
+        transport = await loop.start_tls(
+            plain.transport,
+            protocol,
+            context,
+            server_side=True,
+            ssl_handshake_timeout=seconds,
+            ssl_shutdown_timeout=_LINGER_SECONDS,
+        )
+        if transport is None:
+            raise ConnectionResetError
+        protocol.connection_made(transport)
+        self.reader, self.writer = reader, asyncio.StreamWriter(transport, protocol, reader, loop)
+        # As little as can be: at 0, what waits and what is done look the same to it.
+        transport.set_write_buffer_limits(high=1, low=0)
+
+    async def close(self) -> None:
+        """Cut it, if it is still there."""
+        self.writer.transport.abort()
+        # After a failed handshake, the plain side is not told of its end.
+        if self.writer is not self._plain:
+            with suppress(OSError):
+                await self.writer.wait_closed()
+
+
+@asynccontextmanager
+async def open_end(connection: socket.socket) -> AsyncIterator[End]:
+    """Streams over a connected socket, which is closed at the end whatever happens."""
+    try:
+        reader, writer = await asyncio.open_connection(sock=connection, limit=http1.MAX_HEAD_BYTES)
+    except BaseException:
+        connection.close()
+        raise
+    end = End(reader, writer)
+    try:
+        yield end
+    finally:
+        await end.close()
+
+
+async def _see_ended(tasks: Collection[asyncio.Task[None]]) -> None:
+    """Wait until every task has left; a cancellation meanwhile waits for that too."""
+    cancelled = False
+    while tasks:
+        try:
+            await asyncio.wait(list(tasks))
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled:
+        raise asyncio.CancelledError

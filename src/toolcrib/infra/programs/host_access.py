@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
     from toolcrib.infra.egress.client import Egress
     from toolcrib.infra.programs.observed_effects import Witness
-    from toolcrib.infra.sandbox.attempt import Proxy
-    from toolcrib.infra.sandbox.conversation import Lines
+    from toolcrib.infra.sandbox.attempt import Lines, Proxy
     from toolcrib.model.call import Context
     from toolcrib.model.result import Result
 

@@ -3,12 +3,11 @@
     host ── control socket ──▶ launcher ── fork ──▶ supervisor ── fork ──▶ worker and its descendants
       └──────────── socket of the call, pipes, channel ─────┘
 
-In the host: `host` is the entry, over `jobs` (what runs, and its policy), `launchers`, `attempt` and `conversation` (one call);
-`probe` and `probe_trials` find out what this machine guarantees; `secret_files` finds what to mask in a workspace;
-`interpreters` and `environments` find and create other Pythons.
+In the host: `host` is the entry, over `jobs` (what runs, and its policy), `launchers` and `attempt` (one call); `probe` finds out
+what this machine guarantees; `interpreters` and `environments` find and create other Pythons.
 
-In `child`, which starts without the rest of Toolcrib and imports only the standard library and itself: `launcher` and `preload`;
-`supervisor` over `process_tree`, `resource_limits` and `protected_paths`; `worker` with its `confinement` over `isolation` and
-`seccomp`, and what it runs (`python_file`, `handler_context`, `script_channel`); `notifications`, `observer` and `broker` for
-system calls that the supervisor answers; `escape_attempts`, which the probe runs; and `system`.
+In `child`, which starts without the rest of Toolcrib and imports only the standard library and itself: `launcher`; `supervisor`
+over `resource_limits` and `protected_paths`; `worker` with its `confinement` over `isolation` and `seccomp`, and what it runs
+(`python_file`, `handler_context`, `script_channel`); `notifications`, `observer` and `broker` for system calls that the
+supervisor answers; `escape_attempts`, which the probe runs; and `system`.
 """

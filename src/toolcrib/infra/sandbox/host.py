@@ -13,13 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.files.hook_folders import find_hook_folders
+from toolcrib.infra.channel import to_order
+from toolcrib.infra.files.protected_files import SecretFiles, find_hook_folders
 from toolcrib.infra.sandbox.attempt import Attempt
-from toolcrib.infra.sandbox.child.preload import to_order
 from toolcrib.infra.sandbox.jobs import Program, PythonFile, encode
 from toolcrib.infra.sandbox.launchers import Launchers
 from toolcrib.infra.sandbox.probe import findings_at, profile_of
-from toolcrib.infra.sandbox.secret_files import SecretFiles
 from toolcrib.infra.settings.readers import GUARANTEES
 from toolcrib.model.errors import Kind, ToolError
 

@@ -8,13 +8,14 @@ import errno
 import os
 import socket
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolcrib.infra.channel import ORDER_BYTES
 from toolcrib.infra.sandbox.child import resource_limits, system
-from toolcrib.infra.sandbox.child.preload import ORDER_BYTES, ORDERS
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 # Starting a launcher from the host, and its control socket.
 
 _END_SECONDS = 6.0
+# One message is one order, where the system preserves message boundaries.
+_ORDERS = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_STREAM
 
 # The packages are registered without running their __init__, which would load all of Toolcrib into every worker.
 _BOOT = """\
@@ -42,7 +45,7 @@ class LauncherProcess:
 
     def __init__(self, program: Path) -> None:
         self._owner = os.getpid()
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, ORDERS)
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, _ORDERS)
         self._control.settimeout(0)
         package = Path(__file__).resolve().parents[2]
         try:

@@ -7,20 +7,41 @@ import contextlib
 import functools
 import json
 import os
+import socket
 import sys
+import tempfile
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.sandbox.jobs import NETWORK_PROFILE, PLAIN_PROFILE, PROFILES, PROGRAM_PROFILE
-from toolcrib.infra.sandbox.probe_trials import try_everything
+from toolcrib.infra.sandbox import child
+from toolcrib.infra.sandbox.child import resource_limits
+from toolcrib.infra.sandbox.jobs import (
+    CLEAN_ENVIRONMENT,
+    LIBRARIES,
+    NETWORK_PROFILE,
+    PLAIN_PROFILE,
+    PROFILES,
+    PROGRAM_PROFILE,
+    SYSTEM,
+    Program,
+    PythonFile,
+    SandboxPolicy,
+    present,
+    python_runtime,
+)
+from toolcrib.model.errors import ToolError
+from toolcrib.model.limits import MEGABYTE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
     from concurrent.futures import Future
 
-    from toolcrib.infra.sandbox.jobs import RunJob, SandboxPolicy
+    from toolcrib.infra.sandbox.jobs import CompletedJob, Job, RunJob
+
+    Trial = tuple[frozenset[str], tuple[str, ...]]  # the guarantees that hold, and the active layers
 
 
 @functools.cache
@@ -183,3 +204,223 @@ def _circumstances() -> list[str]:
     system = os.uname()
     who = f"{os.geteuid()}:{os.getegid()}"
     return [boot, system.release, system.version, who, os.path.realpath(sys.executable), sys.version, *code]
+
+
+# The jobs of the probe: each tries what is forbidden, against files and sockets made for it.
+
+# Its source is run as a job.
+_ATTEMPTS = Path(child.__file__).with_name("escape_attempts.py")
+_SECONDS = 20.0
+_SHORT_SECONDS = 0.3
+_BOUNDS = frozenset({resource_limits.MEMORY, resource_limits.PROCESSES, resource_limits.DISK, "time", "reap"})
+_SMALL_MEMORY, _SMALL_DISK, _FEW_PROCESSES = 64 * MEGABYTE, 8 * MEGABYTE, 8
+_GIVEN = {*CLEAN_ENVIRONMENT, "TMPDIR", "HOME"}
+# A Python that runs as a program sets these itself.
+_OF_AN_INTERPRETER = {"LC_CTYPE"}
+
+_EAT = b"""
+import os, time
+def main():
+    for _ in range(5):
+        if os.fork() == 0:
+            kept = b"x" * 20_000_000
+            break
+    time.sleep(20)
+"""
+_MULTIPLY = b"""
+import os, time
+def main():
+    for _ in range(400):
+        if os.fork() == 0:
+            time.sleep(20)
+    time.sleep(20)
+"""
+_FILL = b"""
+import os, time
+def main():
+    for number in range(8):
+        with open(os.environ["TMPDIR"] + f"/{number}", "wb") as file:
+            file.write(bytes(4_000_000))
+    time.sleep(2)
+    return "it was all written"
+"""
+_STAY = b"""
+import os, signal, time
+def main():
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+    time.sleep(20)
+"""
+
+
+_NAME = b"""
+import os
+def main(folder):
+    made = []
+    for name in (".git", ".env", "conftest.py", "HEAD"):
+        try:
+            os.close(os.open(folder + "/" + name, os.O_CREAT | os.O_WRONLY))
+        except OSError:
+            continue
+        made.append(name)
+    return made
+"""
+
+
+async def try_everything(run_job: RunJob, profiles: Sequence[str]) -> dict[str, Trial]:
+    """The findings for each profile; empty for a profile whose jobs do not run at all.
+
+    Raises ToolError if the host has no resources for the probe now.
+    """
+    with _outside() as (folder, facts):
+        tried = await asyncio.gather(*(_try_acts(run_job, profile, folder, facts) for profile in profiles))
+        bounded = await _try_bounds(run_job, folder)
+        if bounded != _BOUNDS:  # a busy machine may be late once
+            bounded = await _try_bounds(run_job, folder)
+        broken = frozenset({"fs"}) if await _makes_protected_names(run_job, folder) else frozenset()
+    return {
+        profile: (_join(kept, bounded) - broken if layers else frozenset(), layers)
+        for profile, (kept, layers) in zip(profiles, tried, strict=True)
+    }
+
+
+def _join(kept: frozenset[str], bounded: frozenset[str]) -> frozenset[str]:
+    """All guarantees that hold; memory must hold against both the attempts and the limit."""
+    everything = kept | bounded
+    return everything if resource_limits.MEMORY in kept & bounded else everything - {resource_limits.MEMORY}
+
+
+@contextlib.contextmanager
+def _outside() -> Iterator[tuple[Path, dict[str, object]]]:
+    """A folder and listeners that no job may reach, beside the folder that the jobs run from."""
+    with contextlib.ExitStack() as opened:
+        # Not below TMPDIR: the path of a socket has at most 107 bytes.
+        short = "/tmp" if os.access("/tmp", os.W_OK) else None  # noqa: S108 - a private folder is created in it
+        base = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="toolcrib-probe-", dir=short))).resolve()
+        outside, own = base / "outside", base / "own"
+        outside.mkdir()
+        own.mkdir()
+        for name in ("secret", "spare"):
+            (outside / name).write_text("not for jobs", encoding="utf-8")
+        tcp = opened.enter_context(socket.create_server(("127.0.0.1", 0)))
+        udp = opened.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        udp.bind(("127.0.0.1", 0))
+        named = {kind: opened.enter_context(socket.socket(socket.AF_UNIX)) for kind in ("stream", "abstract")}
+        datagrams = opened.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+        abstract = f"toolcrib-probe-{os.urandom(8).hex()}"
+        for listener, address in (
+            (named["stream"], str(own / "stream")),
+            (named["abstract"], f"\0{abstract}"),
+            (datagrams, str(own / "datagrams")),
+        ):
+            listener.bind(address)
+        for listener in named.values():
+            listener.listen()
+        yield (
+            own,
+            {
+                "secret": str(outside / "secret"),
+                "folder": str(outside),
+                "tcp": tcp.getsockname()[1],
+                "udp": udp.getsockname()[1],
+                "stream": str(own / "stream"),
+                "abstract": abstract,
+                "datagrams": str(own / "datagrams"),
+                "host": os.getpid(),
+                "mounts": _namespace("mnt"),
+                "network": _namespace("net"),
+            },
+        )
+
+
+def _namespace(kind: str) -> str:
+    """The namespace of this process; empty if unknown."""
+    try:
+        return str(Path(f"/proc/self/ns/{kind}").readlink())
+    except OSError:
+        return ""
+
+
+async def _try_acts(run_job: RunJob, profile: str, folder: Path, facts: dict[str, object]) -> Trial:
+    """The guarantees that no attempt broke, and the active layers."""
+    programs = profile == PROGRAM_PROFILE
+    known = {**facts, "programs": programs, "environment": sorted(_GIVEN | (_OF_AN_INTERPRETER if programs else set()))}
+    code = await asyncio.to_thread(_ATTEMPTS.read_bytes)
+    system = (*LIBRARIES, *SYSTEM) if programs else LIBRARIES
+    read = (*present(system), folder, *python_runtime())
+    policy = SandboxPolicy(read=read, programs=programs, network=profile == NETWORK_PROFILE)
+    job: Job
+    if programs:
+        argv = (sys.executable, "-I", "-c", code.decode(), json.dumps(known))
+        job = Program(argv=argv, cwd=folder, policy=policy)
+    else:
+        job = PythonFile(
+            path=folder / "attempts.py", code=code, entry="main", arguments={"facts": known}, policy=policy
+        )
+    ended = await _run(run_job, job)
+    if ended is None:
+        return frozenset(), ()
+    try:
+        found = json.loads(ended.stdout) if programs else json.loads(ended.result or b"")["value"]
+        through: dict[str, list[str]] = found["through"]
+        return frozenset(name for name, acts in through.items() if not acts), tuple(found["layers"])
+    except (ValueError, KeyError, TypeError):
+        return frozenset(), ()
+
+
+async def _try_bounds(run_job: RunJob, folder: Path) -> frozenset[str]:
+    """The guarantees about resource limits and lifetime, which are the same for every profile."""
+    read = (*present(LIBRARIES), folder, *python_runtime())
+    policy = SandboxPolicy(read=read, memory_bytes=_SMALL_MEMORY, disk_bytes=_SMALL_DISK, processes=_FEW_PROCESSES)
+
+    async def run(code: bytes, policy: SandboxPolicy, seconds: float = _SECONDS) -> CompletedJob | None:
+        job = PythonFile(path=folder / "bounds.py", code=code, entry="main", arguments={}, policy=policy)
+        return await _run(run_job, job, seconds)
+
+    memory, processes, disk, stay = await asyncio.gather(
+        run(_EAT, policy), run(_MULTIPLY, policy), run(_FILL, policy), run(_STAY, policy, _SHORT_SECONDS)
+    )
+    kept = {
+        resource_limits.MEMORY: memory is not None and memory.exceeded == resource_limits.MEMORY,
+        resource_limits.PROCESSES: processes is not None and processes.exceeded == resource_limits.PROCESSES,
+        resource_limits.DISK: disk is not None
+        and (disk.exceeded == resource_limits.DISK or b"No space left" in (disk.result or b"")),
+        "time": stay is not None and stay.timed_out,
+        "reap": stay is not None and stay.gone,
+    }
+    return frozenset(name for name, holds in kept.items() if holds)
+
+
+async def _makes_protected_names(run_job: RunJob, folder: Path) -> bool:
+    """Whether a job that may write can create a protected name; False where no job can write."""
+    writable = folder / "writable"
+    writable.mkdir(exist_ok=True)
+    policy = SandboxPolicy(read=(*present(LIBRARIES), *python_runtime()), write=(writable,))
+    facts = {"folder": str(writable)}
+    job = PythonFile(path=folder / "names.py", code=_NAME, entry="main", arguments=facts, policy=policy)
+    ended = await _run(run_job, job)
+    if ended is None:
+        return False
+    try:
+        return bool(json.loads(ended.result or b"")["value"])
+    except (ValueError, KeyError, TypeError):
+        return True
+
+
+async def _run(run_job: RunJob, job: Job, seconds: float = _SECONDS) -> CompletedJob | None:
+    try:
+        return await run_job(job, deadline=time.monotonic() + seconds, proxy=_silence if job.policy.network else None)
+    except ToolError as problem:
+        if problem.retryable:  # this says nothing about the isolation
+            raise
+        return None
+
+
+@contextlib.asynccontextmanager
+async def _silence(listener: socket.socket) -> AsyncIterator[None]:
+    """A proxy that never answers."""
+    with listener:
+        yield

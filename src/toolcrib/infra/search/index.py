@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from toolcrib.infra.search.database import OpenDatabase
     from toolcrib.infra.search.relevance import Idea
-    from toolcrib.infra.search.types import Hit, Row
+    from toolcrib.infra.search.tokens import Hit, Row
 
 T = TypeVar("T")
 

@@ -14,16 +14,14 @@ from typing import TYPE_CHECKING
 
 from toolcrib.infra.search.relevance import Document
 from toolcrib.infra.search.tables import ANY, BEGINNING, bound, place_behind, read_body
-from toolcrib.infra.search.tokens import TIERS, Query, by_relevance, moment, order
-from toolcrib.infra.search.types import Hit, Tier
+from toolcrib.infra.search.tokens import TIERS, Hit, Query, Tier, by_relevance, moment, order
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from toolcrib.infra.search.relevance import Relevance
-    from toolcrib.infra.search.tokens import Vocabulary
-    from toolcrib.infra.search.types import Row
+    from toolcrib.infra.search.tokens import Row, Vocabulary
 
 # How many words that begin alike are looked for one by one.
 MAX_BEGINNING = 64

@@ -18,7 +18,7 @@ from toolcrib.infra.search.tokens import MAX_FIELD, words_in_order
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
 
-    from toolcrib.infra.search.types import Row
+    from toolcrib.infra.search.tokens import Row
 
 MAX_LETTERS = 1_000
 MAX_IDEAS = 12

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
 from toolcrib.features.requests.makers.foreign_text import drop_hidden
+from toolcrib.infra.files.disk import measure_unlinked
 from toolcrib.infra.sandbox.child.resource_limits import measure
 from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import (
@@ -22,7 +23,6 @@ from toolcrib.infra.sandbox.jobs import (
     SandboxPolicy,
     present,
 )
-from toolcrib.infra.sandbox.unlinked_files import measure_unlinked
 from toolcrib.infra.secrets.secret import Masking
 from toolcrib.lib.command_arguments import check_words
 from toolcrib.lib.http_syntax import parse_hosts

@@ -9,11 +9,11 @@ import signal
 import socket
 import sys
 
+from toolcrib.infra.channel import ORDER_BYTES
 from toolcrib.infra.sandbox.child import confinement, resource_limits, system
-from toolcrib.infra.sandbox.child.preload import ORDER_BYTES, preload
-from toolcrib.infra.sandbox.child.process_tree import ProcessTree
+from toolcrib.infra.sandbox.child.python_file import preload
 from toolcrib.infra.sandbox.child.supervisor import SpareSupervisor, receive, supervise, tell
-from toolcrib.infra.sandbox.child.system import Events
+from toolcrib.infra.sandbox.child.system import Events, ProcessTree
 from toolcrib.infra.sandbox.child.worker import work
 
 TYPE_CHECKING = False  # see system

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import atexit
 import enum
+import gc
+import importlib
 import json
 import os
 import site
@@ -19,7 +21,8 @@ import threading
 import time
 from types import MappingProxyType
 
-from toolcrib.infra.sandbox.child import handler_context, preload, script_channel
+from toolcrib.infra.channel import MAX_NAMES, is_harmless
+from toolcrib.infra.sandbox.child import handler_context, script_channel
 
 TYPE_CHECKING = False  # see system
 if TYPE_CHECKING:
@@ -93,7 +96,7 @@ def _prepare(job: dict[str, Any]) -> None:
     # The script may import the real Toolcrib; the launcher has loaded only a part of it under that name.
     for name in [name for name in sys.modules if name.partition(".")[0] == "toolcrib"]:
         del sys.modules[name]
-    preload.forget_shadowed(job["cwd"], job["name"])
+    forget_shadowed(job["cwd"], job["name"])
     os.environ.clear()
     os.environ.update(job["environment"])
     if "TZ" in os.environ:
@@ -336,3 +339,44 @@ def _own_part(problem: BaseException, path: str) -> TracebackType | None:
     while own is not None and own.tb_frame.f_code.co_filename != path:
         own = own.tb_next
     return own
+
+
+# Preloading: the launcher imports modules of the standard library before it forks, so that later calls find them loaded.
+
+MAX_TRIED = 4_000  # more than the standard library has: beyond it, files only invent names
+
+_tried: set[str] = set()
+_loaded: set[str] = set()
+
+
+def preload(order: bytes) -> bool:
+    """Import the modules of the order that were not requested before; returns whether there were any."""
+    names = [name for name in order[1:].decode("ascii", "replace").split() if name not in _tried]
+    if not names or len(_tried) >= MAX_TRIED:
+        return False
+    before = set(sys.modules)
+    for name in names[:MAX_NAMES]:
+        _tried.add(name)
+        if is_harmless(name):
+            _import(name)
+    _loaded.update(module.partition(".")[0] for module in sys.modules.keys() - before)
+    gc.freeze()
+    return True
+
+
+def _import(name: str) -> None:
+    try:
+        importlib.import_module(name)
+    except Exception:  # noqa: BLE001 - a module may be missing on this system; the script's own import reports it
+        return
+
+
+def forget_shadowed(folder: str, own: str) -> None:
+    """Let modules in this folder shadow preloaded ones of the same name, as in a fresh interpreter."""
+    try:
+        neighbours = {entry.partition(".")[0] for entry in os.listdir(folder)}  # noqa: PTH208 - see system
+    except OSError:
+        return
+    for top in (neighbours & _loaded) - {own}:
+        for name in [name for name in sys.modules if name.partition(".")[0] == top]:
+            del sys.modules[name]

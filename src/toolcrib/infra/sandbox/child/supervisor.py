@@ -11,9 +11,8 @@ import time
 from toolcrib.infra.channel import Frames, frame
 from toolcrib.infra.sandbox.child import broker, confinement, notifications, python_file, resource_limits, system
 from toolcrib.infra.sandbox.child.observer import Observer
-from toolcrib.infra.sandbox.child.process_tree import ProcessTree
 from toolcrib.infra.sandbox.child.protected_paths import Mounts, Placeholders
-from toolcrib.infra.sandbox.child.system import Events
+from toolcrib.infra.sandbox.child.system import Events, ProcessTree
 
 TYPE_CHECKING = False  # see system
 
