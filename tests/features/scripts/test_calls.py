@@ -305,9 +305,9 @@ async def echo(name, arguments=None, /, **more):
     [
         ({"id": 1}, "the tool is not named"),
         ({"id": 1, "tool": 5}, "the tool is not named"),
-        ({"id": 1, "tool": "x", "arguments": [1]}, "the arguments are no object"),
-        ({"id": 1, "tool": "x", "grants": ["fs.write"]}, "'grants' means nothing here"),
-        ({"id": 1, "tool": "x", "caller": "root"}, "'caller' means nothing here"),
+        ({"id": 1, "tool": "x", "arguments": [1]}, "the arguments are not an object"),
+        ({"id": 1, "tool": "x", "grants": ["fs.write"]}, "'grants' is not a known key"),
+        ({"id": 1, "tool": "x", "caller": "root"}, "'caller' is not a known key"),
     ],
 )
 async def test_a_malformed_request_gets_an_error_under_its_id_and_the_next_is_answered(talk, line, reason):

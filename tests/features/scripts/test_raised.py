@@ -137,7 +137,7 @@ async def test_a_file_of_the_workspace_is_named_with_the_capability_that_opens_i
     error = await fail(read)
     assert error.kind is Kind.INTERNAL
     assert error.message == (
-        "job was kept from 'notes.txt' in the workspace (PermissionError: Permission denied); "
+        "job was denied access to 'notes.txt' in the workspace (PermissionError: Permission denied); "
         "list fs.read in its requires, and see: crib check --observe job"
     )
     error = await fail(f"def main(): open({str(bench.workspace / 'new.txt')!r}, 'w')", requires={"fs.read"})
@@ -168,14 +168,14 @@ async def test_what_is_closed_to_every_tool_is_told_as_such(bench, fail):
 )
 async def test_a_network_that_was_not_declared_is_named(fail, code):
     error = await fail(code)
-    assert "job was kept from the network (" in error.message
+    assert "job was denied access to the network (" in error.message
     assert error.message.endswith("; list net.http in its requires, and see: crib check --observe job")
 
 
 async def test_a_program_that_was_not_declared_is_named(fail):
     error = await fail("import subprocess\ndef main(): subprocess.run(['/bin/true', 'secret'])")
     assert error.message == (
-        "job was kept from starting a program (PermissionError: Operation not permitted); "
+        "job was denied starting a program (PermissionError: Operation not permitted); "
         "list shell.execute in its requires, and see: crib check --observe job"
     )
 
@@ -183,7 +183,7 @@ async def test_a_program_that_was_not_declared_is_named(fail):
 async def test_anything_else_that_was_denied_says_where_to_look(fail):
     error = await fail("def main(): open('/etc/shadow')")
     assert error.message == (
-        "job was kept from what it tried (PermissionError: Permission denied); "
+        "job was denied what it tried (PermissionError: Permission denied); "
         "a tool reaches what its requires opens and nothing else, see: crib check --observe job"
     )
 

@@ -263,7 +263,7 @@ def test_a_link_out_of_the_project_is_passed_over_for_what_is_on_the_search_path
     (project / place).symlink_to(program(outside / "planted"))
     installed = program(outside / "bin" / "x")
     assert found(folder, "x", installed.parent) == (str(installed),)
-    assert "out of the project, and is passed over; put it on the PATH" in caplog.text
+    assert "out of the project, and is ignored; put it on the PATH" in caplog.text
     (project / place).unlink()
     (project / place).symlink_to(installed)
     assert found(folder, "x", installed.parent) == (str(project / place),)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.infra.egress.proxy import ProxyLog
-from toolcrib.infra.programs.observed_effects import Comparison, Deed, Witness, find_deeds, read_effects
+from toolcrib.infra.programs.observed_effects import Comparison, Deed, EffectRecorder, find_deeds, read_effects
 from toolcrib.infra.sandbox.child import notifications
 from toolcrib.infra.sandbox.host import Sandbox
 from toolcrib.infra.sandbox.jobs import (
@@ -222,7 +222,7 @@ def test_judging_twice_changes_nothing(effects):
 
 
 async def test_the_host_testifies_to_calls_and_to_visits():
-    witness = Witness()
+    recorder = EffectRecorder()
     log = ProxyLog(room=2)
 
     async def answer(name, arguments=None, /, **more):
@@ -243,13 +243,13 @@ async def test_the_host_testifies_to_calls_and_to_visits():
         call=answer,
         audit=None,
     )
-    result = await witness.hear(context).call("other", {"a": 1}, b=2)
-    async with witness.follow(proxy)("listener") as seen:
+    result = await recorder.record_calls(context).call("other", {"a": 1}, b=2)
+    async with recorder.record_visits(proxy)("listener") as seen:
         assert seen is log
         log.add(parse_url("https://example.org/x"))
         log.add(parse_url("http://127.0.0.1:7/"), "not there")
         log.add(None, "no room")
-    ended = witness.testify(ENDED)
+    ended = recorder.add_to(ENDED)
     assert result.value == ["other", {"a": 1}, {"b": 2}]
     assert ended.effects == (
         Effect("read", "/x"),

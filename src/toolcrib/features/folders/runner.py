@@ -30,7 +30,7 @@ from toolcrib.infra.programs.job_outcome import (
     to_error,
     to_outcome,
 )
-from toolcrib.infra.programs.observed_effects import Witness
+from toolcrib.infra.programs.observed_effects import EffectRecorder
 from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import READ, WRITE, PythonFile, build_policy, python_runtime
 from toolcrib.model.errors import Kind, ToolError
@@ -204,7 +204,7 @@ class PythonHandler:
         self, job: PythonFile, service: HandlerService, deadline: float
     ) -> tuple[CompletedJob, float]:
         """How the process ended, and when it began."""
-        begun, witness = time.monotonic(), None
+        begun, recorder = time.monotonic(), None
 
         async def talk(lines: Lines) -> None:
             nonlocal begun
@@ -212,16 +212,16 @@ class PythonHandler:
             await serve(service, lines)
 
         if self._observe:
-            witness = Witness()
+            recorder = EffectRecorder()
         ended = await run_in_place(
             self._sandbox,
             job,
             deadline=deadline,
             max_result=MAX_RESULT_BYTES,
             talk=talk,
-            proxy=lead_out(self._egress, self._run.hosts, deadline, witness) if job.policy.network else None,
+            proxy=lead_out(self._egress, self._run.hosts, deadline, recorder) if job.policy.network else None,
         )
-        return ended if witness is None else witness.testify(ended), begun
+        return ended if recorder is None else recorder.add_to(ended), begun
 
 
 async def serve(service: HandlerService, lines: Lines) -> None:

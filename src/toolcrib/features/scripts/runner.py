@@ -30,7 +30,7 @@ from toolcrib.infra.programs.job_outcome import (
     to_outcome,
 )
 from toolcrib.infra.programs.node_runtime import NAMES, explain
-from toolcrib.infra.programs.observed_effects import Witness
+from toolcrib.infra.programs.observed_effects import EffectRecorder
 from toolcrib.infra.sandbox.host import kill_time
 from toolcrib.infra.sandbox.jobs import Program, PythonFile, build_policy, python_runtime
 from toolcrib.infra.secrets.secret import VariableMasking
@@ -177,9 +177,9 @@ class ProcessDriver:
         return ended
 
     async def _start(self, job: Job, order: Order, context: Context, deadline: float) -> CompletedJob:
-        witness = None
+        recorder = None
         if self._observe:
-            witness = Witness()
+            recorder = EffectRecorder()
         deadline += await self._look_at_files(job, order)
         ended = await run_in_place(
             self._sandbox,
@@ -187,10 +187,10 @@ class ProcessDriver:
             deadline=deadline,
             max_stdout=MAX_PRINTED_BYTES,
             max_result=MAX_RESULT_BYTES,
-            talk=_talk(context, witness) if job.channel else None,
-            proxy=self._proxy(order, deadline, witness) if job.policy.network else None,
+            talk=_talk(context, recorder) if job.channel else None,
+            proxy=self._proxy(order, deadline, recorder) if job.policy.network else None,
         )
-        return ended if witness is None else witness.testify(ended)
+        return ended if recorder is None else recorder.add_to(ended)
 
     async def _look_at_files(self, job: Job, order: Order) -> float:
         """Refuse a package that changed on disk, as far as that would run; the time that it took is not the tool's."""
@@ -201,10 +201,10 @@ class ProcessDriver:
         await refuse_changed_package(order.tool, script, self._sandbox, job)
         return time.monotonic() - began
 
-    def _proxy(self, order: Order, deadline: float, witness: Witness | None) -> Proxy:
+    def _proxy(self, order: Order, deadline: float, recorder: EffectRecorder | None) -> Proxy:
         """The proxy of a job with a network; its hosts are those of the first in the chain that narrows them."""
         hosts = next((run.hosts for run in map(chained, order.chain.elements) if run.hosts is not None), None)
-        return lead_out(self._egress, hosts, deadline, witness)
+        return lead_out(self._egress, hosts, deadline, recorder)
 
     async def _remove(self, removal: Program) -> None:
         """Remove a container, even if the call is cancelled meanwhile."""
@@ -285,9 +285,9 @@ def _read(tool: Tool, text: str, promised: dict[str, object]) -> object:
     return text if is_text and not isinstance(value, str) else value
 
 
-def _talk(context: Context, witness: Witness | None) -> Talk:
+def _talk(context: Context, recorder: EffectRecorder | None) -> Talk:
     """What answers on the channel of a script that calls other tools."""
-    return serve_calls(context if witness is None else witness.hear(context))
+    return serve_calls(context if recorder is None else recorder.record_calls(context))
 
 
 def _answers_by_printing(job: Job) -> bool:

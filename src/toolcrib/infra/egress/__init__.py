@@ -1,4 +1,4 @@
-"""The one way to the outside: strict URLs, checked addresses, redirects of our own, bounded bodies."""
+"""Outgoing connections: strict URLs, checked addresses, own redirects, bounded bodies."""
 
 from toolcrib.infra.egress.client import Egress
 from toolcrib.infra.egress.messages import Request, Response

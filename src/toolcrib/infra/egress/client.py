@@ -1,4 +1,4 @@
-"""Send requests and open proxies: every connection to the outside starts here, and is checked on every hop."""
+"""Send requests and open proxies: every outgoing connection starts here and is checked on every hop."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ MAX_SENT_BYTES = 1_000_000
 
 
 class Egress:
-    """Sends requests to public addresses and to the private endpoints that the operator lists.
+    """Send requests to public addresses and to the private endpoints that the operator lists.
 
-    `private` holds exact addresses with ports ("127.0.0.1:8080"); `resolve` turns a host and a port into address literals.
+    `private` holds exact addresses with ports ("127.0.0.1:8080"); `resolve` turns a host and a port into address
+    literals.
     """
 
     def __init__(self, *, private: Iterable[str] = (), resolve: Resolve | None = None) -> None:
@@ -44,7 +45,7 @@ class Egress:
         self._ways: dict[asyncio.AbstractEventLoop, tuple[Exchange, AsyncGenerator[None, None]]] = {}
 
     def check(self, url: Url, hosts: HostList | None) -> None:
-        """Refuse what can be seen to be refused without a connection; `hosts` None means every public host."""
+        """Refuse what is not allowed, as far as that is known before connecting; `hosts` None means every public host."""
         if hosts is not None:
             hosts.check(url)
         address = url.address
@@ -57,10 +58,10 @@ class Egress:
         *,
         hosts: HostList | None,
         max_bytes: int,
-        timeout: float,  # noqa: ASYNC109 - the message names the limit, so it has to be known here
+        timeout: float,  # noqa: ASYNC109 - the message names the limit
         max_sent_bytes: int = MAX_SENT_BYTES,
     ) -> Response:
-        """Send the request, follow its redirects and read the response, all within `timeout` seconds."""
+        """Send the request, follow its redirects and read the response within `timeout` seconds."""
         if request.size > max_sent_bytes:
             message = f"{request.url.origin}: the request has {request.size} bytes, and the limit is {max_sent_bytes}"
             raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"size": request.size, "limit": max_sent_bytes})
@@ -82,9 +83,9 @@ class Egress:
     def proxy(
         self, hosts: HostList | None, *, deadline: float, limits: ProxyLimits | None = None
     ) -> Callable[[socket.socket], AbstractAsyncContextManager[ProxyLog]]:
-        """Serve, on a listening socket and until `deadline` (time.monotonic), clients that can reach nothing but that socket.
+        """Serve clients that can only reach this listening socket, until `deadline` (time.monotonic).
 
-        The socket is closed when the context is left, and so is every connection that was made through it.
+        Leaving the context closes the socket and every connection made through it.
         """
 
         async def reach(url: Url) -> socket.socket:
@@ -112,13 +113,13 @@ class Egress:
         return replace(response, hops=hops)
 
     async def _hop(self, request: Request, hosts: HostList | None, max_bytes: int) -> Response:
-        # A pooled connection asks no resolver, so the host is judged here, every time.
+        # A pooled connection does not resolve again, so the host is checked here every time.
         self.check(request.url, hosts)
         exchange, _ = self._ways.get(asyncio.get_running_loop()) or await self._open()
         return await exchange(request, max_bytes)
 
     async def _open(self) -> tuple[Exchange, AsyncGenerator[None, None]]:
-        """Open connections for the running loop."""
+        """Open a session for the running loop."""
         session = open_session(self._dialler)
         keeper = _close_with_loop(session)
         await anext(keeper)
@@ -128,7 +129,7 @@ class Egress:
 
 
 async def _close_with_loop(session: ClientSession) -> AsyncGenerator[None, None]:
-    """Close the session when closed itself, which a loop does at its end with every generator it has seen start."""
+    """Close the session when closed itself; an event loop closes its generators when it shuts down."""
     try:
         yield
     finally:
@@ -142,7 +143,7 @@ def _next_request(request: Request, response: Response, location: str, hops: int
 
 
 def _redirected(error: ToolError, origin: str, *, has_effects: bool) -> ToolError:
-    """What went wrong behind a redirect; the caller's own URL was valid, whatever the redirect led to."""
+    """The error after a redirect; an invalid URL in a redirect is not the caller's mistake."""
     return ToolError(
         Kind.PERMANENT if error.kind is Kind.VALIDATION else error.kind,
         f"redirected by {origin}: {error.message}",

@@ -1,7 +1,7 @@
-"""Look a host up, check every address, and dial the very address that was checked.
+"""Resolve a host, check every address, and connect to exactly the address that was checked.
 
-Public addresses are known by a table of our own, others are dialled only if the operator lists them. `ipaddress.is_global`
-does not serve: depending on the version of Python it calls NAT64, 6to4, multicast and more global.
+A table of our own defines public addresses; any other address must be listed by the operator. `ipaddress.is_global` is
+not usable: depending on the Python version it calls NAT64, 6to4, multicast and more global.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAX_DIALLED = 4
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Block:
-    """A range of addresses that is not dialled unless listed, and what it is for."""
+    """A special address range, refused unless listed, and its purpose."""
 
     network: IPv4Network | IPv6Network
     purpose: str
@@ -93,7 +93,7 @@ SPECIAL_IPV6 = _blocks(
 
 
 def block_of(address: Address) -> Block | None:
-    """The special block an address lies in, or None for a public one; an IPv4-mapped address counts as its IPv4 address."""
+    """The special block of an address, or None for a public one; an IPv4-mapped address counts as its IPv4 address."""
     if isinstance(address, IPv6Address):
         if address.ipv4_mapped is not None:
             return block_of(address.ipv4_mapped)
@@ -110,7 +110,7 @@ class AddressPolicy:
     private: frozenset[tuple[Address, int]] = frozenset()
 
     def check(self, host: str, address: Address, port: int) -> None:
-        """Refuse an address that is neither public nor listed with this very port."""
+        """Refuse an address that is neither public nor listed with this port."""
         if (address, port) in self.private:
             return
         block = block_of(address)
@@ -127,38 +127,38 @@ class AddressPolicy:
 
 
 def parse_private(endpoints: Iterable[str]) -> frozenset[tuple[Address, int]]:
-    """The operator's list of private endpoints, each an exact address with a port."""
+    """Parse the operator's list of private endpoints, each an exact address with a port."""
     return frozenset(_parse_endpoint(text) for text in endpoints)
 
 
 async def resolve_name(host: str, port: int) -> Sequence[str]:
-    """Ask the system for the addresses of a name."""
+    """Resolve a name with the system resolver."""
     answers = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(answer[4][0]) for answer in answers]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dialler:
-    """Finds the addresses of a host and connects to them, as far as the policy lets it."""
+    """Resolve hosts and connect to them as the policy allows."""
 
     policy: AddressPolicy
     resolve: Resolve = resolve_name
 
     async def look_up(self, host: str, port: int) -> list[Address]:
-        """The addresses of a name; one that may not be dialled refuses all of them."""
+        """The addresses of a name; one forbidden address refuses all of them."""
         addresses = [ip_address(text) for text in await self._ask(host, port)]
         for address in addresses:
             self.policy.check(host, address, port)
         return addresses
 
     def open_socket(self, address: Address, port: int) -> socket.socket:
-        """A socket that is about to be connected. The last wall: whatever way an address came here, it gets dialled."""
+        """Create a socket to be connected, after a last check: no connection bypasses it."""
         self.policy.check(str(address), address, port)
         family = socket.AF_INET if isinstance(address, IPv4Address) else socket.AF_INET6
         return socket.socket(family, socket.SOCK_STREAM)
 
     async def dial(self, url: Url) -> socket.socket:
-        """A connection to the host of the URL, at the first of its addresses that answers."""
+        """Connect to the host of the URL, at the first address that answers."""
         addresses = [url.address] if url.address is not None else await self.look_up(url.host, url.port)
         reason = ""
         for address in addresses[:MAX_DIALLED]:
@@ -183,7 +183,7 @@ class Dialler:
         return connection
 
     def check_peer(self, connection: socket.socket) -> None:
-        """Refuse a connection that does not lead where it may."""
+        """Refuse a connection whose peer is not allowed."""
         host, port = connection.getpeername()[:2]
         self.policy.check(str(host), ip_address(host), port)
 
@@ -201,7 +201,7 @@ class Dialler:
 
 
 def unreachable(host: str, reason: str) -> ToolError:
-    """The error for a connection that never came to be."""
+    """The error for a connection that could not be established."""
     return ToolError(Kind.TRANSIENT, f"{host}: {reason}", retryable=True, details={"host": host, "reason": reason})
 
 

@@ -1,4 +1,4 @@
-"""Read and write HTTP/1.1 for the proxy: one strict grammar for heads, bodies copied by their framing, nothing guessed."""
+"""Read and write HTTP/1.1 for the proxy: one strict grammar for heads, bodies copied by their framing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_HEAD_BYTES = 32_768
 MAX_HEADERS = 100
 READ_BYTES = 65_536
 END_OF_HEAD = b"\r\n\r\n"
-# What concerns one connection and not the message; the framing is always written anew.
+# Headers of one connection, not of the message; the framing is always written again.
 HOP_BY_HOP = frozenset(
     {
         "connection",
@@ -50,14 +50,14 @@ Headers = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """How long a body is: so many bytes, or with None as many chunks as come."""
+    """The length of a body in bytes; None means chunked."""
 
     length: int | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RequestHead:
-    """What a client asks for, as it wrote it; without framing there is no body."""
+    """The head of a request as received; without framing there is no body."""
 
     method: str
     target: str
@@ -67,18 +67,18 @@ class RequestHead:
 
     @property
     def waits(self) -> bool:
-        """Whether the client keeps its body back until it is told to go on."""
+        """Whether the client sends its body only after 100 Continue."""
         return any(name == "expect" for name, _ in self.headers)
 
     def encode(self, authority: str, target: str) -> bytes:
-        """The head for the server: the host and path that were checked, and no header that is not its business."""
+        """Encode the head for the server: the checked host and path, without hop-by-hop headers."""
         first = f"{self.method} {target} HTTP/1.{self.minor}\r\nHost: {authority}\r\n"
         return (first + _show(self.headers, self.framing)).encode("latin-1")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ResponseHead:
-    """What a server answers; without framing the body goes on until the connection ends."""
+    """The head of a response; without framing the body ends with the connection."""
 
     status: int
     reason: str
@@ -86,12 +86,12 @@ class ResponseHead:
     framing: Framing | None
 
     def encode(self) -> bytes:
-        """The head for the client."""
+        """Encode the head for the client."""
         return (f"HTTP/1.1 {self.status} {self.reason}\r\n" + _show(self.headers, self.framing)).encode("latin-1")
 
 
 def parse_request(head: bytes) -> RequestHead:
-    """Read the head of a request, without its empty line."""
+    """Parse the head of a request, without its empty line."""
     first, *lines = head.decode("latin-1").split("\r\n")
     parts = _REQUEST.fullmatch(first)
     if parts is None:
@@ -106,7 +106,7 @@ def parse_request(head: bytes) -> RequestHead:
 
 
 def parse_response(head: bytes) -> ResponseHead:
-    """Read the head of a response, without its empty line."""
+    """Parse the head of a response, without its empty line."""
     first, *lines = head.decode("latin-1").split("\r\n")
     parts = _STATUS.fullmatch(first)
     if parts is None:
@@ -116,7 +116,7 @@ def parse_response(head: bytes) -> ResponseHead:
 
 
 async def read_head(reader: asyncio.StreamReader) -> bytes:
-    """The bytes up to the empty line; an end of the stream before it is an IncompleteReadError."""
+    """Read up to the empty line; raises IncompleteReadError if the stream ends before it."""
     try:
         return (await reader.readuntil(END_OF_HEAD)).removesuffix(END_OF_HEAD)
     except asyncio.LimitOverrunError:
@@ -124,7 +124,7 @@ async def read_head(reader: asyncio.StreamReader) -> bytes:
 
 
 async def copy_body(reader: asyncio.StreamReader, framing: Framing | None, pass_on: PassOn) -> None:
-    """Pass a body on exactly as far as it goes; without framing, to the end of the stream."""
+    """Copy a body by its framing; without framing, to the end of the stream."""
     if framing is None:
         while data := await reader.read(READ_BYTES):
             await pass_on(data)
@@ -150,7 +150,7 @@ async def _copy_chunks(reader: asyncio.StreamReader, pass_on: PassOn) -> None:
         if await reader.readexactly(2) != b"\r\n":
             raise malformed("a chunk is longer than it says")
         await pass_on(b"\r\n")
-    # Fields behind the body are dropped: none of them was announced to the other side.
+    # Trailers are dropped: they were not announced to the other side.
     for _ in range(MAX_HEADERS):
         if await _read_line(reader) == b"\r\n":
             await pass_on(b"0\r\n\r\n")
@@ -183,7 +183,7 @@ def _parse_headers(lines: Iterable[str]) -> Headers:
 
 
 def _parse_framing(headers: Headers) -> Framing | None:
-    """The one framing that every reader would find; whatever two readers could read differently is refused."""
+    """The only framing that every parser would find; anything ambiguous is refused."""
     lengths = [value for name, value in headers if name == "content-length"]
     codings = [value.lower() for name, value in headers if name == "transfer-encoding"]
     if len(lengths) + len(codings) > 1:
@@ -198,7 +198,7 @@ def _parse_framing(headers: Headers) -> Framing | None:
 
 
 def _show(headers: Headers, framing: Framing | None) -> str:
-    """The headers that go on, our own framing, and the end of the head; a connection carries one message each way."""
+    """The forwarded headers, our own framing, and the end of the head; a connection carries one message each way."""
     named = {word.strip().lower() for name, value in headers if name == "connection" for word in value.split(",")}
     lines = [f"{name}: {value}" for name, value in headers if name not in HOP_BY_HOP | named]
     if framing is not None:
@@ -207,5 +207,5 @@ def _show(headers: Headers, framing: Framing | None) -> str:
 
 
 def malformed(reason: str) -> ToolError:
-    """The error for a message that is not HTTP as this module reads it; what it holds is never repeated."""
+    """The error for a malformed message; its content is never quoted."""
     return ToolError(Kind.VALIDATION, f"message refused: {reason}")

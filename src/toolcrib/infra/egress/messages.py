@@ -1,6 +1,6 @@
-"""Describe requests and responses, redirect a request, and tell JSON, text and binary bodies apart.
+"""Requests and responses: build the request after a redirect, and tell JSON, text and binary bodies apart.
 
-What a response says of itself counts only as far as its bytes agree.
+What a response declares counts only if its bytes agree.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ TEXT_TYPES = frozenset(
         "application/yaml",
     }
 )
-# The character sets of the web. Python knows more "encodings", some of which run code paths no page should choose.
+# The character sets of the web. Python has more codecs, some of which are not text encodings.
 CHARSETS = frozenset(
     {"utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "ascii", "koi8-r", "koi8-u", "mac-roman"}
     | {f"iso8859-{part}" for part in (*range(1, 12), *range(13, 17))}
     | {f"cp{page}" for page in (866, 874, 932, 949, 950, *range(1250, 1259))}
     | {"gb2312", "gbk", "gb18030", "big5", "big5hkscs", "euc_jp", "euc_kr", "iso2022_jp", "shift_jis"}
 )
-# A byte order mark belongs to the encoding and not to the text.
+# A byte order mark belongs to the encoding, not to the text.
 UTF_8 = "utf-8-sig"
 MOVED = frozenset({301, 302})
 SEE_OTHER = 303
@@ -54,9 +54,9 @@ _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([a-z0-9_.:+-]{1,40})\"?\s*(?:;|$)"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
-    """One request. `secret_headers` names the headers that must not follow a redirect to another origin.
+    """A request. `secret_headers` must not follow a redirect to another origin.
 
-    Headers and body stay out of the representation because they may hold secrets.
+    Headers and body are not in the repr because they may contain secrets.
     """
 
     url: Url
@@ -72,19 +72,19 @@ class Request:
 
     @property
     def size(self) -> int:
-        """Bytes of headers and body."""
+        """The size of headers and body in bytes."""
         headers = sum(len(name.encode()) + len(value.encode()) for name, value in self.headers.items())
         return headers + len(self.body or b"")
 
     @property
     def has_effects(self) -> bool:
-        """Whether something may have changed once the request was sent."""
+        """Whether sending the request may have changed something."""
         return self.method not in SAFE_METHODS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Response:
-    """What came back. Header names are in lower case, repeated headers joined; `hops` counts the redirects before it."""
+    """A response. Header names are lower case, repeated headers joined; `hops` counts the redirects before it."""
 
     url: Url
     status: int
@@ -94,12 +94,12 @@ class Response:
 
     @property
     def location(self) -> str | None:
-        """Where the response redirects to, or None."""
+        """The target of a redirect, or None."""
         return self.headers.get("location") if self.status in REDIRECTS else None
 
 
 def redirect(request: Request, status: int, url: Url) -> Request:
-    """The request that follows a redirect; to another origin it takes neither credentials nor body along."""
+    """The request after a redirect; to another origin without credentials and body."""
     crosses = url.origin != request.url.origin
     becomes_get = request.method == "POST" if status in MOVED else status == SEE_OTHER and request.method != "HEAD"
     bare = crosses or becomes_get
@@ -119,24 +119,24 @@ def redirect(request: Request, status: int, url: Url) -> Request:
 
 
 def read_media_type(content_type: str) -> str:
-    """The media type in lower case and without parameters; empty if there is none to be read."""
+    """The media type in lower case without parameters; empty if there is none."""
     found = _MEDIA_TYPE.match(content_type.lower())
     return found[1] if found else ""
 
 
 def is_json(media_type: str) -> bool:
-    """Whether the type promises JSON."""
+    """Whether the media type is JSON."""
     return media_type in {"application/json", "text/json"} or media_type.endswith("+json")
 
 
 def text_of(response: Response) -> str | None:
-    """The text of the body, or None for one that is not declared to be text or does not decode as such."""
+    """The text of the body, or None if it is not declared as text or does not decode."""
     declared = response.headers.get("content-type", "").lower()
     return decode_text(response.body, declared) if _is_text(read_media_type(declared)) else None
 
 
 def decode_text(body: bytes, content_type: str) -> str | None:
-    """The text in the character set that the type declares, UTF-8 without one, or None if it is none in that."""
+    """Decode the body in its declared character set, UTF-8 by default; None if it does not decode."""
     codec = codec_of(content_type)
     try:
         return None if codec is None else body.decode(codec)
@@ -145,7 +145,7 @@ def decode_text(body: bytes, content_type: str) -> str | None:
 
 
 def codec_of(content_type: str) -> str | None:
-    """The codec for the character set that the type declares, UTF_8 without one, or None for one we do not take."""
+    """The codec of the declared character set, UTF_8 by default; None for one that is not supported."""
     charset = _CHARSET.search(content_type.lower())
     if charset is None:
         return UTF_8
@@ -159,7 +159,7 @@ def codec_of(content_type: str) -> str | None:
 
 
 def describe_binary(response: Response) -> str:
-    """A sentence in place of a body that is no text."""
+    """A sentence in place of a binary body."""
     media_type = read_media_type(response.headers.get("content-type", "")) or "unknown"
     return f"Binary content of type {media_type}, {len(response.body)} bytes; not shown."
 

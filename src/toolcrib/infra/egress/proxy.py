@@ -28,7 +28,7 @@ MAX_INTERIM = 10
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProxyLimits:
-    """How much one proxy does for its clients, all of them together."""
+    """The limits of one proxy, for all its clients together."""
 
     connections: int = 64
     head_seconds: float = 10.0
@@ -40,7 +40,7 @@ class ProxyLimits:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """Where a client wanted to go and whether it was let; without a host, what it wanted could not be read."""
+    """A requested destination and whether it was allowed; without a host the request was malformed."""
 
     host: str
     port: int
@@ -50,14 +50,14 @@ class Visit:
 
 @dataclass(kw_only=True, slots=True)
 class ProxyLog:
-    """The visits in their order; `dropped` counts those that found no room."""
+    """The visits in order; `dropped` counts those beyond the limit."""
 
     room: int
     visits: list[Visit] = field(default_factory=list)
     dropped: int = 0
 
     def add(self, url: Url | None, reason: str = "") -> None:
-        """Note one; without a reason against it, it was allowed."""
+        """Record a visit; without a reason it was allowed."""
         if len(self.visits) == self.room:
             self.dropped += 1
             return
@@ -76,7 +76,7 @@ async def serve_proxy(
 
 
 class _Proxy:
-    """What is done for each client, and what all of them have used up."""
+    """Serves each client, and counts what all of them have used."""
 
     def __init__(self, reach: Callable[[Url], Awaitable[socket.socket]], limits: ProxyLimits) -> None:
         self.log = ProxyLog(room=limits.visits)
@@ -87,7 +87,7 @@ class _Proxy:
         self._loop = asyncio.get_running_loop()
 
     async def attend(self, client: End, *, is_full: bool) -> None:
-        """Read one request, and pass it on if its destination may be reached."""
+        """Read one request, and forward it if its destination is allowed."""
         url = None
         try:
             request = await client.read_request(self._limits.head_seconds)
@@ -112,7 +112,7 @@ class _Proxy:
         self._received.check()
 
     async def _pass(self, request: RequestHead, url: Url, client: End, server: End, patience: asyncio.Timeout) -> None:
-        """Pass data on in both directions; each piece restarts the idle timeout."""
+        """Forward data in both directions; each piece restarts the idle timeout."""
 
         def passing(end: End, meter: Meter) -> PassOn:
             async def pass_on(data: bytes) -> None:
@@ -131,7 +131,7 @@ class _Proxy:
         await client.linger()
 
     async def _give_up(self, client: End, url: Url, problem: BaseException) -> None:
-        """Note what cut the connection short, and say so to a client that has heard nothing yet."""
+        """Record the failure, and answer a client that has not received anything yet."""
         if not isinstance(problem, ToolError):
             raise problem
         self.log.add(url, problem.message)
@@ -140,13 +140,13 @@ class _Proxy:
 
 
 def too_many(limits: ProxyLimits) -> ToolError:
-    """The error for a client that finds all places taken."""
+    """The error for a client beyond the connection limit."""
     message = f"{limits.connections} connections are open already; close one, or try again later"
     return ToolError(Kind.OVERLOADED, message)
 
 
 def destination(request: RequestHead) -> Url:
-    """Where a request wants to go."""
+    """The destination of a request."""
     if request.method == http1.CONNECT:
         host, port = parse_authority(request.target)
         if port is None:
@@ -159,7 +159,7 @@ def destination(request: RequestHead) -> Url:
 
 
 async def _tunnel(client: End, server: End, send: PassOn, receive: PassOn) -> None:
-    """Pass bytes both ways, until both sides have ended theirs."""
+    """Forward bytes in both directions until both sides have closed."""
     await client.write(ESTABLISHED)
     async with asyncio.TaskGroup() as group:
         group.create_task(_relay(client, server, send))
@@ -172,7 +172,7 @@ async def _relay(source: End, sink: End, pass_on: PassOn) -> None:
 
 
 async def _exchange(request: RequestHead, url: Url, client: End, server: End, send: PassOn, receive: PassOn) -> None:
-    """Pass on one request and its response; a redirect is the client's to follow, and is checked when it does."""
+    """Forward one request and its response; the client follows redirects, which are checked then."""
     await send(request.encode(url.authority, url.target))
     if request.waits:
         await client.write(GO_ON)
@@ -187,7 +187,7 @@ async def _exchange(request: RequestHead, url: Url, client: End, server: End, se
 
 
 async def _send_body(request: RequestHead, client: End, send: PassOn) -> None:
-    # A server may stop reading before it answers; its answer is still worth reading.
+    # A server may stop reading before it answers; its answer is still forwarded.
     with suppress(ConnectionError):
         await http1.copy_body(client.reader, request.framing or http1.Framing(0), send)
 
@@ -205,7 +205,7 @@ async def _read_response(server: End, url: Url) -> ResponseHead:
         raise unreachable(url.authority, "the connection was closed before the response was complete") from None
     except ToolError as problem:
         raise unreachable(url.authority, f"the response is not valid HTTP: {problem.message}") from None
-    raise unreachable(url.authority, "the response never comes to its point")
+    raise unreachable(url.authority, "the response has too many interim responses")
 
 
 # The accept loop of the proxy, with limits on connections and bytes, and the two ends of a connection.
@@ -229,17 +229,17 @@ _LINGER_SECONDS = 1.0
 
 
 class Attend(Protocol):
-    """What is done for one client; with `is_full` there are too many of them already."""
+    """Handler of one client; `is_full` means that the connection limit is reached."""
 
     async def __call__(self, client: End, *, is_full: bool) -> None:
-        """Serve it to its end."""
+        """Serve it until it is done."""
 
 
 @asynccontextmanager
 async def serve_clients(
     listener: socket.socket, attend: Attend, deadline: float, connections: int
 ) -> AsyncIterator[None]:
-    """Accept clients on a listening socket until the deadline; at the end it is closed, and so is every connection."""
+    """Accept clients on a listening socket until the deadline; closes the socket and every connection at the end."""
     accepting = _AcceptLoop(listener, attend, connections)
     accepting.start(deadline)
     try:
@@ -267,7 +267,7 @@ class _AcceptLoop:
         self._loop.add_reader(self._listener, self._accept)
 
     def end(self) -> None:
-        """Accept no more clients, and begin to end every connection."""
+        """Stop accepting, and cancel every connection."""
         if self._listener.fileno() < 0:
             return
         for timer in self._timers:
@@ -286,18 +286,18 @@ class _AcceptLoop:
             self._pause()
             return
         connection.settimeout(0)
-        # Those that are too many are told so, as long as there are not too many of them either.
+        # Clients beyond the limit get an answer, unless there are too many of them as well.
         if len(self.tasks) >= 2 * self._connections:
             connection.close()
             return
         is_full = len(self.tasks) >= self._connections
         task = self._loop.create_task(self._serve(connection, is_full=is_full))
         self.tasks[task] = connection
-        # Here and not in the task, because one that is cancelled before its first step never closes anything.
+        # Not in the task: one that is cancelled before its first step never runs.
         task.add_done_callback(lambda task: self.tasks.pop(task).close())
 
     def _pause(self) -> None:
-        """Wait a moment before the next client: there was no descriptor for this one, and it would be told again at once."""
+        """Pause accepting: there was no descriptor for this client, and the listener stays readable."""
         self._loop.remove_reader(self._listener)
         resume = self._loop.call_later(_PAUSE_SECONDS, self._loop.add_reader, self._listener, self._accept)
         self._timers = [self._timers[0], resume]
@@ -307,13 +307,13 @@ class _AcceptLoop:
             async with open_end(connection) as client:
                 await self._attend(client, is_full=is_full)
         except* (OSError, EOFError):
-            pass  # a client that went away or stopped sending needs no answer
+            pass  # a client that disconnected needs no answer
         except* Exception:
             logger.exception("a connection of the proxy failed unexpectedly")
 
 
 class Meter:
-    """Counts bytes up to a limit."""
+    """Count bytes up to a limit."""
 
     def __init__(self, what: str, limit: int) -> None:
         self._what = what
@@ -321,12 +321,12 @@ class Meter:
         self._used = 0
 
     def add(self, size: int) -> None:
-        """Count them, or refuse them."""
+        """Count these bytes, and raise if the limit is exceeded."""
         self._used += size
         self.check()
 
     def check(self) -> None:
-        """Refuse if there were too many."""
+        """Raise if the limit is exceeded."""
         if self._used > self._limit:
             message = f"more than {self._limit} bytes were {self._what} by this job, and that is the limit"
             raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"limit": self._limit})
@@ -339,13 +339,13 @@ class End:
         self.reader = reader
         self.writer = writer
         self.has_answer = False
-        # What TLS is spoken over; forgotten, it would be taken for a connection that was never closed.
+        # The plain transport below TLS; without a reference it would be reported as unclosed.
         self._plain: asyncio.StreamWriter | None = None
-        # So that `drain` waits for all of it, and nothing is lost when the connection is then cut.
+        # `drain` waits for all of it, so that nothing is lost when the connection is then closed.
         writer.transport.set_write_buffer_limits(0)
 
     async def read_request(self, seconds: float) -> RequestHead:
-        """The head of the next request, which has to be there within so many seconds."""
+        """Read the head of the next request within this many seconds."""
         try:
             async with asyncio.timeout(seconds):
                 return http1.parse_request(await http1.read_head(self.reader))
@@ -353,13 +353,13 @@ class End:
             raise ToolError(Kind.TIMEOUT, f"no complete request within {seconds:g} s") from None
 
     async def write(self, data: bytes) -> None:
-        """Hand the bytes to the other side."""
+        """Write and wait until it is sent."""
         self.has_answer = True
         self.writer.write(data)
         await self.writer.drain()
 
     async def answer(self, error: ToolError) -> None:
-        """Say why there is no other answer, in the first line too: that is all that most clients show for CONNECT."""
+        """Answer with an error, also in the reason phrase: most clients show nothing else for CONNECT."""
         body = f"{error.message}\n".encode()
         reason = "".join(letter for letter in error.message[:MAX_REASON] if " " <= letter <= "~")
         head = (
@@ -370,10 +370,10 @@ class End:
         await self.linger()
 
     async def linger(self) -> None:
-        """Let the other side read to the end: what it sends now is dropped, and cutting it off would drop the answer."""
+        """Let the other side read to the end: closing while it still sends would drop the answer."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_LINGER_SECONDS):
-                if not self.writer.can_write_eof():  # TLS says so in its own words
+                if not self.writer.can_write_eof():  # TLS has its own end of data
                     self.writer.close()
                     await self.writer.wait_closed()
                     return
@@ -382,9 +382,9 @@ class End:
                     pass
 
     async def secure(self, context: ssl.SSLContext, greeting: bytes, seconds: float) -> None:
-        """Say the greeting, and from then on speak TLS as a server."""
+        """Send the greeting, then switch to TLS as a server."""
         loop, plain = asyncio.get_running_loop(), self.writer
-        # What comes from here on is TLS, and no other reader may take it.
+        # From here on all data is TLS.
         cast("asyncio.Transport", plain.transport).pause_reading()
         self._plain = plain
         self.reader.feed_eof()
@@ -405,13 +405,13 @@ class End:
             raise ConnectionResetError
         protocol.connection_made(transport)
         self.reader, self.writer = reader, asyncio.StreamWriter(transport, protocol, reader, loop)
-        # As little as can be: at 0, what waits and what is done look the same to it.
+        # At 0, pending and finished writes would look the same.
         transport.set_write_buffer_limits(high=1, low=0)
 
     async def close(self) -> None:
-        """Cut it, if it is still there."""
+        """Close it, if it is still open."""
         self.writer.transport.abort()
-        # After a failed handshake, the plain side is not told of its end.
+        # After a failed handshake, the plain side is not notified.
         if self.writer is not self._plain:
             with suppress(OSError):
                 await self.writer.wait_closed()
@@ -419,7 +419,7 @@ class End:
 
 @asynccontextmanager
 async def open_end(connection: socket.socket) -> AsyncIterator[End]:
-    """Streams over a connected socket, which is closed at the end whatever happens."""
+    """Streams over a connected socket, which is closed at the end in any case."""
     try:
         reader, writer = await asyncio.open_connection(sock=connection, limit=http1.MAX_HEAD_BYTES)
     except BaseException:
@@ -433,7 +433,7 @@ async def open_end(connection: socket.socket) -> AsyncIterator[End]:
 
 
 async def _see_ended(tasks: Collection[asyncio.Task[None]]) -> None:
-    """Wait until every task has left; a cancellation meanwhile waits for that too."""
+    """Wait until every task has finished, even if cancelled meanwhile."""
     cancelled = False
     while tasks:
         try:

@@ -1,4 +1,4 @@
-"""Answer requests from recorded answers: an egress that opens no connection."""
+"""Answer requests from recorded answers: an egress without any connection."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ if TYPE_CHECKING:
     from toolcrib.lib.http_syntax import HostList, Url
     from toolcrib.model.toolrequest import RecordedAnswer
 
-    # Method, origin, path, and the query where it matters, whatever the order of its parts.
+    # Method, origin, path, and the sorted query where it matters.
     Key = tuple[str, str, str, tuple[tuple[str, str], ...] | None]
 
 
 LOWEST_STATUS, HIGHEST_STATUS = 200, 599
-# What a server in earnest says, so that no tool is told by it that it is on trial.
+# The reason phrases of real servers, so that a tool cannot detect a trial by them.
 PHRASES = {
     200: "OK",
     201: "Created",
@@ -75,7 +75,7 @@ PHRASES = {
     503: "Service Unavailable",
     504: "Gateway Timeout",
 }
-# The body is kept as text, as it reads without these.
+# The body is stored decoded, so these headers do not apply.
 REWRITTEN = HOP_BY_HOP | {"content-encoding"}
 
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
@@ -83,10 +83,10 @@ _VALUE = re.compile(r"[\t -~\x80-\xff]*")
 
 
 class Recorded(Egress):
-    """Answers what was recorded, over http and https, and refuses everything else; each job hears the answers from the first on.
+    """Answers recorded requests over http and https and refuses everything else; each job starts with the first answer.
 
-    From the request number `fail_from` of a job on, the server fails: it answers with 503, and after that it cuts the
-    connection. None means never.
+    From request number `fail_from` of a job on, the server fails: it answers 503 once, then closes the connection. None
+    means never.
     """
 
     def __init__(self, answers: Sequence[RecordedAnswer], *, fail_from: int | None = None) -> None:
@@ -96,11 +96,11 @@ class Recorded(Egress):
 
     @cached_property
     def authority(self) -> Authority:
-        """Who vouches for the servers that are made up here."""
+        """The certificate authority of the recorded servers."""
         return Authority()
 
     async def fetch(self, request: Request, **_: object) -> Response:
-        """Refuse: only what goes through the proxy is answered."""
+        """Refuse: only requests through the proxy are answered."""
         raise ToolError(
             Kind.HOST_NOT_ALLOWED,
             f"{request.url.origin}: requests of the platform itself are not recorded; send it from a file of code",
@@ -109,7 +109,7 @@ class Recorded(Egress):
     def proxy(
         self, hosts: HostList | None, *, deadline: float, limits: ProxyLimits | None = None
     ) -> Callable[[socket.socket], AbstractAsyncContextManager[ProxyLog]]:
-        """Serve one job on a listening socket, as the proxy of an egress does that leads outside."""
+        """Serve one job on a listening socket, like the proxy of a real egress."""
         bounds = limits or ProxyLimits()
 
         @asynccontextmanager
@@ -123,14 +123,14 @@ class Recorded(Egress):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reply:
-    """What is sent back."""
+    """A recorded response."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
     body: bytes
 
     def encode(self, method: str, *, stays: bool) -> bytes:
-        """The whole message; `stays` says that the connection is there for more."""
+        """The whole message; `stays` keeps the connection open."""
         lines = [
             f"HTTP/1.1 {self.status} {PHRASES.get(self.status, '')}",
             *(f"{name}: {value}" for name, value in self.headers),
@@ -143,7 +143,7 @@ class Reply:
 
 
 class Answers:
-    """The replies to each request, in their order; raises ToolError for an answer that no server could give."""
+    """The replies to each request, in order; raises ToolError for an answer that no server could give."""
 
     def __init__(self, answers: Iterable[RecordedAnswer]) -> None:
         self._replies: dict[Key, list[Reply]] = {}
@@ -155,11 +155,11 @@ class Answers:
                 raise ToolError(Kind.VALIDATION, f"recorded answer {number}: {problem.message}") from problem
 
     def begin(self) -> Turns:
-        """From the first answer on."""
+        """Start with the first answer."""
         return Turns(self._replies)
 
     def scheme_at(self, host: str, port: int) -> str:
-        """The protocol that is recorded for it, empty if none is."""
+        """The recorded protocol of a host and port, empty if none."""
         return next((scheme for scheme in ("https", "http") if (scheme, host, port) in self._places), "")
 
     def _add(self, answer: RecordedAnswer) -> None:
@@ -171,14 +171,14 @@ class Answers:
 
 
 class Turns:
-    """How far one job has come through the answers."""
+    """The position of one job in the answers."""
 
     def __init__(self, replies: dict[Key, list[Reply]]) -> None:
         self._replies = replies
         self._given: dict[Key, int] = {}
 
     def next(self, method: str, url: Url) -> Reply | None:
-        """The next reply to a request, of which the last one is repeated; None if there is none."""
+        """The next reply to a request, repeating the last one; None if there is none."""
         key = next((key for key in _keys(method, url) if key in self._replies), None)
         if key is None:
             return None
@@ -188,7 +188,7 @@ class Turns:
 
 
 def path_of(url: Url) -> str:
-    """The path in its one spelling, without the query, which may hold a secret."""
+    """The normalized path, without the query, which may contain a secret."""
     return unquote(url.target.partition("?")[0])
 
 
@@ -196,7 +196,7 @@ FAULT = Reply(status=503, headers=(("Content-Type", "text/plain"),), body=b"Serv
 
 
 def _keys(method: str, url: Url) -> list[Key]:
-    """Under which keys a reply may stand: with the query before without, and HEAD may use what GET would say."""
+    """The keys of a reply: with the query before without, and HEAD falls back to GET."""
     methods = (method, "GET") if method == "HEAD" else (method,)
     return [(way, url.origin, path_of(url), query) for way in methods for query in (_query_of(url), None)]
 
@@ -219,7 +219,7 @@ def _read(answer: RecordedAnswer) -> Reply:
     try:
         body = answer.body.encode()
     except UnicodeEncodeError:
-        raise ToolError(Kind.VALIDATION, "its body holds half a character; write the whole of it") from None
+        raise ToolError(Kind.VALIDATION, "its body contains a lone surrogate; write the whole character") from None
     return Reply(status=answer.status, headers=tuple(headers), body=body)
 
 
@@ -232,11 +232,11 @@ def _is_json(text: str) -> bool:
 
 
 async def _refuse_to_resolve(host: str, port: int) -> NoReturn:
-    raise ToolError(Kind.HOST_NOT_ALLOWED, f"{host}:{port} is not looked up: nobody is asked in earnest")
+    raise ToolError(Kind.HOST_NOT_ALLOWED, f"{host}:{port} is not resolved: DNS is disabled during a trial")
 
 
 class _Server:
-    """Every server that one job can reach."""
+    """All servers that one job can reach."""
 
     def __init__(
         self,
@@ -257,7 +257,7 @@ class _Server:
         self._requests = 0
 
     async def attend(self, client: End, *, is_full: bool) -> None:
-        """Answer one request after the other, as long as the client has any."""
+        """Answer the requests of a client, one after the other."""
         tunnel: Url | None = None
         stays, seconds = True, self._limits.head_seconds
         while stays:
@@ -272,7 +272,7 @@ class _Server:
                 stays = await self._exchange(request, url, client)
             except ToolError as refusal:
                 if refusal.kind is Kind.TIMEOUT and client.has_answer:
-                    return  # who has been answered may leave without a word
+                    return  # an idle client that was answered may just disconnect
                 self.log.add(url, refusal.message)
                 await client.answer(refusal)
                 return
@@ -287,7 +287,7 @@ class _Server:
             self._hosts.check(url)
 
     async def _open_tunnel(self, client: End, url: Url) -> Url:
-        """Be the server at the other end of the tunnel; its address, with the scheme that it speaks."""
+        """Act as the server at the end of the tunnel; returns its URL with the recorded scheme."""
         scheme = self._answers.scheme_at(url.host, url.port)
         if not scheme:
             raise _unanswered(http1.CONNECT, url.authority)
@@ -304,7 +304,7 @@ class _Server:
         return url
 
     async def _exchange(self, request: RequestHead, url: Url, client: End) -> bool:
-        """Answer a request; whether the connection stays for another."""
+        """Answer a request; returns whether the connection stays open."""
         async with asyncio.timeout(self._limits.idle_seconds):
             if request.waits:
                 await client.write(GO_ON)
@@ -322,7 +322,7 @@ class _Server:
         self._sent.add(len(data))
 
     def _fail_or(self, reply: Reply) -> Reply:
-        """The reply, or what comes in its place once the server fails."""
+        """The reply, or the failure once the server fails."""
         self._requests += 1
         if self._fail_from is None or self._requests < self._fail_from:
             return reply
@@ -332,7 +332,7 @@ class _Server:
 
 
 def _address(request: RequestHead, tunnel: Url | None) -> Url:
-    """What a request asks for; in a tunnel that is a path at its other end."""
+    """The URL of a request; inside a tunnel, a path at its end."""
     if tunnel is None:
         return destination(request)
     if request.method == http1.CONNECT or not request.target.startswith("/"):
@@ -364,7 +364,7 @@ VALID_FOR = timedelta(days=1)
 
 
 class Authority:
-    """Issues a certificate for each host; its key and theirs are never kept."""
+    """Issues a certificate for each host; the keys are never stored."""
 
     def __init__(self) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
@@ -387,7 +387,7 @@ class Authority:
         return self._certificate.public_bytes(Encoding.PEM)
 
     def context_for(self, host: str) -> ssl.SSLContext:
-        """What a server speaks TLS with that is this host, a name or an address."""
+        """The TLS context of a server with this host name or address."""
         if host not in self._contexts:
             self._contexts[host] = self._make_context(host)
         return self._contexts[host]
@@ -406,7 +406,7 @@ class Authority:
             .sign(self._key, hashes.SHA256())
         )
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        # It is loaded from a file or not at all.
+        # ssl loads a certificate only from a file.
         with tempfile.NamedTemporaryFile() as file:
             file.write(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
             file.write(certificate.public_bytes(Encoding.PEM))

@@ -1,4 +1,4 @@
-"""Send requests and read bounded responses through aiohttp, with a dialler of ours that knows the addresses it may dial.
+"""Send requests and read bounded responses through aiohttp, over connections of our own dialler.
 
 A body is counted after decompression, one layer of it, and reading stops at the limit.
 """
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 ACCEPTED_ENCODINGS = "gzip, deflate"
 LONGEST_NAMED = 40
-# A bound on what a server sends around the body of its response: interim responses, heads, trailers.
+# The limit on what a server sends around the body: interim responses, heads, trailers.
 MAX_AROUND = 65_536
 INTERIM = range(100, 200)
 SWITCHING = 101
@@ -45,7 +45,7 @@ _ZLIB_METHOD = 8
 
 
 def open_session(dialler: Dialler) -> aiohttp.ClientSession:
-    """A pool of connections for the running loop, all under one address policy."""
+    """A connection pool for the running loop, under one address policy."""
     import aiohttp
 
     def open_socket(info: AddrInfoType) -> socket.socket:
@@ -67,13 +67,13 @@ def open_session(dialler: Dialler) -> aiohttp.ClientSession:
         trust_env=False,
         skip_auto_headers=("Content-Type",),
     )
-    # By itself it sends a request again when a kept connection turns out to be dead; repeating is up to our callers.
-    session._retry_connection = False  # noqa: SLF001 - there is no other switch for it
+    # aiohttp would repeat a request on a dead pooled connection; retries are up to our callers.
+    session._retry_connection = False  # noqa: SLF001 - there is no public switch for it
     return session
 
 
 async def exchange(session: aiohttp.ClientSession, request: Request, max_bytes: int) -> Response:
-    """Send one request and read its response; a redirect comes back without its body."""
+    """Send one request and read its response; a redirect is returned without its body."""
     import aiohttp
 
     reading = Reading(origin=request.url.origin, max_bytes=max_bytes, has_effects=request.has_effects)
@@ -86,12 +86,12 @@ async def exchange(session: aiohttp.ClientSession, request: Request, max_bytes: 
             body = b"" if is_bare else await _read(reading, headers, answer)
             return Response(url=request.url, status=status, headers=headers, body=body)
     except (aiohttp.ClientError, FloodError) as error:
-        # Not chained: the texts of aiohttp quote the whole URL, and its query may hold a secret.
+        # Not chained: messages of aiohttp quote the whole URL, and its query may contain a secret.
         raise _explain(error, reading) from None
 
 
 def to_yarl(url: Url) -> yarl.URL:
-    """The same URL in the type that aiohttp takes: pre-encoded, path and query in one piece, nothing read anew."""
+    """The same URL in the type of aiohttp, pre-encoded, so that nothing is parsed again."""
     import yarl
 
     return yarl.URL.build(scheme=url.scheme, authority=url.authority, path=url.target, encoded=True)
@@ -99,7 +99,7 @@ def to_yarl(url: Url) -> yarl.URL:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
-    """Whose response is read, how large it may be, and whether its request may have changed something."""
+    """The origin of a response, its size limit, and whether its request may have had effects."""
 
     origin: str
     max_bytes: int
@@ -107,14 +107,14 @@ class Reading:
 
     @property
     def max_encoded(self) -> int:
-        """The bound before decompression: a stream that expands to nothing must end, too.
+        """The limit before decompression: a stream that expands to nothing must end, too.
 
-        What deflate cannot shrink it makes larger, by far less than a hundredth and a kilobyte.
+        Deflate enlarges incompressible data by far less than one percent and a kilobyte.
         """
         return self.max_bytes + self.max_bytes // 100 + 1_000
 
     def failure(self, kind: Kind, reason: str, **details: object) -> ToolError:
-        """The error for a response that cannot be used."""
+        """The error for an unusable response."""
         return ToolError(
             kind,
             f"{self.origin}: {reason}",
@@ -130,7 +130,7 @@ class Reading:
 
 
 async def read_body(reading: Reading, headers: Mapping[str, str], chunks: AsyncIterable[bytes]) -> bytes:
-    """All of a body, or an error as soon as it is known to be too large."""
+    """Read a whole body, or raise as soon as it is too large."""
     decoder = _decoder(reading, headers.get("content-encoding", ""))
     encoded = 0
     body = bytearray()
@@ -146,11 +146,11 @@ async def read_body(reading: Reading, headers: Mapping[str, str], chunks: AsyncI
 
 
 class FloodError(Exception):
-    """A server keeps sending, and nothing of a response."""
+    """A server sends too much data that is not a response body."""
 
 
-# The classes are made by functions because aiohttp, which takes longer to import than all of ours, is needed only where
-# something is sent: a tool that uses the proxy does without it.
+# The classes are created in functions because aiohttp, which takes longer to import than all of ours, is needed only
+# for sending: a tool that uses the proxy does not load it.
 
 
 @cache
@@ -159,28 +159,28 @@ def _handler_class() -> type[ResponseHandler]:
     from aiohttp.helpers import set_exception
 
     class BoundedHandler(ResponseHandler):
-        """A connection that is given up once so many bytes arrived without any of a body, before it or behind it."""
+        """A connection that is closed after too many bytes that are not part of a body."""
 
         _around = 0
         _has_head = False
 
         def set_response_params(self, **params: Any) -> None:
-            """Begin with a new response."""
+            """Start a new response."""
             self._around = 0
             self._has_head = False
             super().set_response_params(**params)
 
         def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
-            """Take a head, which is only the last of one response if it is no interim one."""
+            """Receive a head; an interim one is not the last of a response."""
             code = data[0].code
             self._has_head = self._has_head or code not in INTERIM or code == SWITCHING
             super().feed_data(data, size)
 
         def data_received(self, data: bytes) -> None:
-            """Count what is no body."""
+            """Count bytes that are not part of a body."""
             had_head, before = self._has_head, self._body_bytes()
             super().data_received(data)
-            # What comes with a head may be its body, and what comes while reading is paused is not parsed yet.
+            # Bytes after a head may be its body, and bytes received while reading is paused are not parsed yet.
             if had_head is not self._has_head or self._reading_paused or self._body_bytes() != before:
                 self._around = 0
                 return
@@ -210,7 +210,7 @@ def _connector_class() -> type[aiohttp.TCPConnector]:
     make_handler = _handler_class()
 
     class BoundedConnector(aiohttp.TCPConnector):
-        """Makes every connection a bounded one."""
+        """Creates bounded connections."""
 
         def __init__(self, **options: Any) -> None:
             super().__init__(**options)
@@ -220,7 +220,7 @@ def _connector_class() -> type[aiohttp.TCPConnector]:
 
 
 class Resolver:
-    """Hands the dialler's checked addresses to aiohttp, which dials exactly these and asks anew for every new connection."""
+    """Gives checked addresses to aiohttp, which connects to exactly these and resolves again for every new connection."""
 
     def __init__(self, dialler: Dialler) -> None:
         self._dialler = dialler
@@ -237,11 +237,11 @@ class Resolver:
         ]
 
     async def close(self) -> None:
-        """Nothing is kept open."""
+        """A no-op: nothing is open."""
 
 
 class _RefusedError(PermissionError):
-    """An address that may not be dialled, in a shape that passes through the connector."""
+    """A refused address as an OSError, which passes through the connector."""
 
     def __init__(self, refusal: ToolError) -> None:
         super().__init__(errno.EACCES, refusal.message)
@@ -254,7 +254,7 @@ async def _read(reading: Reading, headers: Mapping[str, str], answer: aiohttp.Cl
         return await read_body(reading, headers, answer.content.iter_any())
     if int(declared) > reading.max_bytes:
         raise reading.too_large(str(int(declared)))
-    # No more than was declared is handed over, so there is nothing to count.
+    # aiohttp returns no more than was declared, so there is nothing to count.
     return await answer.read()
 
 
@@ -267,7 +267,7 @@ def _join_headers(answer: aiohttp.ClientResponse) -> dict[str, str]:
 
 
 def _explain(error: aiohttp.ClientError | FloodError, reading: Reading) -> ToolError:
-    """The error in our own words."""
+    """Translate an error of aiohttp."""
     import aiohttp
 
     if isinstance(error, FloodError):
@@ -275,7 +275,7 @@ def _explain(error: aiohttp.ClientError | FloodError, reading: Reading) -> ToolE
     if isinstance(error, aiohttp.ClientConnectorError):
         return _explain_dialling(error, reading.origin)
     if isinstance(error, aiohttp.ClientPayloadError):
-        return reading.failure(Kind.TRANSIENT, "the response broke off or is not as long as it said")
+        return reading.failure(Kind.TRANSIENT, "the response is incomplete or shorter than declared")
     if isinstance(error, aiohttp.ClientResponseError):
         return reading.failure(Kind.PERMANENT, "the response is not valid HTTP")
     return reading.failure(Kind.TRANSIENT, "the connection was closed before the response was complete")
@@ -301,17 +301,17 @@ def _explain_dialling(error: aiohttp.ClientConnectorError, origin: str) -> ToolE
 
 
 class _Identity:
-    """A body that is not compressed."""
+    """An uncompressed body."""
 
     def feed(self, data: bytes, room: int) -> bytes:
         return data[:room]
 
     def finish(self) -> None:
-        """Any end is a good end."""
+        """A no-op: there is no end to verify."""
 
 
 class _Inflater:
-    """One layer of gzip or deflate, never asked for more than there is room for."""
+    """One layer of gzip or deflate, decompressed at most up to the remaining limit."""
 
     def __init__(self, reading: Reading, encoding: str) -> None:
         self._reading = reading
@@ -338,7 +338,7 @@ class _Inflater:
     def _window(self, first: int) -> int:
         if self._encoding == "gzip":
             return _GZIP
-        # Some servers send deflate without the zlib header that the standard asks for.
+        # Some servers send deflate without the zlib header that the standard requires.
         return zlib.MAX_WBITS if first & 0x0F == _ZLIB_METHOD else -zlib.MAX_WBITS
 
 
@@ -348,7 +348,7 @@ def _decoder(reading: Reading, encoding: str) -> _Identity | _Inflater:
         return _Identity()
     if encoding in {"gzip", "deflate"}:
         return _Inflater(reading, encoding)
-    # Not cut: half of a secret that a server repeats would not be known for one.
+    # Not truncated: a part of a secret that a server repeats would not be masked.
     named = repr(encoding) if len(encoding) <= LONGEST_NAMED else "something else"
     reason = f"the response is encoded as {named}, which was not asked for ({ACCEPTED_ENCODINGS})"
     raise reading.failure(Kind.PERMANENT, reason)

@@ -1,4 +1,4 @@
-"""Make the file system calls that everything else is built on: writes that tests can fail, private folders, stamps, bounded reads."""
+"""The file system calls that everything else builds on: fallible writes, private folders, stamps, bounded reads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 PRIVATE_FOLDER = 0o700
 OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-# File systems tell times apart only by their tick: a file this young may be changed again without a new time.
+# File system timestamps are coarse: a file this young may change again with the same timestamp.
 RACY_NANOSECONDS = 50_000_000
 Stamp = tuple[int, ...]
 ABSENT: Stamp = ()
@@ -26,43 +26,43 @@ _OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class Disk:
-    """Each call as the operating system has it; names are those of files in the open folder."""
+    """The calls of the operating system; names are relative to the open folder."""
 
     def open(self, path: str | Path, flags: int, mode: int = 0o600, *, folder: int | None = None) -> int:
-        """Open, and perhaps make, a file or open a folder."""
+        """Open or create a file, or open a folder."""
         return os.open(path, flags, mode, dir_fd=folder)
 
     def write(self, descriptor: int, data: bytes | memoryview) -> int:
-        """Write some of the data where the file stands; how much it was."""
+        """Write some of the data at the current position; returns how much."""
         return os.write(descriptor, data)
 
     def overwrite(self, descriptor: int, data: bytes) -> int:
-        """Write some of the data at the beginning of the file; how much it was."""
+        """Write some of the data at the beginning of the file; returns how much."""
         return os.pwrite(descriptor, data, 0)
 
     def sync(self, descriptor: int) -> None:
-        """Wait until a file or a folder is on the disk."""
+        """Flush a file or a folder to the disk."""
         os.fsync(descriptor)
 
     def touch(self, descriptor: int) -> None:
-        """Say that it was changed now; file systems themselves only look at the clock every few milliseconds."""
+        """Set the modification time to now; file systems read the clock only every few milliseconds."""
         now = time.time_ns()
         os.utime(descriptor, ns=(now, now))
 
     def link(self, name: str, new: str, *, folder: int) -> None:
-        """Give a file a second name."""
+        """Create a hard link."""
         os.link(name, new, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
 
     def rename(self, name: str, new: str, *, folder: int) -> None:
-        """Give a file or a folder another name, in place of what has it."""
+        """Rename a file or a folder, replacing the target."""
         os.rename(name, new, src_dir_fd=folder, dst_dir_fd=folder)
 
     def unlink(self, name: str, *, folder: int) -> None:
-        """Take a file its name."""
+        """Remove a name."""
         os.unlink(name, dir_fd=folder)
 
     def make_folder(self, name: str, mode: int, *, folder: int) -> None:
-        """Make a folder in a folder."""
+        """Create a folder."""
         os.mkdir(name, mode, dir_fd=folder)
 
 
@@ -70,10 +70,10 @@ DISK = Disk()
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those on the way to it, each to stay when the power fails."""
+    """Create a folder with its parents, durably."""
     if folder.is_dir():
         return
-    # One by one: mkdir with `parents` would open the folders on the way to all users.
+    # One by one: mkdir with `parents` would create readable parents.
     make_folder(folder.parent)
     folder.mkdir(PRIVATE_FOLDER, exist_ok=True)
     descriptor = os.open(folder.parent, OPEN_FOLDER)
@@ -85,9 +85,9 @@ def make_folder(folder: Path) -> None:
 
 @contextmanager
 def way_to(root: Path, names: Sequence[str], *, make: bool = False, disk: Disk = DISK) -> Iterator[tuple[int, ...]]:
-    """The open root, the open folders below it, and last the one they lead to; none of the names may be a link.
+    """Open the root and the folders below it, the last one last; no name may be a link.
 
-    With `make`, folders that are not there are made, to stay when the power fails.
+    With `make`, missing folders are created durably.
     """
     if make:
         make_folder(root)
@@ -114,13 +114,13 @@ def enter(folder: int, name: str, disk: Disk = DISK) -> int:
 
 
 def stamp_of(status: os.stat_result) -> Stamp:
-    """What changes when the file or folder does."""
+    """A value that changes when the file or folder does."""
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_mode, status.st_dev
 
 
 def settled_stamp(status: os.stat_result) -> Stamp | None:
-    """The stamp, unless a change at this very moment would leave it as it is."""
-    # The time of the last change of any kind: unlike the time of writing, it cannot be set back.
+    """The stamp, or None if a change right now might not alter it."""
+    # Unlike the modification time, the ctime cannot be set back.
     return stamp_of(status) if time.time_ns() - status.st_ctime_ns > RACY_NANOSECONDS else None
 
 
@@ -129,21 +129,21 @@ def is_as_it_was(path: str, stamp: Stamp | None) -> bool:
     if stamp is None:
         return False
     try:
-        return stamp_of(os.stat(path)) == stamp  # noqa: PTH116 - every call waits for this, a Path takes twice as long
+        return stamp_of(os.stat(path)) == stamp  # noqa: PTH116 - every call waits for this, and a Path takes twice as long
     except OSError:
         return stamp == ABSENT
 
 
 def read_small(path: Path, limit: int) -> bytes | None:
-    """The bytes of a regular file, links followed; None if there is none, or none to read, or it has more than `limit`."""
+    """The content of a regular file, following links; None if there is none, it is unreadable, or larger than `limit`."""
     data = read_beginning(path, limit + 1)
     return None if data is None or len(data) > limit else data
 
 
 def read_beginning(path: Path, limit: int) -> bytes | None:
-    """The first bytes of a regular file, links followed; None if there is none, or none to read."""
+    """The first bytes of a regular file, following links; None if there is none or it is unreadable."""
     try:
-        # Asked before it is opened: some devices act upon being opened.
+        # Checked before it is opened: opening a device may have an effect.
         if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 - the same call as the next ones
             return None
         descriptor = os.open(path, _OPEN)
@@ -158,7 +158,7 @@ def read_beginning(path: Path, limit: int) -> bytes | None:
 
 
 def read_at_most(descriptor: int, limit: int) -> bytes:
-    """The bytes from here on, but no more than the limit."""
+    """Read from here on, up to the limit."""
     chunks: list[bytes] = []
     room = limit
     while room > 0 and (chunk := os.read(descriptor, room)):
@@ -172,7 +172,7 @@ def _make_and_enter(folder: int, name: str, disk: Disk) -> int:
         try:
             return enter(folder, name, disk)
         except FileNotFoundError:
-            # Another process may make it, or discard it, at the same time.
+            # Another process may create or discard it at the same time.
             with suppress(FileExistsError):
                 disk.make_folder(name, PRIVATE_FOLDER, folder=folder)
             disk.sync(folder)

@@ -1,7 +1,7 @@
-"""Write files so that each appears whole or not at all, and what was acknowledged survives a power loss.
+"""Write files atomically, so that what was acknowledged survives a power loss.
 
-The way: a temporary file, synced, one step into place, and the folder synced. What failed leaves nothing behind. Folders
-that are made on the way are open to their owner alone, and so are the files. Errors name the path and the cure.
+The steps: write a temporary file, sync it, link or rename it into place, sync the folder. A failure leaves nothing
+behind. New folders and files are accessible to their owner only. Errors name the path and the cure.
 """
 
 from __future__ import annotations
@@ -49,19 +49,19 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def create(path: Path, data: bytes) -> bool:
-    """Write a new file; False, and nothing changes, if there is one. Of many creators one wins."""
+    """Write a new file; False, without a change, if it exists. Of many concurrent creators one wins."""
     with explained(str(path)), _folder_of(path) as folder:
         return create_in(folder, path.name, data, mode=PRIVATE_FILE)
 
 
 def replace(path: Path, data: bytes) -> None:
-    """Write a file in place of the one that may be there; a reader sees the old one or the new one, whole."""
+    """Write or replace a file; a reader sees either the old or the new content."""
     with explained(str(path)), _folder_of(path) as folder:
         replace_in(folder, path.name, data, mode=PRIVATE_FILE)
 
 
 def read(path: Path, limit: int) -> bytes | None:
-    """The bytes of a file of at most `limit`, or None if there is none."""
+    """The content of a file of at most `limit` bytes, or None if there is none."""
     with explained(str(path)):
         try:
             descriptor = os.open(path, _FILE)
@@ -80,7 +80,7 @@ def read(path: Path, limit: int) -> bytes | None:
 
 
 def sweep(folder: Path) -> int:
-    """Remove what killed writers left in the folder; the number of files removed."""
+    """Remove the temporary files of killed writers; returns their number."""
     with explained(str(folder)):
         try:
             descriptor = os.open(folder, OPEN_FOLDER)
@@ -93,22 +93,22 @@ def sweep(folder: Path) -> int:
 
 
 class UnsyncedError(OSError):
-    """The new content is in place, but whether it survives a power loss is not known."""
+    """The new content is in place, but may not survive a power loss."""
 
 
 def fault(number: int) -> OSError:
-    """The error that the operating system would raise."""
+    """The OSError for an errno."""
     return OSError(number, os.strerror(number))
 
 
 def show(path: str) -> str:
-    """The path as a message quotes it."""
+    """The path as quoted in messages."""
     return repr(path if len(path) <= SHOWN_PATH else f"{path[:SHOWN_PATH]}…")
 
 
 @contextmanager
 def explained(path: str) -> Iterator[None]:
-    """Turn what the operating system says about the path into a ToolError."""
+    """Translate an OSError about the path into a ToolError."""
     try:
         yield
     except OSError as error:
@@ -116,7 +116,7 @@ def explained(path: str) -> Iterator[None]:
 
 
 def create_in(folder: int, name: str, data: bytes, *, mode: int, disk: Disk = DISK) -> bool:
-    """Add a file to the folder; False, and nothing changes, if the name is taken."""
+    """Add a file to the folder; False, without a change, if the name exists."""
     with _written(folder, data, mode=mode, disk=disk) as temporary:
         try:
             disk.link(temporary, name, folder=folder)
@@ -133,20 +133,20 @@ def create_in(folder: int, name: str, data: bytes, *, mode: int, disk: Disk = DI
 def replace_in(
     folder: int, name: str, data: bytes, *, mode: int, old: os.stat_result | None = None, disk: Disk = DISK
 ) -> None:
-    """Put a new file in place of whatever has the name, with the owner and permissions of the old one if it is given."""
+    """Write or replace a file, with the owner and permissions of the old one if given."""
     with _written(folder, data, mode=mode, old=old, disk=disk) as temporary:
         disk.rename(temporary, name, folder=folder)
         _sync_change(folder, disk)
 
 
 def remove_in(folder: int, name: str, *, disk: Disk = DISK) -> None:
-    """Take a file out of the folder."""
+    """Remove a file from the folder."""
     disk.unlink(name, folder=folder)
     _sync_change(folder, disk)
 
 
 def discard_in(folder: int, name: str, *, disk: Disk = DISK) -> None:
-    """Take a folder with all that is in it out of the folder, in one step."""
+    """Remove a folder with its content from the folder, atomically."""
     trash = f".crib-{os.urandom(8).hex()}.trash"
     disk.rename(name, trash, folder=folder)
     _sync_change(folder, disk)
@@ -154,16 +154,16 @@ def discard_in(folder: int, name: str, *, disk: Disk = DISK) -> None:
 
 
 def sweep_in(folder: int, *, disk: Disk = DISK) -> int:
-    """Remove the temporary files of writers that were killed; the number of them."""
+    """Remove the temporary files of killed writers; returns their number."""
     return sum(_remove_abandoned(folder, name, disk) for name in os.listdir(folder) if is_temporary(name))
 
 
 def sweep_trash_in(folder: int, *, disk: Disk = DISK) -> None:
-    """Delete what was discarded and is still there."""
+    """Delete the remains of discarded folders."""
     found = [name for name in os.listdir(folder) if is_trash(name)]
     if not found:
         return
-    # Its new name must be there to stay before anything in it goes: half a folder must not come back under the old one.
+    # The rename must be durable before anything inside is deleted: half a folder must not reappear under the old name.
     disk.sync(folder)
     for name in found:
         _delete(folder, name)
@@ -175,7 +175,7 @@ def is_temporary(name: str) -> bool:
 
 
 def is_trash(name: str) -> bool:
-    """Whether it is the name of a folder that was discarded."""
+    """Whether it is the name of a discarded folder."""
     return _TRASH.fullmatch(name) is not None
 
 
@@ -193,7 +193,7 @@ def _explain(path: str, error: OSError) -> ToolError:
 
 @contextmanager
 def _written(folder: int, data: bytes, *, mode: int, disk: Disk, old: os.stat_result | None = None) -> Iterator[str]:
-    """The name of a temporary file that holds the data on disk; it is gone afterwards, whatever happens."""
+    """The name of a synced temporary file with the data; it is removed at the end in any case."""
     name, descriptor = _open_temporary(folder, mode if old is None else 0o600, disk)
     try:
         try:
@@ -204,7 +204,7 @@ def _written(folder: int, data: bytes, *, mode: int, disk: Disk, old: os.stat_re
             disk.sync(descriptor)
             yield name
         finally:
-            # A name that was renamed into place, or that cannot be removed now, is no reason to fail: `sweep_in` finds it.
+            # A file that was renamed, or cannot be removed now, is no reason to fail: `sweep_in` finds it.
             with suppress(OSError):
                 disk.unlink(name, folder=folder)
     finally:
@@ -212,7 +212,7 @@ def _written(folder: int, data: bytes, *, mode: int, disk: Disk, old: os.stat_re
 
 
 def _open_temporary(folder: int, mode: int, disk: Disk) -> tuple[str, int]:
-    """A new file that is locked for as long as its writer lives, which tells `sweep_in` not to touch it."""
+    """Create a file that is locked while its writer lives, which tells `sweep_in` to leave it."""
     while True:
         name = f".crib-{os.urandom(8).hex()}.part"
         descriptor = disk.open(name, _NEW, mode, folder=folder)
@@ -237,13 +237,13 @@ def _write_all(descriptor: int, data: bytes, disk: Disk) -> None:
 
 
 def _take_after(descriptor: int, old: os.stat_result) -> None:
-    with suppress(PermissionError):  # only root may give a file away
+    with suppress(PermissionError):  # only root may change the owner
         os.fchown(descriptor, old.st_uid, old.st_gid)
     os.fchmod(descriptor, old.st_mode & 0o777)
 
 
 def _take_back(folder: int, name: str, error: OSError, disk: Disk) -> None:
-    """Who is told that it failed will try again, and must not find the name taken by their own attempt."""
+    """Remove the name again: a caller that retries after the failure must not find it taken."""
     try:
         disk.unlink(name, folder=folder)
     except OSError:
@@ -260,7 +260,7 @@ def _sync_change(folder: int, disk: Disk) -> None:
 def _delete(folder: int, name: str) -> None:
     import shutil
 
-    # What stays behind, for whatever reason, has no name that is looked for; `sweep_trash_in` finds it.
+    # Remains have an unused name; `sweep_trash_in` finds them.
     shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
 
 
@@ -271,9 +271,9 @@ def _remove_abandoned(folder: int, name: str, disk: Disk) -> bool:
         return False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Still under the lock, so that no writer can lock the file after it was judged and before it is gone.
+        # Still under the lock, so that no writer can lock the file between the check and the removal.
         disk.unlink(name, folder=folder)
-    except OSError:  # its writer lives, or just finished, or it is nothing of ours
+    except OSError:  # its writer is alive or just finished, or it is not ours
         return False
     finally:
         os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Open every file that a tool names beneath one root, or not at all; read, write and list there."""
+"""File access for tools beneath one root: read, write, list and delete, never outside of it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 WORKSPACE = "workspace"
 
-# Without O_NONBLOCK a fifo would block the reader until another process writes.
+# Without O_NONBLOCK, opening a FIFO would block until another process writes.
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -43,13 +43,13 @@ _ANY_WRITE = 0o222
 
 
 class Jail:
-    """Reads, lists, writes and deletes beneath a root; `is_sensitive` is asked about the real, absolute path of what was opened.
+    """Read, list, write and delete beneath a root; `is_sensitive` receives the real, absolute path of an opened file.
 
-    The first component of a relative path is dropped, once, if it is `workspace`, the root is named so too, and nothing
-    in it is: an agent may write `workspace/a.txt` for `a.txt`, and a folder that really is there is kept.
+    A leading `workspace` in a relative path is dropped, once, if the root has that name too and contains no such entry:
+    an agent may write `workspace/a.txt` for `a.txt`, and an existing folder of that name is used.
 
-    The absolute paths in `protected`, and everything below them, may be read and not be written, made, replaced or deleted; nor
-    may any file whose name ends in one of `protected_endings`, nor one whose real path below the root `is_fixed`.
+    The absolute paths in `protected`, and everything below them, are read-only; so is any file whose name ends in one
+    of `protected_endings`, or whose real path below the root `is_fixed`.
     """
 
     def __init__(
@@ -81,13 +81,13 @@ class Jail:
         self.close()
 
     def close(self) -> None:
-        """Let go of the root; afterwards nothing can be opened."""
+        """Close the root; afterwards nothing can be opened."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
     def read(self, path: str, limit: int) -> bytes:
-        """The bytes of a regular file that holds at most `limit` of them."""
+        """The content of a regular file of at most `limit` bytes."""
         with self._open(path, _READ) as file:
             status = os.fstat(file.descriptor)
             _check_readable(path, status)
@@ -99,7 +99,7 @@ class Jail:
         return data
 
     def list_folder(self, path: str, limit: int) -> Listing:
-        """At most `limit` items of a folder; links are shown and not followed."""
+        """At most `limit` items of a folder; links are listed and not followed."""
         with self._open(path, _READ) as folder:
             if not stat.S_ISDIR(os.fstat(folder.descriptor).st_mode):
                 message = f"{show(path)} is not a folder; list the folder that holds it, or read the file"
@@ -110,20 +110,20 @@ class Jail:
         return Listing(tuple(item for item in items if item is not None), complete=len(names) <= limit)
 
     def write(self, path: str, data: bytes) -> None:
-        """Put a whole file in place, in folders that are made if they are missing.
+        """Write a whole file atomically, creating missing folders.
 
-        A link that stays inside is written through to what it names. What may remain after an error are new folders.
+        A link that stays inside is followed. After an error, new folders may remain.
         """
         with self._holder_of(path) as (folder, name):
             self._put(path, folder, name, data)
 
     def append(self, path: str, data: bytes) -> None:
-        """Add to the end of a file, a new one if there is none. What others add at the same time stays."""
+        """Append to a file, creating it if needed; concurrent appends are preserved."""
         with self._holder_of(path) as (folder, name):
             self._extend(path, folder, name, data)
 
     def exists(self, path: str) -> bool:
-        """Whether the path leads to anything."""
+        """Whether the path exists."""
         with explained(path):
             parts = self._split(path)
             self._refuse_sensitive(path, "/".join(parts))
@@ -132,7 +132,7 @@ class Jail:
             except OSError as error:
                 if error.errno in {errno.ENOENT, errno.ENOTDIR}:
                     return False
-                if error.errno == errno.ENXIO:  # a socket, which is there and cannot be opened
+                if error.errno == errno.ENXIO:  # a socket exists, but cannot be opened
                     return True
                 raise
             with _closing(opened):
@@ -140,7 +140,7 @@ class Jail:
         return True
 
     def delete(self, path: str) -> None:
-        """Remove a file, an empty folder, or a link itself and not what it leads to."""
+        """Remove a file, an empty folder, or a link (not its target)."""
         with explained(path):
             parts = self._split(path)
             self._refuse_sensitive(path, "/".join(parts))
@@ -150,7 +150,7 @@ class Jail:
                 self._remove(path, folder, parts[-1])
 
     def make_folder(self, path: str) -> bool:
-        """Make a folder and those on the way to it; False if it is there already."""
+        """Create a folder with its parents; False if it exists."""
         with explained(path):
             parts = self._split(path)
             self._refuse_sensitive(path, "/".join(parts))
@@ -186,7 +186,7 @@ class Jail:
 
     @contextmanager
     def _holder_of(self, path: str) -> Iterator[tuple[Opened, str]]:
-        """The folder, made if it is missing, and the name in it that a path to be written leads to."""
+        """The folder, created if missing, and the final name of a path to be written."""
         with explained(path):
             parts = self._split(path)
             self._refuse_sensitive(path, "/".join(parts))
@@ -216,7 +216,7 @@ class Jail:
                 folder.descriptor, self._locate(folder, name)
             ):
                 raise _protected(path)
-            # What exists may be a folder, a link to one, or something that opening it will tell about.
+            # An existing name may be a folder, a link to one, or something that opening it reports.
             with suppress(FileExistsError):
                 os.mkdir(name, _NEW_FOLDER, dir_fd=folder.descriptor)
                 os.fsync(folder.descriptor)
@@ -270,7 +270,7 @@ class Jail:
         if real == ".":  # the root itself is the operator's choice
             return
         absolute = posixpath.join(self.root, real)
-        # The kernel marks the path of a file that was removed since it was opened; its name is judged without the mark.
+        # The kernel appends a mark to the path of a deleted file; the name is checked without it.
         if self._is_sensitive(absolute) or self._is_sensitive(absolute.removesuffix(_DELETED)):
             message = f"{show(path)} is a sensitive file; use another one, or ask the operator to take it off the list"
             raise ToolError(Kind.BLOCKED, message, details={"path": path, "real": real})
@@ -278,7 +278,7 @@ class Jail:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One name in a folder; `size` is the bytes of a file and None for anything else."""
+    """One name in a folder; `size` is None for anything but a file."""
 
     name: str
     type: ItemType
@@ -286,7 +286,7 @@ class Item:
 
 
 class ItemType(StrEnum):
-    """What an item of a folder is."""
+    """The type of a folder item."""
 
     FILE = "file"
     DIRECTORY = "directory"
@@ -296,7 +296,7 @@ class ItemType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The items of a folder, sorted by name; `complete` is False when there are more of them."""
+    """The items of a folder, sorted by name; `complete` is False if there are more."""
 
     items: tuple[Item, ...]
     complete: bool
@@ -313,13 +313,12 @@ def read_text(jail: Jail, path: str, limit: int) -> str:
 
 
 def encode_text(path: str, content: str, limit: int) -> bytes:
-    """The bytes of a content for a file, if they are at most `limit`."""
+    """Encode content for a file of at most `limit` bytes."""
     try:
         data = content.encode("utf-8")
     except UnicodeEncodeError as error:
         message = (
-            f"content for {show(path)} holds half of a surrogate pair (character {error.start}); "
-            "write the whole character"
+            f"content for {show(path)} contains a lone surrogate (character {error.start}); write the whole character"
         )
         raise ToolError(Kind.VALIDATION, message, details={"character": error.start}) from None
     if len(data) > limit:
@@ -329,7 +328,7 @@ def encode_text(path: str, content: str, limit: int) -> bytes:
 
 
 def list_items(jail: Jail, path: str, limit: int) -> list[dict[str, object]]:
-    """The items of a folder as JSON, sorted by name; beyond the limit an error beside those that fit."""
+    """The items of a folder as JSON, sorted by name; beyond the limit an error with those that fit."""
     listing = jail.list_folder(path, limit)
     items: list[dict[str, object]] = [
         {"name": item.name, "type": str(item.type), "size": item.size} for item in listing.items
@@ -424,12 +423,12 @@ def _remove_folder(path: str, parent: int, name: str) -> None:
 
 
 def _describe(folder: int, name: str) -> Item | None:
-    """The item, or None if it is gone since its name was read."""
+    """The item, or None if it was removed since it was listed."""
     try:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return None
-    # Bytes that are no UTF-8 are shown as escapes, because no JSON can hold them.
+    # Invalid UTF-8 is shown with escapes, because JSON cannot represent it.
     shown = os.fsencode(name).decode("utf-8", "backslashreplace")
     kind = _type_of(status.st_mode)
     return Item(shown, kind, status.st_size if kind is ItemType.FILE else None)

@@ -1,11 +1,11 @@
-"""Lock between processes and threads: a lock is a file that is never deleted, and a process that dies releases it.
+"""Locks between processes and threads: a lock is a file that is never deleted, released when its process ends.
 
-`flock`, because `lockf` is lost as soon as any descriptor of the file is closed in the process. The kernel is waited for, and
-not asked again and again, which would starve the process that asks least often.
+It uses `flock`, because `lockf` is released as soon as any descriptor of the file is closed in the process. Waiting
+happens in the kernel; polling would starve the process that polls least often.
 
-Beside each lock lies a second file, the line: a process that wants the lock takes the line first and releases it when it has
-the lock. The kernel gives a lock to the process that comes next, which is one that is running and wants it again rather than
-one that must first wake up; with the line, it has to queue behind those that wait already.
+Each lock has a second file, its queue: a process takes the queue first and releases it when it has the lock. The kernel
+grants a lock to whichever process asks next, usually a running one that wants it again rather than one that has yet to
+wake up; with the queue, that process waits behind those that are waiting already.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ PRIVATE_FILE = 0o600
 HELD_LOCKS = Path("/proc/locks")
 WAITING = fcntl.LOCK_EX
 AT_ONCE = fcntl.LOCK_EX | fcntl.LOCK_NB
-# Local ones, whose locks one kernel keeps, by the number that statfs gives. Not among them: NFS, SMB, AFS, Ceph and the like,
-# FUSE and 9p (folders of another machine, of the host of a virtual machine, of Windows), whose other side may lock without
-# this kernel knowing of it; FAT, which cannot give a file a second name.
+# Local file systems, by their statfs type, whose locks one kernel manages. Not among them: NFS, SMB, AFS, Ceph and the
+# like, FUSE and 9p (folders of another machine, of a VM host, of Windows), where the other side may lock without this
+# kernel knowing; FAT, which has no hard links.
 LOCAL = {
     0xEF53: "ext4",
     0x58465342: "xfs",
@@ -58,16 +58,17 @@ REMOTE = {
     0x5346414F: "AFS",
     0x4D44: "FAT",
 }
-# How long a process waits in line before it tries to pass it: the first in it may be frozen, and must not hold up all others.
+# How long a process waits in the queue before it tries to bypass it: the first one may be frozen, and must not block
+# the others.
 PATIENCE = 1.0
 
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_STATFS_BYTES = 512  # more than the structure has on any system; its kind comes first
+_STATFS_BYTES = 512  # more than the structure has on any system; the type comes first
 _NUMBER = 0xFFFFFFFF
 
 
 class Locks:
-    """The locks that are files of one folder."""
+    """The locks in one folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -75,7 +76,7 @@ class Locks:
 
     @contextmanager
     def hold(self, name: str, seconds: float) -> Iterator[None]:
-        """Be the only thread of all processes that holds the lock; raises TRANSIENT at the deadline."""
+        """Hold the lock exclusively among all threads and processes; raises TRANSIENT at the deadline."""
         deadline = time.monotonic() + seconds
         path = self._place() / f"{name}.lock"
         lock = _KNOWN.find(path)
@@ -100,7 +101,7 @@ class Locks:
 
 
 def take(path: Path, operation: int) -> int | None:
-    """The descriptor of the locked file; None if another process has it and the operation is not to wait."""
+    """Lock the file and return its descriptor; None if another process holds it and the operation does not wait."""
     while True:
         descriptor = _open(path)
         try:
@@ -113,11 +114,11 @@ def take(path: Path, operation: int) -> int | None:
         except BaseException:
             os.close(descriptor)
             raise
-        os.close(descriptor)  # the file was deleted after all, and the next one would lock another
+        os.close(descriptor)  # the file was deleted nevertheless, and the next one would lock another
 
 
 def give_back(descriptor: int) -> None:
-    """Let go of the lock by saying so, and not only by closing: a forked child may hold the same descriptor."""
+    """Unlock explicitly, not only by closing: a forked child may hold the same descriptor."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_UN)
     finally:
@@ -125,7 +126,7 @@ def give_back(descriptor: int) -> None:
 
 
 def holder_of(path: Path) -> int | None:
-    """The process that holds the lock, where the kernel tells."""
+    """The process that holds the lock, if the kernel reports it."""
     try:
         status = path.stat()
         lines = HELD_LOCKS.read_text(encoding="ascii").splitlines()
@@ -133,7 +134,7 @@ def holder_of(path: Path) -> int | None:
         return None
     place = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
     for line in lines:
-        # 12: FLOCK  ADVISORY  WRITE 4711 fd:01:2097 0 EOF; a process that waits has an arrow before the kind
+        # 12: FLOCK  ADVISORY  WRITE 4711 fd:01:2097 0 EOF; a waiting process has an arrow before the kind
         words = line.split()
         if words[1:2] == ["FLOCK"] and words[5:6] == [place]:
             return int(words[4]) if words[4].isdecimal() else None
@@ -154,7 +155,7 @@ def check_lockable(folder: Path) -> None:
 
 
 def kind_of(folder: Path) -> int:
-    """The number of the file system's kind."""
+    """The statfs type of the file system."""
     import ctypes
 
     library = ctypes.CDLL(None, use_errno=True)
@@ -166,7 +167,7 @@ def kind_of(folder: Path) -> int:
 
 
 class Turns:
-    """Lets one thread in until it leaves, and then the one that has waited longest."""
+    """A fair lock between threads: granted in FIFO order."""
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
@@ -175,11 +176,11 @@ class Turns:
 
     @property
     def mine(self) -> bool:
-        """Whether this thread is in."""
+        """Whether this thread holds it."""
         return self._holder == threading.get_ident()
 
     def enter(self, deadline: float) -> bool:
-        """Wait for the turn of this thread, which must not be in; False at the deadline of `time.monotonic`."""
+        """Wait for the turn of this thread, which must not hold it; False at the deadline (time.monotonic)."""
         with self._mutex:
             if self._holder is None:
                 self._holder = threading.get_ident()
@@ -195,7 +196,7 @@ class Turns:
         return not self._withdraw(waiter)
 
     def leave(self) -> None:
-        """Let the next one in."""
+        """Release it to the next thread."""
         with self._mutex:
             if not self._waiting:
                 self._holder = None
@@ -214,20 +215,20 @@ class Turns:
 
 
 def held_already(name: str) -> ToolError:
-    """The refusal of a lock that the thread holds."""
+    """The error for a lock that the thread holds already."""
     message = f"this thread holds the lock {name!r} already; take it once, around everything that needs it"
     return ToolError(Kind.INTERNAL, message, details={"lock": name})
 
 
 def not_free(name: str, seconds: float, pid: int | None = None) -> ToolError:
-    """The refusal at the deadline, with the process that holds the lock where it is known."""
-    holder = "somebody else" if pid is None else f"process {pid}"
+    """The error at the deadline, with the process that holds the lock if known."""
+    holder = "another process" if pid is None else f"process {pid}"
     message = f"the lock {name!r} was not free within {seconds:g} s, {holder} holds it; try again"
     return ToolError(Kind.TRANSIENT, message, retryable=True, details={"lock": name, "pid": pid})
 
 
 class _Known:
-    """The locks of this process, by path: threads that mean the same file must queue up in the same place."""
+    """The locks of this process, by path, so that threads share one queue per file."""
 
     def __init__(self) -> None:
         self._watching = False
@@ -245,7 +246,7 @@ class _Known:
         self._locks: WeakValueDictionary[str, _FileLock] = WeakValueDictionary()
 
     def _forget(self) -> None:
-        """In a forked child: nothing is held here, whatever the threads of the parent hold."""
+        """In a forked child: it holds no lock, even if threads of the parent do."""
         held = list(self._locks.values())
         self._start_anew()
         for lock in held:
@@ -281,11 +282,11 @@ class _Waiter:
 
 
 class _FileLock:
-    """One lock in this process: its threads queue up, and the first of them deals with the other processes."""
+    """One lock in this process: threads queue up, and the first one competes with other processes."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._line = path.with_suffix(".line")
+        self._queue = path.with_suffix(".line")
         self._turns = Turns()
         self._mutex = threading.Lock()
         self._seeking = False
@@ -310,19 +311,19 @@ class _FileLock:
 
     def release(self) -> None:
         descriptor, self._descriptor = self._descriptor, None
-        if descriptor is None:  # a forked child comes out of what its parent went into
+        if descriptor is None:  # a forked child leaves a block that its parent entered
             return
         give_back(descriptor)
         self._turns.leave()
 
     def abandon(self) -> None:
-        """In a forked child: let the descriptor go without letting go of the parent's lock."""
+        """In a forked child: close the descriptor without releasing the parent's lock."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
 
     def _take_in_turn(self, operation: int) -> int | None:
-        place = take(self._line, operation)
+        place = take(self._queue, operation)
         if place is None:
             return None
         try:
@@ -331,24 +332,24 @@ class _FileLock:
             give_back(place)
 
     def _wait(self, deadline: float) -> int | None:
-        """Let a helper thread wait in the kernel, where waiting cannot be cancelled, and wait for the helper."""
+        """Wait for a helper thread that waits in the kernel, where waiting cannot be cancelled."""
         request = self._ask()
         try:
-            past_the_line = self._watch(request, deadline)
+            bypassed = self._watch(request, deadline)
         except BaseException:
             self._withdraw(request)
             if request.descriptor is not None:
                 give_back(request.descriptor)
             raise
         self._withdraw(request)
-        if past_the_line is not None:
-            return past_the_line
+        if bypassed is not None:
+            return bypassed
         if request.error is not None:
             raise request.error
         return request.descriptor
 
     def _watch(self, request: _LockRequest, deadline: float) -> int | None:
-        """Wait until the request is granted or the deadline is there; the descriptor if the lock was got past the line."""
+        """Wait until the request is granted or the deadline has passed; the descriptor if the queue was bypassed."""
         while (left := deadline - time.monotonic()) > PATIENCE:
             if request.granted.wait(PATIENCE):
                 return None
@@ -368,13 +369,13 @@ class _FileLock:
         return request
 
     def _withdraw(self, request: _LockRequest) -> None:
-        """From now on the request is granted already, or never."""
+        """From now on the request is already granted, or never."""
         with self._mutex:
             if self._request is request:
                 self._request = None
 
     def _seek(self) -> None:
-        """What the helper does: get the lock for the thread that wants it by then, and give it back if none does."""
+        """In the helper: acquire the lock for the thread that is waiting by then, or release it if none is."""
         descriptor, error = None, None
         try:
             descriptor = self._take_in_turn(WAITING)
@@ -390,7 +391,7 @@ class _FileLock:
 
 
 class _LockRequest:
-    """What one thread waits for from the helper."""
+    """The request of one thread to the helper."""
 
     def __init__(self) -> None:
         self.granted = threading.Event()

@@ -142,7 +142,7 @@ SETTING = "hookspath"
 
 
 def find_hook_folders(workspace: Path) -> tuple[str, ...]:
-    """Their paths from the workspace: where `core.hooksPath` leads, and a link in place of `.git/hooks`."""
+    """Further hook folders relative to the workspace: the target of `core.hooksPath`, and of a link at `.git/hooks`."""
     repository = _find_repository(workspace / ".git")
     if repository is None:
         return ()
@@ -157,7 +157,7 @@ def find_hook_folders(workspace: Path) -> tuple[str, ...]:
 
 
 def _find_repository(place: Path) -> Path | None:
-    """The folder of the repository, which a file may name; None if there is none."""
+    """The repository folder, possibly named by a .git file; None if there is none."""
     if place.is_dir():
         return place
     word, _, target = _read(place).partition(":")
@@ -177,7 +177,7 @@ def _read(file: Path) -> str:
 
 
 def _read_settings(text: str) -> list[str]:
-    """Every value of the setting; git would take the last one of its section, and all of them are meant here."""
+    """All values of the setting; git would use only the last one of its section."""
     lines = (line.partition("=") for line in text.splitlines())
     values = [value.strip().strip('"') for name, _, value in lines if name.strip().lower().endswith(SETTING)]
     return [value for value in values if value and not value.startswith("~")]

@@ -1,7 +1,8 @@
-"""Open a path beneath a folder's descriptor, so that what was judged is what is opened.
+"""Open a path beneath a folder's descriptor, so that the checked file is the opened one.
 
-Two ways do the same: `open_by_kernel` lets openat2 resolve the path in one step, `open_by_walk` opens one component at
-a time. In both a link may point anywhere beneath the root; a link to an absolute path is refused, even to one inside.
+There are two implementations: `open_by_kernel` lets openat2 resolve the path in one step, `open_by_walk` opens one
+component at a time. In both a link may point anywhere beneath the root; a link to an absolute path is refused, even to
+one inside.
 """
 
 from __future__ import annotations
@@ -36,38 +37,38 @@ _BENEATH = 0x08
 _ATTEMPTS = 100
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOTHING_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
-_UNSPEAKABLE = frozenset({"Cc", "Cs"})  # control characters, and halves of surrogate pairs
+_UNSPEAKABLE = frozenset({"Cc", "Cs"})  # control characters, and lone surrogates
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A descriptor, and where it lies: relative to the root, free of links, "." for the root itself."""
+    """A descriptor and its path: relative to the root, without links, "." for the root itself."""
 
     descriptor: int
     real: str
 
 
 class OpenBeneath(Protocol):
-    """Opens the path that the parts spell; raises OSError, EXDEV if the path leads out."""
+    """Opens the path with these components; raises OSError, EXDEV if it leaves the root."""
 
     def __call__(self, root: int, parts: Sequence[str], flags: int) -> Opened:
         """Open; `..` and links are followed as long as they stay beneath the root."""
 
 
 def choose_opener(root: int) -> OpenBeneath:
-    """The kernel's own way where it works, else the walk."""
+    """openat2 where it works, else the walk."""
     if sys.platform != "linux":
         return open_by_walk
     try:
         opened = open_by_kernel(root, (), _FOLDER)
-    except OSError:  # an old kernel, a filter that does not know openat2, or no /proc
+    except OSError:  # an old kernel, a seccomp filter that does not know openat2, or no /proc
         return open_by_walk
     os.close(opened.descriptor)
     return open_by_kernel
 
 
 def open_by_kernel(root: int, parts: Sequence[str], flags: int) -> Opened:
-    """Open in one step that no rename can come between."""
+    """Open in one step that no rename can interrupt."""
     descriptor = _open_settled(root, os.fsencode("/".join(parts) or "."), flags | os.O_CLOEXEC)
     try:
         return Opened(descriptor, _real_path(root, descriptor))
@@ -77,7 +78,7 @@ def open_by_kernel(root: int, parts: Sequence[str], flags: int) -> Opened:
 
 
 def open_by_walk(root: int, parts: Sequence[str], flags: int) -> Opened:
-    """Open component by component; a link is read, never followed, and the walk goes on from the folder it lies in."""
+    """Open component by component; a link is read, never followed, and the walk continues from its folder."""
     waiting = list(reversed(parts))
     links = 0
     with closing(_Walk(root)) as walk:
@@ -102,7 +103,7 @@ def open_by_walk(root: int, parts: Sequence[str], flags: int) -> Opened:
 
 
 def read_link(folder: int, name: str) -> str | None:
-    """What the link says, or None if there is no link of this name."""
+    """The target of the link, or None if there is no link of this name."""
     try:
         return os.readlink(name, dir_fd=folder)
     except OSError as error:
@@ -112,18 +113,18 @@ def read_link(folder: int, name: str) -> str | None:
 
 
 def split_link(target: str) -> list[str]:
-    """The components of a link's text, unless it starts over from the machine's own root."""
+    """The components of a link's target, unless it is absolute."""
     if target.startswith("/"):
         raise fault(errno.EXDEV)
     return [part for part in target.split("/") if part not in {"", "."}]
 
 
 class Protection:
-    """Each path itself and everything below it, and wherever it lies every file whose name ends in one of the endings.
+    """Protected paths with everything below them, and files with one of these endings anywhere.
 
-    A path is known by its name, which holds before anything is there, and by the file or folder that is there, which
-    holds under every name. Where a protected folder holds links, as to a tool that is kept elsewhere, what they lead to
-    is protected too. All is looked up at each question, because links may change.
+    A path is identified by its name, which also covers a path that does not exist yet, and by the existing file or
+    folder, which covers every name of it. If a protected folder contains links, their targets are protected too.
+    Everything is looked up each time, because links may change.
     """
 
     def __init__(self, paths: Iterable[Path], endings: tuple[str, ...] = ()) -> None:
@@ -131,11 +132,11 @@ class Protection:
         self._endings = endings
 
     def bars_folder(self, parent: int, real: str) -> bool:
-        """Whether no folder may be made in the open parent; `real` is its absolute path, free of links."""
+        """Whether creating a folder in the open parent is forbidden; `real` is its absolute path without links."""
         return bool(self._paths) and _is_inside(parent, real, self._look_up())
 
     def bars_file(self, parent: int, real: str) -> bool:
-        """As `bars_folder`; a file may not stand on the way to one of the paths either."""
+        """As `bars_folder`; a file may not take the place of a parent of a protected path either."""
         if _fold_name(posixpath.basename(real)).endswith(self._endings):
             return True
         if not self._paths:
@@ -146,16 +147,16 @@ class Protection:
         return on_the_way or _is_inside(parent, real, known)
 
     def _look_up(self) -> dict[str, str]:
-        """Every path that is protected now, with where it leads."""
+        """Every protected path with its current target."""
         paths = (found for path in self._paths for found in (path, *_links_in(path)))
         return {path: os.path.realpath(path) for path in paths}
 
 
 def split_path(path: str, roots: Iterable[str]) -> list[str]:
-    r"""The components beneath the root; `..` stays in, for only the disk knows where it leads.
+    """The components beneath the root; `..` is kept, because only the file system knows where it leads.
 
-    A back-slash is read as a slash, so a file whose name holds one cannot be named. An absolute path counts from
-    the root when it begins with one of the root's own spellings, and is refused otherwise.
+    A backslash is read as a slash, so a file whose name contains one cannot be named. An absolute path is accepted if
+    it begins with a spelling of the root, and refused otherwise.
     """
     _check_characters(path)
     path = path.replace("\\", "/")
@@ -168,7 +169,7 @@ def split_path(path: str, roots: Iterable[str]) -> list[str]:
 
 
 class _Walk:
-    """A place beneath the root, with the open folders that led to it."""
+    """A position beneath the root, with the open folders that led to it."""
 
     def __init__(self, root: int) -> None:
         self.root = root
@@ -214,7 +215,7 @@ def _real_path(root: int, descriptor: int) -> str:
 def _open_settled(root: int, path: bytes, flags: int) -> int:
     openat2 = _openat2()
     for _ in range(_ATTEMPTS - 1):
-        # EAGAIN: a rename somewhere on the machine made it impossible to judge a `..`
+        # EAGAIN: a concurrent rename on the machine prevented the check of a `..`
         with suppress(BlockingIOError, InterruptedError):
             return openat2(root, path, flags)
     return openat2(root, path, flags)
@@ -242,7 +243,7 @@ def _openat2() -> Callable[[int, bytes, int], int]:
 
 
 def _is_inside(parent: int, real: str, known: Mapping[str, str]) -> bool:
-    """Whether the path leads to one that is known or below it: by its names, by what is there, by parent and name."""
+    """Whether the path is a known one or below it: by name, by identity, by parent and name."""
     place = _fold(real)
     if any(place[: len(names)] == names for names in map(_fold, known.values())):
         return True
@@ -265,7 +266,7 @@ def _links_in(folder: str) -> list[str]:
 
 
 def _way_up(folder: int) -> Iterator[Identity | None]:
-    """The open folder and those above it, as the disk and not their names tells."""
+    """The open folder and its ancestors, by identity instead of name."""
     way, last = ".", None
     while (here := _identify(way, folder)) != last:
         yield here
@@ -273,7 +274,7 @@ def _way_up(folder: int) -> Iterator[Identity | None]:
 
 
 def _identify(path: str, folder: int | None = None) -> Identity | None:
-    """What makes a file or folder the same under every name, or None if nothing is there."""
+    """The identity of a file or folder under every name, or None if it does not exist."""
     try:
         status = os.stat(path, dir_fd=folder, follow_symlinks=False)
     except OSError as error:
@@ -284,7 +285,7 @@ def _identify(path: str, folder: int | None = None) -> Identity | None:
 
 
 def _fold(path: str) -> tuple[str, ...]:
-    """The names of a path, alike for all spellings that some file system takes for the same."""
+    """The names of a path, folded so that spellings equal on some file system are equal."""
     return tuple(_fold_name(name) for name in path.split("/") if name)
 
 

@@ -1,4 +1,4 @@
-"""Read the files of tool folders: within bounds, without blocking, and without following a link out of the root."""
+"""Read the files of tool folders: bounded, without blocking, and without following a link out of the root."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ MAX_DEPTH = 12
 MAX_NAMES = 50_000
 SHOWN = 80
 
-# What package managers and interpreters fill.
-LED_ASTRAY = frozenset({errno.EXDEV, errno.ELOOP})
+# Errors of a link that leaves the root or loops.
+LINK_ERRORS = frozenset({errno.EXDEV, errno.ELOOP})
 
 READ_AT_ONCE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 
 
 def tool_folders(root: Path) -> list[str]:
-    """The names of the folders directly under the root that are tools of this dialect."""
+    """The names of the tool folders directly under the root."""
     return [name for name in _folders(root) if not name.startswith("_") and _is_tool(f"{root}/{name}")]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Survey:
-    """What lies in a folder: the bytes of every file that could be read, and why others could not.
+    """The files of a folder that could be read, and the problems of the others.
 
-    `unread` are the paths from the root of what has a problem of its own.
+    `unread` are the paths from the root that have a problem of their own.
     """
 
     files: dict[str, bytes] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Survey:
 
 
 def survey_folder(root: Path, folder: str) -> Survey:
-    """Every file of one folder, deep, by its path from the root, as far as they can be read."""
+    """Every readable file of one folder, recursively, by its path from the root."""
     try:
         check_name(spell_root(root), folder)
     except ToolError as problem:
@@ -68,22 +68,22 @@ def survey_folder(root: Path, folder: str) -> Survey:
 
 
 def survey_shared(root: Path) -> Survey:
-    """Every file of the folders that begin with an underscore, which the tools beside them use."""
+    """Every file of the shared folders, whose names begin with an underscore."""
     return _collect(root, [name for name in _folders(root) if name.startswith("_")])
 
 
 def spell_root(root: Path) -> str:
-    """The root as places begin with it: its last name."""
+    """The last name of the root, with which messages begin."""
     return root.name or root.absolute().name or "/"
 
 
 def spell_name(name: str) -> str:
-    """A name of the disk as a message can show it."""
+    """A file name as shown in messages."""
     return name if name.isprintable() else repr(os.fsencode(name))[2:-1]
 
 
 def _folders(root: Path) -> list[str]:
-    """The folders under the root, and the links to folders, which are refused when they are read."""
+    """The folders under the root, and links to folders, which are refused when they are read."""
     try:
         with os.scandir(root) as entries:
             found = [(entry.name, _leads_to_folder(entry)) for entry in islice(entries, MAX_NAMES + 1)]
@@ -134,11 +134,11 @@ def _collect(root: Path, folders: list[str]) -> Survey:
 
 
 class _FullError(Exception):
-    """No more is read; what is too much has been noted."""
+    """A limit was reached and recorded; reading stops."""
 
 
 class _Collector:
-    """One walk through folders beneath a root that is open. What cannot be read is noted, and the walk goes on."""
+    """One walk through folders beneath an open root. Problems are recorded, and the walk continues."""
 
     def __init__(self, root: int, name: str) -> None:
         self._root = root
@@ -150,7 +150,7 @@ class _Collector:
         self._bytes = 0
 
     def collect(self, folder: str) -> None:
-        """Take every file of one folder under the root; of one with too many at least those that every tool has."""
+        """Collect every file of one folder under the root; if there are too many, at least those that every tool has."""
         with self._noted([folder]):
             try:
                 self._enter([folder], self._root)
@@ -160,11 +160,11 @@ class _Collector:
                 raise
 
     def survey(self) -> Survey:
-        """What was found."""
+        """The result."""
         return Survey(files=self._files, problems=tuple(self._problems), unread=frozenset(self._unread))
 
     def _enter(self, parts: list[str], parent: int) -> None:
-        """Take every file of one folder, and of the folders in it; `parent` is the open folder that it lies in."""
+        """Collect every file of one folder, recursively; `parent` is the open folder around it."""
         with self._opened(parts, parent) as folder:
             for name, is_folder in self._list(folder, self._place(parts)):
                 with self._noted([*parts, name]):
@@ -190,7 +190,7 @@ class _Collector:
 
     @contextmanager
     def _noted(self, parts: list[str]) -> Iterator[None]:
-        """Note why something could not be read, and go on with the rest."""
+        """Record why something could not be read, and continue."""
         try:
             yield
         except ToolError as problem:
@@ -202,7 +202,7 @@ class _Collector:
         raise _FullError
 
     def _list(self, folder: int, place: str) -> list[tuple[str, bool]]:
-        """The names in a folder that belong to the tool, each with whether it leads to a folder."""
+        """The names in a folder that belong to the tool, each with whether it is a folder."""
         with _explained(place), os.scandir(folder) as entries:
             own = (entry for entry in entries if not is_foreign(entry.name))
             names = sorted((entry.name, _leads_to_folder(entry)) for entry in islice(own, MAX_FILES + 1))
@@ -220,7 +220,7 @@ class _Collector:
         self._files["/".join(parts)] = data
 
     def _take_marks(self, folder: str, descriptor: int) -> None:
-        """Take what says that a folder is a tool, however full it is."""
+        """Read the files that mark a folder as a tool, even if there are too many others."""
         for name in MARKS:
             path = f"{folder}/{name}"
             if path not in self._files and path not in self._unread and _is_there(name, descriptor):
@@ -236,7 +236,7 @@ class _Collector:
         return data
 
     def _read(self, parts: list[str], parent: int, place: str) -> bytes:
-        # Asked before it is opened: some devices act upon being opened.
+        # Checked before it is opened: opening a device may have an effect.
         kind = os.lstat(parts[-1], dir_fd=parent).st_mode
         if stat.S_ISREG(kind):
             descriptor = os.open(parts[-1], READ_AT_ONCE | os.O_NOFOLLOW, dir_fd=parent)
@@ -256,7 +256,7 @@ class _Collector:
 
 
 def check_name(place: str, name: str) -> None:
-    """Refuse a name that could not be printed."""
+    """Refuse a name that cannot be printed."""
     if not name.isprintable():
         message = f"{place}: the name '{spell_name(name)[:SHOWN]}' cannot be printed; rename it"
         raise ToolError(Kind.VALIDATION, message)
@@ -264,11 +264,11 @@ def check_name(place: str, name: str) -> None:
 
 @contextmanager
 def _explained(place: str) -> Iterator[None]:
-    """Tell what the operating system says about a file, with its place."""
+    """Translate an OSError, with the place of the file."""
     try:
         yield
     except OSError as error:
-        if error.errno in LED_ASTRAY:
+        if error.errno in LINK_ERRORS:
             message = f"{place}: is a link that is not followed; put a copy of what it means there"
             raise ToolError(Kind.BLOCKED, message) from None
         raise ToolError(Kind.PERMANENT, f"{place}: {error.strerror}; mend it or move it away") from None

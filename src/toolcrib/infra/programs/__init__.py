@@ -1,1 +1,1 @@
-"""Find and run programs and scripts in the sandbox, and read what came out."""
+"""Find programs, run them and scripts in the sandbox, and interpret their outcome."""

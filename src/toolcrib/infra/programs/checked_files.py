@@ -1,4 +1,4 @@
-"""Refuse files of a tool that changed since they were checked, as far as a process would read them."""
+"""Refuse files of a tool that changed after they were checked, if a process would read them."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def refuse_changed(
     layers: Iterable[str],
     changed: Callable[[Path], ToolError],
 ) -> None:
-    """Refuse files that are not what was loaded, if that is what would run; `changed` is how.
+    """Refuse files that differ from what was loaded, if the process would use them; `changed` builds the error.
 
-    A process with mounts of its own has its files covered with the bytes that were loaded, as long as they are there and are
-    files. Where it may read the workspace, it could read, and run, whatever was put beside them.
+    In its own mount namespace a process reads the loaded bytes, as long as the files exist and are regular. If it may
+    read the workspace, it could also read, and run, files that were added.
     """
     covered = MOUNTS in layers
     for path, content in files.items():
@@ -46,11 +46,11 @@ def refuse_changed(
 
 
 def refuse_changed_script(script: Script) -> None:
-    """Refuse a file that is not what was read: what runs is what was checked.
+    """Refuse a file that differs from what was read: the checked bytes are what runs.
 
-    The program opens the file by its path a moment later, because its neighbours are found from there, and Bash reads on as
-    it goes. Behind mounts of its own it finds there what was read. Where there are none, only the owner of the file can
-    change it in between: nothing that runs here can write to folders of tools.
+    The program opens the file by its path later, because it finds its neighbours from there, and Bash reads while it
+    runs. In its own mount namespace it reads the checked bytes. Otherwise only the owner of the file can change it in
+    between: no job can write to tool folders.
     """
     now = read_beginning(script.path, len(script.code) + 1)
     if now is None:
@@ -61,18 +61,18 @@ def refuse_changed_script(script: Script) -> None:
 
 
 def package_files(script: Script) -> dict[Path, bytes]:
-    """What a process finds in each file of the script's package; nothing for a file that stands alone."""
+    """The content of each file of the script's package; empty for a single file."""
     folder = script.path.absolute().parent
     return {folder / path: content for path, content in script.files.items()}
 
 
 def package_folders(script: Script) -> tuple[Path, ...]:
-    """The folders of the script's package, its own first; none for a file that stands alone."""
+    """The folders of the script's package, its own first; empty for a single file."""
     return tuple(sorted({path.parent for path in package_files(script)}))
 
 
 async def refuse_changed_package(tool: Tool, script: Script, sandbox: Sandbox, job: Job) -> None:
-    """Refuse a package that is not what was loaded, if that is what would run; what is added to it the catalogue sees."""
+    """Refuse a package that differs from what was loaded, if the process would use it; the catalog detects added files."""
     folder = script.path.absolute().parent
 
     def changed(path: Path) -> ToolError:
@@ -86,9 +86,9 @@ async def refuse_changed_package(tool: Tool, script: Script, sandbox: Sandbox, j
 
 
 def _refuse_bytecode(folder: Path) -> None:
-    """Refuse what an interpreter that may read the workspace would run in place of the files: it was neither loaded nor checked."""
+    """Refuse bytecode that an interpreter with access to the workspace would run instead of the checked files."""
     for path in sorted(folder.rglob(f"{CACHE}/*{BYTECODE}")):
-        # The file to import the package by is never run in a process of the tool.
+        # The file that imports the package is never run in a process of the tool.
         if path.parent.parent == folder and path.name.startswith(f"{IMPORTED}."):
             continue
         cure = f"remove {path.parent.relative_to(folder.parent)}"
@@ -97,7 +97,7 @@ def _refuse_bytecode(folder: Path) -> None:
 
 
 def _added(folder: Path, files: Mapping[Path, bytes]) -> Path | None:
-    """A file in the folder, deep, that is none of these."""
+    """A file in the folder, recursively, that is not among these."""
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not is_foreign(name)]
         for name in names:

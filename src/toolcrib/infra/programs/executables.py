@@ -1,4 +1,4 @@
-"""Find a command on this machine, what it needs to read there to run, and the variables that it gets."""
+"""Find a command on this machine, the paths that it needs to read, and its environment variables."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ CURES = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
-    """The words that start a command, behind the interpreter that its first line names, and what it reads to run."""
+    """The command line, with the interpreter of a script in front, and the paths that it reads to run."""
 
     argv: tuple[str, ...]
     runtime: tuple[Path, ...]
 
     @property
     def program(self) -> str:
-        """The name of the program that is really started."""
+        """The name of the program that is executed."""
         return Path(self.argv[0]).name
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Located:
-    """A program; `is_operators` if the operator has installed it, so that whatever it needs may be read."""
+    """A program; `is_operators` if the operator has installed it, so that it may read what it needs."""
 
     path: Path
     is_operators: bool = False
@@ -65,12 +65,12 @@ class _Located:
 class Commands:
     """Finds commands for tools: near the tool first, then the interpreter that runs Toolcrib, then on the search path.
 
-    `roots` are folders of projects; what a project has installed is not looked for above them. What lies in them or in the
-    `workspace` is not the operator's, whatever their search path says.
+    `roots` are project folders; installed packages are not looked up above them. Programs in them or in the `workspace`
+    do not belong to the operator, even if they are on the search path.
     """
 
     def __init__(self, search_path: str, roots: tuple[Path, ...] = (), workspace: Path | None = None) -> None:
-        # A relative entry would mean whatever folder the host happens to stand in.
+        # A relative entry would depend on the working directory.
         self._places = tuple(str(Path(place)) for place in search_path.split(os.pathsep) if place.startswith("/"))
         self._roots = roots
         self._workspace = workspace
@@ -79,11 +79,11 @@ class Commands:
 
     @property
     def trusted_path(self) -> str:
-        """The search path for what runs outside of all walls: without the folders in which authors and tools write."""
+        """The search path for what runs unconfined: without folders that authors and tools can write to."""
         return os.pathsep.join(self._trusted)
 
     def find(self, command: str, folder: Path) -> Found:
-        """The command as a tool in this folder means it; raises EXECUTOR_NOT_FOUND with what to install."""
+        """Find the command for a tool in this folder; raises EXECUTOR_NOT_FOUND with what to install."""
         program = self._locate(command, folder)
         if program is None:
             cure = CURES.get(command, "install it, or write its absolute path")
@@ -91,35 +91,35 @@ class Commands:
         return self._started(program, folder)
 
     def installed(self, command: str) -> Found | None:
-        """The command as the operator has installed it, whatever lies near a tool; None if there is none."""
+        """The command as installed by the operator, ignoring the tool's folder; None if there is none."""
         alone = Commands(self.trusted_path, self._roots, self._workspace)
         program = alone._installed(command)
         return alone._started(program, None) if program is not None and program.is_operators else None
 
     def near(self, folder: Path) -> tuple[Path, ...]:
-        """What was installed for the tools of this folder: the nearest node_modules and the nearest environment."""
+        """What is installed for the tools of this folder: the nearest node_modules and the nearest environment."""
         folders = self.folders(folder)
         found = (nearest_modules(folders), nearest_environment(folders))
         return tuple(place for place in found if place is not None)
 
     def folders(self, folder: Path) -> tuple[Path, ...]:
-        """The folder and those above it, up to that of its project."""
+        """The folder and its parents, up to the project."""
         return _folders(folder, self._roots)
 
     def python_for(self, path: Path, code: bytes, *, environments: Path | None, name: str) -> Interpreter | None:
-        """The Python of a file that declares what it needs; None for our own. `environments` is where those are kept."""
+        """The Python of a file that declares requirements; None for our own. `environments` is where they are stored."""
         return find_interpreter(
             path,
             code,
             root=self.folders(path.parent)[-1],
-            # Without a folder for environments there is none in it.
+            # Without a folder for environments none is found.
             envs=environments or Path(os.devnull),
             search_path=self.trusted_path,
             name=name,
         )
 
     def _locate(self, command: str, folder: Path | None) -> _Located | None:
-        """A command as it is meant in the folder; None stands for nowhere, where only the operator's are found."""
+        """Locate a command for a folder; None means only programs of the operator."""
         if "\0" in command or not command:
             return None
         if "/" not in command:
@@ -152,23 +152,23 @@ class Commands:
         return None if node is None else _Located(path=node, is_operators=True)
 
     def _kept_inside(self, path: Path, folder: Path) -> _Located | None:
-        """A program that an author chose, unless it is a link out of their project to what is not the operator's either."""
+        """A program of the author, unless it is a link out of the project to something the operator has not installed."""
         top, real = self.folders(folder)[-1], path.resolve()
         inside = [top.resolve(), *([] if self._workspace is None else [self._workspace.resolve()])]
         if not path.is_relative_to(top) or _is_below(real, inside) or self._has_installed(real, path.name):
             return _Located(path=path)
-        logger.warning("%s leads to %s, out of the project, and is passed over; put it on the PATH", path, real)
+        logger.warning("%s leads to %s, out of the project, and is ignored; put it on the PATH", path, real)
         return None
 
     def _has_installed(self, real: Path, name: str) -> bool:
-        """Whether a file is one that the operator has on their search path, by its own name or by another."""
+        """Whether the operator has the file on the search path, under this name or another."""
         if real in own_programs():
             return True
         named = (Path(place, each) for place in self._trusted for each in {name, real.name})
         return any(_executable(path) and path.resolve() == real for path in named)
 
     def _started(self, program: _Located, folder: Path | None) -> Found:
-        """How the kernel would start the file; the interpreter of a script is looked up as its author means it."""
+        """How the kernel would start the file; the interpreter of a script is looked up for its folder."""
         path, words = program.path, _first_line(program.path)
         if not words:
             return Found(argv=(str(path),), runtime=self._needs(program, folder))
@@ -183,9 +183,10 @@ class Commands:
         return Found(argv=(str(interpreter.path), *words[1:], str(path)), runtime=runtime)
 
     def _needs(self, program: _Located, folder: Path | None) -> tuple[Path, ...]:
-        """What a program reads besides itself: its environment if it is in one, else what is installed beside its folder.
+        """What a program reads besides itself: its environment, else what is installed beside its folder.
 
-        That is so for the operator's programs. An author could name any, and make a link to any: theirs opens only itself.
+        This holds for the operator's programs. An author could name or link to any program: theirs may read only
+        itself.
         """
         path, real = program.path, program.path.resolve()
         if path == Path(sys.executable):
@@ -199,7 +200,7 @@ class Commands:
 
 
 def basic_variables(capabilities: frozenset[str], workspace_policy: WorkspacePolicy) -> dict[str, str]:
-    """The few variables that every job has, where it finds the workspace, and where the only way out, if it has them."""
+    """The environment variables of every job, with the workspace and the proxy if it may use them."""
     variables = dict(CLEAN_ENVIRONMENT)
     if capabilities & {READ, WRITE}:
         variables[WORKSPACE] = str(workspace_policy.workspace)
@@ -209,7 +210,7 @@ def basic_variables(capabilities: frozenset[str], workspace_policy: WorkspacePol
 
 
 def search_path(program: str, near: tuple[Path, ...]) -> str:
-    """Where what it starts is found in turn: what is installed near the tool, beside the program, then the system."""
+    """The PATH of a job: what is installed near the tool, beside the program, then the system."""
     installed = [str(place / (".bin" if place.name == "node_modules" else "bin")) for place in near]
     system = CLEAN_ENVIRONMENT["PATH"].split(":")
     return ":".join(dict.fromkeys([*installed, str(Path(program).parent), *system]))
@@ -219,7 +220,7 @@ def search_path(program: str, near: tuple[Path, ...]) -> str:
 def _folders(folder: Path, roots: tuple[Path, ...]) -> tuple[Path, ...]:
     places, above = (folder, *folder.parents), set(folder.parents)
     tops = [place for place in places if place in roots or place / SCRIPTS_FOLDER in above]
-    # A folder that belongs to no project stands alone: above it there may be other people's.
+    # A folder outside any project is used alone: its parents may belong to others.
     return places[: places.index(tops[-1] if tops else folder) + 1]
 
 
@@ -235,7 +236,7 @@ def _executable(path: Path) -> Path | None:
 
 
 def _packaged_node() -> Path | None:
-    """The Node that came as a Python package; it is found without being imported."""
+    """The Node of a Python package, found without importing it."""
     from importlib.util import find_spec
 
     package = find_spec(NODE_PACKAGE)
@@ -244,7 +245,7 @@ def _packaged_node() -> Path | None:
 
 
 def _first_line(path: Path) -> list[str]:
-    """The words behind `#!`, none for a file that starts by itself."""
+    """The words after `#!`, none for a native executable."""
     line = (read_beginning(path, FIRST_LINE_BYTES) or b"").partition(b"\n")[0]
     if not line.startswith(b"#!"):
         return []
@@ -257,6 +258,6 @@ def _first_line(path: Path) -> list[str]:
 def _beside(real: Path) -> tuple[Path, ...]:
     if real.parent.name not in BINARIES:
         return (real,)
-    # Not the folder above as a whole: for ~/bin that would be everything a person owns. Nor what their programs keep.
+    # Not the whole parent: for ~/bin that would be the home folder. Nor its ~/.local/share.
     above = real.parent.parent
     return (real, *(above / name for name in BESIDE_BINARIES if (above.name, name) != PERSONAL))

@@ -1,4 +1,4 @@
-"""Serve what a job reaches on the host: tools that it calls over its channel, and the proxy that leads to its hosts."""
+"""Serve a job from the host: the tools that it calls over its channel, and the proxy to its hosts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from toolcrib.infra.egress.client import Egress
-    from toolcrib.infra.programs.observed_effects import Witness
+    from toolcrib.infra.programs.observed_effects import EffectRecorder
     from toolcrib.infra.sandbox.attempt import Lines, Proxy
     from toolcrib.model.call import Context
     from toolcrib.model.result import Result
@@ -28,7 +28,7 @@ _KEYS = frozenset({"id", "tool", "arguments"})
 
 
 def serve_calls(context: Context) -> Callable[[Lines], Awaitable[None]]:
-    """What answers on the channel of a script: the calls it asks for are made as the script's own, several at a time."""
+    """The handler of a script's channel: its calls are made on behalf of the script, several at a time."""
 
     async def talk(lines: Lines) -> None:
         slot = ParentSlot()
@@ -40,7 +40,7 @@ def serve_calls(context: Context) -> Callable[[Lines], Awaitable[None]]:
                 under_way.add(task)
                 task.add_done_callback(under_way.discard)
                 task.add_done_callback(lambda _: room.release())
-            # There is no reader left for an answer.
+            # No reader is left for the answers.
             for task in under_way:
                 task.cancel()
 
@@ -48,15 +48,15 @@ def serve_calls(context: Context) -> Callable[[Lines], Awaitable[None]]:
 
 
 def lead_out(
-    egress: Callable[[], Egress], hosts: tuple[str, ...] | None, deadline: float, witness: Witness | None = None
+    egress: Callable[[], Egress], hosts: tuple[str, ...] | None, deadline: float, recorder: EffectRecorder | None = None
 ) -> Proxy:
-    """The proxy of a job; without hosts it leads wherever a tool may go."""
+    """The proxy of a job; without hosts it allows every public host."""
     proxy = egress().proxy(None if hosts is None else parse_hosts(hosts), deadline=deadline)
-    return proxy if witness is None else witness.follow(proxy)
+    return proxy if recorder is None else recorder.record_visits(proxy)
 
 
 async def _next_message(lines: Lines, room: asyncio.Semaphore) -> dict[str, object] | None:
-    """What the script asks for next, read only when there is room for it: a script that asks for more waits."""
+    """The next request of the script, read only when one can be served: a script that sends more waits."""
     await room.acquire()
     return await lines.read()
 
@@ -81,16 +81,16 @@ def _id_of(message: dict[str, object]) -> Id:
 
 
 def _read(message: dict[str, object]) -> tuple[str, dict[str, object]]:
-    """The tool and the arguments that a script asks for."""
+    """The tool and the arguments of a request."""
     tool, arguments = message.get("tool"), message.get("arguments", {})
     if _id_of(message) is None:
         raise _malformed("the id is neither a number nor a text")
     if not isinstance(tool, str):
         raise _malformed("the tool is not named")
     if not isinstance(arguments, dict):
-        raise _malformed("the arguments are no object")
+        raise _malformed("the arguments are not an object")
     if unknown := sorted(message.keys() - _KEYS):
-        raise _malformed(f"{unknown[0][:40]!r} means nothing here")
+        raise _malformed(f"{unknown[0][:40]!r} is not a known key")
     return tool, arguments
 
 
@@ -99,7 +99,7 @@ def _malformed(reason: str) -> ToolError:
 
 
 def _value_of(tool: str, result: Result) -> object:
-    """The whole value, or why there is none."""
+    """The whole value, or an error."""
     if result.error is not None:
         raise result.error
     kept = result.meta.get("kept")

@@ -1,6 +1,7 @@
-"""Run a job in its slot, and turn its end into a value, or into an error in our own words.
+"""Run a job in its slot, and turn its outcome into a value or an error with our own message.
 
-The words of an exception may hold anything, secrets too: they go to the log, and what a caller reads is written here.
+The message of an exception may contain anything, even secrets: it is logged, and the caller gets a message written
+here.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ logger = logging.getLogger("toolcrib.runners")
 
 MAX_RESULT_BYTES = 8 * 1024 * 1024
 PRINTED_TAIL = 2_000
-# Walls that are mounts fall when the host replaces what they stand on, as an editor does that saves the settings.
+# A protected path was replaced while the job ran, for example by an editor that saved the settings.
 ISOLATION = "isolation"
 LIMITS = {
     "mem": "more memory than it may (setting sandbox_memory_mb)",
@@ -51,7 +52,7 @@ DENIED = frozenset({errno.EPERM, errno.EACCES, errno.EROFS})
 NAME_LETTERS = 200
 
 _MODULE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,99}")
-# What only the platform can know: that a person has to agree, that something is not granted, disabled or overloaded.
+# Kinds that only the platform may report: confirmation, grants, switches, overload.
 WORDS_OF_THE_PLATFORM = frozenset(
     (
         *(Kind.BLOCKED, Kind.CAPABILITY_MISSING, Kind.CONFIRMATION_REQUIRED, Kind.DISABLED, Kind.MODE_RESTRICTED),
@@ -63,10 +64,10 @@ _parent_slot: ContextVar[ParentSlot | None] = ContextVar("the slot of the script
 
 
 class ParentSlot:
-    """The slot of a running script in the sandbox, which one nested job of its calls uses at a time.
+    """The sandbox slot of a running script, which its nested jobs use one at a time.
 
-    A nested job that waits for a slot of its own while its script holds one could wait for ever. One at a time, because a
-    script that calls itself several times over, ten deep, would otherwise fill the machine.
+    A nested job that waits for its own slot while its script holds one could deadlock. One at a time, because a script
+    that calls itself several times, ten deep, would otherwise overload the machine.
     """
 
     def __init__(self) -> None:
@@ -74,13 +75,13 @@ class ParentSlot:
         self.lock = asyncio.Lock()
 
     def lend_in_this_task(self) -> None:
-        """Have the jobs that this task starts use the slot."""
+        """Let the jobs that this task starts use the slot."""
         _parent_slot.set(self)
 
 
 @asynccontextmanager
 async def lent_slot() -> AsyncIterator[bool]:
-    """Use the slot of the script that makes this call, in turn with its other calls; False where no script makes it."""
+    """Use the slot of the calling script, one nested call at a time; False if no script is calling."""
     slot = _parent_slot.get()
     if slot is None or slot.loop is not asyncio.get_running_loop():
         yield False
@@ -90,13 +91,13 @@ async def lent_slot() -> AsyncIterator[bool]:
 
 
 async def run_in_place(sandbox: Sandbox, job: Job, **how: Any) -> CompletedJob:
-    """Run a job; one that a script asks for by a call of its own runs in the slot of that script."""
+    """Run a job; a nested one runs in the slot of its script."""
     async with lent_slot() as nested:
         return await sandbox.run(job, nested=nested, **how)
 
 
 def to_outcome(ended: CompletedJob, meta: dict[str, object], read: Callable[[], object]) -> Outcome:
-    """The value that `read` finds, or the error that it raises, beside what was printed and observed."""
+    """The value that `read` returns, or the error that it raises, with output and observed effects."""
     for stream, printed in (("stdout", ended.stdout), ("stderr", ended.stderr)):
         if printed:
             meta[stream] = tail_of(printed)
@@ -108,13 +109,13 @@ def to_outcome(ended: CompletedJob, meta: dict[str, object], read: Callable[[], 
 
 
 def describe_effects(ended: CompletedJob) -> dict[str, object]:
-    """What a process was seen to do, for `meta`; nothing where it was not observed."""
+    """The observed effects of a job for `meta`; empty if it was not observed."""
     effects = [{"act": effect.act, "what": effect.what, "denied": effect.denied} for effect in ended.effects]
     return {"effects": effects} if effects else {}
 
 
 def returned_value(tool: Tool, job: PythonFile, ended: CompletedJob, seconds: float) -> object:
-    """What the entry function returned; raises ToolError if it did not."""
+    """The return value of the entry function; raises ToolError if it has none."""
     answer = read_answer(tool, job, ended, seconds)
     if "value" in answer:
         return answer["value"]
@@ -122,7 +123,7 @@ def returned_value(tool: Tool, job: PythonFile, ended: CompletedJob, seconds: fl
 
 
 def read_answer(tool: Tool, job: PythonFile, ended: CompletedJob, seconds: float) -> Mapping[str, object]:
-    """What the script answered, a `value` or an `error`; raises ToolError if it came to no answer."""
+    """The answer of the script, a `value` or an `error`; raises ToolError if there is none."""
     refuse_early_end(tool.name, ended, seconds)
     if ended.result_too_long:
         message = f"{tool.name} returned more than {MAX_RESULT_BYTES} bytes; return less, or write it to a file"
@@ -134,7 +135,7 @@ def read_answer(tool: Tool, job: PythonFile, ended: CompletedJob, seconds: float
 
 
 def described_error(tool: Tool, job: PythonFile, answer: Mapping[str, object]) -> ToolError:
-    """The error of an answer that holds no value."""
+    """The error of an answer without a value."""
     described = answer.get("error")
     if not isinstance(described, dict):
         return _unreadable(tool.name, "it holds neither a value nor an error")
@@ -142,9 +143,9 @@ def described_error(tool: Tool, job: PythonFile, answer: Mapping[str, object]) -
 
 
 def open_envelope(tool: Tool, script: Script, value: object) -> object:
-    """The result inside `{"result": …, "success": …, "error": …}`; any other value is returned as it is.
+    """The result inside `{"result": …, "success": …, "error": …}`; any other value is returned unchanged.
 
-    Raises ToolError, with what was achieved, if the envelope says that the call failed.
+    Raises ToolError, with the partial result, if the envelope reports a failure.
     """
     if (
         not script.enveloped
@@ -161,12 +162,12 @@ def open_envelope(tool: Tool, script: Script, value: object) -> object:
 
 
 def to_error(tool: Tool, job: PythonFile, described: Described) -> ToolError:
-    """The error that a script's answer describes: its own if it meant to give one, else one of ours."""
+    """The error of a script's answer: its own ToolError, else one of ours."""
     facts = described.get("tool_error")
     if isinstance(facts, dict):
         return _own_error(str(described.get("message")), facts)
     logger.error("%s failed unexpectedly\n%s", tool.name, described.get("traceback"))
-    known = _too_much(tool, job, described) or _no_module(tool, described) or _kept_from(tool, job, described)
+    known = _too_much(tool, job, described) or _no_module(tool, described) or _denied(tool, job, described)
     if known is not None:
         return known
     if "in_result" in described:
@@ -181,7 +182,7 @@ def to_error(tool: Tool, job: PythonFile, described: Described) -> ToolError:
 def failure(
     tool: Tool, message: str, kind: Kind = Kind.INTERNAL, *, details: Mapping[str, object] | None = None
 ) -> ToolError:
-    """A failure of what ran; only an author who asks for repetition gets it repeated."""
+    """A failure of the tool; it is retryable only if its author declares that."""
     again = tool.limits.retry is not None
     return ToolError(
         Kind.TRANSIENT if again else kind, message, retryable=again, partial_side_effects=True, details=details
@@ -189,14 +190,14 @@ def failure(
 
 
 def refuse_early_end(name: str, ended: CompletedJob, seconds: float) -> None:
-    """Raise ToolError for what never started, and for what was ended because it took too long or too much."""
+    """Raise ToolError for a job that never started, or was killed for time or resources."""
     if ended.cannot_start:
         raise ToolError(Kind.INTERNAL, f"{name} could not be started: {ended.cannot_start}")
     if ended.timed_out:
         message = f"{name} ran longer than {show_seconds(seconds)}; its processes were killed"
         raise ToolError(Kind.TIMEOUT, message, partial_side_effects=True)
     if ended.exceeded == ISOLATION:
-        message = f"something that {name} is kept from was replaced while it ran; its processes were killed; look at what stands there now, and call again"
+        message = f"a protected path changed while {name} ran; its processes were killed; check what is there now, and call again"
         raise ToolError(
             Kind.TRANSIENT, message, retryable=True, partial_side_effects=True, details={"limit": ISOLATION}
         )
@@ -206,29 +207,29 @@ def refuse_early_end(name: str, ended: CompletedJob, seconds: float) -> None:
 
 
 def tail_of(printed: bytes) -> str:
-    """The end of what a process printed, as text."""
+    """The end of the output, as text."""
     return printed.decode("utf-8", "replace")[-PRINTED_TAIL:]
 
 
 def show_seconds(seconds: float) -> str:
-    """A time limit in words, without the microseconds that passed before it was read."""
+    """A time limit in words, rounded."""
     return f"{round(seconds, 1 if seconds >= 1 else 2):g} s"
 
 
 def describe_end(ended: CompletedJob) -> str:
-    """How the process came to its end, as the rest of a sentence."""
+    """How the process ended, as the rest of a sentence."""
     if ended.signal is not None:
         return f"was ended by {_name_signal(ended.signal)}"
     return "was killed" if ended.exit_code is None else f"ended with exit code {ended.exit_code}"
 
 
 def exit_details(ended: CompletedJob) -> dict[str, object]:
-    """The exit code, where there is one."""
+    """The exit code, if there is one."""
     return {} if ended.exit_code is None else {"exitCode": ended.exit_code}
 
 
 def _read(name: str, result: bytes) -> Mapping[str, object]:
-    """The answer of the child, which may be anything: the script can write where its answer goes."""
+    """The answer of the child, which is untrusted: the script can write to its result pipe."""
     try:
         answer = read_json(result, place="the answer", max_bytes=MAX_RESULT_BYTES)
     except ToolError as problem:
@@ -251,7 +252,7 @@ def _name_signal(number: int) -> str:
 
 
 def _own_error(message: str, facts: dict[str, object]) -> ToolError:
-    """An error that the script meant to give: its word counts, but it cannot pass for a refusal of the platform's."""
+    """An error that the script raised on purpose, except kinds reserved to the platform."""
     kind, details = facts.get("kind"), facts.get("details")
     known = Kind(kind) if isinstance(kind, str) and kind in set(Kind) else Kind.INTERNAL
     return ToolError(
@@ -286,28 +287,28 @@ def _no_module(tool: Tool, described: Described) -> ToolError | None:
     return ToolError(Kind.EXECUTOR_NOT_FOUND, message, partial_side_effects=True, details={"module": module})
 
 
-def _kept_from(tool: Tool, job: PythonFile, described: Described) -> ToolError | None:
-    """What the walls denied, and which capability would open it, as far as that can be told."""
+def _denied(tool: Tool, job: PythonFile, described: Described) -> ToolError | None:
+    """The error for a denied access, with the capability that would allow it, if known."""
     number, module = _number(described), described.get("module")
-    # A name that cannot be looked up has a number below zero.
+    # A failed name lookup has a negative errno.
     asks_network = module == "socket" and (number in DENIED or number < 0) and not has_network(tool.requires)
     if not asks_network and number not in DENIED:
         return None
     reason = f"{described.get('type')}: {os.strerror(number)}" if number > 0 else described.get("type")
     look = f"see: crib check --observe {tool.name}"
     if asks_network:
-        what, cure = "the network", f"list net.http in its requires, and {look}"
+        what, cure = "access to the network", f"list net.http in its requires, and {look}"
     elif module == "subprocess" and PROGRAMS not in tool.requires:
         what, cure = "starting a program", f"list {PROGRAMS} in its requires, and {look}"
     elif (place := _in_workspace(job, described)) is not None:
-        what, capability = _place_name(place), _capability(tool, job, place, number)
+        what, capability = f"access to {_place_name(place)}", _capability(tool, job, place, number)
         cure = f"list {capability} in its requires, and {look}" if capability else "no capability opens it"
         if judge(str(place), opened=job.policy.opened):
             cure = "no capability opens it; the operator may do so with workspace_open in toolcrib.toml"
     else:
         cure = f"a tool reaches what its requires opens and nothing else, {look}"
-        return failure(tool, f"{tool.name} was kept from what it tried ({reason}); {cure}")
-    message = f"{tool.name} was kept from {what} ({reason}); {cure}"
+        return failure(tool, f"{tool.name} was denied what it tried ({reason}); {cure}")
+    message = f"{tool.name} was denied {what} ({reason}); {cure}"
     return ToolError(Kind.INTERNAL, message, partial_side_effects=True)
 
 
@@ -317,7 +318,7 @@ def _number(described: Described) -> int:
 
 
 def _in_workspace(job: PythonFile, described: Described) -> Path | None:
-    """The file that was asked for, relative to the workspace; None if it lies elsewhere. The file itself is not read."""
+    """The requested path relative to the workspace; None if it is elsewhere. The file itself is not read."""
     path = described.get("path")
     if not isinstance(path, str) or not path or job.project is None:
         return None
@@ -330,7 +331,7 @@ def _place_name(place: Path) -> str:
 
 
 def _capability(tool: Tool, job: PythonFile, place: Path, number: int) -> str:
-    """The capability that opens a place of the workspace; none for what is no tool's to use."""
+    """The capability that allows access to a path of the workspace; empty if none does."""
     path = Path(job.project or "", place)
     is_write = number == errno.EROFS
     kept = (*job.policy.closed, *(job.policy.fixed if is_write else ()))

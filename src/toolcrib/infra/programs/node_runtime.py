@@ -1,6 +1,6 @@
-"""Find out which Node was found without starting it, and what to tell it: memory, loading of files, the proxy.
+"""Determine the version of Node without running it, and its options: memory, module loading, the proxy.
 
-It is not started, because a project may have brought it.
+It is not executed, because it may come from a project.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ COMMONJS = Path(__file__).parent / "commonjs.cjs"
 CALLS = Path(child.__file__).parent / "rye.cjs"
 FILES = (COMMONJS, CALLS)
 NAMES = frozenset({"node", "nodejs"})
-# Node reads its OpenSSL settings where the system keeps them, and gives up if it may not.
+# Node reads the system's OpenSSL configuration, and exits if it may not.
 ENVIRONMENT: Mapping[str, str] = {"OPENSSL_CONF": "/dev/null"}
-# The heap is most of what Node uses; the rest is for code and buffers.
+# The heap is most of Node's memory; the rest is for code and buffers.
 HEAP_SHARE = 0.75
 MAX_PACKAGE_BYTES = 1_000_000
-# Where its own source is found is written in every release.
+# Every release contains the URL of its own source.
 RELEASE = b"/download/release/v"
 MAX_BYTES = 256 * 1024 * 1024
 CHUNK_BYTES = 4 * 1024 * 1024
@@ -44,30 +44,30 @@ _LONGEST = len(RELEASE) + 16
 
 
 def is_node(found: Found) -> bool:
-    """Whether it is Node that is started."""
+    """Whether the program is Node."""
     return found.program in NAMES
 
 
 def options(memory_bytes: int, *, calls: bool) -> list[str]:
-    """What stands between Node and the file; `calls` gives the script the means to call other tools."""
+    """The options before the file; `calls` lets the script call other tools."""
     heap = f"--max-old-space-size={max(16, int(memory_bytes * HEAP_SHARE) // MEGABYTE)}"
     return [heap, "--require", str(CALLS)] if calls else [heap]
 
 
 def has_packages(near: Iterable[Path]) -> bool:
-    """Whether packages are among what is installed near a tool."""
+    """Whether node_modules is installed near a tool."""
     return any(place.name == "node_modules" for place in near)
 
 
 def needs_commonjs(script: Script, commands: Commands) -> bool:
-    """Whether the file is written for `require` in a package that says its files are modules."""
+    """Whether the file uses `require` in a package of ES modules."""
     if script.path.suffix != ".js" or not _COMMONJS_SYNTAX.search(script.code) or _MODULE_SYNTAX.search(script.code):
         return False
     return _package_type(script.path.parent, commands) == "module"
 
 
 def refuse_without_proxy(tool_name: str, codes: Iterable[bytes], program: str, *, has_packages: bool) -> None:
-    """Refuse code that can have no network: Node would not use the proxy, and nothing of its own does."""
+    """Refuse code that has no network: this Node ignores the proxy, and the code does not use it either."""
     found = _without_proxy(program)
     if not found or has_packages or any(b"proxy" in code.lower() for code in codes):
         return
@@ -76,7 +76,7 @@ def refuse_without_proxy(tool_name: str, codes: Iterable[bytes], program: str, *
 
 
 def explain(error: ToolError, program: str) -> ToolError:
-    """The failure of a script that has a network, with what may be the reason."""
+    """Add the likely reason to the failure of a script with network access."""
     found = _without_proxy(program)
     if not found:
         return error
@@ -91,7 +91,7 @@ def explain(error: ToolError, program: str) -> ToolError:
 
 
 def version_of(program: str) -> tuple[int, int, int] | None:
-    """The version of a Node; None if it cannot be learned."""
+    """The version of a Node; None if unknown."""
     try:
         path = Path(program).resolve()
         facts = path.stat()
@@ -101,7 +101,7 @@ def version_of(program: str) -> tuple[int, int, int] | None:
 
 
 def _package_type(folder: Path, commands: Commands) -> object:
-    """What the nearest package says its files are."""
+    """The type in the nearest package.json."""
     for place in commands.folders(folder):
         text = read_small(place / "package.json", MAX_PACKAGE_BYTES)
         if text is None:
@@ -115,7 +115,7 @@ def _package_type(folder: Path, commands: Commands) -> object:
 
 
 def _without_proxy(program: str) -> str:
-    """The version of a Node that does not use the proxy; empty for one that does, and for one that is not known."""
+    """The version of a Node that ignores the proxy; empty for one that uses it, or is unknown."""
     version = version_of(program)
     if version is None or version[0] >= 24 or (version[0] == 22 and version[1] >= 21):  # noqa: PLR2004 - see NEEDED
         return ""
@@ -124,7 +124,7 @@ def _without_proxy(program: str) -> str:
 
 @lru_cache(maxsize=16)
 def _version_of(path: Path, _changed: int, size: int) -> tuple[int, int, int] | None:
-    """The version that is written in the program; read and not mapped, so that it may be cut short meanwhile."""
+    """The version string in the executable; read and not mapped, because the file may be truncated meanwhile."""
     if size > MAX_BYTES or not path.is_file():
         return None
     try:

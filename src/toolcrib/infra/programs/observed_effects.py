@@ -1,6 +1,7 @@
-"""Observe what a tool did, and compare it with what it declared.
+"""Record the effects of a tool, and compare them with what it declares.
 
-The host itself sees which tools a job calls, and which hosts it asks the proxy for.
+The sandbox observes system calls; the host itself sees which tools a job calls and which hosts it requests from the
+proxy.
 """
 
 from __future__ import annotations
@@ -32,22 +33,22 @@ if TYPE_CHECKING:
 CALLS = "rye.execute"
 REQUEST = "net.http"
 OBSERVED = frozenset({READ, WRITE, PROGRAMS, NETWORK, CALLS})
-CALL = "call"  # the act of calling another tool, which the host sees and no observer
+CALL = "call"  # calling another tool, which the host records and no observer
 STARTING = frozenset({"subprocess", "bash"})
 COMMANDS = frozenset({"command", "shell"})
-# What the start of an interpreter asks the machine about itself.
+# What an interpreter reads about the machine when it starts.
 MACHINE = tuple(map(Path, ("/sys/fs/cgroup", "/sys/devices/system", "/proc/version_signature", "/proc/sys/vm")))
 NAME_SERVICE = frozenset({"unix:/var/run/nscd/socket", "unix:/run/nscd/socket"})
-# Node looks in every folder upwards for what kind of module a file is.
+# Node reads package.json in every parent folder.
 PACKAGE_FILE, PACKAGES = "package.json", "node_modules"
-# The file with which Node begins a handler is one of ours.
+# The file that starts a Node handler is our own.
 OURS = Path(child.__file__).parent.resolve()
 ENVIRONMENT_FILE = "pyvenv.cfg"
 
 
 @dataclass(frozen=True, order=True, kw_only=True, slots=True)
 class Deed:
-    """An effect that counts: `capability` is the one that opens it, empty if none does."""
+    """An effect that has to be declared: `capability` is the one that allows it, empty if none does."""
 
     act: str
     what: str
@@ -55,13 +56,13 @@ class Deed:
     capability: str
 
     def to_json(self) -> dict[str, object]:
-        """As plain facts."""
+        """As JSON."""
         return asdict(self)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
-    """What was done without having been declared, what was done as declared, and what was declared and never used."""
+    """The undeclared effects, the declared ones, and the declared capabilities that were never used."""
 
     undeclared: tuple[Deed, ...]
     declared: tuple[Deed, ...]
@@ -69,9 +70,9 @@ class Comparison:
 
     @classmethod
     def of(cls, tool: Tool, deeds: Iterable[Deed], passed_on: Iterable[str] = ()) -> Self:
-        """Hold what was done, in all runs together, against what the tool declares.
+        """Compare the effects of all runs with what the tool declares.
 
-        `passed_on` are the capabilities of tools that it called: it has to have what they use.
+        `passed_on` are the capabilities of tools that it called: it must have what they use.
         """
         done = sorted(set(deeds))
         opened = set(map(_group, tool.requires)) - {""}
@@ -82,8 +83,8 @@ class Comparison:
         return cls(undeclared=undeclared, declared=declared, unused=tuple(unused))
 
 
-class Course:
-    """What happens as a matter of course when a tool runs."""
+class ExpectedEffects:
+    """The effects that every run of a tool has, and that need no declaration."""
 
     def __init__(self, tool: Tool, workspace: Path) -> None:
         self.workspace = workspace.resolve()
@@ -92,7 +93,7 @@ class Course:
         self._runtime = tuple(root.resolve() for root in python_runtime())
 
     def covers(self, effect: Effect) -> bool:
-        """Whether the effect belongs to it."""
+        """Whether the effect is one of them."""
         if effect.act == "connect":
             return effect.what in NAME_SERVICE
         if effect.act != "read":
@@ -100,7 +101,7 @@ class Course:
         path = Path(effect.what)
         if effect.denied:
             return _is_in(path, MACHINE) or self._is_package_file(path)
-        # Without the capability nothing is open but what the tool runs on and its own folder.
+        # Without the capability only the runtime and the tool's own folder are readable.
         return not (self._reads and path.is_relative_to(self.workspace)) or self._is_own(path)
 
     def _is_package_file(self, path: Path) -> bool:
@@ -115,14 +116,14 @@ class Course:
         return any((folder / ENVIRONMENT_FILE).is_file() for folder in path.parents)
 
 
-class Witness:
-    """Stands beside one job and remembers."""
+class EffectRecorder:
+    """Records what the host sees of one job."""
 
     def __init__(self) -> None:
         self._seen: dict[Effect, None] = {}
 
-    def hear(self, context: Context) -> Context:
-        """The context, through which every call is heard."""
+    def record_calls(self, context: Context) -> Context:
+        """The context, with every call recorded."""
 
         async def call(name: str, arguments: Mapping[str, object] | None = None, /, **more: object) -> Result:
             self._seen[Effect(CALL, name)] = None
@@ -130,8 +131,8 @@ class Witness:
 
         return replace(context, call=call)
 
-    def follow(self, proxy: Serve[Listener]) -> Serve[Listener]:
-        """The proxy, whose visits are remembered."""
+    def record_visits(self, proxy: Serve[Listener]) -> Serve[Listener]:
+        """The proxy, with its visits recorded."""
 
         @asynccontextmanager
         async def followed(listener: Listener) -> AsyncIterator[ProxyLog]:
@@ -143,8 +144,8 @@ class Witness:
 
         return followed
 
-    def testify(self, ended: CompletedJob) -> CompletedJob:
-        """The end of the job, with what was seen among its effects."""
+    def add_to(self, ended: CompletedJob) -> CompletedJob:
+        """The completed job, with the recorded effects added."""
         return replace(ended, effects=(*ended.effects, *self._seen))
 
     def _remember(self, log: ProxyLog) -> None:
@@ -156,7 +157,7 @@ class Witness:
 
 
 def read_effects(written: object) -> list[Effect]:
-    """The effects in the meta of a result; what is not written as one is passed over."""
+    """Parse the effects in the meta of a result; malformed entries are ignored."""
     entries = [entry for entry in written if isinstance(entry, dict)] if isinstance(written, list) else []
     return [
         Effect(str(entry.get("act", "")), str(entry.get("what", "")), entry.get("denied") is True) for entry in entries
@@ -164,20 +165,20 @@ def read_effects(written: object) -> list[Effect]:
 
 
 def find_deeds(tool: Tool, effects: Iterable[Effect], workspace: Path) -> list[Deed]:
-    """What of the effects counts, each once: not what the tool runs on, its own folder or its scratch."""
-    course = Course(tool, workspace)
+    """The effects that have to be declared, each once: without runtime, own folder and scratch."""
+    expected = ExpectedEffects(tool, workspace)
     deeds = {
-        Deed(act=effect.act, what=effect.what, denied=effect.denied, capability=_capability(effect, course.workspace))
+        Deed(act=effect.act, what=effect.what, denied=effect.denied, capability=_capability(effect, expected.workspace))
         for effect in effects
-        if not course.covers(effect)
+        if not expected.covers(effect)
     }
-    # A way is told by where it leads, and by its beginning only if it leads no further.
+    # A connection is reported by its destination, and by its socket only if there is none.
     ends = {deed for deed in deeds if deed.act != "connect" or not _is_a_beginning(deed.what)}
     return sorted(ends if any(deed.act == "connect" for deed in ends) else deeds)
 
 
 def _folders_of(tool: Tool) -> tuple[Path, ...]:
-    """Where the tool lies, and for a handler what it shares with others."""
+    """The folders of the tool, with the shared ones of a handler."""
     run = tool.run
     if isinstance(run, Script):
         return (run.path.absolute().parent.resolve(),)
@@ -191,7 +192,7 @@ def _is_in(path: Path, folders: Iterable[Path]) -> bool:
 
 
 def _inherent(tool: Tool) -> set[str]:
-    """What a tool has by being what it is: one that is a command starts it, and nothing else is seen of that."""
+    """Capabilities that a tool uses by its kind: a command starts a program, which is not observed."""
     if not isinstance(tool.run, Chained):
         return set()
     is_command = tool.run.executor in STARTING or not tool.run.config.keys().isdisjoint(COMMANDS)
@@ -199,7 +200,7 @@ def _inherent(tool: Tool) -> set[str]:
 
 
 def _group(capability: str) -> str:
-    """Capabilities that open the same thing: one for the network is as good as another."""
+    """Capabilities that allow the same: all network capabilities are equivalent."""
     if capability.startswith(NETWORK):
         return NETWORK
     return CALLS if capability.startswith(f"{CALLS}.") else capability

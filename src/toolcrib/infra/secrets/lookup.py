@@ -1,4 +1,4 @@
-"""Look a secret up by name: in the environment, in the operator's file, in the project, in the keyring of the system."""
+"""Look up a secret by name: in the environment, the operator's file, the project, the system keyring."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-# A keyring answers over a bus, in milliseconds; what it said holds for a while.
+# A keyring lookup takes milliseconds; its answer is cached this long.
 KEPT_SECONDS = 30.0
 MAX_FILE_BYTES = 1_000_000
 IN_ENVIRONMENT = "the environment"
@@ -31,7 +31,7 @@ IN_PROJECT = "this project"
 IN_MEMORY = "this process"
 
 _CURE = "remove secrets_keyring and keep secrets with: crib secret set"
-# Neither a link nor a pipe may stand in the place of the file, or another user decides what it holds.
+# The file must be neither a link nor a pipe, or another user would decide its content.
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -61,7 +61,7 @@ class Secrets:
         self._in_memory: dict[str, str] = {}
 
     def get(self, name: str) -> Secret | None:
-        """The secret by this name, or None; raises SettingsError if it is there and may not or cannot be read."""
+        """The secret of this name, or None; raises SettingsError if it exists but cannot be read."""
         if not NAME.fullmatch(name):
             return None
         value = self._find(name)
@@ -72,11 +72,11 @@ class Secrets:
         return Secret(name, value)
 
     def names(self) -> list[str]:
-        """The names of all secrets but those of the keyring, which cannot list them; sorted."""
+        """The names of all secrets except those in the keyring, which cannot be listed; sorted."""
         return sorted(self.places())
 
     def places(self) -> dict[str, str]:
-        """Where each secret comes from, in words."""
+        """The place of each secret, in words."""
         places = dict.fromkeys(self._in_memory, IN_MEMORY)
         if self._kept is not None:
             places |= dict.fromkeys(self._kept.names(), IN_PROJECT)
@@ -85,7 +85,7 @@ class Secrets:
         return places | dict.fromkeys(filter(self._environment.get, self._names), IN_ENVIRONMENT)
 
     def set(self, name: str, value: str) -> None:
-        """Keep a secret in the project, in place of the one that may be there."""
+        """Store a secret in the project, replacing the one of this name."""
         check_name(name)
         check_value(name, value)
         self.masking.add(value)
@@ -95,14 +95,14 @@ class Secrets:
             self._kept.set(name, value)
 
     def remove(self, name: str) -> bool:
-        """Forget a secret of the project; False if it keeps none by this name."""
+        """Remove a secret of the project; False if there is none of this name."""
         check_name(name)
         if self._kept is None:
             return self._in_memory.pop(name, None) is not None
         return self._kept.remove(name)
 
     def check(self) -> None:
-        """Refuse, by raising SettingsError, what would keep secrets from being read: open files, a key that is lost."""
+        """Raise SettingsError for what would prevent secrets from being read: readable files, a lost key."""
         self.places()
         if self._kept is not None:
             self._kept.check()
@@ -124,7 +124,7 @@ class Secrets:
 
 
 class AskedSecrets:
-    """Asks the keyring by name; it cannot list its names."""
+    """Looks secrets up in the keyring; its names cannot be listed."""
 
     def __init__(self, service: str, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.service = service
@@ -132,7 +132,7 @@ class AskedSecrets:
         self._answers: dict[str, tuple[float, str | None]] = {}
 
     def get(self, name: str) -> str | None:
-        """The secret, if the keyring knows it."""
+        """The secret, if the keyring has it."""
         asked_at, value = self._answers.get(name, (float("-inf"), None))
         if self._clock() - asked_at > KEPT_SECONDS:
             value = self._ask(name)
@@ -163,7 +163,7 @@ class ListedSecrets:
         self._read: tuple[Stamp | None, dict[str, str]] = (None, {})
 
     def values(self) -> dict[str, str]:
-        """What the file says now; a file that others can read, or that cannot be understood, is refused."""
+        """The current values; a file that others can read, or that is malformed, is refused."""
         try:
             descriptor = os.open(self.path, _OPEN)
         except OSError as problem:
@@ -196,7 +196,7 @@ def _decode(path: Path, data: bytes) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
-        # Not as its cause: it carries everything that was read.
+        # Not as its cause: it contains everything that was read.
         raise SettingsError(f"{path}: not UTF-8 at byte {problem.start}; save it as UTF-8") from None
 
 
@@ -207,7 +207,7 @@ def _parse(path: Path, text: str) -> dict[str, str]:
             continue
         name, equals, value = line.partition("=")
         place = f"{path}, line {number}"
-        # Never quoted: what is no NAME=value may be a secret.
+        # Never quoted: a malformed line may be a secret.
         if not equals or not NAME.fullmatch(name):
             raise SettingsError(f"{place}: write NAME=value, the name in letters, digits and '_', no space around it")
         if name in values:
@@ -232,7 +232,7 @@ _PURPOSE = b"toolcrib secret\0"
 
 
 class KeptSecrets:
-    """The secrets in the data folder of a project; many processes may share it."""
+    """The secrets in the data folder of a project, shared by its processes."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE
@@ -241,11 +241,11 @@ class KeptSecrets:
         self._opened: dict[str, tuple[str, str]] = {}
 
     def names(self) -> list[str]:
-        """The names, sorted; none of the secrets is opened."""
+        """The names, sorted; no secret is decrypted."""
         return sorted(self._sealed())
 
     def get(self, name: str) -> str | None:
-        """The secret; raises SettingsError if it cannot be opened."""
+        """The secret; raises SettingsError if it cannot be decrypted."""
         sealed = self._sealed().get(name)
         if sealed is None:
             return None
@@ -255,11 +255,11 @@ class KeptSecrets:
         return opened[1]
 
     def set(self, name: str, value: str) -> None:
-        """Keep a secret, in place of the one that may be there."""
+        """Store a secret, replacing the one of this name."""
         self._change(lambda sealed: {**sealed, name: self._seal(name, value)})
 
     def remove(self, name: str) -> bool:
-        """Forget a secret; False if there is none."""
+        """Remove a secret; False if there is none."""
         was_there = name in self._sealed()
         if was_there:
             self._change(lambda sealed: {other: text for other, text in sealed.items() if other != name})
@@ -267,7 +267,7 @@ class KeptSecrets:
         return was_there
 
     def check(self) -> None:
-        """Refuse, by raising SettingsError, a file of secrets without its key, and any secret that cannot be opened."""
+        """Raise SettingsError for a file of secrets without its key, and for any secret that cannot be decrypted."""
         for name in self.names():
             self.get(name)
 
@@ -280,9 +280,9 @@ class KeptSecrets:
             self._read = (None, {})
 
     def _sealed(self) -> dict[str, str]:
-        """The secrets as they lie in the file."""
+        """The encrypted secrets of the file."""
         try:
-            status = os.stat(self.path, follow_symlinks=False)  # noqa: PTH116 - calls wait for this
+            status = os.stat(self.path, follow_symlinks=False)  # noqa: PTH116 - every call waits for this
         except FileNotFoundError:
             return {}
         except OSError as problem:
@@ -321,14 +321,14 @@ class KeptSecrets:
 
 
 def new_key() -> bytes:
-    """A key for a crib that keeps nothing on disk."""
+    """A key for a crib without data on disk."""
     return os.urandom(KEY_BYTES)
 
 
 def load_key(path: Path, cure: str = REMOVE) -> bytes:
-    """The key of a project; made at first use, readable by this user only, by exactly one of many processes.
+    """The key of a project; created at first use, readable by this user only, by exactly one of many processes.
 
-    `cure` is what to do about a file that is no good as a key.
+    `cure` is what to do about an invalid key file.
     """
     if not os.path.lexists(path):
         durable.create(path, new_key())
@@ -354,7 +354,7 @@ def _check_key(path: Path, status: os.stat_result, cure: str) -> None:
 
 
 def _bound_to(name: str) -> bytes:
-    """What keeps a sealed secret from passing for one by another name."""
+    """Associated data that binds a sealed secret to its name."""
     return _PURPOSE + name.encode()
 
 
@@ -368,5 +368,5 @@ def _parse_sealed(path: Path, data: bytes) -> dict[str, str]:
         raise SettingsError(f"{path} is no file of secrets of ours; put back the one that was there, or remove it")
     if strange := next((name for name in secrets if not NAME.fullmatch(name)), None):
         raise SettingsError(f"{path}: {strange[:80]!r} is no name of a secret; remove it from the file")
-    # What is no text cannot be opened, and is refused when it is asked for.
+    # A value that is not a string cannot be decrypted, and is refused when it is requested.
     return {name: sealed if isinstance(sealed, str) else "" for name, sealed in secrets.items()}

@@ -1,7 +1,6 @@
-"""Hold a secret that shows itself only on request, and hide it in everything that is said afterwards.
+"""Hold a secret that is shown only on request, and mask it in everything that is reported afterwards.
 
-It is found however it is written: as it is, in a URL, in JSON, in HTML, in base64, in hexadecimal, and in texts that its readers
-unescape.
+It is found in its usual spellings: verbatim, in a URL, JSON or HTML, in base64, in hexadecimal, and in escaped text.
 """
 
 from __future__ import annotations
@@ -21,28 +20,28 @@ if TYPE_CHECKING:
 MASK = "***"
 MAX_BYTES = 64_000
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-# Hiding every "1" and "eu" would make messages unreadable and keep nothing secret.
+# Masking every "1" and "eu" would make messages unreadable and keep nothing secret.
 SHORTEST = 4
-# A piece of base64 that begins in the middle of other text is short on letters of its own.
+# A base64 fragment inside other text has few characters of its own.
 SHORTEST_PIECE = 8
 SHORTEST_LINE = 16
-# What is longer, such as a certificate, is not looked for in one spelling within another: working these out takes too long.
+# A longer value, such as a certificate, is not searched in nested spellings: computing these takes too long.
 LONGEST_TWICE = 4_000
-# Secrets that are changed again and again must not fill the memory; the oldest are forgotten.
+# Secrets that change repeatedly must not fill the memory; the oldest are forgotten.
 MAX_VALUES = 1_000
-# Words that stand one after the other on many lines make up every short value sooner or later.
+# Joined lines contain any short value sooner or later.
 SHORTEST_JOINED = 16
 
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([\"'/\\bfnrt]))")
 _LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-# What the parts of a URL leave as it is: nothing, a path, a query, and what some write although they need not.
+# The characters that parts of a URL leave unquoted: none, a path, a query, and what some clients leave.
 _SAFE = ("", "/", "!$'()*,:@/?", "!$&'()*+,;=:@/?", "!$&'()*+,;=:@/?#[]")
 
 
 class Secret:
-    """A secret: masked wherever it is printed, formatted or written down; only `reveal` gives the text."""
+    """A secret: masked wherever it is printed, formatted or serialized; only `reveal` gives the text."""
 
-    # Neither fields nor a dictionary: what turns objects into JSON must find nothing to write.
+    # Neither fields nor a dictionary: a serializer must find nothing to write.
     __slots__ = ("_text", "name")
 
     def __init__(self, name: str, value: str) -> None:
@@ -66,31 +65,31 @@ class Secret:
         if not isinstance(other, Secret):
             return NotImplemented
         mine, theirs = (text.encode("utf-8", "surrogatepass") for text in (self._text, other.reveal()))
-        # How long the comparison takes tells nothing about how much of it is the same.
+        # The duration of the comparison must not reveal how much matches.
         return hmac.compare_digest(mine, theirs)
 
-    __hash__ = None  # type: ignore[assignment]  # a key of a dictionary is compared in whatever time it takes
+    __hash__ = None  # type: ignore[assignment]  # a dictionary compares keys in variable time
 
     def __reduce_ex__(self, _: object) -> NoReturn:
         raise TypeError("a secret cannot be pickled or copied; hand on its name")
 
 
 def check_name(name: str) -> None:
-    """Refuse what cannot be the name of a secret."""
+    """Refuse an invalid name of a secret."""
     if not NAME.fullmatch(name):
-        # Never quoted: a caller that mixes the two up has written the secret itself.
+        # Never quoted: a caller that mixes up the two has written the secret itself.
         message = "this cannot be the name of a secret; write letters, digits and '_', at most 64 and no digit first"
         raise ToolError(Kind.VALIDATION, message)
 
 
 def check_value(name: str, value: str) -> None:
-    """Refuse what cannot be a secret, without quoting it."""
+    """Refuse an invalid value, without quoting it."""
     if problem := _problem_of(value):
         raise ToolError(Kind.VALIDATION, f"secret {name}: {problem}")
 
 
 class Masking:
-    """Remembers values and hides them in texts, in whichever of the usual spellings."""
+    """Remember values and mask them in texts, in all their usual spellings."""
 
     def __init__(self) -> None:
         self._values: dict[str, frozenset[str]] = {}
@@ -101,7 +100,7 @@ class Masking:
         return bool(self._spelled)
 
     def add(self, value: str) -> None:
-        """Hide this value from now on."""
+        """Mask this value from now on."""
         if value in self._values:
             return
         with self._changing:
@@ -109,22 +108,22 @@ class Masking:
             while len(values) > MAX_VALUES:
                 del values[next(iter(values))]
             every = {text for spelled in values.values() for text in spelled}
-            # The longest first: one that begins like another must not leave its end behind.
+            # The longest first: one that is a prefix of another must not leave its end behind.
             self._spelled = tuple(sorted(every, key=len, reverse=True))
             self._values = values
 
     def is_in(self, text: str) -> bool:
-        """Whether there is anything in the text that has to be hidden."""
+        """Whether the text contains anything to mask."""
         return any(spelling in text for spelling in self._spelled) or self._is_meant(text)
 
     def hide(self, text: str) -> str:
-        """The text without any of the values; only the mask where one stands in it behind escapes of any kind."""
+        """The text with every value masked; only the mask if a value is found behind escapes."""
         for spelling in self._spelled:
             text = text.replace(spelling, MASK)
         return MASK if self._is_meant(text) else text
 
     def _is_meant(self, text: str) -> bool:
-        """Whether a value stands in another reading of the text."""
+        """Whether another reading of the text contains a value."""
         if not self._spelled:
             return False
         others = list(readings(text))
@@ -134,7 +133,7 @@ class Masking:
         return any(spelling in line for line in lines for spelling in self._spelled if len(spelling) >= SHORTEST_JOINED)
 
     def hide_in(self, value: object) -> object:
-        """A JSON value in which every text is hidden so, the names of members too."""
+        """A JSON value with every string masked, including the names of members."""
         if not self._spelled:
             return value
         if isinstance(value, str):
@@ -147,7 +146,7 @@ class Masking:
 
 
 class VariableMasking(Masking):
-    """Hands variables out, remembers what it gave, and hides that in whatever is told afterwards."""
+    """Looks up variables, remembers the values, and masks them in everything reported afterwards."""
 
     def __init__(self, variable: Callable[[str], str | None] = lambda _: None) -> None:
         super().__init__()
@@ -161,13 +160,13 @@ class VariableMasking(Masking):
         return value
 
     def hide_in(self, value: object) -> object:
-        """A JSON value in which every text is hidden so, and every number whose digits would tell."""
+        """A JSON value with every string masked, and every number whose digits would reveal a value."""
         if isinstance(value, int | float) and not isinstance(value, bool):
             return MASK if self.hide(repr(value)) != repr(value) else value
         return super().hide_in(value)
 
     def hide_error(self, error: ToolError) -> ToolError:
-        """The same error, fit to be shown."""
+        """The same error, masked."""
         return ToolError(
             error.kind,
             self.hide(error.message),
@@ -179,9 +178,9 @@ class VariableMasking(Masking):
 
 
 class HideSecrets(logging.Filter):
-    """Hides secrets in records of a log: message, arguments, further fields, and what was raised.
+    """Masks secrets in log records: message, arguments, extra fields, and exceptions.
 
-    It belongs on a handler: a logger asks its filters only about what is logged through itself.
+    Add it to a handler: a logger applies its filters only to records logged through itself.
     """
 
     def __init__(self, masking: Masking) -> None:
@@ -189,7 +188,7 @@ class HideSecrets(logging.Filter):
         self._masking = masking
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Let every record pass, fit to be shown."""
+        """Mask the record and let it pass."""
         if not self._masking:
             return True
         record.msg, record.args = _message_of(record), ()
@@ -201,7 +200,7 @@ class HideSecrets(logging.Filter):
         return True
 
     def _hide_raised(self, record: logging.LogRecord, raised: BaseException) -> None:
-        """Replace what was raised if it tells anything, or if what led to it does: formatting it shows all of that."""
+        """Replace an exception that reveals a secret, itself or by its chain, which formatting would show."""
         record.exc_text = record.exc_text or "".join(traceback.format_exception(raised)).rstrip("\n")
         texts = record.exc_text, str(raised)
         if any(self._masking.hide(text) != text for text in texts):
@@ -210,7 +209,7 @@ class HideSecrets(logging.Filter):
 
 
 def readings(text: str) -> Iterator[str]:
-    """Each other way to read the text, taken once; none of a text without any escape."""
+    """Every other reading of the text; none if it has no escapes."""
     for read in (_unquoted, _unescaped, _without_entities):
         other = read(text)
         if other != text:
@@ -218,19 +217,19 @@ def readings(text: str) -> Iterator[str]:
 
 
 def joined(text: str) -> str:
-    """The text on one line and without blanks, as base64 is meant that mail breaks into several lines."""
+    """The text on one line without blanks, as for base64 that mail breaks into lines."""
     return "".join(text.split()) if "\n" in text or "\r" in text else ""
 
 
 def spellings(value: str) -> frozenset[str]:
-    """Every usual spelling of the value, and one within another; none of a value that is too short to be hidden."""
+    """Every usual spelling of the value, also nested; none of a value that is too short to be masked."""
     if len(value) < SHORTEST:
         return frozenset()
     once = {value, *_in_json(value), *_in_url(value), *_in_html(value)}
     outer = once if len(value) <= LONGEST_TWICE else {value}
     twice = {text for spelled in outer for text in (*_in_json(spelled), *_in_url(spelled), *_encoded(spelled))}
     lines = {line for line in value.splitlines() if len(line) >= SHORTEST_LINE}
-    # Names of hosts and of headers come back in one case, whatever they were sent in.
+    # Host and header names come back in one case.
     cased = {text for same in (value.lower(), value.upper()) for text in (same, *_in_url(same), *_in_json(same))}
     found = {*once, *twice, *lines, *cased, value.strip(), " ".join(value.split())}
     return frozenset(text for text in found if len(text) >= SHORTEST)
@@ -245,7 +244,7 @@ def _unquoted(text: str) -> str:
 def _unescaped(text: str) -> str:
     if "\\" not in text:
         return text
-    # Two halves of a surrogate pair become the one letter that they stand for.
+    # Combine surrogate pairs into one character.
     return _ESCAPE.sub(_letter, text).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
@@ -306,7 +305,7 @@ def _encoded(value: str) -> set[str]:
 
 
 def _inside_base64(raw: bytes, offset: int) -> Iterator[tuple[str, int, int]]:
-    """Which letters the value alone decides where so many bytes stand before it, as in `name:password`."""
+    """The characters that the value alone determines after so many bytes, as in `name:password`."""
     first, last = -(-offset * 8 // 6), (offset + len(raw)) * 8 // 6
     return ((text, first, last) for text in _in_base64(bytes(offset) + raw))
 
@@ -320,11 +319,11 @@ def _in_base64(raw: bytes) -> set[str]:
 def _message_of(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
-    except Exception:  # noqa: BLE001 - the arguments are foreign code; a log must not fail over them
+    except Exception:  # noqa: BLE001 - the arguments are foreign code; logging must not fail because of them
         return f"{record.msg} (its arguments do not fit)"
 
 
 def _stand_in(raised: BaseException, text: str) -> Exception:
-    """An exception by the same name that says only this, and leads to no other."""
+    """An exception of the same name with only this text, and without a chain."""
     stand_in: Exception = type(type(raised).__name__, (Exception,), {})(text)
     return stand_in.with_traceback(raised.__traceback__)

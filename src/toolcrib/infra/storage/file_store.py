@@ -1,4 +1,4 @@
-"""Keep documents as files that only their owner can read, and that survive the process."""
+"""Store documents as files that only their owner can read, durably."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ _GONE = (FileNotFoundError, NotADirectoryError)
 
 
 class FileStore:
-    """Keeps each document in a file of its own below one folder; of many creators, in whichever process, one wins.
+    """Each document is a file below one folder; of many concurrent creators, in any process, one wins.
 
-    A key whose path is a folder, or leads through a file, is the key of no document. Something else in the place of a
-    document is listed like one and reported by `get`, and a link is not followed. Names that begin with a dot
-    are no keys: under such names lie the locks and the marks of the store, and what is half written or half deleted. A
-    folder counts as one even when nothing is left in it.
+    A key whose path is a folder, or leads through a file, has no document. Anything else in the place of a document is
+    listed like one and reported by `get`, and a link is not followed. Names that begin with a dot are not keys: the
+    store uses them for locks, generation marks, temporary files and discarded folders. A folder is listed even if it is
+    empty.
     """
 
     def __init__(self, root: Path, *, disk: Disk = DISK) -> None:
@@ -69,7 +69,7 @@ class FileStore:
                 return None
 
     def create(self, key: str, document: bytes) -> bool:
-        """Keep a new document; False if the key is taken."""
+        """Store a new document; False if the key exists."""
         check_key(key)
         space, name = _ends(key)
         with self._explained(key), self._generations.marking(space) as mark, self._way_for(key) as way:
@@ -80,7 +80,7 @@ class FileStore:
         return True
 
     def replace(self, key: str, document: bytes) -> None:
-        """Keep a document in place of the one that may be there."""
+        """Store a document, replacing the one of this key."""
         check_key(key)
         space, name = _ends(key)
         with self._explained(key), self._generations.marking(space) as mark, self._way_for(key) as way:
@@ -91,7 +91,7 @@ class FileStore:
             mark()
 
     def remove(self, key: str) -> bool:
-        """Forget a document; False if there is none."""
+        """Remove a document; False if there is none."""
         check_key(key)
         space, name = _ends(key)
         with self._explained(key):
@@ -108,11 +108,11 @@ class FileStore:
         return True
 
     def keys(self, prefix: str = "") -> list[str]:
-        """The keys that begin so, sorted."""
+        """The keys with this prefix, sorted."""
         return sorted(self.stamps(prefix))
 
     def stamp(self, key: str) -> str | None:
-        """What changes whenever the document does; None if there is none."""
+        """A value that changes whenever the document does; None if there is none."""
         status = self._status(key)
         return None if status is None else stamp_of(status)
 
@@ -122,41 +122,41 @@ class FileStore:
         return None if status is None else status.st_mtime
 
     def stamps(self, prefix: str) -> dict[str, str]:
-        """The stamps of all documents whose keys begin so."""
+        """The stamps of all documents with this prefix."""
         check_prefix(prefix)
         with self._explained(prefix):
             return self._listing.documents(prefix)
 
     def folders(self, prefix: str) -> dict[str, str]:
-        """The words that follow `prefix/` in longer keys, each with a stamp of its own."""
+        """The folders directly below `prefix`, each with a stamp."""
         words = read_folder(prefix)
         with self._explained(prefix):
             return self._listing.folders(words)
 
     def strangers(self, prefix: str) -> list[str]:
-        """What lies directly in a folder and is neither a document nor the store's own, by name."""
+        """The entries of a folder that are neither documents nor the store's own, by name."""
         words = read_folder(prefix)
         with self._explained(prefix):
             return self._listing.strangers(words)
 
     def discard(self, prefix: str) -> None:
-        """Forget everything below a folder at once."""
+        """Remove everything below a folder atomically."""
         *parents, name = read_folder(prefix)
         space = (*parents, name)[0]
         with self._explained(prefix), suppress(FileNotFoundError), way_to(self._root, parents) as way:
-            os.close(enter(way[-1], name))  # it is there, and neither a file nor a link
+            os.close(enter(way[-1], name))  # it exists, and is neither a file nor a link
             with self._generations.marking(space) as mark:
                 discard_in(way[-1], name, disk=self._disk)
                 self._tell(way)
                 mark()
 
     def generation(self, space: str) -> str:
-        """What changes with every document of the space that is created, replaced or removed through a store."""
+        """A value that changes with every document of the space that is created, replaced or removed through a store."""
         check_space(space)
         return self._generations.read(space)
 
     def lock(self, name: str, seconds: float = LOCK_SECONDS) -> AbstractContextManager[None]:
-        """Be the only one, of all processes and threads, to hold the name; raises TRANSIENT at the deadline."""
+        """Hold the name exclusively among all processes and threads; raises TRANSIENT at the deadline."""
         check_lock(name)
         return self._locks.hold(name, seconds)
 
@@ -178,13 +178,13 @@ class FileStore:
 
     @contextmanager
     def _way_for(self, key: str) -> Iterator[tuple[int, ...]]:
-        """The folders of a document that is to be written, made and ready for it."""
+        """Open, and create if missing, the folders of a document to be written."""
         with way_to(self._root, key.split("/")[:-1], make=True, disk=self._disk) as way:
             self._settle(way)
             yield way
 
     def _settle(self, way: tuple[int, ...]) -> None:
-        """Once in the life of a store: sync folders that other processes made, and remove what killed ones left."""
+        """Once per store: sync folders that other processes created, and remove what killed ones left."""
         number = os.fstat(way[-1]).st_ino
         if number in self._settled:
             return
@@ -195,9 +195,9 @@ class FileStore:
         self._settled.add(number)
 
     def _tell(self, way: tuple[int, ...]) -> None:
-        """Change the stamps of the folders: two changes within a tick of the kernel's clock must not look like one."""
+        """Touch the folders: two changes within one tick of the kernel's clock must not have the same stamp."""
         for folder in way[1:]:
-            with suppress(OSError):  # the folder is another user's; the kernel stamps it, less exactly
+            with suppress(OSError):  # a folder of another user; the kernel's own timestamp is less exact
                 self._disk.touch(folder)
 
     def _read(self, folder: int, key: str) -> bytes | None:
@@ -218,14 +218,14 @@ class FileStore:
 
 
 class Listing:
-    """Looks through the folders below the root; links are not followed. What a killed writer left is removed on the way."""
+    """Lists the folders below the root without following links. Remains of killed writers are removed on the way."""
 
     def __init__(self, root: Path, *, disk: Disk = DISK) -> None:
         self._root = root
         self._disk = disk
 
     def documents(self, prefix: str) -> dict[str, str]:
-        """The keys that begin so, each with its stamp; anything but a folder counts as a document."""
+        """The keys with this prefix, each with its stamp; anything but a folder counts as a document."""
         *words, _ = prefix.split("/")
         with suppress(*_GONE), way_to(self._root, words) as way:
             found = self._documents_in(way[-1], "".join(f"{word}/" for word in words), prefix)
@@ -240,13 +240,13 @@ class Listing:
         with suppress(*_GONE), way_to(self._root, words) as way:
             for entry in self._scan(way[-1]):
                 if is_prefix(f"{place}/{entry.name}") and entry.is_dir(follow_symlinks=False):
-                    with suppress(FileNotFoundError):  # gone since it was listed
+                    with suppress(FileNotFoundError):  # removed since it was listed
                         status = entry.stat(follow_symlinks=False)
                         found[entry.name] = f"{status.st_ino:x}.{status.st_mtime_ns:x}.{status.st_ctime_ns:x}"
         return found
 
     def strangers(self, words: Sequence[str]) -> list[str]:
-        """What lies in a folder and cannot be the key of a document, nor a folder of some, nor left by a writer."""
+        """The entries of a folder that are neither keys nor folders of keys nor remains of a writer."""
         place = "/".join(words)
         with suppress(*_GONE), way_to(self._root, words) as way:
             return sorted(
@@ -260,7 +260,7 @@ class Listing:
         found: dict[str, str] = {}
         for entry in self._scan(folder):
             key = f"{place}{entry.name}"
-            with suppress(*_GONE):  # since it was listed
+            with suppress(*_GONE):  # removed since it was listed
                 if entry.is_dir(follow_symlinks=False):
                     if is_prefix(key) and f"{key}/".startswith(prefix[: len(key) + 1]):
                         found |= self._documents_below(folder, entry.name, key, prefix)
@@ -280,15 +280,17 @@ class Listing:
                 left = left or is_temporary(entry.name) or is_trash(entry.name)
                 yield entry
         if left:
-            with suppress(OSError):  # who may only read leaves it to who may write
+            with suppress(OSError):  # a reader without write permission leaves it to a writer
                 sweep_in(folder, disk=self._disk)
                 sweep_trash_in(folder, disk=self._disk)
 
 
 class Generations:
-    """A small file for each space of a store, which changes with every write, so that readers need not look at every document.
+    """A generation mark for each space of a store: a small file that changes with every write.
 
-    Marks are random, so that no two writers need to agree on the next, and of one size, so that none lacks space. They are not synced. After a power loss an old one may be there again, which is why the boot of the machine counts too.
+    Readers compare it instead of checking every document. Marks are random, so that writers need not coordinate, and of
+    one size, so that no write lacks space. They are not synced: after a power loss an old one may reappear, so the boot
+    id is part of the generation.
     """
 
     def __init__(self, folder: Path, *, disk: Disk = DISK) -> None:
@@ -296,7 +298,7 @@ class Generations:
         self._disk = disk
 
     def read(self, space: str) -> str:
-        """What changes with every mark."""
+        """A value that changes with every mark."""
         path = self._folder / space
         with explained(str(path)):
             try:
@@ -310,7 +312,7 @@ class Generations:
 
     @contextmanager
     def marking(self, space: str) -> Iterator[Callable[[], None]]:
-        """What marks the space, to be called when a document has changed; what can fail fails before that."""
+        """Provides the function that marks the space, to be called after a change; what can fail fails before."""
         make_folder(self._folder)
         descriptor = self._disk.open(self._folder / space, _WRITE)
         try:
@@ -335,13 +337,13 @@ class Generations:
 
 
 def stamp_of(status: os.stat_result) -> str:
-    """What changes whenever the file does."""
+    """A value that changes whenever the file does."""
     where, when = f"{status.st_dev:x}.{status.st_ino:x}", f"{status.st_mtime_ns:x}.{status.st_ctime_ns:x}"
     return f"{where}.{status.st_size:x}.{when}"
 
 
 def _stands(parent: int, name: str, folder: int) -> bool:
-    """Whether the folder is still there; if it was discarded while it was read, only half of it may have been seen."""
+    """Whether the folder still exists; if it was discarded while it was read, the listing may be incomplete."""
     try:
         return os.path.samestat(os.stat(name, dir_fd=parent, follow_symlinks=False), os.fstat(folder))
     except FileNotFoundError:
@@ -358,5 +360,5 @@ def _entered(parent: int, name: str) -> Iterator[int]:
 
 
 def _ends(key: str) -> tuple[str, str]:
-    """The first word of a key and the last."""
+    """The first and the last word of a key."""
     return key.partition("/")[0], key.rpartition("/")[2]

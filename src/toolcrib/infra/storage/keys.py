@@ -1,4 +1,4 @@
-"""Check the keys of a store: they must be safe as the path of a file on every system."""
+"""Validate the keys of a store: each must be a safe file path on every system."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import re
 
 from toolcrib.model.errors import Kind, ToolError
 
-# A space, an id, the names of a tool and of its version, each as long as `lib.document_format` spells them, and an ending.
+# A space, an id, the names of a tool and of its version, each as long as `lib.document_format` writes them, and an
+# extension.
 MAX_KEY = 250
 
 _SPACE = "[a-z0-9]+"
@@ -22,7 +23,7 @@ def is_key(text: str) -> bool:
 
 
 def check_key(key: str) -> None:
-    """Refuse what is no key."""
+    """Refuse an invalid key."""
     if not is_key(key):
         words = "words of a-z, 0-9, '.', '_', '@' and '-'"
         message = f"{key[:80]!r} cannot be a key of a store; write {words}, as in results/1"
@@ -30,18 +31,18 @@ def check_key(key: str) -> None:
 
 
 def is_prefix(text: str) -> bool:
-    """Whether a key can begin so."""
+    """Whether a key can have this prefix."""
     return len(text) <= MAX_KEY and _PREFIX.fullmatch(text) is not None
 
 
 def check_prefix(prefix: str) -> None:
-    """Refuse what no key can begin with."""
+    """Refuse an invalid prefix."""
     if not is_prefix(prefix):
         raise ToolError(Kind.VALIDATION, f"{prefix[:80]!r} cannot be the beginning of a key of a store")
 
 
 def read_folder(prefix: str) -> tuple[str, ...]:
-    """The words of a folder of keys, with or without a slash at the end."""
+    """The words of a folder of keys, with or without a trailing slash."""
     check_prefix(prefix)
     words = tuple(prefix.rstrip("/").split("/"))
     if words == ("",):
@@ -50,12 +51,12 @@ def read_folder(prefix: str) -> tuple[str, ...]:
 
 
 def check_space(space: str) -> None:
-    """Refuse what cannot be the first word of a key."""
+    """Refuse an invalid first word of a key."""
     if len(space) > MAX_KEY or not re.fullmatch(_SPACE, space):
         raise ToolError(Kind.VALIDATION, f"{space[:80]!r} cannot be a space of a store; write one word of a-z and 0-9")
 
 
 def check_lock(name: str) -> None:
-    """Refuse what cannot be the name of a lock."""
+    """Refuse an invalid lock name."""
     if len(name) > MAX_KEY or not _FOLDER.fullmatch(name):
         raise ToolError(Kind.VALIDATION, f"{name[:80]!r} cannot be a lock of a store; write words, as in bundle/1")

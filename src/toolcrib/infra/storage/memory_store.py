@@ -1,4 +1,4 @@
-"""Keep documents in memory, for as long as the process lives."""
+"""Store documents in memory, for the life of the process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class MemoryStore:
-    """Keeps documents in a dictionary; threads may share it."""
+    """Documents in a dictionary; threads may share it."""
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
@@ -34,7 +34,7 @@ class MemoryStore:
         return None if kept is None else kept[0]
 
     def create(self, key: str, document: bytes) -> bool:
-        """Keep a new document; False if the key is taken."""
+        """Store a new document; False if the key exists."""
         check_key(key)
         with self._mutex:
             if key in self._documents:
@@ -43,13 +43,13 @@ class MemoryStore:
         return True
 
     def replace(self, key: str, document: bytes) -> None:
-        """Keep a document in place of the one that may be there."""
+        """Store a document, replacing the one of this key."""
         check_key(key)
         with self._mutex:
             self._documents[key] = document, self._note(key), time.time()
 
     def remove(self, key: str) -> bool:
-        """Forget a document; False if there is none."""
+        """Remove a document; False if there is none."""
         check_key(key)
         with self._mutex:
             if self._documents.pop(key, None) is None:
@@ -58,11 +58,11 @@ class MemoryStore:
         return True
 
     def keys(self, prefix: str = "") -> list[str]:
-        """The keys that begin so, sorted."""
+        """The keys with this prefix, sorted."""
         return sorted(self.stamps(prefix))
 
     def stamp(self, key: str) -> str | None:
-        """What changes whenever the document does; None if there is none."""
+        """A value that changes whenever the document does; None if there is none."""
         check_key(key)
         kept = self._documents.get(key)
         return None if kept is None else str(kept[1])
@@ -74,13 +74,13 @@ class MemoryStore:
         return None if kept is None else kept[2]
 
     def stamps(self, prefix: str) -> dict[str, str]:
-        """The stamps of all documents whose keys begin so."""
+        """The stamps of all documents with this prefix."""
         check_prefix(prefix)
         with self._mutex:
             return {key: str(change) for key, (_, change, _) in self._documents.items() if key.startswith(prefix)}
 
     def folders(self, prefix: str) -> dict[str, str]:
-        """The words that follow `prefix/` in longer keys, each with a stamp of its own."""
+        """The folders directly below `prefix`, each with a stamp."""
         place = "/".join(read_folder(prefix)) + "/"
         with self._mutex:
             rests = (key.removeprefix(place) for key in self._documents if key.startswith(place))
@@ -88,12 +88,12 @@ class MemoryStore:
             return {word: str(self._changes[place + word]) for word in words}
 
     def strangers(self, prefix: str) -> list[str]:
-        """Always empty: nothing but documents lies in memory."""
+        """Always empty: memory contains nothing but documents."""
         read_folder(prefix)
         return []
 
     def discard(self, prefix: str) -> None:
-        """Forget everything below a folder at once."""
+        """Remove everything below a folder atomically."""
         place = "/".join(read_folder(prefix)) + "/"
         with self._mutex:
             for key in [key for key in self._documents if key.startswith(place)]:
@@ -101,13 +101,13 @@ class MemoryStore:
                 self._note(key)
 
     def generation(self, space: str) -> str:
-        """What changes with every document of the space that is created, replaced or removed."""
+        """A value that changes with every document of the space that is created, replaced or removed."""
         check_space(space)
         return str(self._changes.get(space, 0))
 
     @contextmanager
     def lock(self, name: str, seconds: float = LOCK_SECONDS) -> Iterator[None]:
-        """Be the only thread to hold the name; raises TRANSIENT at the deadline."""
+        """Hold the name exclusively among all threads; raises TRANSIENT at the deadline."""
         check_lock(name)
         with self._mutex:
             turns = self._turns.setdefault(name, Turns())
@@ -121,7 +121,7 @@ class MemoryStore:
             turns.leave()
 
     def _note(self, key: str) -> int:
-        """The number of this change, noted for every folder that the key lies in."""
+        """Record a change for every folder of the key; returns its number."""
         self._count += 1
         place = key
         while place := place.rpartition("/")[0]:

@@ -530,7 +530,7 @@ async def test_what_is_no_response_is_refused_with_what_is_wrong(bench, returned
         ("return {'ok': True, 'data': 'x' * 9_000_000}", Kind.LIMIT_EXCEEDED, "sample returned more than"),
         ("bytearray(5_000_000_000)", Kind.LIMIT_EXCEEDED, "sample ran out of memory"),
         ("import no_such_module", Kind.EXECUTOR_NOT_FOUND, "sample needs the Python module no_such_module"),
-        ("import socket; socket.socket()", Kind.INTERNAL, "sample was kept from the network"),
+        ("import socket; socket.socket()", Kind.INTERNAL, "sample was denied access to the network"),
     ],
 )
 async def test_a_handler_that_comes_to_no_answer_is_told_why(bench, statement, kind, message):
