@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from toolcrib.core.plugins import Plugins
     from toolcrib.features.access.tokens import Tokens
     from toolcrib.features.agent_classes.classes import BaseTool
+    from toolcrib.features.approvals.approvals import Approvals
     from toolcrib.features.bundles.facade import Bundles
     from toolcrib.features.depots.facade import Depots
     from toolcrib.features.depots.transfer import Published, Pulled
@@ -118,6 +119,7 @@ class Crib:
             confirmations=Confirmations(
                 lambda: data.key, lambda: data.store, seconds=self.settings.confirmation_seconds
             ),
+            approvals=lambda: self.approvals,
             kept=self._kept,
             policy=Policy(
                 grants=self.settings.grants,
@@ -363,6 +365,11 @@ class Crib:
     def secrets(self) -> Secrets:
         """The secrets that HTTP tools may use, by name."""
         return self._resources.data.secrets
+
+    @property
+    def approvals(self) -> Approvals:
+        """Calls that wait for a person: list, approve, refuse."""
+        return self._resources.get("approvals")  # type: ignore[no-any-return]  # so it is registered
 
     @property
     def tokens(self) -> Tokens:

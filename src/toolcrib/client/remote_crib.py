@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from toolcrib.client import shapes
 from toolcrib.client.connection import SECONDS, Connection
+from toolcrib.client.remote_approvals import RemoteApprovals
 from toolcrib.client.remote_requests import RemoteRequests
 from toolcrib.client.shapes import read_bundle, read_explanation, read_failure, read_success
 from toolcrib.core.expiring_documents import Piece
@@ -57,6 +58,7 @@ class RemoteCrib:
         self.url = self._connection.url
         self.bundles = RemoteBundles(self.ask)
         self.requests = RemoteRequests(self.ask)
+        self.approvals = RemoteApprovals(self.ask)
 
     def list_tools(self, *, tags: Sequence[str] = (), executors: bool = False) -> list[Facts]:
         """The tools, or those with every one of the tags; or what executes them."""

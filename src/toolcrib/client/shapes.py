@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolcrib.lib.schema import compile_schema
 from toolcrib.lib.schema_problems import explain_problems
+from toolcrib.model.approval import State
 from toolcrib.model.bundle import Bundle, Owner
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Decision, Explanation, Finding, Intent, Result, Verdict
@@ -203,6 +204,26 @@ SUBMITTED = Shape({"allOf": [FILED, _object(warnings=TEXTS, merged=SWITCH)]})
 FILED_LIST = Shape(_object(requests=_list(FILED)))
 HISTORY = Shape(_object(status=STATUS, history=_list(EVENT)))
 EXPERIMENTS = Shape(_object(experiments=_list(EXPERIMENT)))
+TIME: Schema = {"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$"}
+APPROVAL = _object(
+    id=TEXT,
+    state={"enum": [str(state) for state in State]},
+    tool=TEXT,
+    version=TEXT,
+    contentHash=TEXT,
+    arguments=OBJECT,
+    digest=TEXT,
+    caller=TEXT,
+    reason=TEXT,
+    rule=TEXT,
+    createdAt=TIME,
+    expiresAt=TIME,
+    decidedBy=MAYBE_TEXT,
+    decidedAt={**TIME, "type": ["string", "null"]},
+    note=TEXT,
+)
+APPROVAL_ANSWER = Shape(APPROVAL)
+APPROVAL_LIST = Shape(_object(approvals=_list(APPROVAL)))
 
 
 def read_success(document: Document) -> Result:

@@ -40,6 +40,7 @@ class Case:
     """What all steps look at, and what one finds for the next."""
 
     __slots__ = (
+        "approval",
         "arguments",
         "asks",
         "attempts",
@@ -69,6 +70,8 @@ class Case:
         self.arguments = call.arguments
         # The question of a rule that wants a confirmation.
         self.asks: Verdict | None = None
+        # The id of a person's approval of exactly this call.
+        self.approval = ""
         # What its session counts the call as, and in which of its turns.
         self.step: Step | None = None
         self.turn: Turn | None = None
@@ -125,6 +128,7 @@ async def _call_from(
         deadline=deadline,
         grants=tool.requires,
         parent=parent,
+        consent=parent.consent,
     )
     return await perform(call)
 

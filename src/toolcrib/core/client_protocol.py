@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from toolcrib.core.describe import Facts
     from toolcrib.core.expiring_documents import Piece
     from toolcrib.infra.settings import Settings
+    from toolcrib.model.approval import Approval, State
     from toolcrib.model.bundle import Bundle
     from toolcrib.model.call import Call
     from toolcrib.model.errors import ToolError
@@ -90,6 +91,10 @@ class AnyCrib(CallingCrib, Protocol):
     def requests(self) -> AnyRequests:
         """Requests for tools that do not exist yet."""
 
+    @property
+    def approvals(self) -> AnyApprovals:
+        """Calls that wait for a person."""
+
     def list_tools(self, *, tags: Sequence[str] = (), executors: bool = False) -> list[Facts]:
         """The tools, or those with every one of the tags; or what executes them."""
 
@@ -141,6 +146,22 @@ class AnyBundles(Protocol):
 
     def delete_tool(self, bundle_id: str, slug: str, version: str) -> None:
         """Remove a version of a tool for good."""
+
+
+class AnyApprovals(Protocol):
+    """Calls that wait for a person; every method blocks until it is done."""
+
+    def list(self, state: State | None = ...) -> Sequence[Approval]:
+        """The approvals in a state, or all that are stored."""
+
+    def show(self, approval_id: str) -> Approval:
+        """One of them."""
+
+    def approve(self, approval_id: str, *, note: str = "") -> Approval:
+        """Let the call run once."""
+
+    def refuse(self, approval_id: str, *, note: str = "") -> Approval:
+        """Refuse the call until the approval expires."""
 
 
 class AnyRequests(Protocol):

@@ -12,7 +12,7 @@ from toolcrib.core.call_state import missing_grants, mode_of
 from toolcrib.core.rules import strictest
 from toolcrib.lib.documents import check_plain
 from toolcrib.lib.schema_problems import explain_problems
-from toolcrib.model.call import MAX_DEPTH
+from toolcrib.model.call import MAX_DEPTH, Consent
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import ALLOW, Decision, Verdict, confirm, deny
 from toolcrib.model.session import MAX_EMPTY, MODES, Step
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from toolcrib.core.call_state import Case, Plan, Policy
     from toolcrib.core.expiring_documents import Confirmations
+    from toolcrib.model.protocols import ApprovalStore
     from toolcrib.model.session import Session
 
 
@@ -148,25 +149,42 @@ class Arguments:
         )
 
 
+# The words of model.approval.State, which a call that needs no approval does not load.
+APPROVED, REFUSED = "approved", "refused"
+CURES = {
+    Consent.TOKEN: "let a person confirm it (crib call --yes), or hand the token of this answer back for them",
+    Consent.EITHER: "hand the token of this answer back, or have another person approve it (crib approvals list)",
+    Consent.PERSON: "have another person approve it (crib approvals list), then make the same call again",
+}
+
+
 class Confirmation:
     """Refuses an unconfirmed call of a tool, or under a rule, that asks for confirmation."""
 
     name = "confirmation"
 
-    def __init__(self, confirmations: Confirmations) -> None:
+    def __init__(self, confirmations: Confirmations, approvals: Callable[[], ApprovalStore]) -> None:
         self._confirmations = confirmations
+        # A function, because approvals are made when a call first needs one.
+        self._approvals = approvals
 
     def concerns(self, plan: Plan) -> bool:
         """Where the tool asks, or a rule might."""
         return plan.tool.requires_confirmation or bool(plan.rules)
 
     def judge(self, case: Case, plan: Plan) -> Verdict:
-        """A token must have been given for exactly this call."""
+        """A token must have been given for exactly this call, or another person must have approved it."""
         tool, call = plan.tool, case.call
         if not tool.requires_confirmation and case.asks is None:
             return ALLOW
         problem = "it was not confirmed"
-        if call.confirmation is not None:
+        if call.consent is not Consent.TOKEN and (call.confirmation is None or call.consent is Consent.PERSON):
+            approval = self._approvals().find(tool, case.arguments, call)
+            if approval is not None and approval.state == REFUSED:
+                return deny(f"{approval.decided_by} refused it", rule="approval", details={"approval": approval.id})
+            case.approval = "" if approval is None or approval.state != APPROVED else approval.id
+            problem = "" if case.approval else "no other person has approved it"
+        elif call.confirmation is not None:
             problem = self._confirmations.problem_with(call.confirmation, tool, case.arguments, call)
         if not problem:
             return ALLOW
@@ -175,11 +193,13 @@ class Confirmation:
             f"{asks.reason}, and {problem}",
             rule=asks.rule,
             where=asks.where or place_of(plan, "requires_confirmation"),
-            cure="let a person confirm it (crib call --yes), or hand the token of this answer back for them",
+            cure=CURES[call.consent],
         )
 
     def admit(self, case: Case, plan: Plan) -> bool:
-        """Use the token up; False if it was used a moment ago by another call."""
+        """Use the approval or the token up; False if it was used a moment ago by another call."""
+        if case.approval:
+            return self._approvals().use(case.approval)
         token = case.call.confirmation
         if token is None or not (plan.tool.requires_confirmation or case.asks):
             return True

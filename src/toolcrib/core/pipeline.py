@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from toolcrib.core.expiring_documents import Confirmations, KeptResults
     from toolcrib.core.rules import RuleEngine
     from toolcrib.model.call import Call
-    from toolcrib.model.protocols import Journal, Runner
+    from toolcrib.model.protocols import ApprovalStore, Journal, Runner
     from toolcrib.model.tool import Entry, Tool
 
 logger = logging.getLogger("toolcrib.pipeline")
@@ -66,6 +66,7 @@ class Pipeline:
         confirmations: Confirmations,
         kept: KeptResults,
         policy: Policy,
+        approvals: Callable[[], ApprovalStore] | None = None,
         missing: Callable[[Call], Awaitable[str]] | None = None,
         sleep: Callable[[float], Awaitable[None]] | None = None,
     ) -> None:
@@ -76,7 +77,8 @@ class Pipeline:
         self._runners = runners
         self._record = journal.record
         self._confirmations = confirmations
-        self._answers = Answers(journal.record, confirmations, kept, policy.result_bytes)
+        approvals = approvals or _no_approvals
+        self._answers = Answers(journal.record, confirmations, approvals, kept, policy.result_bytes)
         self._policy = policy
         self._sleep = _sleep if sleep is None else sleep
         self._plans: dict[Tool, Plan] = {}
@@ -88,7 +90,7 @@ class Pipeline:
         self._id_numbers = itertools.count(1)
         self._rate = gates.Rate()
         self._counted = (gates.Budget(), gates.Loop())
-        self._confirmation = gates.Confirmation(confirmations)
+        self._confirmation = gates.Confirmation(confirmations, approvals)
         self._gates: tuple[Gate, ...] = (
             gates.Rules(),
             gates.Enabled(),
@@ -361,6 +363,10 @@ def _with_request(unknown: Verdict, request_id: str) -> Verdict:
         return unknown
     cure = f"{unknown.cure}; it is asked for by {request_id}: crib request show {request_id}"
     return replace(unknown, cure=cure, details={**unknown.details, "requestId": request_id})
+
+
+def _no_approvals() -> ApprovalStore:
+    raise ToolError(Kind.VALIDATION, "nothing stores approvals here; make the call through a Crib")
 
 
 async def _sleep(seconds: float) -> None:

@@ -81,6 +81,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         *("commands:doc", "commands:prompt", "commands:export"),
     ),
     "toolcrib.features.access.plugin:register": (*("resources:tokens", "commands:secret", "commands:token"),),
+    "toolcrib.features.approvals.plugin:register": ("resources:approvals", "commands:approvals", "endpoints"),
     "toolcrib.features.depots.plugin:register": (
         "resources:depots",
         *("commands:publish", "commands:pull", "commands:depot"),

@@ -14,6 +14,7 @@ from toolcrib.core.call_state import CALL
 from toolcrib.core.execution import classify, copy_error, leave, must_pass
 from toolcrib.core.gates import note_empty
 from toolcrib.lib.schema_problems import explain_problems
+from toolcrib.model.call import Consent
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Decision, Outcome, Result, succeed
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from toolcrib.core.call_state import Case, Plan
     from toolcrib.core.expiring_documents import Confirmations, KeptResults
     from toolcrib.model.call import Call
-    from toolcrib.model.protocols import Line
+    from toolcrib.model.protocols import ApprovalStore, Line
     from toolcrib.model.result import Intent, Verdict
     from toolcrib.model.session import Session
 
@@ -212,10 +213,16 @@ class Answers:
     """Makes the Result of a call, however it ended."""
 
     def __init__(
-        self, record: Callable[[Line], None], confirmations: Confirmations, kept: KeptResults, result_bytes: int
+        self,
+        record: Callable[[Line], None],
+        confirmations: Confirmations,
+        approvals: Callable[[], ApprovalStore],
+        kept: KeptResults,
+        result_bytes: int,
     ) -> None:
         self._record = record
         self._confirmations = confirmations
+        self._approvals = approvals
         self._kept = kept
         self._result_bytes = result_bytes
 
@@ -265,9 +272,12 @@ class Answers:
     def refuse(self, gate: str, verdict: Verdict, case: Case, plan: Plan) -> Result:
         """The answer of a gate."""
         error = verdict.to_error(gate)
-        # A tool that calls another cannot confirm anything, and must not learn how its caller would.
-        if verdict.decision is Decision.CONFIRM and case.call.parent is None:
-            error = self._with_token(error, case, plan)
+        if verdict.decision is Decision.CONFIRM:
+            # A tool that calls another cannot confirm anything, and must not learn how its caller would.
+            if case.call.parent is None and case.call.consent is not Consent.PERSON:
+                error = self._with_token(error, case, plan)
+            if case.call.consent is not Consent.TOKEN:
+                error = self._with_approval(error, verdict, case, plan)
         return self.answer(error, case)
 
     def fail(self, problem: BaseException, case: Case) -> Result:
@@ -309,6 +319,16 @@ class Answers:
         return ToolError(
             error.kind, error.message, details={**error.details, "confirmation": token, "expiresAt": expiry}
         )
+
+    def _with_approval(self, error: ToolError, verdict: Verdict, case: Case, plan: Plan) -> ToolError:
+        """A refusal that names the stored approval; where it cannot be stored, the refusal says why."""
+        try:
+            approval = self._approvals().file(plan.tool, case.arguments, case.call, verdict)
+        except ToolError as problem:
+            return ToolError(error.kind, f"{error.message}; {problem.message}", details=error.details)
+        facts = {"approval": approval.id, "approvalExpiresAt": int(approval.expires_at)}
+        message = f"{error.message}; its approval is {approval.id}"
+        return ToolError(error.kind, message, details={**error.details, **facts})
 
     def _partial(self, error: ToolError, call: Call, meta: dict[str, object]) -> object:
         """What a failing tool had achieved, bounded like any value; what cannot be shown is left out."""

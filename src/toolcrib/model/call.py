@@ -18,6 +18,19 @@ MAX_DEPTH = 10
 PLAIN = (None, None, None, None, None, None)
 
 
+class Consent(StrEnum):
+    """How a call that needs confirmation can get it.
+
+    token: the caller hands back the token of the refusal, for a person it speaks for
+    either: the same, or another person approves the stored call
+    person: only another person can approve the stored call; the caller gets no token
+    """
+
+    TOKEN = "token"  # noqa: S105 - a word, no secret
+    EITHER = "either"
+    PERSON = "person"
+
+
 class _Draft:
     """The fields of a Call before it is frozen; see `wish`."""
 
@@ -26,6 +39,7 @@ class _Draft:
         "bundle",
         "caller",
         "confirmation",
+        "consent",
         "deadline",
         "grants",
         "id",
@@ -48,6 +62,7 @@ class _Draft:
     grants: frozenset[str] | None
     parent: Call | None
     id: str
+    consent: Consent
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,7 +70,7 @@ class Call(_Draft):
     """Which tool, with what, for whom and until when.
 
     `deadline` is a reading of `time.monotonic`. `grants` narrows what the operator granted and never widens it;
-    None narrows nothing. `parent` is the call whose tool made this one.
+    None narrows nothing. `parent` is the call whose tool made this one. `consent` says how a confirmation can be given.
     """
 
     name: str
@@ -70,6 +85,7 @@ class Call(_Draft):
     grants: frozenset[str] | None = None
     parent: Call | None = None
     id: str = ""
+    consent: Consent = Consent.TOKEN
 
     @property
     def is_plain(self) -> bool:
@@ -100,6 +116,7 @@ def wish(
     draft.version = version
     draft.session = draft.mode = draft.confirmation = draft.deadline = draft.grants = draft.parent = None
     draft.id = call_id
+    draft.consent = Consent.TOKEN
     draft.__class__ = Call
     return cast("Call", draft)
 
@@ -144,3 +161,4 @@ class Scope(StrEnum):
     READ = "read"
     INVOKE = "invoke"
     MANAGE = "manage"
+    APPROVE = "approve"

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
+    from toolcrib.model.approval import Approval
     from toolcrib.model.call import Call, Context
     from toolcrib.model.result import Verdict
     from toolcrib.model.tool import Tool
@@ -115,6 +116,19 @@ class Journal(Protocol):
 
     def close(self) -> None:
         """Write down what is still in memory."""
+
+
+class ApprovalStore(Protocol):
+    """Stores calls that wait for a person, and lets an approved one run once."""
+
+    def file(self, tool: Tool, arguments: dict[str, object], call: Call, verdict: Verdict) -> Approval:
+        """Store the call, or find the same one that waits already; raises LIMIT_EXCEEDED."""
+
+    def find(self, tool: Tool, arguments: dict[str, object], call: Call) -> Approval | None:
+        """The approval of exactly this call that is approved, refused or pending; nothing is used up."""
+
+    def use(self, approval_id: str) -> bool:
+        """Use an approval up; False if another call, in any process, was faster."""
 
 
 class Store(Protocol):

@@ -11,6 +11,7 @@ import click
 from toolcrib.core.client_protocol import ProjectCrib
 from toolcrib.infra.secrets.lookup import IN_PROJECT
 from toolcrib.infra.secrets.secret import MAX_BYTES
+from toolcrib.model.call import Scope
 from toolcrib.toolkit.cli.console import (
     ExitCode,
     WrongUseError,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from toolcrib.infra.secrets.lookup import Secrets
     from toolcrib.toolkit.cli.group import Opener
 
-SCOPES = ("read", "invoke", "manage")
+SCOPES = tuple(map(str, Scope))
 DAY_SECONDS = 86_400
 MAX_DAYS = 3_650
 

@@ -57,6 +57,8 @@ class Settings:
     shell_timeout_ms: how long a shell command may take
     result_bytes: how large a value may be before it is kept aside to be read in pieces
     confirmation_seconds: how long a confirmation can be used
+    approvals_seconds: how long a call may wait for a person's approval, and how long the approval then holds
+    approvals_pending: how many calls may wait for approval at once; those of one caller may be a tenth of them
     max_steps: how many calls a session may make
     sandbox_require: what the sandbox must guarantee for files of tools to run at all
     sandbox_jobs: how many processes of tools may run at once
@@ -137,6 +139,8 @@ class Settings:
     shell_timeout_ms: int = 30_000
     result_bytes: int = 256_000
     confirmation_seconds: int = 300
+    approvals_seconds: int = 3_600
+    approvals_pending: int = 1_000
     max_steps: int = 20
     sandbox_require: tuple[str, ...] = ("env", "time", "reap", "fs", "net", "priv")
     sandbox_jobs: int = 8
@@ -346,6 +350,7 @@ def _as_set(value: object) -> frozenset[str]:
 # A table of the file and the prefix of its settings here: [sandbox] require = [...] is sandbox_require.
 _SECTIONS = frozenset(
     {
+        "approvals",
         "sandbox",
         "egress",
         "shell",

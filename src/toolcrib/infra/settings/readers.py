@@ -172,6 +172,8 @@ READERS: dict[str, Callable[[str, object], object]] = {
     "shell_timeout_ms": read_positive,
     "result_bytes": read_positive,
     "confirmation_seconds": read_positive,
+    "approvals_seconds": read_positive,
+    "approvals_pending": read_positive,
     "max_steps": read_positive,
     "sandbox_require": _guarantees,
     "sandbox_jobs": read_positive,

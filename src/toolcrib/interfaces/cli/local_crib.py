@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import getpass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from toolcrib.core.describe import all_facts_of, found_facts, listed
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from toolcrib.core.describe import Facts
     from toolcrib.core.expiring_documents import Piece
     from toolcrib.crib import Crib
+    from toolcrib.features.approvals.approvals import Approvals
     from toolcrib.features.bundles.facade import Bundles
     from toolcrib.model.bundle import Bundle
     from toolcrib.model.toolrequest import Event, Filed
@@ -39,6 +42,11 @@ class LocalCrib(LocalCalls):
     def requests(self) -> LocalRequests:
         """Requests for tools that do not exist yet."""
         return LocalRequests(self._crib)
+
+    @property
+    def approvals(self) -> LocalApprovals:
+        """Calls that wait for a person."""
+        return LocalApprovals(self._crib.approvals)
 
     def list_tools(self, *, tags: Sequence[str] = (), executors: bool = False) -> list[Facts]:
         """The tools, or those with every one of the tags; or what executes them."""
@@ -100,6 +108,17 @@ class LocalCrib(LocalCalls):
     def read_result(self, handle: str, *, offset: int, length: int) -> Piece:
         """A piece of a value that was too large to be handed over at once."""
         return self._crib.read_result(handle, offset=offset, length=length)
+
+
+class LocalApprovals:
+    """Approvals of a crib of this machine, decided by its user: no call has this user as its caller."""
+
+    def __init__(self, approvals: Approvals) -> None:
+        person = f"cli:{getpass.getuser()}"
+        self.list = approvals.list
+        self.show = approvals.show
+        self.approve = partial(approvals.approve, by=person)
+        self.refuse = partial(approvals.refuse, by=person)
 
 
 class LocalRequests:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.interfaces.http.server_state import UNKNOWN
 from toolcrib.lib.presentation import to_platform
-from toolcrib.model.call import Call, Scope
+from toolcrib.model.call import Call, Consent, Scope
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Decision
 from toolcrib.toolkit.http.bodies import arguments_of, read_body, text_of
@@ -153,6 +153,7 @@ class CallEndpoints:
             mode=text_of(body, "mode"),
             confirmation=text_of(body, "confirmation"),
             id=request.call_id,
+            consent=Consent.EITHER,
         )
 
     def _session(self, session_id: str, caller: str) -> Session:

@@ -132,7 +132,8 @@ def _spell_host(address: str) -> str:
 
 
 LOCAL = "local"
-EVERY_SCOPE = frozenset(Scope)
+# Approving takes a token: any program on this machine, an agent too, can connect to the loopback address.
+LOCAL_SCOPES = frozenset(Scope) - {Scope.APPROVE}
 CALLERS_KEPT = 10_000
 MAX_TOKEN = 512
 # A request that a proxy passed on does not come from where its connection does.
@@ -162,14 +163,15 @@ class Callers:
         caller, scopes = self._find(request)
         if needed in scopes:
             return caller
-        message = f"the token may not {needed}; make one that may: crib token create NAME --scope {needed}"
+        who = "the token" if b"authorization" in request.fields else "a client without a token"
+        message = f"{who} may not {needed}; make a token that may: crib token create NAME --scope {needed}"
         challenge = b'Bearer error="insufficient_scope", scope="%b"' % str(needed).encode()
         raise Refusal(403, Kind.AUTH, message, headers=((b"www-authenticate", challenge),))
 
     def _find(self, request: Request) -> tuple[str, frozenset[Scope]]:
         if b"authorization" not in request.fields:
             if self._is_open and _is_from_here(request):
-                return LOCAL, EVERY_SCOPE
+                return LOCAL, LOCAL_SCOPES
             raise _unknown("send a token as Authorization: Bearer …; make one with: crib token create", b"Bearer")
         scheme, _, text = request.header(b"authorization").partition(" ")
         token = None

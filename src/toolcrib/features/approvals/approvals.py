@@ -1,0 +1,284 @@
+"""Store calls that need a person's approval, record the decision once, and let an approved call run once.
+
+Each fact is a document of its own that is only ever created: the question, the decision about it, and its use. So two
+processes that decide, or two calls that use the same approval, cannot both win, and nothing is lost when one of them is killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import math
+import os
+import re
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import orjson
+
+from toolcrib.lib.redaction import hide_secrets
+from toolcrib.model.approval import Approval, State
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+
+    from toolcrib.model.call import Call
+    from toolcrib.model.protocols import Store
+    from toolcrib.model.tool import Tool
+    from toolcrib.model.result import Verdict
+
+    # Within the class below, `list` is what it does.
+    Found = list[Approval]
+
+SPACE = "approvals"
+QUESTIONS = f"{SPACE}/questions"
+DECISIONS = f"{SPACE}/decisions"
+USES = f"{SPACE}/uses"
+
+STAMP_LETTERS = 8
+DIGEST_LETTERS = 16
+RANDOM_BYTES = 4
+ID = re.compile(rf"[0-9a-f]{{{STAMP_LETTERS + DIGEST_LETTERS + 2 * RANDOM_BYTES}}}")
+MAX_ARGUMENT_BYTES = 256_000
+MAX_NOTE = 1_000
+MAX_BY = 200
+POLL_SECONDS = 0.2
+SWEEP_SECONDS = 60.0
+# How long a decision or a use can still be looked at after the approval expired.
+KEPT_SECONDS = 86_400
+
+
+class Approvals:
+    """The approvals of a project; many processes may share them.
+
+    `hide` masks the values of stored secrets. At most `max_pending` approvals wait at once, of one caller a tenth of them.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Callable[[], Store],
+        key: Callable[[], bytes],
+        hide: Callable[[object], object],
+        seconds: float,
+        max_pending: int,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        # Functions, because store and key of a project are made when they are first needed.
+        self._store = store
+        self._key = key
+        self._hide = hide
+        self._seconds = seconds
+        self._max_pending = max_pending
+        self._clock = clock
+        self._swept = 0.0
+
+    # --- the call ------------------------------------------------------------------------------------------------------
+
+    def file(self, tool: Tool, arguments: dict[str, object], call: Call, verdict: Verdict) -> Approval:
+        """Store the question; the one that waits already for exactly this call is returned instead of a second one.
+
+        Raises LIMIT_EXCEEDED when too many wait, or when the arguments are too large to be shown to a person.
+        """
+        self._sweep()
+        digest = self._digest(tool, arguments, call)
+        waiting = next((found for found in self._of_digest(digest) if found.state is State.PENDING), None)
+        if waiting is not None:
+            return waiting
+        shown = self._hide(hide_secrets(arguments))
+        if len(orjson.dumps(shown)) > MAX_ARGUMENT_BYTES:
+            message = (
+                f"the arguments of {tool.name} are larger than {MAX_ARGUMENT_BYTES} bytes; no person could check them"
+            )
+            raise ToolError(Kind.LIMIT_EXCEEDED, message)
+        self._refuse_too_many(call.caller)
+        now = self._clock()
+        expires_at = float(int(now + self._seconds))
+        approval = Approval(
+            id=f"{int(expires_at):0{STAMP_LETTERS}x}{digest[:DIGEST_LETTERS]}{os.urandom(RANDOM_BYTES).hex()}",
+            tool=tool.address,
+            version=tool.version,
+            content_hash=tool.content_hash,
+            arguments=shown if isinstance(shown, dict) else {},
+            digest=digest,
+            caller=call.caller,
+            reason=verdict.reason,
+            rule=verdict.rule,
+            created_at=now,
+            expires_at=expires_at,
+        )
+        self._store().create(_key(QUESTIONS, approval.id), _write(approval))
+        return approval
+
+    def find(self, tool: Tool, arguments: dict[str, object], call: Call) -> Approval | None:
+        """The newest approval of exactly this call that is pending, approved or refused; nothing is used up."""
+        found = self._of_digest(self._digest(tool, arguments, call))
+        # An approved one counts before one that still waits: it was asked for, and a person has answered.
+        order = (State.APPROVED, State.REFUSED, State.PENDING)
+        open_ones = [approval for approval in found if approval.state in order and not self._is_over(approval)]
+        return min(open_ones, key=lambda one: (order.index(one.state), -one.created_at), default=None)
+
+    def use(self, approval_id: str) -> bool:
+        """Use an approval up; False if another call, in any process, was faster."""
+        return self._store().create(_key(USES, approval_id), b"{}")
+
+    # --- the person ----------------------------------------------------------------------------------------------------
+
+    def list(self, state: State | None = State.PENDING) -> Found:
+        """The approvals in a state, or all that are stored; the oldest first."""
+        found = [approval for approval in map(self._read, self._ids()) if approval is not None]
+        chosen = [approval for approval in found if state is None or approval.state is state]
+        return sorted(chosen, key=lambda approval: (approval.created_at, approval.id))
+
+    def show(self, approval_id: str) -> Approval:
+        """One of them; raises NOT_FOUND."""
+        approval = self._read(approval_id) if ID.fullmatch(approval_id) else None
+        if approval is None:
+            raise ToolError(
+                Kind.NOT_FOUND, f"there is no approval {approval_id[:80]!r}; see: crib approvals list --all"
+            )
+        return approval
+
+    def approve(self, approval_id: str, *, by: str, note: str = "") -> Approval:
+        """Let the call run once; raises CONFLICT if it is not pending, and AUTH if `by` is the caller itself."""
+        return self._decide(approval_id, approved=True, by=by, note=note)
+
+    def refuse(self, approval_id: str, *, by: str, note: str = "") -> Approval:
+        """Refuse the call until the approval expires; raises as `approve` does."""
+        return self._decide(approval_id, approved=False, by=by, note=note)
+
+    # --- waiting -------------------------------------------------------------------------------------------------------
+
+    async def wait(self, approval_id: str, seconds: float) -> Approval:
+        """Wait until it is decided or has expired, at most so long."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + seconds
+        while True:
+            approval = self.show(approval_id)
+            left = end - loop.time()
+            if approval.state is not State.PENDING or left <= 0:
+                return approval
+            await asyncio.sleep(min(POLL_SECONDS, left))
+
+    async def watch(self) -> AsyncGenerator[Approval, None]:
+        """Every approval that is stored or changes its state from now on, after those that are pending now."""
+        known: dict[str, Approval] | None = None
+        generation, next_expiry = "", 0.0
+        while True:
+            current = self._store().generation(SPACE)
+            # Nothing is written when an approval expires, so that moment is watched for as well.
+            if known is None or current != generation or self._clock() > next_expiry:
+                found = {approval.id: approval for approval in await asyncio.to_thread(self.list, None)}
+                for approval in found.values():
+                    if approval.state is State.PENDING if known is None else _is_news(approval, known):
+                        yield approval
+                generation, known = current, found
+                pending = (approval for approval in found.values() if approval.state is State.PENDING)
+                next_expiry = min((approval.expires_at for approval in pending), default=math.inf)
+            await asyncio.sleep(POLL_SECONDS)
+
+    # --- documents -----------------------------------------------------------------------------------------------------
+
+    def _decide(self, approval_id: str, *, approved: bool, by: str, note: str) -> Approval:
+        approval = self.show(approval_id)
+        if by == approval.caller:
+            message = f"{by} made the call and cannot decide about it; another person has to"
+            raise ToolError(Kind.AUTH, message)
+        if len(note) > MAX_NOTE or len(by) > MAX_BY:
+            raise ToolError(Kind.VALIDATION, f"note: write at most {MAX_NOTE} characters")
+        document = {"approved": approved, "by": by, "at": self._clock(), "note": note}
+        if approval.state is State.PENDING:
+            self._store().create(_key(DECISIONS, approval.id), orjson.dumps(document))
+            # Of two decisions at one moment the first counts; the other learns what it was.
+            decided = self.show(approval_id)
+            if decided.decided_by == by and (decided.state is not State.REFUSED) is approved:
+                return decided
+            approval = decided
+        raise ToolError(Kind.CONFLICT, f"the approval {approval.id} is {approval.state} already")
+
+    def _of_digest(self, digest: str) -> Found:
+        part = slice(STAMP_LETTERS, STAMP_LETTERS + DIGEST_LETTERS)
+        ids = [found for found in self._ids() if found[part] == digest[:DIGEST_LETTERS]]
+        approvals = (self._read(found) for found in ids)
+        return [approval for approval in approvals if approval is not None and approval.digest == digest]
+
+    def _ids(self) -> Iterable[str]:
+        for key in self._store().keys(f"{QUESTIONS}/"):
+            found = key.removeprefix(f"{QUESTIONS}/").removesuffix(".json")
+            if ID.fullmatch(found):
+                yield found
+
+    def _read(self, approval_id: str) -> Approval | None:
+        document = self._store().get(_key(QUESTIONS, approval_id))
+        if document is None:
+            return None
+        try:
+            approval = Approval(**{**orjson.loads(document), "id": approval_id, "state": State.PENDING})
+            return self._with_state(approval)
+        except (ValueError, TypeError, KeyError):
+            # A document that we did not write approves nothing.
+            return None
+
+    def _with_state(self, approval: Approval) -> Approval:
+        decided = self._store().get(_key(DECISIONS, approval.id))
+        if decided is not None:
+            decision = orjson.loads(decided)
+            state = State.APPROVED if decision["approved"] is True else State.REFUSED
+            approval = replace(
+                approval, state=state, decided_by=decision["by"], decided_at=decision["at"], note=decision["note"]
+            )
+        if approval.state is State.APPROVED and self._store().stamp(_key(USES, approval.id)) is not None:
+            return replace(approval, state=State.USED)
+        is_open = approval.state in {State.PENDING, State.APPROVED}
+        return replace(approval, state=State.EXPIRED) if is_open and self._is_over(approval) else approval
+
+    def _is_over(self, approval: Approval) -> bool:
+        return approval.expires_at < self._clock()
+
+    def _refuse_too_many(self, caller: str) -> None:
+        pending = self.list()
+        own = sum(approval.caller == caller for approval in pending)
+        if len(pending) >= self._max_pending or own >= max(1, self._max_pending // 10):
+            whose = "of this caller " if len(pending) < self._max_pending else ""
+            message = f"{own if whose else len(pending)} calls {whose}wait for approval already; decide some: crib approvals list"
+            raise ToolError(Kind.LIMIT_EXCEEDED, message, retryable=True)
+
+    def _digest(self, tool: Tool, arguments: dict[str, object], call: Call) -> str:
+        bound = [
+            tool.address.encode(),
+            tool.content_hash.encode(),
+            orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS),
+            call.caller.encode("utf-8", "surrogatepass"),
+        ]
+        # Each part with its length in front: no two different calls can read alike.
+        framed = b"".join(len(part).to_bytes(8, "big") + part for part in bound)
+        return hmac.new(self._key(), b"approval" + framed, hashlib.sha256).hexdigest()
+
+    def _sweep(self) -> None:
+        """Remove what expired a day ago; an id begins with the moment at which it expires."""
+        now = self._clock()
+        if now - self._swept < SWEEP_SECONDS:
+            return
+        self._swept = now
+        limit = f"{int(max(0, now - KEPT_SECONDS)):0{STAMP_LETTERS}x}"
+        for key in self._store().keys(f"{SPACE}/"):
+            if key.rpartition("/")[2][:STAMP_LETTERS] < limit:
+                self._store().remove(key)
+
+
+def _is_news(approval: Approval, known: Mapping[str, Approval]) -> bool:
+    before = known.get(approval.id)
+    return before is None or before.state is not approval.state
+
+
+def _key(folder: str, approval_id: str) -> str:
+    return f"{folder}/{approval_id}.json"
+
+
+def _write(approval: Approval) -> bytes:
+    fields = ("tool", "version", "content_hash", "arguments", "digest", "caller", "reason", "rule")
+    document = {name: getattr(approval, name) for name in (*fields, "created_at", "expires_at")}
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2)

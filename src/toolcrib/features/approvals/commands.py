@@ -1,0 +1,114 @@
+"""The commands about calls that wait for a person."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from toolcrib.model.approval import State
+from toolcrib.toolkit.cli.console import ExitCode, say, say_facts, say_json, say_table
+from toolcrib.toolkit.cli.group import json_option, pass_opener, project_option, url_option
+
+if TYPE_CHECKING:
+    from toolcrib.core.client_protocol import ProjectCrib
+    from toolcrib.model.approval import Approval
+    from toolcrib.toolkit.cli.opener import Opener
+
+COLUMNS = ("id", "state", "tool", "caller", "expires", "reason")
+id_argument = click.argument("approval_id", metavar="ID")
+note_option = click.option("--note", default="", help="Why; it is stored with the decision.")
+
+
+@click.group("approvals")
+def approvals() -> None:
+    """Approve or refuse calls that wait for a person."""
+
+
+@approvals.command("list")
+@click.option("--all", "everything", is_flag=True, help="Also those that are decided, used or expired.")
+@project_option
+@url_option
+@json_option
+@pass_opener
+def approvals_list(opener: Opener[ProjectCrib], *, url: str | None, everything: bool, as_json: bool) -> int:
+    """List the calls that wait for approval, the oldest first."""
+    with opener.open_durable(url) as crib:
+        found = crib.approvals.list(None if everything else State.PENDING)
+    if as_json:
+        say_json([approval.to_json() for approval in found])
+    elif found:
+        say_table(COLUMNS, [_row(approval) for approval in found])
+    else:
+        say("no call waits for approval")
+    return ExitCode.DONE
+
+
+@approvals.command("show")
+@id_argument
+@project_option
+@url_option
+@json_option
+@pass_opener
+def approvals_show(opener: Opener[ProjectCrib], approval_id: str, *, url: str | None, as_json: bool) -> int:
+    """Show exactly what would run: tool, content hash, arguments and caller."""
+    with opener.open_durable(url) as crib:
+        return _show(crib.approvals.show(approval_id), as_json=as_json)
+
+
+@approvals.command("approve")
+@id_argument
+@note_option
+@project_option
+@url_option
+@json_option
+@pass_opener
+def approvals_approve(
+    opener: Opener[ProjectCrib], approval_id: str, *, note: str, url: str | None, as_json: bool
+) -> int:
+    """Let a call run once; it runs when its caller makes it again."""
+    with opener.open_durable(url) as crib:
+        return _tell(crib.approvals.approve(approval_id, note=note), as_json=as_json)
+
+
+@approvals.command("refuse")
+@id_argument
+@note_option
+@project_option
+@url_option
+@json_option
+@pass_opener
+def approvals_refuse(
+    opener: Opener[ProjectCrib], approval_id: str, *, note: str, url: str | None, as_json: bool
+) -> int:
+    """Refuse a call; the same call is refused until the approval expires."""
+    with opener.open_durable(url) as crib:
+        return _tell(crib.approvals.refuse(approval_id, note=note), as_json=as_json)
+
+
+def _tell(approval: Approval, *, as_json: bool) -> int:
+    if as_json:
+        say_json(approval.to_json())
+    else:
+        say(f"{approval.state} {approval.tool} for {approval.caller}")
+    return ExitCode.DONE
+
+
+def _show(approval: Approval, *, as_json: bool) -> int:
+    facts = approval.to_json()
+    if as_json:
+        say_json(facts)
+        return ExitCode.DONE
+    say_facts(
+        (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        for name, value in facts.items()
+        if value is not None
+    )
+    return ExitCode.DONE
+
+
+def _row(approval: Approval) -> tuple[str, ...]:
+    expires = datetime.fromtimestamp(approval.expires_at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return approval.id, str(approval.state), approval.tool, approval.caller, expires, approval.reason

@@ -1,0 +1,185 @@
+"""HTTP endpoints of approvals: list what waits for a person, decide about it, follow it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib.features.approvals.approvals import MAX_NOTE
+from toolcrib.model.call import Scope
+from toolcrib.model.approval import State
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.toolkit.http.bodies import read_body, text_of
+from toolcrib.toolkit.http.contract import (
+    ANYTHING,
+    OPTIONAL_TEXT,
+    OPTIONAL_TIME,
+    TEXT,
+    TIME,
+    Body,
+    Reply,
+    choice,
+    closed,
+    in_path,
+    schema,
+)
+from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable
+from toolcrib.toolkit.http.event_stream import EventStreams, encode_event
+from toolcrib.toolkit.http.messages import answer_json
+
+if TYPE_CHECKING:
+    from toolcrib.features.approvals.approvals import Approvals
+    from toolcrib.model.approval import Approval
+    from toolcrib.toolkit.http.concurrency import Threads
+    from toolcrib.toolkit.http.endpoint import Host
+    from toolcrib.toolkit.http.messages import Answer, Request
+
+APPROVE, REFUSE = "approve", "refuse"
+EVERYTHING = "all"
+ONE = "/approvals/{approvalID}"
+
+APPROVAL_KEYS: dict[str, object] = {
+    "id": TEXT,
+    "state": {"enum": [str(state) for state in State]},
+    "tool": {**TEXT, "description": "The address of the tool."},
+    "version": TEXT,
+    "contentHash": {**TEXT, "description": "What exactly would run; with other content the approval does not count."},
+    "arguments": {**ANYTHING, "description": "The arguments, with secrets masked."},
+    "digest": {**TEXT, "description": "Binds the approval to the exact tool, arguments and caller."},
+    "caller": TEXT,
+    "reason": {**TEXT, "description": "Why the call needs a person."},
+    "rule": TEXT,
+    "createdAt": TIME,
+    "expiresAt": TIME,
+    "decidedBy": OPTIONAL_TEXT,
+    "decidedAt": OPTIONAL_TIME,
+    "note": TEXT,
+}
+DECISION_BODY = Body(
+    name="ApprovalDecision",
+    schema=closed(
+        ("decision",),
+        decision={"enum": [APPROVE, REFUSE]},
+        note={**OPTIONAL_TEXT, "maxLength": MAX_NOTE, "description": "Why; the caller is not told."},
+    ),
+    example={"decision": APPROVE},
+)
+
+
+class ApprovalEndpoints:
+    """List, read, decide and follow approvals."""
+
+    def __init__(self, approvals: Approvals, threads: Threads, streams: EventStreams) -> None:
+        self._approvals = approvals
+        self._threads = threads
+        self._streams = streams
+
+    async def list(self, request: Request) -> Answer:
+        """GET /approvals."""
+        state = request.query.text("state") or str(State.PENDING)
+        found = await self._threads.read(self._approvals.list, None if state == EVERYTHING else State(state))
+        return answer_json({"approvals": [approval.to_json() for approval in found]})
+
+    async def read(self, request: Request) -> Answer:
+        """GET /approvals/{approvalID}."""
+        approval = await self._threads.read(self._approvals.show, request.path_params["approvalID"])
+        return answer_json(approval.to_json())
+
+    async def decide(self, request: Request) -> Answer:
+        """POST /approvals/{approvalID}."""
+        body = await read_body(request)
+        decisions = {APPROVE: self._approvals.approve, REFUSE: self._approvals.refuse}
+        decide = decisions.get(text_of(body, "decision") or "")
+        if decide is None:
+            raise ToolError(Kind.VALIDATION, f"body: decision: write {APPROVE!r} or {REFUSE!r}")
+        note = text_of(body, "note") or ""
+        approval = await self._threads.write(decide, request.path_params["approvalID"], by=request.caller, note=note)
+        return answer_json(approval.to_json())
+
+    async def events(self, request: Request) -> Answer:
+        """GET /approvals/events."""
+        return self._streams.stream(request, self._approvals.watch(), _encode)
+
+
+def _encode(approval: Approval) -> bytes:
+    return encode_event(str(approval.state), approval.to_json())
+
+
+def _make(host: Host) -> ApprovalEndpoints:
+    crib = host.crib
+    streams = EventStreams(seconds=crib.settings.http_total_seconds, ending=host.ending)
+    return ApprovalEndpoints(crib.approvals, host.threads, streams)
+
+
+NOW = Reply(description="The approval as it is now.", schema="Approval")
+endpoints = (
+    EndpointTable(
+        tag="approvals",
+        summary="Calls that wait for a person other than the caller.",
+        make=_make,
+        places=(
+            in_path(
+                "approvalID",
+                "The id of the approval, as the refused call names it.",
+                {**TEXT, "minLength": 1, "maxLength": 200},
+                example="6919c3d0a1b2c3d4e5f6a7b89c0d1e2f",
+            ),
+        ),
+        schemas={
+            "Approval": closed(tuple(APPROVAL_KEYS), **APPROVAL_KEYS),
+            "ApprovalList": closed(("approvals",), approvals={"type": "array", "items": schema("Approval")}),
+        },
+        endpoints=(
+            Endpoint(
+                name="listApprovals",
+                method="GET",
+                path="/approvals",
+                handler=ApprovalEndpoints.list,
+                scope=Scope.APPROVE,
+                summary="List the calls that wait for a person.",
+                query=(
+                    choice(
+                        "state",
+                        "Only these; pending ones if absent.",
+                        (*map(str, State), EVERYTHING),
+                        key="approvalState",
+                    ),
+                ),
+                replies={200: Reply(description="The approvals, the oldest first.", schema="ApprovalList")},
+            ),
+            Endpoint(
+                name="followApprovals",
+                method="GET",
+                path="/approvals/events",
+                handler=ApprovalEndpoints.events,
+                scope=Scope.APPROVE,
+                summary="Follow approvals as server-sent events.",
+                description="First those that are pending, then each that is stored or changes its state; the event is the state.",
+                replies={
+                    200: Reply(description="An approval in each event.", media_type="text/event-stream"),
+                },
+            ),
+            Endpoint(
+                name="readApproval",
+                method="GET",
+                path=ONE,
+                handler=ApprovalEndpoints.read,
+                scope=Scope.APPROVE,
+                summary="Read what exactly would run.",
+                refusals=(404,),
+                replies={200: NOW},
+            ),
+            Endpoint(
+                name="decideApproval",
+                method="POST",
+                path=ONE,
+                handler=ApprovalEndpoints.decide,
+                scope=Scope.APPROVE,
+                summary="Approve or refuse a call, once.",
+                description="The caller that made the call cannot decide about it. An approved call runs when it is made again.",
+                body=DECISION_BODY,
+                refusals=(404, 409),
+                replies={200: NOW},
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,165 @@
+"""Answer with server-sent events: bounded in number and time, ended with the client, the events or the server."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import aclosing, contextmanager
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.toolkit.http.messages import Answer, to_bytes
+from toolcrib.toolkit.http.problems import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator
+    from types import TracebackType
+    from typing import Any, Self
+
+    from toolcrib.toolkit.http.messages import Request
+
+E = TypeVar("E")
+
+logger = logging.getLogger("toolcrib.http")
+
+EVENT_STREAM = b"text/event-stream; charset=utf-8"
+# Proxies that buffer answers are asked not to.
+UNBUFFERED = (b"x-accel-buffering", b"no")
+MAX_LISTENERS = 256
+RETRY_AFTER_SECONDS = 5
+KEEP_ALIVE_SECONDS = 15.0
+# A stream ends by itself before the server would cut it off; the client reconnects and misses nothing.
+SHARE_OF_TIME = 0.9
+FIRST_LINE = b"retry: 1000\n\n"
+KEEP_ALIVE = b": keep-alive\n\n"
+
+
+class EventStreams:
+    """The event streams of a server: at most `MAX_LISTENERS` at once, each shorter than an answer may take."""
+
+    def __init__(self, *, seconds: float, ending: asyncio.Event) -> None:
+        self._ending = ending
+        self._seconds = seconds * SHARE_OF_TIME
+        self._listeners = 0
+
+    def stream(
+        self,
+        request: Request,
+        events: AsyncGenerator[E, None],
+        encode: Callable[[E], bytes],
+        last: Callable[[], Awaitable[bytes]] | None = None,
+    ) -> Answer:
+        """An answer that goes on until the events end, the client is gone, its time is over, or the server ends.
+
+        `last` makes the piece that is sent when the events themselves have ended.
+        """
+        self._refuse_too_many()
+        pieces = self._stream(request, events, encode, last)
+        return Answer(content_type=EVENT_STREAM, headers=(UNBUFFERED,), stream=pieces)
+
+    async def until_event(self, events: AsyncGenerator[Any, None], seconds: float) -> None:
+        """Wait for one event, or long enough, or until the server ends."""
+        self._refuse_too_many()
+        with self._place():
+            async with Subscription(events, self._ending.wait()) as subscription:
+                await subscription.next(min(seconds, self._seconds))
+
+    async def _stream(
+        self,
+        request: Request,
+        events: AsyncGenerator[E, None],
+        encode: Callable[[E], bytes],
+        last: Callable[[], Awaitable[bytes]] | None,
+    ) -> AsyncGenerator[bytes, None]:
+        with self._place():
+            yield FIRST_LINE
+            try:
+                async with (
+                    Subscription(events, self._ending.wait(), request.gone()) as subscription,
+                    aclosing(self._pieces(subscription, encode)) as pieces,
+                ):
+                    async for piece in pieces:
+                        yield piece
+                if subscription.is_over and last is not None:
+                    yield await last()
+            except ToolError as problem:
+                logger.warning("request %s: the stream of events broke off: %s", request.id, problem.message)
+
+    async def _pieces(self, events: Subscription[E], encode: Callable[[E], bytes]) -> AsyncGenerator[bytes, None]:
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self._seconds
+        while (left := end - loop.time()) > 0:
+            event = await events.next(min(left, KEEP_ALIVE_SECONDS))
+            if event is not None:
+                yield encode(event)
+            elif events.is_shut:
+                return
+            else:
+                yield KEEP_ALIVE
+
+    def _refuse_too_many(self) -> None:
+        if self._listeners >= MAX_LISTENERS:
+            message = f"{MAX_LISTENERS} clients listen already; ask again later, or without waiting"
+            again = (b"retry-after", b"%d" % RETRY_AFTER_SECONDS)
+            raise Refusal(429, Kind.OVERLOADED, message, headers=(again,))
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        self._listeners += 1
+        try:
+            yield
+        finally:
+            self._listeners -= 1
+
+
+class Subscription(Generic[E]):
+    """One listener, until the events end or one of the stops is done; `is_over` says that it was the events."""
+
+    def __init__(self, events: AsyncGenerator[E, None], *stops: Coroutine[object, object, object]) -> None:
+        self._events = events
+        self._stops: list[asyncio.Future[object]] = [asyncio.ensure_future(stop) for stop in stops]
+        self._coming: asyncio.Future[E | None] | None = None
+        self.is_over = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        waiting: list[asyncio.Future[Any]] = [*self._stops, *([] if self._coming is None else [self._coming])]
+        for one in waiting:
+            one.cancel()
+        # An event that came in the last moment comes again to the next listener.
+        await asyncio.gather(*waiting, return_exceptions=True)
+        await self._events.aclose()
+
+    @property
+    def is_shut(self) -> bool:
+        """Whether no further event will come."""
+        return self.is_over or any(stop.done() for stop in self._stops)
+
+    async def next(self, seconds: float) -> E | None:
+        """The next event; None if none came in that time, or no further one will."""
+        if self.is_shut:
+            return None
+        if self._coming is None:
+            self._coming = asyncio.ensure_future(_next(self._events))
+        awaited: set[asyncio.Future[Any]] = {self._coming, *self._stops}
+        await asyncio.wait(awaited, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if not self._coming.done():
+            return None
+        event = self._coming.result()
+        self._coming = None
+        self.is_over = event is None
+        return event
+
+
+async def _next(events: AsyncGenerator[E, None]) -> E | None:
+    return await anext(events, None)
+
+
+def encode_event(name: str, document: object, number: int | None = None) -> bytes:
+    """One event; JSON has no line ends of its own, so one line of data holds it."""
+    mark = b"" if number is None else b"id: %d\n" % number
+    return b"event: " + name.encode() + b"\n" + mark + b"data: " + to_bytes(document) + b"\n\n"
