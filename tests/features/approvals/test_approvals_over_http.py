@@ -1,0 +1,150 @@
+"""Approvals over HTTP: the scope that decides, the caller that cannot, and the stream of events."""
+
+import asyncio
+
+import pytest
+
+from toolcrib import Crib, tool
+from toolcrib.client import RemoteCrib
+from toolcrib.interfaces.http.app import make_app
+from toolcrib.interfaces.http.server import serve
+from toolcrib.model.approval import State
+
+
+@tool(confirm=True)
+def pay(amount: int) -> str:
+    """Pay."""
+    return f"paid {amount}"
+
+
+class Client:
+    """Speaks ASGI to the application of a crib, with the token it is given."""
+
+    def __init__(self, app) -> None:
+        self.app = app
+
+    async def ask(self, method, path, body=None, *, token=None, query=b""):
+        import json
+
+        headers = [(b"host", b"127.0.0.1:8765")]
+        headers += [] if body is None else [(b"content-type", b"application/json")]
+        headers += [] if token is None else [(b"authorization", f"Bearer {token}".encode())]
+        scope = {
+            "type": "http",
+            "method": method,
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": query,
+            "headers": headers,
+            "client": ("127.0.0.1", 50_000),
+            "server": ("127.0.0.1", 8765),
+        }
+        sent = [{"type": "http.request", "body": b"" if body is None else json.dumps(body).encode()}]
+        heard = []
+
+        async def receive():
+            if sent:
+                return sent.pop()
+            await asyncio.Event().wait()
+            return None
+
+        async def send(message):
+            heard.append(message)
+
+        async with asyncio.timeout(20):
+            await self.app(scope, receive, send)
+        return heard[0]["status"], json.loads(b"".join(part.get("body", b"") for part in heard[1:]))
+
+
+@pytest.fixture
+async def crib(tmp_path):
+    async with Crib(tmp_path, tools=[pay]) as opened:
+        yield opened
+
+
+@pytest.fixture
+def client(crib):
+    return Client(make_app(crib, open_to_loopback=True))
+
+
+def token_of(crib, *scopes):
+    return crib.tokens.create("someone", scopes)
+
+
+async def call(client, token=None):
+    return await client.ask("POST", "/crib/call", {"name": "pay", "args": {"amount": 5}}, token=token)
+
+
+async def file(client, token=None) -> str:
+    status, problem = await call(client, token)
+    assert status == 409
+    return problem["error"]["details"]["approval"]
+
+
+async def test_a_person_with_a_token_approves_what_another_caller_asked_for(crib, client):
+    approval_id = await file(client)
+    _, approver = token_of(crib, "approve")
+    status, listed = await client.ask("GET", "/approvals", token=approver)
+    assert status == 200
+    assert [found["id"] for found in listed["approvals"]] == [approval_id]
+    status, shown = await client.ask("GET", f"/approvals/{approval_id}", token=approver)
+    assert (shown["arguments"], shown["caller"]) == ({"amount": 5}, "local")
+    status, decided = await client.ask("POST", f"/approvals/{approval_id}", {"decision": "approve"}, token=approver)
+    assert (status, decided["state"]) == (200, "approved")
+    status, result = await call(client)
+    assert (status, result["value"]) == (200, "paid 5")
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/approvals"), ("GET", "/approvals/x"), ("POST", "/approvals/x")])
+async def test_neither_loopback_nor_another_scope_may_approve(crib, client, method, path):
+    body = {"decision": "approve"} if method == "POST" else None
+    status, problem = await client.ask(method, path, body)
+    assert (status, problem["kind"]) == (403, "AUTH")
+    assert "crib token create NAME --scope approve" in problem["detail"]
+    _, manager = token_of(crib, "read", "invoke", "manage")
+    assert (await client.ask(method, path, body, token=manager))[0] == 403
+
+
+async def test_the_token_that_called_cannot_approve_its_own_call(crib, client):
+    _, both = token_of(crib, "invoke", "approve")
+    approval_id = await file(client, both)
+    status, problem = await client.ask("POST", f"/approvals/{approval_id}", {"decision": "approve"}, token=both)
+    assert "cannot decide about it" in problem["detail"]
+    assert status == 403
+    assert crib.approvals.show(approval_id).state is State.PENDING
+
+
+async def test_a_second_decision_is_a_conflict(crib, client):
+    approval_id = await file(client)
+    _, approver = token_of(crib, "approve")
+    await client.ask("POST", f"/approvals/{approval_id}", {"decision": "refuse", "note": "no"}, token=approver)
+    status, problem = await client.ask("POST", f"/approvals/{approval_id}", {"decision": "approve"}, token=approver)
+    assert (status, "refused already" in problem["detail"]) == (409, True)
+    status, refused = await call(client)
+    assert refused["error"]["type"] == "BLOCKED"
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"decision": "yes"}, {"decision": None}, {"decision": "approve", "by": "x"}, {"decision": "approve", "note": "x" * 1001}]
+)
+async def test_a_wrong_decision_changes_nothing(crib, client, body):
+    approval_id = await file(client)
+    _, approver = token_of(crib, "approve")
+    assert (await client.ask("POST", f"/approvals/{approval_id}", body, token=approver))[0] == 400
+    assert crib.approvals.show(approval_id).state is State.PENDING
+
+
+async def test_an_unknown_approval_is_not_found(crib, client):
+    _, approver = token_of(crib, "approve")
+    for method, body in (("GET", None), ("POST", {"decision": "approve"})):
+        assert (await client.ask(method, "/approvals/nothing", body, token=approver))[0] == 404
+
+
+async def test_decided_ones_are_listed_on_request(crib, client):
+    approval_id = await file(client)
+    _, approver = token_of(crib, "approve")
+    await client.ask("POST", f"/approvals/{approval_id}", {"decision": "refuse"}, token=approver)
+    assert (await client.ask("GET", "/approvals", token=approver))[1]["approvals"] == []
+    for query in (b"state=refused", b"state=all"):
+        _, listed = await client.ask("GET", "/approvals", token=approver, query=query)
+        assert [found["state"] for found in listed["approvals"]] == ["refused"]
