@@ -95,7 +95,9 @@ async def test_an_approval_does_not_count_for_changed_code(tmp_path):
         return "other"
 
     async with Crib(tmp_path, tools=[other_pay]) as crib:
-        refused = await crib.call(Call(name="pay", arguments={"amount": 5, "currency": "EUR"}, caller="mcp:local", consent=Consent.PERSON))
+        refused = await crib.call(
+            Call(name="pay", arguments={"amount": 5, "currency": "EUR"}, caller="mcp:local", consent=Consent.PERSON)
+        )
         assert refused.error.kind is Kind.CONFIRMATION_REQUIRED
 
 
@@ -129,14 +131,14 @@ async def test_of_two_decisions_the_first_counts(crib):
 
 async def test_of_many_decisions_at_once_one_wins(crib):
     approval_id = await file(crib)
-    outcomes = []
+    outcomes, conflicts = [], []
 
     def decide(number):
         decision = crib.approvals.approve if number % 2 else crib.approvals.refuse
         try:
             outcomes.append(decision(approval_id, by=f"person {number}"))
         except ToolError as problem:
-            assert problem.kind is Kind.CONFLICT
+            conflicts.append(problem.kind)
 
     threads = [threading.Thread(target=decide, args=(number,)) for number in range(8)]
     for thread in threads:
@@ -144,6 +146,7 @@ async def test_of_many_decisions_at_once_one_wins(crib):
     for thread in threads:
         thread.join(30)
     assert len(outcomes) == 1
+    assert conflicts == [Kind.CONFLICT] * 7
     assert crib.approvals.show(approval_id).decided_by == outcomes[0].decided_by
 
 
@@ -232,7 +235,9 @@ async def test_a_stored_secret_is_not_shown(crib, tmp_path):
     crib.secrets.get("KEY")
     arguments = {"text": "it is hunter2-hunter2", "api_key": "abc"}
     await crib.call(Call(name="send", arguments=arguments, caller="m", consent=Consent.PERSON))
-    stored = b"".join(path.read_bytes() for path in (tmp_path / ".toolcrib").rglob("*.json") if "approvals" in str(path))
+    stored = b"".join(
+        path.read_bytes() for path in (tmp_path / ".toolcrib").rglob("*.json") if "approvals" in str(path)
+    )
     assert b"hunter2" not in stored
     assert b"abc" not in stored
 

@@ -1,6 +1,10 @@
 """Approvals over HTTP: the scope that decides, the caller that cannot, and the stream of events."""
 
 import asyncio
+import json
+from contextlib import suppress
+from dataclasses import replace
+from unittest.mock import ANY
 
 import pytest
 
@@ -24,8 +28,6 @@ class Client:
         self.app = app
 
     async def ask(self, method, path, body=None, *, token=None, query=b""):
-        import json
-
         headers = [(b"host", b"127.0.0.1:8765")]
         headers += [] if body is None else [(b"content-type", b"application/json")]
         headers += [] if token is None else [(b"authorization", f"Bearer {token}".encode())]
@@ -125,7 +127,14 @@ async def test_a_second_decision_is_a_conflict(crib, client):
 
 
 @pytest.mark.parametrize(
-    "body", [{}, {"decision": "yes"}, {"decision": None}, {"decision": "approve", "by": "x"}, {"decision": "approve", "note": "x" * 1001}]
+    "body",
+    [
+        {},
+        {"decision": "yes"},
+        {"decision": None},
+        {"decision": "approve", "by": "x"},
+        {"decision": "approve", "note": "x" * 1001},
+    ],
 )
 async def test_a_wrong_decision_changes_nothing(crib, client, body):
     approval_id = await file(client)
@@ -148,3 +157,59 @@ async def test_decided_ones_are_listed_on_request(crib, client):
     for query in (b"state=refused", b"state=all"):
         _, listed = await client.ask("GET", "/approvals", token=approver, query=query)
         assert [found["state"] for found in listed["approvals"]] == ["refused"]
+
+
+@pytest.fixture
+async def url(crib):
+    """The address of a real server over the crib."""
+    ready = asyncio.get_running_loop().create_future()
+    task = asyncio.create_task(serve(crib, host="127.0.0.1", port=0, say=lambda _: None, ready=ready.set_result))
+    yield await asyncio.wait_for(ready, 20)
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await asyncio.wait_for(task, 20)
+
+
+async def test_a_remote_client_lists_shows_and_decides(crib, client, url):
+    approval_id = await file(client)
+    other_id = (await client.ask("POST", "/crib/call", {"name": "pay", "args": {"amount": 6}}))[1]["error"]["details"][
+        "approval"
+    ]
+    _, approver = token_of(crib, "approve", "read")
+
+    def decide():
+        with RemoteCrib(url, token=approver) as remote:
+            assert {found.id for found in remote.approvals.list()} == {approval_id, other_id}
+            assert remote.approvals.show(approval_id) == replace(crib.approvals.show(approval_id), created_at=ANY)
+            assert remote.approvals.approve(approval_id, note="seen").state is State.APPROVED
+            assert remote.approvals.refuse(other_id).state is State.REFUSED
+            assert remote.approvals.list() == []
+            assert len(remote.approvals.list(None)) == 2
+
+    await asyncio.to_thread(decide)
+    assert (await call(client))[1]["value"] == "paid 5"
+    assert crib.approvals.show(approval_id).note == "seen"
+
+
+async def test_events_tell_what_waits_and_what_was_decided(crib, client, url):
+    approval_id = await file(client)
+    _, approver = token_of(crib, "approve")
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+    writer.write(
+        f"GET /approvals/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {approver}\r\n\r\n".encode()
+    )
+
+    async def event() -> tuple[str, str]:
+        name = data = ""
+        while not data:
+            line = (await asyncio.wait_for(reader.readline(), 20)).decode().strip()
+            name = line.removeprefix("event: ") if line.startswith("event: ") else name
+            data = line.removeprefix("data: ") if line.startswith("data: ") else ""
+        return name, json.loads(data)["id"]
+
+    assert await event() == ("pending", approval_id)
+    crib.approvals.refuse(approval_id, by="ann")
+    assert await event() == ("refused", approval_id)
+    writer.close()
+    with suppress(ConnectionError):
+        await writer.wait_closed()

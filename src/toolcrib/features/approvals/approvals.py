@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from toolcrib.lib.redaction import hide_secrets
+from toolcrib.core.describe import hide_secrets
 from toolcrib.model.approval import Approval, State
 from toolcrib.model.errors import Kind, ToolError
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from toolcrib.model.call import Call
     from toolcrib.model.protocols import Store
-    from toolcrib.model.tool import Tool
     from toolcrib.model.result import Verdict
+    from toolcrib.model.tool import Tool
 
     # Within the class below, `list` is what it does.
     Found = list[Approval]

@@ -15,7 +15,7 @@ from toolcrib.toolkit.cli.group import json_option, pass_opener, project_option,
 if TYPE_CHECKING:
     from toolcrib.core.client_protocol import ProjectCrib
     from toolcrib.model.approval import Approval
-    from toolcrib.toolkit.cli.opener import Opener
+    from toolcrib.toolkit.cli.group import Opener
 
 COLUMNS = ("id", "state", "tool", "caller", "expires", "reason")
 id_argument = click.argument("approval_id", metavar="ID")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolcrib.features.approvals.approvals import MAX_NOTE
-from toolcrib.model.call import Scope
 from toolcrib.model.approval import State
+from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.toolkit.http.bodies import read_body, text_of
 from toolcrib.toolkit.http.contract import (

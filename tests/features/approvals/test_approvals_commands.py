@@ -1,0 +1,80 @@
+"""The commands of approvals: what a person reads before deciding, and what the decision does."""
+
+import json
+
+import pytest
+
+from toolcrib import Call, Crib, tool
+from toolcrib.interfaces.cli.entry import main
+from toolcrib.model.call import Consent
+
+
+@tool(confirm=True)
+def pay(amount: int) -> str:
+    """Pay."""
+    return f"paid {amount}"
+
+
+@pytest.fixture
+def crib(tmp_path):
+    (tmp_path / "toolcrib.toml").write_text("")
+    with Crib(tmp_path, tools=[pay]) as opened:
+        yield opened
+
+
+@pytest.fixture
+def run(crib, tmp_path, capsys):
+    """Run a command of approvals in the project."""
+
+    def run(*words):
+        capsys.readouterr()
+        code = main(["approvals", *words, "-C", str(tmp_path)])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def call():
+    return Call(name="pay", arguments={"amount": 5}, caller="mcp:local", consent=Consent.PERSON)
+
+
+@pytest.fixture
+def approval_id(crib):
+    return crib.call_sync(call()).error.details["approval"]
+
+
+def test_nothing_waits_at_first(run):
+    assert run("list") == (0, "no call waits for approval\n", "")
+
+
+def test_what_would_run_is_listed_and_shown(run, approval_id):
+    _, out, _ = run("list")
+    assert approval_id in out
+    assert "mcp:local" in out
+    _, out, _ = run("show", approval_id)
+    assert '"amount": 5' in out
+    assert "contentHash:" in out
+    assert json.loads(run("show", approval_id, "--json")[1])["arguments"] == {"amount": 5}
+    assert [one["id"] for one in json.loads(run("list", "--json")[1])] == [approval_id]
+
+
+def test_an_approved_call_runs(run, approval_id, crib):
+    code, out, _ = run("approve", approval_id, "--note", "seen")
+    assert (code, out) == (0, f"approved {crib.find('pay').tool.address} for mcp:local\n")
+    assert crib.approvals.show(approval_id).decided_by.startswith("cli:")
+    assert crib.call_sync(call()).value == "paid 5"
+    assert json.loads(run("list", "--all", "--json")[1])[0]["state"] == "used"
+
+
+def test_a_refused_call_stays_refused_and_a_second_decision_fails(run, approval_id, crib):
+    assert run("refuse", approval_id)[0] == 0
+    assert "refused it" in crib.call_sync(call()).error.message
+    code, _, err = run("approve", approval_id)
+    assert code != 0
+    assert "is refused already" in err
+
+
+def test_an_unknown_id_says_where_to_look(run):
+    code, _, err = run("show", "nothing")
+    assert code != 0
+    assert "crib approvals list --all" in err
