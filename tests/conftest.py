@@ -12,6 +12,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+import warm_python
 from toolcrib import Crib
 from toolcrib.__main__ import main
 
@@ -45,6 +46,12 @@ class CompletedJob:
 def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home without tools in it."""
     return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _warm_python_ends() -> Iterator[None]:
+    yield
+    warm_python.stop()
 
 
 @pytest.fixture(autouse=True)

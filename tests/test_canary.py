@@ -18,6 +18,7 @@ import pytest
 
 from toolcrib import Crib
 from toolcrib.__main__ import main
+from warm_python import WarmPython
 
 BUNDLE = "018faf50-b7b6-7a01-9a05-a22a6e0af101"
 # Each in letters that every spelling writes differently, as far as its place takes them.
@@ -352,7 +353,7 @@ def test_no_command_tells_a_secret(project, monkeypatch, capfd):
 @contextmanager
 def served(project):
     command = [sys.executable, "-m", "toolcrib", "-C", str(project), "serve", "--port", "0"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = WarmPython(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         yield process
     finally:

@@ -20,6 +20,7 @@ from toolcrib.client.connection import Connection
 from toolcrib.client.remote_crib import RemoteCrib
 from toolcrib.client.remote_requests import RemoteRequests
 from toolcrib.model.toolrequest import Allowance, RecordedAnswer, Status
+from warm_python import WarmPython
 
 SECONDS = 60
 ID = "req_20240115_001"
@@ -91,9 +92,7 @@ def served(tmp_path_factory) -> Iterator[tuple[str, Path]]:
     (folder / "toolcrib.toml").write_text("")
     command = [sys.executable, "-u", "-m", "toolcrib", "serve", "--port", "0", "-C", str(folder)]
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path_factory.mktemp("home"))}
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
-    ) as server:
+    with WarmPython(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment) as server:
         try:
             assert select.select([server.stdout], [], [], SECONDS)[0], "the server did not start"
             yield server.stdout.readline().split()[-1], folder
@@ -179,7 +178,7 @@ def test_the_same_wish_becomes_part_of_the_open_one_and_warnings_are_told(desk):
 def test_who_watches_a_server_hears_of_a_delivery_from_the_other_side(desk):
     request_id = desk.file()
     command = [sys.executable, "-m", "toolcrib", "request", "watch", request_id, "--json", "--url", desk.url]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watching:
+    with WarmPython(command, stdout=subprocess.PIPE, text=True) as watching:
         first = json.loads(watching.stdout.readline())
         assert desk.here("request", "deliver", request_id, desk.made("honest"))[0] == 0
         told = watching.stdout.read()

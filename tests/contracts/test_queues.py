@@ -32,6 +32,7 @@ from toolcrib.features.requests.queues.redis.queue import RedisQueue
 from toolcrib.features.requests.queues.sqlite.queue import EmbeddedQueue
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Allowance, Made, Priority, RecordedAnswer, Status, ToolRequest
+from warm_python import WarmPython
 
 SHARED_MEMORY = Path("/dev/shm")
 NAMES = {"requests": "fullsend:builder_requests", "ready": "builder:tool_ready", "hash_prefix": "tool_requests"}
@@ -1027,7 +1028,7 @@ queue.close()
 
 def start_worker(storage, what, who):
     where = json.dumps(storage | {"path": str(storage["path"])})
-    return subprocess.Popen(
+    return WarmPython(
         [sys.executable, "-c", WORKER, where, json.dumps(NAMES), what, who],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -15,6 +15,7 @@ from toolcrib.infra.storage.memory_store import MemoryStore
 from toolcrib.lib.document_format import LONGEST, to_filename
 from toolcrib.lib.names import new_id
 from toolcrib.model.errors import Kind, ToolError
+from warm_python import WarmPython
 
 HOSTILE = [
     "",
@@ -442,7 +443,7 @@ def test_of_many_processes_exactly_one_creates(tmp_path):
     )
     command = [sys.executable, "-c", program, str(tmp_path)]
     processes = [
-        subprocess.Popen([*command, str(number)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        WarmPython([*command, str(number)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for number in range(4)
     ]
     try:

@@ -14,6 +14,7 @@ import pytest
 
 from toolcrib.infra.settings import load_settings
 from toolcrib.interfaces.cli.program import cli
+from warm_python import run_python
 
 LANGUAGES = {"python", "javascript", "bash", "yaml", "json", "markdown", "console", "toml", "text", "sh", "mermaid"}
 # Files of examples that no page shows whole: the tour, which runs by itself, and settings.
@@ -60,7 +61,7 @@ class Shell:
         return self._run(["-m", "toolcrib", *words], stderr=subprocess.STDOUT)
 
     def _run(self, words: list[str], *, stderr: int) -> str:
-        done = subprocess.run(
+        done = run_python(
             [sys.executable, *words],
             cwd=self.folder,
             env=self.environment,
@@ -179,7 +180,7 @@ def test_the_tests_that_are_shown_pass(shell):
 
 
 def test_the_tour_ends_well(root):
-    done = subprocess.run(
+    done = run_python(
         [sys.executable, root / "examples" / "demo.py"], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 0, done.stderr

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib.__main__ import main
+from warm_python import WarmPython
 
 GOLDEN = Path(__file__).parent / "golden"
 # Set by regenerate.py: golden files are written instead of compared.
@@ -61,7 +62,7 @@ def serve(project: Path, *words: str) -> Iterator[Served]:
     """Run `crib serve` over a project until the end of the block."""
     tokens = {scope: make_token(project, scope) for scope in SCOPES}
     command = [sys.executable, "-m", "toolcrib", "serve", "-C", str(project), "--port", "0", *words]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    with WarmPython(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             first = process.stdout.readline()
             yield Served(int(re.search(r":(\d+)$", first.strip())[1]), tokens)

@@ -13,6 +13,7 @@ import pytest
 from toolcrib import Crib, tool
 from toolcrib.core import journal as module
 from toolcrib.core.journal import FileJournal, MemoryJournal
+from warm_python import WarmPython
 
 
 def a_line(call_id="1"):
@@ -123,7 +124,7 @@ def test_processes_that_share_a_folder_mix_and_lose_no_line(folder):
     )
     command = [sys.executable, "-c", program, str(folder)]
     processes = [
-        subprocess.Popen([*command, str(number)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        WarmPython([*command, str(number)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for number in range(4)
     ]
     try:

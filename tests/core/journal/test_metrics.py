@@ -16,6 +16,7 @@ from toolcrib.core import call_counts as metrics_module
 from toolcrib.core.call_counts import Count, Metrics
 from toolcrib.core.journal import FileJournal, MemoryJournal, read_lines
 from toolcrib.lib.names import stable_id
+from warm_python import WarmPython
 
 
 @pytest.fixture
@@ -337,7 +338,7 @@ sys.stdin.readline()
 
 def start(root, number, way):
     command = [sys.executable, "-c", PROGRAM, str(root), str(number), way]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return WarmPython(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def end(processes):

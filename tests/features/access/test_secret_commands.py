@@ -3,13 +3,13 @@
 import io
 import json
 import os
-import subprocess
 import sys
 from contextlib import suppress
 
 import pytest
 
 from toolcrib.infra.secrets.lookup import Secrets
+from warm_python import WarmPython
 
 VALUE = "sesame-9f1c"
 
@@ -137,7 +137,7 @@ def test_at_a_terminal_the_secret_is_asked_for_and_does_not_show(project, tmp_pa
     (project / "toolcrib.toml").write_text("")
     theirs, ours = os.openpty()
     asked, asking = (theirs, ours) if complains_to == "the terminal" else os.pipe()
-    process = subprocess.Popen(
+    process = WarmPython(
         [sys.executable, "-m", "toolcrib", "-C", str(project), "secret", "set", "KEY"],
         stdin=ours,
         stdout=ours,

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from warm_python import WarmPython
+
 SECONDS = 30
 BUNDLE = {"slug": "weather", "displayName": "Weather", "isEnabled": True}
 FORECAST = {
@@ -34,7 +36,7 @@ def serving(folder: Path, home: Path, *words: str) -> Iterator[subprocess.Popen[
     """A server whose output goes through a pipe, buffered as Python does it."""
     command = [sys.executable, "-m", "toolcrib", "serve", "--port", "0", *words]
     environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
-    with subprocess.Popen(
+    with WarmPython(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment, cwd=folder
     ) as server:
         try:

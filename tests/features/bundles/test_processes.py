@@ -11,6 +11,7 @@ import pytest
 from toolcrib.features.bundles.facade import Bundles
 from toolcrib.infra.search.index import Index
 from toolcrib.infra.storage.file_store import FileStore
+from warm_python import WarmPython
 
 PRELUDE = """
 import json, os, random, sys, threading, time
@@ -119,7 +120,7 @@ def start(tmp_path, bundle_id):
             str(number),
             str(seed),
         ]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        process = WarmPython(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         started.append(process)
         return process
 

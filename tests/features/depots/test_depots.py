@@ -13,6 +13,7 @@ import pytest
 
 from toolcrib import Crib, Kind, ToolError
 from toolcrib.features.depots.depot import FolderDepot, list_tools, open_depot
+from warm_python import WarmPython
 
 
 def refused(work) -> ToolError:
@@ -241,7 +242,7 @@ with Crib(sys.argv[1], environment={}) as crib:
 
 def test_of_many_publishers_of_one_version_exactly_one_wins(author, depot):
     command = [sys.executable, "-c", PUBLISHER, str(author.settings.root), str(depot)]
-    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(6)]
+    running = [WarmPython(command, stdout=subprocess.PIPE, text=True) for _ in range(6)]
     answers = sorted(process.communicate(timeout=50)[0].strip() for process in running)
     assert answers == ["CONFLICT"] * 5 + ["won"]
 

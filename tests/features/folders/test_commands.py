@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from toolcrib.toolkit.cli.console import ExitCode
+from warm_python import WarmPython
 
 
 @pytest.fixture
@@ -219,7 +220,7 @@ def test_latency_shows_percentiles_of_the_calls_in_the_journal(cli, shop):
 def test_watch_builds_at_every_change_until_it_is_interrupted(shop):
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     command = [sys.executable, "-m", "toolcrib", "build", "--watch"]
-    with subprocess.Popen(
+    with WarmPython(
         command, cwd=shop, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
         try:

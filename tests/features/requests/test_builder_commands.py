@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib.__main__ import main
+from warm_python import WarmPython, run_python
 
 SECONDS = 30
 WISH = """\
@@ -162,7 +163,7 @@ def test_an_endpoint_that_refuses_the_key_ends_the_builder_and_fails_no_request(
     settings = f'[builder]\nmaker = "openai"\nurl = "http://{endpoint}/v1"\nmodel = "m"\n'
     (project / "toolcrib.toml").write_text(f'{settings}\n[egress]\nprivate = ["{endpoint}"]\n')
     command = [sys.executable, "-m", "toolcrib", "builder", "run", *once]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=project, timeout=SECONDS, check=False)
+    done = run_python(command, capture_output=True, text=True, cwd=project, timeout=SECONDS, check=False)
     assert done.returncode == 1
     assert "who are you" in done.stderr
     assert "AUTH" in done.stderr
@@ -177,7 +178,7 @@ def test_a_reader_who_goes_away_ends_the_builder_and_fails_no_request(project, c
     request_id = file_it(project, capsys)
     have_made(project, tmp_path, HONEST)
     command = [sys.executable, "-m", "toolcrib", "builder", "run"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=project) as builder, ended_in_time(builder):
+    with WarmPython(command, stdout=subprocess.PIPE, text=True, cwd=project) as builder, ended_in_time(builder):
         builder.stdout.readline()
         builder.stdout.close()
         assert builder.wait(SECONDS) == 141
@@ -235,7 +236,7 @@ def test_a_builder_waits_for_its_queue_and_tells_what_is_wrong_with_it(project, 
     assert "TRANSIENT" in err
     command = [sys.executable, "-m", "toolcrib", "builder", "run"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, cwd=project, **pipes) as builder, ended_in_time(builder):
+    with WarmPython(command, cwd=project, **pipes) as builder, ended_in_time(builder):
         read_until(builder.stderr, "the queue is not there yet, and the Builder waits for it: ")
         read_until(builder.stderr, "the queue could not be asked: ")
         with valkey(path) as client:

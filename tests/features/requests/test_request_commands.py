@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib.__main__ import main
+from warm_python import WarmPython, run_python
 
 SECONDS = 60
 WISH = """\
@@ -170,7 +171,7 @@ def test_a_person_finds_a_workspace_and_delivers_it_without_naming_it(project, c
 def test_watching_tells_every_step_and_ends_with_the_request(project, capsys):
     request_id = file_it(capsys)
     command = [sys.executable, "-m", "toolcrib", "request", "watch", request_id, "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=project) as watching:
+    with WarmPython(command, stdout=subprocess.PIPE, text=True, cwd=project) as watching:
         assert json.loads(watching.stdout.readline())["step"] == "filed"
         assert crib(capsys, "request", "deliver", request_id, "honest")[0] == 0
         told = watching.stdout.read()
@@ -308,7 +309,7 @@ def test_outside_of_a_project_there_is_nowhere_to_keep_a_request(tmp_path, capsy
 
 def test_a_builder_ends_in_order_when_it_is_told_to(project):
     command = [sys.executable, "-m", "toolcrib", "builder", "run"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=project) as builder:
+    with WarmPython(command, stdout=subprocess.PIPE, text=True, cwd=project) as builder:
         assert builder.stdout.readline().startswith("the Builder is here (person)")
         builder.send_signal(signal.SIGTERM)
         assert builder.wait(SECONDS) == 0
@@ -330,12 +331,12 @@ def start_builder(project: Path, tmp_path: Path, *words: str) -> subprocess.Pope
     settings = f'[builder]\nmaker = "command"\ncommand = {command}\n'
     (project / "toolcrib.toml").write_text(settings, encoding="utf-8")
     started = [sys.executable, "-m", "toolcrib", "builder", "run", *words]
-    return subprocess.Popen(started, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=project)
+    return WarmPython(started, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=project)
 
 
 def wait_until_it_works(project: Path, request_id: str) -> None:
     command = [sys.executable, "-m", "toolcrib", "request", "watch", request_id, "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=project) as watching:
+    with WarmPython(command, stdout=subprocess.PIPE, text=True, cwd=project) as watching:
         while json.loads(watching.stdout.readline())["text"] != "at work":
             pass
         watching.terminate()
@@ -387,7 +388,7 @@ def test_a_builder_that_could_build_nothing_does_not_begin(project, capsys, sett
 
 def test_the_demo_tells_the_whole_story(tmp_path):
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
-    done = subprocess.run(
+    done = run_python(
         [sys.executable, "-m", "toolcrib", "demo", "missing-tool", "--keep", "kept"],
         capture_output=True,
         text=True,

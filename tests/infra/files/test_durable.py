@@ -14,6 +14,7 @@ import pytest
 
 from toolcrib.infra.files import durable
 from toolcrib.model.errors import Kind, ToolError
+from warm_python import WarmPython
 
 CALLS = ("open", "write", "fsync", "link", "rename", "mkdir", "fstat")
 ERRORS = [errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EROFS, errno.EMFILE]
@@ -224,7 +225,7 @@ class TestSweep:
     def test_what_a_killed_writer_left_is_removed_and_what_a_living_one_holds_is_kept(self, home):
         durable.create(home / "file", b"old")
         command = [sys.executable, "-c", WRITER, str(home / "file")]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
+        with WarmPython(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
             assert writer.stdout.readline() == b"written\n"
             assert len(contents(home)) == 2
             assert durable.sweep(home) == 0

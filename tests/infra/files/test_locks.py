@@ -8,13 +8,15 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
+import warm_python
 from toolcrib.infra.files.locks import _KNOWN, LOCAL, Locks, Turns, check_lockable, kind_of
 from toolcrib.model.errors import Kind, ToolError
+from warm_python import WarmPython
 
 HOLDER = """
 import sys
@@ -41,7 +43,7 @@ def path(folder):
 @contextmanager
 def running(program, *arguments):
     command = [sys.executable, "-c", program, *map(str, arguments)]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = WarmPython(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         yield process
     finally:
@@ -142,8 +144,9 @@ class TestProcesses:
             assert frozen.stdout.readline() == "held\n"
 
     def test_whoever_wants_the_lock_again_stands_behind_whoever_waits(self, folder, path):
-        with running(HOLDER, folder) as waiter:
+        with ExitStack() as stack:
             with Locks(folder).hold("store", 1):
+                waiter = stack.enter_context(running(HOLDER, folder))
                 freeze_waiter(waiter, path)
             # The lock is free, and whoever waits for it did not yet come to take it.
             assert refusal(Locks(folder), 0.2).kind is Kind.TRANSIENT
@@ -259,6 +262,7 @@ class TestThreads:
         )
 
     def test_nothing_stays_open_and_nothing_is_remembered(self, folder):
+        warm_python.start()
         locks = Locks(folder)
         with locks.hold("store", 1):
             pass

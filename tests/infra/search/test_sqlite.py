@@ -15,6 +15,7 @@ from toolcrib.infra.search import tables
 from toolcrib.infra.search.database import LOOK_SECONDS
 from toolcrib.infra.search.index import Index
 from toolcrib.model.errors import Kind, ToolError
+from warm_python import WarmPython
 
 
 @pytest.fixture
@@ -251,7 +252,7 @@ index.close()
 
 
 def test_processes_open_and_fill_one_file_at_once(path):
-    writers = [subprocess.Popen([sys.executable, "-c", WRITER, path, str(number)]) for number in range(5)]
+    writers = [WarmPython([sys.executable, "-c", WRITER, path, str(number)]) for number in range(5)]
     assert [writer.wait(50) for writer in writers] == [0] * 5
     index = Index(path)
     hits = index.search("mail", limit=500)

@@ -10,6 +10,7 @@ import pytest
 
 from toolcrib import SettingsError
 from toolcrib.infra.secrets.lookup import KEY_BYTES, load_key, new_key
+from warm_python import WarmPython
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def test_many_processes_that_start_at_once_agree_on_one_key(path):
         "print('ready', flush=True)\nsys.stdin.readline()\nprint(load_key(pathlib.Path(sys.argv[1])).hex())"
     )
     command = [sys.executable, "-c", program, str(path)]
-    processes = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(6)]
+    processes = [WarmPython(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(6)]
     try:
         for process in processes:
             assert process.stdout.readline() == "ready\n"

@@ -18,6 +18,7 @@ from toolcrib.infra.secrets import lookup as kept_module
 from toolcrib.infra.secrets import lookup as listed_module
 from toolcrib.infra.secrets.lookup import Secrets
 from toolcrib.infra.secrets.secret import MASK, MAX_BYTES
+from warm_python import WarmPython
 
 VALUE = "sesame-9f1c-ünï"
 
@@ -261,7 +262,7 @@ def test_processes_and_threads_that_write_at_once_lose_nothing(folder):
         "for number in range(5): secrets.set(f'P{sys.argv[2]}_{number}', f'value {number}')"
     )
     processes = [
-        subprocess.Popen(
+        WarmPython(
             [sys.executable, "-c", program, str(folder), str(number)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         for number in range(3)

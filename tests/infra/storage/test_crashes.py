@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import pytest
 
 from toolcrib.infra.storage.file_store import FileStore
+from warm_python import WarmPython
 
 WRITER = """
 import hashlib, itertools, os, sys
@@ -50,7 +51,7 @@ def processes(program, *commands):
     try:
         for command in commands:
             arguments = [sys.executable, "-c", program, *map(str, command)]
-            started.append(subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+            started.append(WarmPython(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
         for process in started:
             assert process.stdout.readline() == "ready\n"
         yield started

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from warm_python import WarmPython
+
 SECONDS = 30
 MODULE = "crib_url_host"
 HOST = '''
@@ -146,9 +148,7 @@ def serving(folder: Path, home: Path, *words: str) -> Iterator[str]:
     """The URL of a server over the folder."""
     command = [sys.executable, "-u", "-m", "toolcrib", "serve", "--port", "0", "-C", str(folder), *words]
     environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
-    ) as server:
+    with WarmPython(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment) as server:
         try:
             assert select.select([server.stdout], [], [], SECONDS)[0], "the server did not start"
             yield server.stdout.readline().split()[-1]
@@ -284,9 +284,7 @@ def at_a_terminal(folder: Path, *words: str, answer: bytes) -> tuple[int, str, s
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "toolcrib", *words]
     seen = ""
-    with subprocess.Popen(
-        command, cwd=folder, stdin=theirs, stderr=theirs, stdout=subprocess.PIPE, text=True
-    ) as asking:
+    with WarmPython(command, cwd=folder, stdin=theirs, stderr=theirs, stdout=subprocess.PIPE, text=True) as asking:
         os.close(theirs)
         while select.select([ours], [], [], SECONDS)[0]:
             try:

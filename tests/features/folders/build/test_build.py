@@ -6,7 +6,6 @@ import os
 import random
 import shutil
 import stat
-import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +17,7 @@ from hypothesis import strategies as st
 
 from toolcrib.build import build, check_folders
 from toolcrib.features.folders.build_files import NO_CONTENT, hash_of
+from warm_python import run_python
 
 
 class TestProblems:
@@ -410,7 +410,7 @@ build(Path(sys.argv[1]))
         tools.build()
         before = tools.registry.read_bytes()
         tools.add("b")
-        killed = subprocess.run([sys.executable, "-c", self.KILLED, str(tools.root)], timeout=30, check=False)
+        killed = run_python([sys.executable, "-c", self.KILLED, str(tools.root)], timeout=30, check=False)
         assert killed.returncode == -9
         assert tools.registry.read_bytes() == before
         assert list(tools.root.glob(".crib-*"))

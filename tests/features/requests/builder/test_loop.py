@@ -21,6 +21,7 @@ from toolcrib.infra.programs.executables import Commands
 from toolcrib.infra.sandbox.jobs import MEGABYTE
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.toolrequest import Allowance, Event, Status
+from warm_python import WarmPython
 
 
 @asynccontextmanager
@@ -167,7 +168,7 @@ def worker(shop, tmp_path):
 
     def start(owner, how="write", lease=30.0):
         words = [sys.executable, str(script), owner, how, str(lease)]
-        process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        process = WarmPython(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         started.append(process)
         assert process.stdout.readline() == "ready\n"
         return process

@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import stat
-import subprocess
 import sys
 import threading
 from dataclasses import replace
@@ -27,6 +26,7 @@ from toolcrib.infra.files.disk import Disk
 from toolcrib.lib.names import is_uuid7
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Allowance, Made, ToolRequest
+from warm_python import run_python
 
 WISH: dict[str, object] = {
     "id": "req_20240115_001",
@@ -402,7 +402,7 @@ class TestWhatGoesWrong:
             "request = read_request(sys.argv[1])\n"
             "publish(read_candidate(Path(sys.argv[2]), request), request, project_tools=Path(sys.argv[3]), disk=Deadly())\n"
         )
-        ended = subprocess.run([sys.executable, "-c", code, REQUEST.text, package, tools], timeout=60, check=False)
+        ended = run_python([sys.executable, "-c", code, REQUEST.text, package, tools], timeout=60, check=False)
         (left,) = tools.iterdir()
 
         assert (ended.returncode, left.name.startswith(".crib-")) == (-9, True)
@@ -461,7 +461,7 @@ class TestWhoFindsIt:
     def test_the_command_line_calls_it(self, package, project, tools):
         put(package, tools)
 
-        ended = subprocess.run(
+        ended = run_python(
             [sys.executable, "-m", "toolcrib", "-C", project, "call", "text_shouter", "text=ahoy", "times=1"],
             capture_output=True,
             text=True,

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib import Crib
+from warm_python import WarmPython
 
 SECONDS = 60
 TEMPLATE = Path(__file__).parents[3] / "seeds" / "fixtures" / "requests" / "full_template.yaml"
@@ -111,7 +112,7 @@ def project_at(tmp_path, tmp_path_factory):
 def running(project, *words):
     """`crib builder run` in a process of its own, killed at the end if it is still there."""
     command = [sys.executable, "-m", "toolcrib", "builder", "run", *words]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=project) as builder:
+    with WarmPython(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=project) as builder:
         try:
             yield builder
         finally:

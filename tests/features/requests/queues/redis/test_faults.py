@@ -14,6 +14,7 @@ from toolcrib.features.requests.queues.redis import subscription
 from toolcrib.features.requests.queues.redis.queue import RedisQueue
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Allowance, Made, Status
+from warm_python import WarmPython
 
 ID = "req_20240115_001"
 MADE = Made(name="t", version="1.0.0", address="tools/t@1.0.0", path="tools/t", digest="d" * 64)
@@ -378,7 +379,7 @@ queue.close()
 @pytest.fixture
 def holder(server):
     """Another process that claims for half a second and finishes when it is told to."""
-    process = subprocess.Popen(
+    process = WarmPython(
         [sys.executable, "-c", HOLDER, server.url, "0.5"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     yield process

@@ -5,7 +5,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -20,6 +19,7 @@ import redis
 from toolcrib.features.requests.document.reader import read_request
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Status
+from warm_python import WarmPython
 
 LEASE = 1.0
 WORKER = """
@@ -82,7 +82,7 @@ class Storm:
     def start(self):
         self.started += 1
         words = [self.proxy.url, f"worker-{self.started}", LEASE, self.work, self.place]
-        return subprocess.Popen([sys.executable, "-c", WORKER, *map(str, words)])
+        return WarmPython([sys.executable, "-c", WORKER, *map(str, words)])
 
     def strike(self):
         """Let one thing go wrong."""
