@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -31,6 +32,20 @@ def pytest_configure() -> None:
     # Without bytecode each of the many child processes compiles everything that it imports.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
+    # Thousands of items are made and none goes away: there is nothing to collect.
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector look only at what tests make."""
+    gc.freeze()
+    gc.enable()
+
+
+def pytest_runtest_logfinish() -> None:
+    """A server that a test ran in this process thawed all that was there before it."""
+    if not gc.get_freeze_count():
+        gc.freeze()
 
 
 @dataclass(frozen=True)
