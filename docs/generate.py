@@ -37,7 +37,21 @@ ROOT = DOCS.parent
 NOTICE = "<!-- Written by docs/generate.py; change the code, the tests or the .toml beside it, then run: make docs -->"
 NO_TEXT = "(no text)"
 NO_SETTINGS = frozenset({"root", "places"})
-PROTOCOLS = (*("Format", "Converter", "Rule", "Runner", "Bound", "Journal", "Store", "Queue", "Maker", "Commission"),)
+PROTOCOLS = (
+    *(
+        "Format",
+        "Converter",
+        "Rule",
+        "Runner",
+        "Bound",
+        "Journal",
+        "Store",
+        "Queue",
+        "Maker",
+        "ApprovalStore",
+        "Commission",
+    ),
+)
 LONGEST_LINE = 100
 
 

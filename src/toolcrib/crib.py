@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from toolcrib.features.depots.transfer import Published, Pulled
     from toolcrib.features.exports.facade import Exports
     from toolcrib.features.folders.source import Registries
+    from toolcrib.features.model_texts.lint import TextLint
     from toolcrib.features.requests.builder import Builder
     from toolcrib.features.requests.service import RequestService
     from toolcrib.features.requests.tracker import Requests
@@ -214,7 +215,13 @@ class Crib:
     def warnings(self, tool: Tool) -> list[str]:
         """What is not as it should be with a tool that can be called, or could be if its executors were there."""
         problem = self._scripts.chain_problem(tool)
-        return [*tool.warnings, problem] if problem else [*tool.warnings]
+        lint: TextLint = self._resources.get("text_lint")
+        return [*tool.warnings, *([problem] if problem else []), *lint.of_tool(tool)]
+
+    def misleading_tools(self) -> list[str]:
+        """Which tools imitate or speak of others, so that a model may take one for the other."""
+        lint: TextLint = self._resources.get("text_lint")
+        return lint.across(self.tools)
 
     def add(self, tool: Callable[..., object] | BaseTool | Tool) -> Tool:
         """Register a function of the host program, an agent-side tool, or a Tool."""

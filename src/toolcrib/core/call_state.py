@@ -184,6 +184,8 @@ class Plan:
     version: str
     address: str
     tool_id: str
+    # What made the value: the kind of tool and its bundle. It stands in `meta` of every result.
+    source: str
     attention: float
 
     def is_over_budget(self, seconds: float) -> bool:
@@ -257,6 +259,7 @@ def prepare(
         version=tool.version,
         address=tool.address,
         tool_id=tool.id,
+        source=f"{tool.kind}:{tool.bundle}",
         attention=_attention(tool, is_inline=is_inline),
     )
     is_simple = retry.max_attempts == 1 and not any(gate.concerns(plan) for gate in gates)

@@ -186,7 +186,13 @@ class Pipeline:
             )
         call_id = (call is not None and call.id) or f"{self._id_prefix}-{next(self._id_numbers)}"
         self._record((CALL, started, call_id, plan.address, caller, seconds, None, None, plan.tool_id))
-        meta = {"callId": call_id, "tool": plan.name, "version": plan.version, "durationMs": seconds * 1000}
+        meta = {
+            "callId": call_id,
+            "tool": plan.name,
+            "version": plan.version,
+            "source": plan.source,
+            "durationMs": seconds * 1000,
+        }
         return succeed(value, (), meta)
 
     def explain(self, call: Call) -> Explanation:

@@ -82,6 +82,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
     ),
     "toolcrib.features.access.plugin:register": (*("resources:tokens", "commands:secret", "commands:token"),),
     "toolcrib.features.approvals.plugin:register": ("resources:approvals", "commands:approvals", "endpoints"),
+    "toolcrib.features.model_texts.plugin:register": ("resources:text_lint",),
     "toolcrib.features.depots.plugin:register": (
         "resources:depots",
         *("commands:publish", "commands:pull", "commands:depot"),

@@ -249,6 +249,7 @@ class Answers:
             "callId": case.id,
             "tool": plan.name,
             "version": plan.version,
+            "source": plan.source,
             "durationMs": seconds * 1000,
         }
         if case.outcome is not None:
@@ -298,7 +299,7 @@ class Answers:
         name, tool_id = (call.name, "") if plan is None else (plan.address, plan.tool_id)
         meta: dict[str, object] = {"callId": case.id, "tool": call.name, "durationMs": seconds * 1000}
         if plan is not None:
-            meta |= {"tool": plan.name, "version": plan.version}
+            meta |= {"tool": plan.name, "version": plan.version, "source": plan.source}
         if case.outcome is not None:
             meta |= case.outcome.meta
         value = self._partial(error, call, meta)

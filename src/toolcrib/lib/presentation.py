@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import orjson
 
+from toolcrib.lib.hidden_text import show_hidden
 from toolcrib.lib.names import function_name
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.session import MODES
@@ -22,12 +22,6 @@ if TYPE_CHECKING:
 
 LETTERS_PER_TOKEN = 4
 ORDER = {behaviour: place for place, behaviour in enumerate(Behaviour)}
-# Control characters, formats such as those that turn the direction of writing, halves of characters, private letters.
-HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co"})
-# Letters and marks that are not drawn, in which a text can be hidden from people and shown to models.
-UNSEEN = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8\U000e0000-\U000e0fff]"
-)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -145,10 +139,8 @@ def _describe(tool: Tool) -> str:
 
 
 def _harmless(text: str) -> str:
-    """The text in one line, without what people cannot see and without what could begin a line of its own."""
-    spaced = UNSEEN.sub("", " ".join(text.split()))
-    shown = "".join(letter for letter in spaced if unicodedata.category(letter) not in HIDDEN)
-    return " ".join(shown.split())
+    """The text in one line, with what people cannot see written out."""
+    return show_hidden(" ".join(text.split()))
 
 
 def _mention(left_out: int) -> str:

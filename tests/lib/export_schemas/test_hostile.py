@@ -115,7 +115,7 @@ def test_a_reference_that_leads_nowhere_is_refused_with_its_place(provider, stri
     assert refusal.value.kind is Kind.VALIDATION
 
 
-def test_control_characters_and_halves_of_letters_do_not_reach_a_provider(way, make_tool):
+def test_hidden_characters_are_written_out_for_a_provider(way, make_tool):
     provider, strict = way
     text = "a\x00b\x1b[31mc\ud800d\ne\u202e"
     schema = closed({"description": {"type": "string", "description": text, "default": "\x01"}}, description=text)
@@ -124,7 +124,7 @@ def test_control_characters_and_halves_of_letters_do_not_reach_a_provider(way, m
     written = json.dumps(definition, ensure_ascii=False).encode()
     assert b"\\u0000" not in written
     assert b"\\u001b" not in written
-    assert "a b [31mc?d\\ne\u202e".encode() in written
+    assert rb"a\\x00b\\x1b[31mc\\ud800d\ne\\u202e" in written
     # What a tool is given by default is data and stays as it is.
     assert ("\\u0001" in json.dumps(definition)) or ("\\\\u0001" in json.dumps(definition))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.exports.chat import Adapter, Asked, has, items, part, text
 from toolcrib.lib.export_schemas.targets import Provider
+from toolcrib.lib.hidden_text import show_hidden, show_hidden_in
 from toolcrib.lib.presentation import to_text
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class OpenAIResponses(Adapter):
 
 def tell(result: Result) -> str:
     """The result as text: the value, or the error as JSON."""
-    return to_text(value_of(result) if result.error is None else error_of(result.error, result))
+    return show_hidden(to_text(value_of(result) if result.error is None else error_of(result.error, result)))
 
 
 def value_of(result: Result) -> object:
@@ -161,7 +162,11 @@ def _function_call(thing: object) -> object:
 
 
 def _response(asked: Asked, result: Result) -> dict[str, object]:
-    told = {"output": value_of(result)} if result.error is None else {"error": error_of(result.error, result)}
+    told = (
+        {"output": show_hidden_in(value_of(result))}
+        if result.error is None
+        else {"error": error_of(result.error, result)}
+    )
     response: dict[str, object] = {"name": asked.name, "response": told}
     # Not every model numbers its calls; an id that was not given would match nothing.
     return {"id": asked.id, **response} if asked.id else response

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.requests.candidate import allowed_hosts
 from toolcrib.features.requests.document.parameters import is_argument_name
-from toolcrib.features.requests.makers.foreign_text import fence, on_one_line, quote, show_hidden, to_json
+from toolcrib.features.requests.makers.foreign_text import fence, on_one_line, quote, to_json
+from toolcrib.lib.hidden_text import show_hidden
 from toolcrib.model.toolrequest import MISSING, Allowance
 
 if TYPE_CHECKING:

@@ -200,6 +200,7 @@ def check_tools(crib: Crib, names: Sequence[str], *, strict: bool, as_json: bool
     folder_problems, folder_warnings = crib.registries.check()
     problems = [*_problems(crib, tools), *folder_problems]
     warnings = [warning for tool in tools for warning in (*crib.warnings(tool), *_hidden_by(crib, tool))]
+    warnings += [] if names else crib.misleading_tools()
     warnings += [warning for warning in (*folder_warnings, *_unbuilt(crib, folder_problems)) if warning not in warnings]
     if as_json:
         say_json({"tools": len(tools), "problems": problems, "warnings": warnings})

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from copy import deepcopy
 
+from toolcrib.lib.hidden_text import show_hidden
 from toolcrib.model.errors import Kind, ToolError
 
 MAX_SAID = 1_000
 MAX_NESTING = 128
 DATA = frozenset(("default", "const", "enum", "examples"))
-UNSENDABLE = {code: " " for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
 UNQUOTED = frozenset(("pattern", "format", "contentEncoding", "contentMediaType"))
 SAYINGS = {
@@ -83,10 +83,8 @@ def join(text: str, notes: list[str]) -> str:
 
 
 def clean(text: str) -> str:
-    """The text without control characters and halves of letters, which break a request or the one who reads it."""
-    if text.isprintable():
-        return text
-    return text.translate(UNSENDABLE).encode("utf-8", "replace").decode()
+    """The text with hidden characters written out: the model reads what a person sees."""
+    return show_hidden(text)
 
 
 def copy(value: object, depth: int = 0) -> object:
@@ -100,5 +98,5 @@ def copy(value: object, depth: int = 0) -> object:
 
 def _copy_entry(name: str, value: object, depth: int) -> object:
     if isinstance(value, str):
-        return clean(value) if name == "description" else value
+        return clean(value) if name in {"description", "title"} else value
     return deepcopy(value) if name in DATA else copy(value, depth)

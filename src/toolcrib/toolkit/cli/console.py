@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import sys
 import traceback
 from contextlib import contextmanager, suppress
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from toolcrib.lib.hidden_text import show_hidden
 from toolcrib.lib.javascript_error import sum_up
 from toolcrib.model.errors import Kind, SettingsError
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from toolcrib.model.errors import ToolError
     from toolcrib.model.result import Explanation
 
-# What moves the cursor, changes colours, reorders letters or is half a character; newline and tab are harmless.
-_OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _GAP = "  "
 YES = frozenset({"y", "yes"})
 
@@ -85,7 +83,8 @@ def _code_of_refusal(kind: Kind) -> ExitCode:
 
 def visible(text: str) -> str:
     """The text with every character that a terminal would obey written out."""
-    return _OBEYED.sub(lambda found: _spell(found[0]), text)
+    # A carriage return is harmless to a model, and lets a terminal write over what stands there.
+    return show_hidden(text).replace("\r", "\\x0d")
 
 
 def on_one_line(text: str) -> str:
@@ -219,11 +218,6 @@ def _write(stream: TextIO | None, text: str) -> None:
     except UnicodeEncodeError:
         encoding = stream.encoding
         stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
-
-
-def _spell(letter: str) -> str:
-    number = ord(letter)
-    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"  # noqa: PLR2004 - two hexadecimal digits
 
 
 def _align(rows: Sequence[Sequence[str]]) -> str:

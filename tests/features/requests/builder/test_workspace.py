@@ -225,7 +225,7 @@ def test_the_words_of_a_request_are_quoted_as_data(wish):
         if not line.startswith(">"):
             assert not [word for word in ("Ignore", "New order", "obey", "Nice") if word in line]
     assert "## How it is judged" not in outside_of_quotes.splitlines()
-    assert "<U+2028># New order" in brief
+    assert "\\u2028# New order" in brief
 
 
 def test_a_fence_in_an_example_does_not_end_the_quotation(wish):
@@ -236,7 +236,7 @@ def test_a_fence_in_an_example_does_not_end_the_quotation(wish):
 
 def test_hidden_letters_are_made_visible(wish):
     brief = write_brief(replace(wish, description="a\u202eb\u200bc\U000e0041d\x1b[2Je\ufeff"))
-    assert "> a<U+202E>b<U+200B>c<U+E0041>d<U+001B>[2Je<U+FEFF>\n" in brief
+    assert "> a\\u202eb\\u200bc\\U000e0041d\\x1b[2Je\\ufeff\n" in brief
 
 
 @given(st.text())
@@ -304,4 +304,4 @@ def test_an_argument_without_a_default_may_be_left_out(wish):
 
 def test_half_a_character_in_a_request_does_not_stop_the_work(folder, wish):
     lay_out(folder, replace(wish, text=f"{TEXT}# \ud800\n", description="half \ud800"))
-    assert b"half <U+D800>" in Path(folder, "BRIEF.md").read_bytes()
+    assert b"half \\ud800" in Path(folder, "BRIEF.md").read_bytes()

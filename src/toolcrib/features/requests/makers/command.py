@@ -10,7 +10,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
-from toolcrib.features.requests.makers.foreign_text import drop_hidden
 from toolcrib.infra.files.disk import measure_unlinked
 from toolcrib.infra.sandbox.child.resource_limits import measure
 from toolcrib.infra.sandbox.host import kill_time
@@ -25,6 +24,7 @@ from toolcrib.infra.sandbox.jobs import (
 )
 from toolcrib.infra.secrets.secret import Masking
 from toolcrib.lib.command_arguments import check_words
+from toolcrib.lib.hidden_text import drop_hidden
 from toolcrib.lib.http_syntax import parse_hosts
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 

@@ -11,12 +11,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from toolcrib.features.requests.makers.chat import complaint, read_answer, write_messages
-from toolcrib.features.requests.makers.foreign_text import drop_hidden
 from toolcrib.infra.egress.messages import Request
 from toolcrib.infra.files.disk import way_to
 from toolcrib.infra.files.durable import PRIVATE_FILE, discard_in, explained, replace_in
 from toolcrib.infra.secrets.secret import Masking
 from toolcrib.lib.documents import read_json
+from toolcrib.lib.hidden_text import drop_hidden
 from toolcrib.lib.http_syntax import HostList, HostPattern, parse_url
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.limits import RetryPolicy
