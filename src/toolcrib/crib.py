@@ -283,9 +283,14 @@ class Crib:
 
         In a session they are those of the registry that it keeps to. They carry no example that is known to fail.
         """
-        entries = self._catalog.entries(session.tools_version if session else "")
-        callable_ones = (entry for entry in entries if entry.tool.bundle != SYSTEM_BUNDLE)
-        return self._exports.offered(callable_ones, lambda name: self.find(name, session), mode)
+        version = session.tools_version if session else ""
+        made_of = (*self._catalog.contents(), version)
+        return self._exports.offered(
+            lambda: (entry for entry in self._catalog.entries(version) if entry.tool.bundle != SYSTEM_BUNDLE),
+            lambda name: self.find(name, session),
+            mode,
+            made_of,
+        )
 
     @property
     def examples(self) -> Examples:

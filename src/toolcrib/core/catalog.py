@@ -82,6 +82,9 @@ class SearchedSource(Source, Protocol):
     def entries(self) -> Iterator[Entry]:
         """Every tool of the source."""
 
+    def contents(self) -> object:
+        """What changes whenever `entries` would give other ones; equal contents are equal objects."""
+
     def switched_off(self, tool: Tool) -> str:
         """Why a tool of another source was disabled; empty if it was not."""
 
@@ -218,6 +221,11 @@ class Catalog:
         listed = self._versioned()
         bound = () if listed is None else map(self._switches.entry, reversed(listed.source.tools(tools_version)))
         return chain((entry for entry in entries if not self._is_versioned(entry)), stored, bound)
+
+    def contents(self) -> tuple[object, ...]:
+        """What is equal to an earlier answer as long as `entries` and `find` give what they gave then; files are looked at."""
+        self._refresh()
+        return (self._made_of, None if self._searched is None else self._searched.contents())
 
     def own_entries(self) -> list[Entry]:
         """Every tool of the index, under the switches of the operator alone."""

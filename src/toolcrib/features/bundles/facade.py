@@ -62,6 +62,7 @@ class Bundles:
         self._store = store
         self._index = index
         self._metrics = metrics
+        self._functions = functions
         self._clock = clock
         self._hosts = hosts
         self._overlay = Overlay(store, clock)
@@ -126,6 +127,11 @@ class Bundles:
     ) -> Kept:
         """Write a new tool; of many writers of one slug and version, in whichever process, one wins."""
         return self._with_remarks(self._editor.put_tool(bundle_id, slug, version, document, if_match))
+
+    def contents(self) -> object:
+        """What is equal to an earlier answer as long as the same tools are stored, under the same switches and functions."""
+        self._syncing.look()
+        return self._syncing.epoch, self._overlay.look(), tuple(self._functions.items())
 
     def bundle_id_of(self, tool: Tool) -> str:
         """The id of the bundle that a tool of any owner is in."""

@@ -57,6 +57,10 @@ class BundleSource:
             if not token:
                 return
 
+    def contents(self) -> object:
+        """What changes whenever a tool of a bundle does, at most a moment late."""
+        return self.bundles.contents() if self._is_used(BUNDLES) else None
+
     def problems(self) -> list[ToolError]:
         """What is kept in bundles and broken."""
         return self.bundles.problems() if self._is_used(BUNDLES) else []

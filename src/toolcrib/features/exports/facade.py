@@ -24,12 +24,24 @@ class Exports:
 
     def __init__(self, resources: Resources) -> None:
         self._examples = resources.get("examples")
+        self._offered: dict[object, tuple[object, tuple[Tool, ...]]] = {}
 
     def offered(
-        self, entries: Iterable[Entry], find: Callable[[str], Entry | None], mode: str | None
+        self,
+        entries: Callable[[], Iterable[Entry]],
+        find: Callable[[str], Entry | None],
+        mode: str | None,
+        made_of: tuple[object, ...],
     ) -> tuple[Tool, ...]:
-        """The tools that a model may be told of, without the examples that are known to fail."""
-        return without_failing(offered_tools(entries, find, mode), self._examples.failing())
+        """The tools that a model may be told of, without the examples that are known to fail.
+
+        They are looked up again only when `made_of`, which names the contents of the catalog, is another one.
+        """
+        known, tools = self._offered.get(mode, (None, ()))
+        if known != made_of:
+            tools = offered_tools(entries(), find, mode)
+            self._offered[mode] = made_of, tools
+        return without_failing(tools, self._examples.failing())
 
     def prompt(
         self, tools: tuple[Tool, ...], mode: str, *, max_characters: int | None = None, max_tokens: int | None = None
