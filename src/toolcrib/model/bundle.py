@@ -97,7 +97,11 @@ class Found:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Page(Generic[T]):
-    """Some of many, and the token that asks for the next ones; empty behind the last."""
+    """Some of many, and the token that asks for the next ones; empty behind the last.
+
+    While the index is `indexing` stored documents, more of them may be there than it knows.
+    """
 
     items: tuple[T, ...]
     next_token: str = ""
+    indexing: bool = False

@@ -58,6 +58,17 @@ def test_a_call_does_not_wait_until_a_lost_index_is_filled_again(sqlite_shop, st
     assert len(bundles.list_tools(page_size=256).items) == MANY
 
 
+def test_a_listing_that_does_not_wait_says_that_stored_tools_are_still_being_indexed(sqlite_shop, stocked, stuck_index):
+    lose(sqlite_shop)
+    bundles = sqlite_shop.open()
+    pages = [bundles.list_tools(patience=0), bundles.search("gizmo", patience=0), bundles.ask("gizmo", patience=0)]
+    assert [(page.items, page.indexing) for page in pages] == [((), True)] * 3
+    assert [bundle.id for bundle in bundles.list_bundles().items] == [stocked]
+    stuck_index.set()
+    page = bundles.list_tools(page_size=256)
+    assert (len(page.items), page.indexing) == (MANY, False)
+
+
 def test_without_an_index_the_same_tools_are_meant(sqlite_shop, stocked, put_bundle, tool_document, stuck_index):
     stuck_index.set()
     bundles = sqlite_shop.open()

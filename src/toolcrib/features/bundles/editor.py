@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 # So far below the limit the count of the index is exact enough; more tools cannot come before its next update.
 COUNTED_ROUGHLY = 1_000
+# How long a write waits for an index that is not complete.
+INDEX_SECONDS = 0.3
 STORE_LOCK = "store"
 # What bundles of the platform itself are called, whether they are there now or not.
 RESERVED = frozenset({"builtin", "host", "system"})
@@ -295,8 +297,8 @@ class Editor:
     @contextmanager
     def _counted(self) -> Iterator[None]:
         """Refuse one tool too many: near the limit, documents are counted under the lock of the store."""
-        self.syncing.look()
-        if self.index.count() + COUNTED_ROUGHLY < self.max_tools:
+        is_complete = self.syncing.look(INDEX_SECONDS)
+        if is_complete and self.index.count() + COUNTED_ROUGHLY < self.max_tools:
             yield
             return
         with self.store.lock(STORE_LOCK):

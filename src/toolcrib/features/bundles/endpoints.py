@@ -35,7 +35,7 @@ from toolcrib.toolkit.http.contract import (
 )
 from toolcrib.toolkit.http.endpoint import Endpoint, EndpointTable
 from toolcrib.toolkit.http.etags import IF_MATCH, IF_NONE_MATCH, ONLY_NEW, etag_header, unchanged, wanted_etag
-from toolcrib.toolkit.http.messages import Answer, answer_json
+from toolcrib.toolkit.http.messages import Answer, answer_json, answer_page
 from toolcrib.toolkit.http.places import (
     BUNDLE,
     BUNDLE_PLACE,
@@ -62,6 +62,8 @@ if TYPE_CHECKING:
 
 
 SWITCH_KEYS = frozenset({"isEnabled"})
+# How long a listing waits for an index that is not complete.
+INDEX_SECONDS = 0.3
 
 
 class BundleEndpoints:
@@ -82,8 +84,7 @@ class BundleEndpoints:
             page_size=query.number("pageSize"),
             page_token=query.text("pageToken"),
         )
-        shown = [bundle_to_wire(bundle) for bundle in page.items]
-        return answer_json({"bundles": shown, "nextPageToken": page.next_token or None})
+        return answer_page("bundles", [bundle_to_wire(bundle) for bundle in page.items], page)
 
     async def read(self, request: Request) -> Answer:
         """GET /tools/bundles/{bundleID}."""
@@ -153,16 +154,13 @@ class ToolEndpoints:
             include_disabled=query.switch("includeDisabled"),
             page_size=query.number("pageSize"),
             page_token=query.text("pageToken"),
+            patience=INDEX_SECONDS,
         )
         shown = [found_to_wire(found) for found in page.items]
-        answer = {"tools": shown, "nextPageToken": page.next_token or None}
-        if (
-            not shown
-            and not query.text("pageToken")
-            and (request_id := await self._threads.write(self._request_missing, text))
-        ):
-            answer["requestID"] = request_id
-        return answer_json(answer)
+        if shown or page.indexing or query.text("pageToken"):
+            return answer_page("tools", shown, page)
+        request_id = await self._threads.write(self._request_missing, text)
+        return answer_page("tools", shown, page, **({"requestID": request_id} if request_id else {}))
 
     async def read(self, request: Request) -> Answer:
         """GET one version of a tool."""
@@ -202,9 +200,9 @@ class ToolEndpoints:
             include_disabled=query.switch("includeDisabled"),
             page_size=_recommended_size(query),
             page_token=query.text("pageToken"),
+            patience=INDEX_SECONDS,
         )
-        shown = [tool_to_wire(kept) for kept in page.items]
-        return answer_json({"tools": shown, "nextPageToken": page.next_token or None})
+        return answer_page("tools", [tool_to_wire(kept) for kept in page.items], page)
 
     def _search_of(self, query: Query) -> tuple[Callable[..., Page[Found]], str]:
         if query.has("q") == query.has("question"):

@@ -130,7 +130,7 @@ class Bundles:
 
     def contents(self) -> object:
         """What is equal to an earlier answer as long as the same tools are stored, under the same switches and functions."""
-        self._syncing.look()
+        self._lookup.look()
         return self._syncing.epoch, self._overlay.look(), tuple(self._functions.items())
 
     def bundle_id_of(self, tool: Tool) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import count, islice
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
@@ -63,8 +63,9 @@ class IndexSync:
         self._walk_seconds: float | None = None
         self._generation: str | None = None
         self._incarnation = 0
-        # Set while the index learns so much that calls do without it.
-        self._learning = threading.Event()
+        # Not set while the index learns so much that calls do without it.
+        self._caught_up = threading.Event()
+        self._caught_up.set()
         self._closing = threading.Event()
         self._enrolled: dict[str, str] = {}
         self._folders: dict[str, str] = {}
@@ -75,15 +76,21 @@ class IndexSync:
         self.roster = Roster()
         self.epoch = 0
 
-    def look(self) -> None:
-        """Follow the store, unless that was done a moment ago."""
+    def look(self, patience: float | None = None) -> bool:
+        """Follow the store, unless that was done a moment ago; True if the index is complete.
+
+        With `patience` the caller waits no longer than so many seconds, and the rest is left to another thread.
+        """
+        if patience is not None:
+            return self.look_quickly() or (self._caught_up.wait(patience) and self.look_quickly())
         if self._is_fresh():
-            return
+            return True
         with self._following:
             if not self._is_fresh():
                 self._look()
         if monotonic() >= self._walk_at:
             self._start_walk()
+        return True
 
     def look_quickly(self) -> bool:
         """Follow the store for a call: the roster in any case, and the index where that takes no time.
@@ -91,7 +98,7 @@ class IndexSync:
         False if the index has more to learn, which is left to another thread; until then the store itself is to be asked.
         """
         while not self._is_fresh():
-            if self._learning.is_set():
+            if not self._caught_up.is_set():
                 self._enrol_changed()
                 return False
             if self._following.acquire(timeout=PATIENCE_SECONDS):
@@ -100,8 +107,10 @@ class IndexSync:
                 finally:
                     self._following.release()
                 if not is_done:
+                    self._caught_up.clear()
                     threading.Thread(target=self._look_alone, name="toolcrib-index", daemon=True).start()
                     return False
+                break
         if monotonic() >= self._walk_at:
             self._start_walk()
         return True
@@ -125,15 +134,21 @@ class IndexSync:
         # First: of an index that is lost meanwhile nothing is noted, and the next look begins anew.
         incarnation = self._index.incarnation()
         generation = self._store.generation(SPACE)
-        if (generation != self._generation or not self._is_complete()) and not self._follow(incarnation, most):
-            return False
+        if generation != self._generation or not self._is_complete():
+            is_done = self._follow(incarnation, QUICK_DOCUMENTS if most is None else most)
+            if not is_done and most is not None:
+                return False
+            if not is_done:
+                with self._teaching():
+                    self._follow(incarnation)
         self._generation, self._incarnation = generation, incarnation
         self._look_at = monotonic() + LOOK_SECONDS
         return True
 
     def _look_alone(self) -> None:
         try:
-            self.look()
+            with self._teaching():
+                self.look()
         except ToolError as problem:
             logger.warning("the index is behind: %s", problem.message)
 
@@ -301,9 +316,9 @@ class IndexSync:
             gone += [id_ for key, (id_, _) in known if key not in there and self._store.stamp(key) is None]
         if gone:
             self._index.remove(gone)
-        with self._teaching(len(stale)):
-            slots = iter(sorted(stale))
-            batches = iter(lambda: [*islice(slots, BATCH)], [])
+        slots = iter(sorted(stale))
+        batches = iter(lambda: [*islice(slots, BATCH)], [])
+        with self._teaching() if len(stale) > QUICK_DOCUMENTS else nullcontext():
             were_read = [self._put({slot: stale[slot] for slot in batch}, roster) for batch in batches]
         return all(were_read)
 
@@ -314,16 +329,13 @@ class IndexSync:
         return {slot: stamp for key, stamp in changed if (slot := slot_at(key))}
 
     @contextmanager
-    def _teaching(self, number: int) -> Iterator[None]:
+    def _teaching(self) -> Iterator[None]:
         """Have calls do without the index while it learns many documents."""
-        if number <= QUICK_DOCUMENTS:
-            yield
-            return
-        self._learning.set()
+        self._caught_up.clear()
         try:
             yield
         finally:
-            self._learning.clear()
+            self._caught_up.set()
 
     def _put(self, stamps: Mapping[str, str], roster: Roster) -> bool:
         """Have the rows of these slots; whether all of their documents could be read."""
@@ -350,14 +362,17 @@ class IndexSync:
         bundle = roster.bundles.get(slot.partition("/")[0])
         if bundle is None:
             return None
-        if self._closing.is_set():
-            raise ToolError(Kind.TRANSIENT, "the catalogue is being closed")
+        self._refuse_closing()
         data = self._documents.data(slot)
         row = None if data is None else light_row(data, slot=slot, stamp=stamp)
         if row is not None:
             return row
         stored_tool = self._documents.quick_tool(slot, bundle, roster.names[bundle.id])
         return None if stored_tool is None else row_of(stored_tool)
+
+    def _refuse_closing(self) -> None:
+        if self._closing.is_set():
+            raise ToolError(Kind.TRANSIENT, "the catalogue is being closed")
 
     def _start_walk(self) -> None:
         # No other thread starts one meanwhile; the walk itself sets when the next is due.
@@ -386,6 +401,7 @@ class IndexSync:
             with self._following:
                 self._follow(self._index.incarnation())
         for bundle_id, stamps in _by_bundle(self._store.stamps(f"{SPACE}/")).items():
+            self._refuse_closing()
             fingerprint = hash(frozenset(stamps.items()))
             if self._walked.get(bundle_id) != fingerprint and self._catch_up(bundle_id, stamps):
                 self._walked[bundle_id] = fingerprint

@@ -66,11 +66,12 @@ class Lookup:
     _bound: dict[str, tuple[Tool, Callable[..., object], Tool]] = field(default_factory=dict)
     _shown_names: tuple[int, Mapping[str, str]] = (-1, MappingProxyType({}))
 
-    def look(self) -> None:
-        """Bring up to date what listing and searching go by."""
+    def look(self, patience: float | None = None) -> bool:
+        """Bring up to date what listing and searching go by; False if that takes longer than `patience`, in seconds."""
         names = self.sources.look().names
-        self.syncing.look()
+        is_complete = self.syncing.look(patience)
         self.syncing.take_names(names)
+        return is_complete
 
     def look_quickly(self) -> bool:
         """Likewise for one tool, without waiting for the index; whether it is up to date."""

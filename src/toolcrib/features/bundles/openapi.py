@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from toolcrib.toolkit.http.contract import (
     ANYTHING,
+    INDEXING,
     OPTIONAL_TIME,
     SWITCH,
     TEXT,
@@ -117,8 +118,8 @@ SCHEMAS: dict[str, object] = {
         softDeletedAt=OPTIONAL_TIME,
     ),
     "BundlePage": page("bundles", "Bundle"),
-    "ToolPage": page("tools", "Tool"),
-    "FoundPage": page("tools", "FoundTool", requestID=ASKED_FOR),
+    "ToolPage": page("tools", "Tool", indexing=INDEXING),
+    "FoundPage": page("tools", "FoundTool", requestID=ASKED_FOR, indexing=INDEXING),
     "Tool": open_to_more(
         (
             *("schemaVersion", "bundleID", "bundleSlug", "toolID", "slug", "version", "isEnabled", "isBuiltIn"),

@@ -67,7 +67,8 @@ class Listing:
         wanted = None if ids is None else sorted({check_bundle_id(id_) for id_ in ids})
         query = ["bundles", wanted, include_disabled]
         after = self._after(query, page_token)
-        self.lookup.look()
+        # The roster of bundles is complete before the index is.
+        self.lookup.look(patience=0)
         everything = {**self.syncing.roster.bundles, **self.sources.snapshot.bundles}
         found = (
             (id_, bundle)
@@ -87,30 +88,40 @@ class Listing:
         include_disabled: bool = False,
         page_size: int | None = None,
         page_token: str = "",
+        patience: float | None = None,
     ) -> Page[Kept]:
-        """Tools, bundle by bundle: those with all of the tags, of any of the bundles; the page size is a recommendation."""
+        """Tools, bundle by bundle: those with all of the tags, of any of the bundles; the page size is a recommendation.
+
+        With `patience` an index that is not complete after so many seconds gives what it has, and the page says so.
+        """
         wanted = None if bundle_ids is None else sorted({check_bundle_id(id_) for id_ in bundle_ids})
         query = ["tools", sorted(set(tags)), wanted, include_disabled]
         size = recommended_size(page_size)
         after = self._after(query, page_token)
-        self.lookup.look()
+        is_complete = self.lookup.look(patience)
         counts = self.metrics()
 
         def rows_behind(last: Row | None) -> list[Row]:
             page = partial(
                 self.index.page, limit=size + 1, bundles=wanted, tags=tags, include_disabled=include_disabled
             )
-            return self.syncing.read(lambda: page(after=after if last is None else last.id))
+            return self._read(lambda: page(after=after if last is None else last.id), is_complete=is_complete)
 
         found = (
             (row.id, kept)
             for row in _batches(rows_behind, size + 1)
             if (kept := self._usable(row.id, counts, include_disabled=include_disabled)) is not None
         )
-        return self._page(query, found, size)
+        return self._page(query, found, size, is_complete=is_complete)
 
     def search(
-        self, text: str, *, include_disabled: bool = False, page_size: int | None = None, page_token: str = ""
+        self,
+        text: str,
+        *,
+        include_disabled: bool = False,
+        page_size: int | None = None,
+        page_token: str = "",
+        patience: float | None = None,
     ) -> Page[Found]:
         """What fits what was typed: beginnings of names before words, words before what is nearly right, then the newest."""
         text = check_text(text)
@@ -118,22 +129,28 @@ class Listing:
         size = check_page_size(page_size)
         position = self.cursors.read(query, page_token) if page_token else None
         after = _read_hit(position) if isinstance(position, list) else None
-        self.lookup.look()
+        is_complete = self.lookup.look(patience)
         counts = self.metrics()
 
         def hits_behind(last: Hit | None) -> list[Hit]:
             search = partial(self.index.search, limit=size + 1, include_disabled=include_disabled)
-            return self.syncing.read(lambda: search(text, after=last or after))
+            return self._read(lambda: search(text, after=last or after), is_complete=is_complete)
 
         found = (
             ([str(hit.tier), hit.modified_at, hit.id], Found(kept=kept, tier=hit.tier, score=hit.score))
             for hit in _batches(hits_behind, size + 1)
             if (kept := self._usable(hit.id, counts, include_disabled=include_disabled)) is not None
         )
-        return self._page(query, found, size)
+        return self._page(query, found, size, is_complete=is_complete)
 
     def ask(
-        self, question: str, *, include_disabled: bool = False, page_size: int | None = None, page_token: str = ""
+        self,
+        question: str,
+        *,
+        include_disabled: bool = False,
+        page_size: int | None = None,
+        page_token: str = "",
+        patience: float | None = None,
     ) -> Page[Found]:
         """What answers a question in plain words, at most MAX_ANSWERS, the most relevant first.
 
@@ -142,8 +159,9 @@ class Listing:
         question = check_text(question)
         query = ["ask", question, include_disabled]
         size = check_page_size(page_size)
-        self.lookup.look()
-        answer = partial(self._answer, question, include_disabled=include_disabled)
+        is_complete = self.lookup.look(patience)
+        ask = partial(self.index.ask, question, limit=MAX_ANSWERS, include_disabled=include_disabled)
+        answer = partial(self._read, ask, is_complete=is_complete)
         hits = self._rest(self.cursors.read(query, page_token), answer) if page_token else answer()
         counts = self.metrics()
         items: list[Found] = []
@@ -152,13 +170,14 @@ class Listing:
             if kept is None:
                 continue
             if len(items) == size:
-                return Page(items=tuple(items), next_token=self._rest_token(query, hits[number:]))
+                token = self._rest_token(query, hits[number:])
+                return Page(items=tuple(items), next_token=token, indexing=not is_complete)
             items.append(Found(kept=kept, tier=hit.tier, score=hit.score))
-        return Page(items=tuple(items))
+        return Page(items=tuple(items), indexing=not is_complete)
 
-    def _answer(self, question: str, *, include_disabled: bool) -> list[Hit]:
-        ask = partial(self.index.ask, limit=MAX_ANSWERS, include_disabled=include_disabled)
-        return self.syncing.read(lambda: ask(question))
+    def _read(self, work: Callable[[], T], *, is_complete: bool) -> T:
+        """What is read from the index; one that is not complete is not waited for."""
+        return self.syncing.read(work) if is_complete else work()
 
     def _rest(self, position: object, answer: Callable[[], list[Hit]]) -> list[Hit]:
         """The hits that a token holds; `answer` gives those that the question has now, which are mostly the same."""
@@ -186,11 +205,13 @@ class Listing:
         kept = self.lookup.listed(slot, counts)
         return kept if kept is not None and (include_disabled or kept.usable) else None
 
-    def _page(self, query: object, found: Iterable[tuple[object, T]], size: int) -> Page[T]:
+    def _page(
+        self, query: object, found: Iterable[tuple[object, T]], size: int, *, is_complete: bool = True
+    ) -> Page[T]:
         """The first of the items, each found with its position; with a token if there is at least one more."""
         pairs = [*islice(found, size + 1)]
         token = self.cursors.write(query, pairs[size - 1][0]) if len(pairs) > size else ""
-        return Page(items=tuple(item for _, item in pairs[:size]), next_token=token)
+        return Page(items=tuple(item for _, item in pairs[:size]), next_token=token, indexing=not is_complete)
 
 
 def _batches(behind: Callable[[T | None], list[T]], limit: int) -> Iterator[T]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.interfaces.http.guards import Callers, Gate, HostCheck, HostRules, Rates
 from toolcrib.interfaces.http.routes import PathCheck, make_router, make_routes, registered_tables
-from toolcrib.interfaces.http.server_state import HttpHost, Service, SessionStore
+from toolcrib.interfaces.http.server_state import HttpHost, ProblemFinder, Service, SessionStore
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.toolkit.http.concurrency import Threads
 from toolcrib.toolkit.http.messages import ID, PROBLEM, REQUEST, Answer, Request, respond, to_bytes
@@ -40,13 +40,14 @@ def make_app(
     *,
     open_to_loopback: bool,
     service: Service | None = None,
+    problems: ProblemFinder | None = None,
     tables: tuple[EndpointTable, ...] | None = None,
 ) -> App:
     """The HTTP API of a crib as an ASGI application.
 
     `open_to_loopback` takes a client on this machine for its user and asks it for no token; it is for a server that listens
-    on this machine alone. `service` is what the layers around the application share with it. `tables`
-    replaces the endpoints that are registered.
+    on this machine alone. `service` is what the layers around the application share with it, and `problems` finds what the
+    health endpoint reports. `tables` replaces the endpoints that are registered.
 
     The order of the layers is a safety property: the path is read, then the host and the web page are checked, then the route
     is found, and its endpoints check the caller before they say which methods there are.
@@ -62,6 +63,7 @@ def make_app(
         ending=service.ending,
         service=service,
         sessions=SessionStore(),
+        problems=problems or ProblemFinder(lambda: crib.problems),
         tables=registered_tables(crib.plugins) if tables is None else tables,
         needs_token=not open_to_loopback,
     )

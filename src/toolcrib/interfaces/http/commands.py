@@ -14,9 +14,11 @@ import click
 from toolcrib.client.connection import TOKEN_VARIABLE
 from toolcrib.client.remote_crib import place_of
 from toolcrib.core.describe import shadow_of
+from toolcrib.features.bundles.endpoints import INDEX_SECONDS
 from toolcrib.interfaces.http.exchange import log_to
 from toolcrib.interfaces.http.server import is_loopback, new_loop
 from toolcrib.interfaces.http.server import serve as serve_http
+from toolcrib.interfaces.http.server_state import ProblemFinder
 from toolcrib.lib import __version__
 from toolcrib.model.errors import ToolError
 from toolcrib.toolkit.cli.console import ExitCode, count, say, visible
@@ -56,26 +58,31 @@ def serve_crib(crib: Crib, host: str | None, port: int | None) -> ExitCode:
     """Serve until told to end."""
     crib.check_settings()
     with log_to(sys.stderr, crib.secrets.hide), asyncio.Runner(loop_factory=new_loop) as runner:
-        return ExitCode(runner.run(_serve(crib, host, port)))
+        return ExitCode(runner.run(run_server(crib, host, port)))
 
 
-async def _serve(crib: Crib, host: str | None, port: int | None) -> int:
+async def run_server(crib: Crib, host: str | None, port: int | None) -> int:
+    """Serve the crib, remove deleted bundles in the background, and close the crib at the end."""
     settings = crib.settings
     address = settings.http_host if host is None else host
     number = settings.http_port if port is None else port
 
+    problems = ProblemFinder(lambda: crib.problems)
+    tasks: list[asyncio.Task[None]] = []
+
     def greet(url: str) -> None:
         say(f"Toolcrib {__version__} serves {settings.root or 'the tools of the user'} on {url}")
-        _suggest(crib, url, address)
         # A reader of a pipe waits for the address.
         sys.stdout.flush()
+        tasks.append(asyncio.create_task(_suggest(crib, problems, url, address)))
 
     async with crib:
-        reaping = asyncio.create_task(_reap(crib))
+        tasks.append(asyncio.create_task(_reap(crib)))
         try:
-            return await serve_http(crib, host=address, port=number, say=say, ready=greet)
+            return await serve_http(crib, host=address, port=number, say=say, ready=greet, problems=problems)
         finally:
-            reaping.cancel()
+            for task in tasks:
+                task.cancel()
 
 
 async def _reap(crib: Crib) -> None:
@@ -93,18 +100,29 @@ async def _reap(crib: Crib) -> None:
         pause = LOOK_SECONDS
 
 
-def _suggest(crib: Crib, url: str, host: str) -> None:
-    """What there is, and what a reader can paste into another terminal."""
-    bundles = crib.bundles.list_bundles(page_size=SHOWN_BUNDLES)
-    page = crib.bundles.list_tools(page_size=SHOWN_TOOLS)
-    tools = [kept for kept in page.items if kept.usable]
-    say(f"{_number(tools, page, 'tool')} and {_number(bundles.items, bundles, 'bundle')}, switched on")
-    if problems := crib.problems:
-        say(f"{count(len(problems), 'problem')}; see: crib check")
-    say("Try, in another terminal:")
-    for line in _lines(crib, tools, _reached_at(url, host), needs_token=not is_loopback(host)):
-        say(f"  {line}")
+async def _suggest(crib: Crib, problems: ProblemFinder, url: str, host: str) -> None:
+    """Say what there is, and what a reader can paste into another terminal; requests are answered meanwhile."""
+    number, *lines = await asyncio.to_thread(lambda: [*_greeting(crib, url, host)])
+    found = await problems.read()
+    say(number)
+    if found:
+        say(f"{count(len(found), 'problem')}; see: crib check")
+    for line in lines:
+        say(line)
     say("Ctrl-C ends it.")
+    sys.stdout.flush()
+
+
+def _greeting(crib: Crib, url: str, host: str) -> Iterator[str]:
+    bundles = crib.bundles.list_bundles(page_size=SHOWN_BUNDLES)
+    page = crib.bundles.list_tools(page_size=SHOWN_TOOLS, patience=INDEX_SECONDS)
+    tools = [kept for kept in page.items if kept.usable]
+    yield f"{_number(tools, page, 'tool')} and {_number(bundles.items, bundles, 'bundle')}, switched on"
+    if page.indexing:
+        yield "stored tools are being indexed; lists and searches are complete when that is done"
+    yield "Try, in another terminal:"
+    for line in _lines(crib, tools, _reached_at(url, host), needs_token=not is_loopback(host)):
+        yield f"  {line}"
 
 
 def _lines(crib: Crib, tools: Sequence[Kept], url: str, *, needs_token: bool) -> Iterator[str]:

@@ -7,6 +7,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from toolcrib.core.describe import all_facts_of, found_facts, listed
+from toolcrib.features.bundles.endpoints import INDEX_SECONDS
 from toolcrib.features.bundles.openapi import ASKED_FOR
 from toolcrib.features.requests.queue_threads import QueueThreads
 from toolcrib.lib import __version__
@@ -15,6 +16,7 @@ from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.toolkit.http.contract import (
     INCLUDE_DISABLED,
+    INDEXING,
     OPTIONAL_TEXT,
     PAGE_SIZE,
     PAGE_TOKEN,
@@ -39,7 +41,7 @@ from toolcrib.toolkit.http.messages import answer_json
 if TYPE_CHECKING:
     from toolcrib.core.describe import Facts
     from toolcrib.crib import Crib
-    from toolcrib.interfaces.http.server_state import HttpHost, Service
+    from toolcrib.interfaces.http.server_state import HttpHost, ProblemFinder, Service
     from toolcrib.toolkit.http.concurrency import Threads
     from toolcrib.toolkit.http.contract import Query
     from toolcrib.toolkit.http.messages import Answer, Request
@@ -57,8 +59,9 @@ QUEUE_SECONDS = 2
 class OverviewEndpoints:
     """What a remote command line asks besides bundles and calls."""
 
-    def __init__(self, crib: Crib, threads: Threads, service: Service) -> None:
+    def __init__(self, crib: Crib, threads: Threads, service: Service, problems: ProblemFinder) -> None:
         self._crib = crib
+        self._problems = problems
         self._threads = threads
         self._queue = QueueThreads(threads)
         self._asked: asyncio.Task[str] | None = None
@@ -82,14 +85,15 @@ class OverviewEndpoints:
 
     async def health(self, request: Request) -> Answer:
         """GET /crib/health: whether there is anything to worry about, and what is spoken here."""
-        problems = await self._threads.read(lambda: self._crib.problems)
+        problems = await self._problems.read()
         return answer_json(
             {
                 "ready": self._service.ready,
                 "version": __version__,
                 "schemaVersion": SCHEMA_VERSION,
-                "problems": [problem.message for problem in problems],
+                "problems": problems or [],
                 "queue": await self._queue_problem() if self._crib.settings.queue_url else None,
+                **({"indexing": True} if problems is None else {}),
             }
         )
 
@@ -155,16 +159,19 @@ class OverviewEndpoints:
             include_disabled=query.switch("includeDisabled"),
             page_size=query.number("pageSize"),
             page_token=query.text("pageToken"),
+            patience=INDEX_SECONDS,
         )
         tools = [found_facts(found) for found in page.items]
         answer: dict[str, object] = {"tools": tools, "nextPageToken": page.next_token or None}
+        if page.indexing:
+            return {**answer, "indexing": True}
         if not tools and not query.text("pageToken") and (request_id := self._crib.wish_from_search(text)):
             answer["requestID"] = request_id
         return answer
 
 
 def _overview_endpoints(host: HttpHost) -> OverviewEndpoints:
-    return OverviewEndpoints(host.crib, host.threads, host.service)
+    return OverviewEndpoints(host.crib, host.threads, host.service, host.problems)
 
 
 OVERVIEW_ENDPOINTS = EndpointTable(
@@ -180,7 +187,7 @@ OVERVIEW_ENDPOINTS = EndpointTable(
         ),
     ),
     schemas={
-        "FactsPage": page("tools", "Facts", requestID=ASKED_FOR),
+        "FactsPage": page("tools", "Facts", requestID=ASKED_FOR, indexing=INDEXING),
         "Facts": open_to_more(
             ("name", "address", "enabled"), name=TEXT, address=TEXT, enabled=SWITCH, description=TEXT
         ),
@@ -198,6 +205,7 @@ OVERVIEW_ENDPOINTS = EndpointTable(
             schemaVersion=TEXT,
             problems={"type": "array", "items": TEXT, "description": "What could not be loaded."},
             queue={**OPTIONAL_TEXT, "description": "Why the server of `queue_url` keeps no requests."},
+            indexing={**INDEXING, "description": "Problems are still being looked for; absent otherwise."},
         ),
     },
     endpoints=(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from toolcrib.crib import Crib
     from toolcrib.features.access.tokens import Token
     from toolcrib.infra.settings import Settings
+    from toolcrib.interfaces.http.server_state import ProblemFinder
 
 # Descriptors for everything but connections: files of the store, the log, children.
 SPARE_FILES = 256
@@ -35,7 +36,13 @@ COLLECT_AFTER = (100_000, 20, 20)
 
 
 async def serve(
-    crib: Crib, *, host: str, port: int, say: Callable[[str], None], ready: Callable[[str], None] | None = None
+    crib: Crib,
+    *,
+    host: str,
+    port: int,
+    say: Callable[[str], None],
+    ready: Callable[[str], None] | None = None,
+    problems: ProblemFinder | None = None,
 ) -> int:
     """Serve the crib until a signal says to end, and give the exit code; the caller closes the crib.
 
@@ -45,7 +52,7 @@ async def serve(
         _require_token(crib.tokens.list(), host)
     service = Service(crib.settings)
     return await serve_app(
-        make_app(crib, open_to_loopback=is_loopback(host), service=service),
+        make_app(crib, open_to_loopback=is_loopback(host), service=service, problems=problems),
         crib.settings,
         service,
         host=host,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import platform
 import time
@@ -52,6 +53,11 @@ HELP = {
     "process_cpu_seconds_total": "Time that processors worked for the server.",
     "process_start_time_seconds": "When the server was started.",
 }
+# Problems are looked for at each request where that takes no longer, else in at most one part in so many of the time.
+QUICK_FINDING_SECONDS = 0.05
+FINDING_SHARE = 20
+# How long a client waits for the first finding.
+FIRST_FINDING_SECONDS = 0.3
 # One client of IPv6 has all addresses that share the first half.
 SHARED_BITS = 64
 
@@ -328,11 +334,53 @@ class SessionStore:
             self.close(first)
 
 
+class ProblemFinder:
+    """Finds what could not be loaded, in a thread, and answers from the last finding while another one takes long."""
+
+    def __init__(self, find: Callable[[], Iterable[ToolError]], clock: Callable[[], float] = time.monotonic) -> None:
+        self._find = find
+        self._clock = clock
+        self._found: list[str] | None = None
+        self._took = 0.0
+        self._task: asyncio.Task[None] | None = None
+        self._started_at = self._due_at = -math.inf
+
+    def start(self) -> None:
+        """Look for problems, unless that is being done, or was done so recently that it would keep the server busy."""
+        now = self._clock()
+        if (self._task is not None and not self._task.done()) or now < self._due_at:
+            return
+        self._started_at = now
+        self._task = asyncio.create_task(self._look())
+
+    async def read(self) -> list[str] | None:
+        """The messages of all problems; None if none were looked for yet and that takes longer than a moment."""
+        self.start()
+        is_quick = self._took < QUICK_FINDING_SECONDS
+        left = FIRST_FINDING_SECONDS + self._started_at - self._clock() if self._found is None or is_quick else 0.0
+        if self._task is not None and left > 0:
+            await asyncio.wait({self._task}, timeout=left)
+        if self._task is not None and self._task.done():
+            self._task.result()
+        return self._found
+
+    async def _look(self) -> None:
+        try:
+            self._found = await asyncio.to_thread(lambda: [problem.message for problem in self._find()])
+        except ToolError as problem:
+            self._found = [problem.message]
+        finally:
+            ended = self._clock()
+            self._took = ended - self._started_at
+            self._due_at = ended + FINDING_SHARE * self._took if self._took >= QUICK_FINDING_SECONDS else ended
+
+
 @dataclass(frozen=True, kw_only=True)
 class HttpHost(Host):
     """A host with what only this interface knows; `tables` are those of all endpoints, for the description of the API."""
 
     service: Service
     sessions: SessionStore
+    problems: ProblemFinder
     tables: tuple[EndpointTable, ...]
     needs_token: bool

@@ -108,6 +108,13 @@ def schema(name: str) -> dict[str, object]:
     return ref("schemas", name)
 
 
+# A key that is there only while it is true.
+INDEXING: dict[str, object] = {
+    "const": True,
+    "description": "Stored tools are still being indexed, and more of them may be there; absent otherwise.",
+}
+
+
 def page(key: str, item: str, **more: object) -> dict[str, object]:
     """Some of many, and the token that asks for the next ones."""
     token = {**OPTIONAL_TEXT, "description": "Asks for the next page; null behind the last."}

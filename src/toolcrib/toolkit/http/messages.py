@@ -8,7 +8,7 @@ import json
 import os
 import re
 from contextlib import aclosing
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import orjson
 from starlette.requests import Request as StarletteRequest
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
+    from toolcrib.model.bundle import Page
     from toolcrib.toolkit.http.contract import Body, Query
 
     Header = tuple[bytes, bytes]
@@ -156,6 +157,12 @@ class Answer(NamedTuple):
 def answer_json(value: object, *, status: int = 200, headers: tuple[Header, ...] = ()) -> Answer:
     """An answer that is JSON."""
     return Answer(status=status, body=to_bytes(value), headers=headers)
+
+
+def answer_page(key: str, items: list[dict[str, object]], page: Page[Any], **more: object) -> Answer:
+    """An answer that is a page of a listing; a listing of an incomplete index says so."""
+    indexing = {"indexing": True} if page.indexing else {}
+    return answer_json({key: items, "nextPageToken": page.next_token or None, **indexing, **more})
 
 
 def to_bytes(value: object) -> bytes:
