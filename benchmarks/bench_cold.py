@@ -34,7 +34,7 @@ async def run() -> bool:
     crib = str(Path(sys.executable).parent / "crib")
     with tempfile.TemporaryDirectory() as folder:
         project = Path(folder)
-        (project / "toolcrib.toml").write_text('modules = ["mine"]\n')
+        (project / "toolcrib.toml").write_text('modules.tools = ["mine"]\n')
         (project / "mine.py").write_text(MODULE)
         (project / "tools").mkdir()
         (project / "tools" / "multiply.py").write_text(FILE)

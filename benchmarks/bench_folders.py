@@ -155,7 +155,7 @@ async def compare_starts(project: Path) -> bool:
     program = f"import({json.dumps(str(handler))}).then((m) => m.execute({{args: {{topic: 'x', limit: 5}}}}))"
     warm: list[float] = []
     cold: list[float] = []
-    async with Crib(project, builtins=False) as crib:
+    async with Crib(project, builtins={"enabled": False}) as crib:
         result = await crib.call("find_articles_1", topic="x")
         assert result.value == {"topic": "x", "limit": 5}, result
         for _ in range(ROUNDS):

@@ -140,6 +140,7 @@ def serve_toolcrib(*, log: bool) -> None:
     from toolcrib.interfaces.http.routes import TABLES
     from toolcrib.interfaces.http.server import new_loop, serve_app
     from toolcrib.interfaces.http.server_state import Service
+    from toolcrib.interfaces.http.settings import ServerSettings
     from toolcrib.model.call import Scope
     from toolcrib.toolkit.http.bodies import read_body
     from toolcrib.toolkit.http.contract import ANYTHING, Body
@@ -165,14 +166,15 @@ def serve_toolcrib(*, log: bool) -> None:
 
     async def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
-            async with Crib(folder, tools=[add], http_calls_per_minute=2_000_000_000) as crib:
-                service = Service(crib.settings)
+            async with Crib(folder, tools=[add], server={"calls_per_minute": 2_000_000_000}) as crib:
+                settings = crib.settings.table(ServerSettings)
+                service = Service(settings)
                 app = make_app(crib, open_to_loopback=True, service=service, tables=(*TABLES, table))
                 kept = next(kept for kept in crib.bundles.list_tools().items if kept.slug == "add")
                 path = f"/tools/bundles/{kept.bundle.id}/tools/add/version/{kept.version}/invoke"
                 await serve_app(
                     app,
-                    crib.settings,
+                    settings,
                     service,
                     host="127.0.0.1",
                     port=0,

@@ -95,7 +95,7 @@ async def seconds_per_call(work: Callable[[], Awaitable[object]]) -> float:
 
 async def run() -> bool:
     with serving() as endpoint:
-        crib = Crib(tools=[weather(endpoint)], allowed_hosts=[endpoint], egress_private=[endpoint])
+        crib = Crib(tools=[weather(endpoint)], http_tools={"hosts": [endpoint]}, egress={"private": [endpoint]})
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=CONNECTIONS)) as session:
 
             async def ask_bare() -> None:

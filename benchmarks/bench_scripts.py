@@ -157,7 +157,7 @@ def measure(work: Callable[[], object]) -> float:
 async def call_at_once(project: Path) -> bool:
     """Many calls of a script that waits, a few at a time: none is lost, each has its own answer, first come first served."""
     write_script(project / ".ai" / "tools" / "bench", "wait-a-moment", WAIT, "import time\n")
-    async with Crib(project, sandbox_jobs=JOBS) as crib:
+    async with Crib(project, sandbox={"jobs": JOBS}) as crib:
         await crib.call("wait-a-moment", number=-1)
         memory = peak_megabytes()
         started = time.perf_counter()

@@ -22,7 +22,7 @@ from toolcrib import Crib, Kind
 from toolcrib.core import gates
 from toolcrib.core.plugins import Plugins
 from toolcrib.features.functions.decorators import Options
-from toolcrib.infra.settings import ENVIRONMENT_PREFIX, Settings
+from toolcrib.infra.settings import ENVIRONMENT_PREFIX
 from toolcrib.interfaces.cli.program import cli
 from toolcrib.model import protocols
 from toolcrib.toolkit.cli.console import MEANINGS
@@ -36,7 +36,6 @@ DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 NOTICE = "<!-- Written by docs/generate.py; change the code, the tests or the .toml beside it, then run: make docs -->"
 NO_TEXT = "(no text)"
-NO_SETTINGS = frozenset({"root", "places"})
 PROTOCOLS = (
     *(
         "Format",
@@ -57,7 +56,7 @@ LONGEST_LINE = 100
 
 def pages() -> dict[Path, str]:
     """Every generated page as it should be."""
-    operate, architecture = DOCS / "operate.md", DOCS / "architecture.md"
+    settings, architecture = DOCS / "settings.md", DOCS / "architecture.md"
     layout = _load_layout()
     house = layout.House.read()
     shown = _fill(architecture.read_text(encoding="utf-8"), "imports", layout.import_graph(house))
@@ -65,7 +64,7 @@ def pages() -> dict[Path, str]:
         architecture: _fill(shown, "figures", layout.figures_table(house)),
         DOCS / "specification.md": specification(read_texts("specification"), find_marks(ROOT / "tests")),
         DOCS / "reference.md": reference(read_texts("kinds")),
-        operate: _fill(operate.read_text(encoding="utf-8"), "settings", settings_table()),
+        settings: _fill(settings.read_text(encoding="utf-8"), "settings", settings_tables()),
     }
 
 
@@ -120,15 +119,24 @@ def specification(rows: dict[str, str], marks: dict[str, list[str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def settings_table() -> str:
-    """Every setting with its default, its variable and what it means, which stands in the docstring of Settings."""
-    words = dict(re.findall(r"^(\w+): (.+)$", _text(Settings), re.MULTILINE))
-    rows = [
-        (f"`{field.name}`", _default(field), _variable(field.name), words.get(field.name, NO_TEXT))
-        for field in dataclasses.fields(Settings)
-        if field.name not in NO_SETTINGS
-    ]
-    return _table(("setting", "default", "variable", "what it means"), rows)
+def settings_tables() -> str:
+    """Every table of the settings with its keys: default, variable, whether it opens something, and what it means."""
+    parts = []
+    for name, declaration in Plugins().tables().items():
+        head = f"[[{name}]]" if declaration.is_array else f"[{name}]"
+        rows = [
+            (
+                f"`{each.key or name}`",
+                _spell(each.default, ticks=True),
+                f"`{ENVIRONMENT_PREFIX}{each.variable}`" if each.by_variable else "-",
+                "yes" if each.opens else "no",
+                each.summary,
+            )
+            for each in declaration.declared.values()
+        ]
+        columns = ("key", "default", "variable", "opens", "what it means")
+        parts += [f"### {head}", _text(declaration), _table(columns, rows)]
+    return "\n\n".join(parts)
 
 
 def reference(kinds: dict[str, str]) -> str:
@@ -293,11 +301,9 @@ def _spell(value: object, *, ticks: bool) -> str:
         return f"`{str(value).lower()}`"
     if isinstance(value, tuple | frozenset):
         return "`[" + ", ".join(f'"{item}"' for item in sorted(value)) + "]`"
+    if value is None or value == "":
+        return "none"
     return "the project" if isinstance(value, Path) else f"`{value}`"
-
-
-def _variable(name: str) -> str:
-    return "-" if name == "rules" else f"`{ENVIRONMENT_PREFIX}{name.upper()}`"
 
 
 def _gates() -> list[tuple[str, str]]:
@@ -306,7 +312,7 @@ def _gates() -> list[tuple[str, str]]:
         for kind in vars(gates).values()
         if isinstance(kind, type) and hasattr(kind, "judge") and hasattr(kind, "name")
     }
-    with Crib(builtins=False, environment={}) as crib:
+    with Crib(builtins={"enabled": False}, environment={}) as crib:
         names = [finding.gate for finding in crib.explain("nothing").findings]
     return [(f"`{name}`", texts.get(name, "Refuses a name that nobody knows.")) for name in names]
 

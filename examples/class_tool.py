@@ -1,4 +1,4 @@
-"""A tool written as a class; `crib run` and the setting `modules` load it as code of your own."""
+"""A tool written as a class; `crib run` and the setting `modules.tools` load it as code of your own."""
 
 from core.types import ToolResult
 from tool.bases import BaseTool, create_json_schema

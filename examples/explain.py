@@ -13,5 +13,5 @@ if __name__ == "__main__":
     with Crib(tools=[send_mail]) as crib:
         refusal = crib.explain("send_mail", to="ada@example.com", text="hi").refusal
         print(refusal.gate, "-", refusal.verdict.reason)
-    with Crib(tools=[send_mail], grants=["mail.send"]) as crib:
+    with Crib(tools=[send_mail], access={"grants": ["mail.send"]}) as crib:
         print(crib.explain("send_mail", to="ada@example.com", text="hi").allowed)

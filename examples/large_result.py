@@ -1,4 +1,4 @@
-"""A value past `result_bytes` is kept aside and read in pieces."""
+"""A value past `calls.result_bytes` is kept aside and read in pieces."""
 
 from toolcrib import Crib, tool
 
@@ -10,7 +10,7 @@ def report(lines: int) -> str:
 
 
 if __name__ == "__main__":
-    with Crib(tools=[report], result_bytes=10_000) as crib:
+    with Crib(tools=[report], calls={"result_bytes": 10_000}) as crib:
         result = crib.call_sync("report", lines=5_000)
         kept = result.meta["kept"]
         print(len(result.value), "letters of", kept["letters"])

@@ -26,7 +26,7 @@ def judge(root: Path, examples: int) -> tuple[int, list[str]]:
     """Judge the application by its description: how many requests were made, and what was wrong."""
     functions = {"echo": lambda _context, arguments: arguments}
     # A stream of events lasts nearly as long as an answer may take.
-    with Crib(root, functions=functions, http_hosts=["testserver"], http_total_seconds=1) as crib:
+    with Crib(root, functions=functions, server={"hosts": ["testserver"], "total_seconds": 1}) as crib:
         bearer = {"Authorization": f"Bearer {crib.tokens.create('judge', ['read', 'invoke', 'manage'])[1]}"}
         config = SchemathesisConfig.from_dict(
             {

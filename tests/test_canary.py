@@ -203,7 +203,7 @@ def project(tmp_path, echo, monkeypatch):
     monkeypatch.setenv("CANARY_PIN", SECRETS["CANARY_PIN"])
     place = f"127.0.0.1:{echo.server_port}"
     (root / "toolcrib.toml").write_text(
-        f'grants = ["net.http"]\nallowed_hosts = ["{place}"]\nresult_bytes = 2000\nmax_retries = 1\n'
+        f'access.grants = ["net.http"]\nhttp_tools.hosts = ["{place}"]\ncalls.result_bytes = 2000\nhttp_tools.max_retries = 1\n'
         f'[egress]\nprivate = ["{place}"]\n'
         f'[secrets]\nenvironment = ["CANARY_PIN"]\nfile = "{operator / "more.env"}"\n'
     )

@@ -56,7 +56,7 @@ def launchers() -> set[int]:
 def test_closing_ends_the_launcher_whichever_tool_started_it(project):
     (project / "tools" / "double.py").write_text('def double(n: int) -> int:\n    """Double."""\n    return 2 * n\n')
     before = launchers()
-    with Crib(project, grants=["shell.execute"]) as crib:
+    with Crib(project, access={"grants": ["shell.execute"]}) as crib:
         assert crib.call_sync("shell", command="echo hi").value["stdout"] == "hi\n"
         assert launchers() > before
     assert launchers() == before
@@ -80,7 +80,7 @@ async def test_a_store_and_a_journal_can_be_handed_in(crib_of, project):
         """Say much."""
         return "x" * 1_000
 
-    crib = crib_of(many, project=project, store=store, journal=journal, result_bytes=100)
+    crib = crib_of(many, project=project, store=store, journal=journal, calls={"result_bytes": 100})
     result = await crib.call("many")
     assert store.keys("results/")
     assert next(journal.read())["id"] == result.meta["callId"]
@@ -93,7 +93,7 @@ def test_a_project_that_is_no_folder_is_refused_with_the_cure(tmp_path):
 
 
 async def test_a_folder_of_tools_that_was_named_and_is_not_there_is_reported(crib_of, project):
-    (project / "toolcrib.toml").write_text('tools = ["tolls"]\n')
+    (project / "toolcrib.toml").write_text('catalog.folders = ["tolls"]\n')
     assert "tolls is not a folder" in crib_of(project=project).problems[0].message
     (project / "toolcrib.toml").write_text("")
     (project / "tools").rmdir()
@@ -105,7 +105,7 @@ async def test_a_function_that_one_module_imports_from_another_is_one_tool(crib_
         'from toolcrib import tool\n@tool\ndef shared(n: int) -> int:\n    """Share."""\n    return n\n'
     )
     (project / "two_module.py").write_text("from one_module import shared\n")
-    crib = crib_of(project=project, modules=["one_module", "two_module"])
+    crib = crib_of(project=project, modules={"tools": ["one_module", "two_module"]})
     assert crib.problems == []
     assert (await crib.call("shared", n=1)).value == 1
 
@@ -116,24 +116,24 @@ async def test_what_a_function_imports_when_it_is_called_is_found(crib_of, proje
         "from toolcrib import tool\n@tool\ndef late() -> int:\n"
         '    """Import late."""\n    from late_helper import VALUE\n    return VALUE\n'
     )
-    assert (await crib_of(project=project, modules=["late_module"]).call("late")).value == 7
+    assert (await crib_of(project=project, modules={"tools": ["late_module"]}).call("late")).value == 7
 
 
 async def test_rules_in_a_module_of_tools_are_not_passed_over_in_silence(crib_of, project):
     (project / "ruly_module.py").write_text(
         "from toolcrib import SafetyRule\nrule = SafetyRule(name='no', forbidden_patterns=['x'])\n"
     )
-    crib = crib_of(project=project, modules=["ruly_module"])
-    assert "name it in rule_modules too" in crib.problems[0].message
-    assert crib_of(project=project, modules=["ruly_module"], rule_modules=["ruly_module"]).problems == []
+    crib = crib_of(project=project, modules={"tools": ["ruly_module"]})
+    assert "name it in modules.rules too" in crib.problems[0].message
+    assert crib_of(project=project, modules={"tools": ["ruly_module"], "rules": ["ruly_module"]}).problems == []
 
 
 async def test_a_default_rule_can_be_left_out_by_a_setting(crib_of):
     call = Call(name="nobody", arguments={"path": "/etc/passwd"})
     assert (await crib_of().call(call)).error.kind is Kind.BLOCKED
-    assert (await crib_of(rules_off=["sensitive_files"]).call(call)).error.kind is Kind.NOT_FOUND
+    assert (await crib_of(safety_rules={"off": ["sensitive_files"]}).call(call)).error.kind is Kind.NOT_FOUND
     with pytest.raises(SettingsError, match="no default rule is called 'sensitive'"):
-        crib_of(rules_off=["sensitive"])
+        crib_of(safety_rules={"off": ["sensitive"]})
 
 
 async def test_a_tool_that_cannot_be_prepared_is_answered_and_not_raised(crib_of):
@@ -164,7 +164,7 @@ async def test_a_tool_that_cannot_be_prepared_is_answered_and_not_raised(crib_of
     ],
 )
 async def test_a_tool_cannot_write_what_would_run_or_be_obeyed_later(crib_of, project, path):
-    (project / "toolcrib.toml").write_text('modules = ["own_module"]\nrule_modules = ["own_package.rules"]\n')
+    (project / "toolcrib.toml").write_text('modules.tools = ["own_module"]\nmodules.rules = ["own_package.rules"]\n')
     (project / "own_helper.py").write_text("VALUE = 1\n")
     (project / "own_module.py").write_text("import own_helper\n")
     (project / "own_package").mkdir()
@@ -174,7 +174,7 @@ async def test_a_tool_cannot_write_what_would_run_or_be_obeyed_later(crib_of, pr
     (project / "link").symlink_to("tools")
     before = {file: file.read_bytes() for file in project.rglob("*") if file.is_file()}
     crib = crib_of(project=project)
-    result = await crib.call("write_file", path=path, content="grants = ['*']")
+    result = await crib.call("write_file", path=path, content="access.grants = ['*']")
     assert result.error.kind is Kind.BLOCKED, result
     assert "not for tools to change" in result.error.message
     assert {file: file.read_bytes() for file in before} == before
@@ -190,13 +190,13 @@ async def test_a_file_in_the_project_hides_no_module_of_others(crib_of, project)
         "import json\nfrom toolcrib import tool\n@tool\ndef dump(n: int) -> str:\n"
         '    """Write JSON."""\n    return json.dumps(n)\n'
     )
-    crib = crib_of(project=project, modules=["plain_module"])
+    crib = crib_of(project=project, modules={"tools": ["plain_module"]})
     assert crib.problems == []
     assert (await crib.call("dump", n=1)).value == "1"
 
 
 async def test_an_address_that_fetch_would_refuse_is_refused_before_it_runs(crib_of):
-    crib = crib_of(grants=["net.http"])
+    crib = crib_of(access={"grants": ["net.http"]})
     for url in ("http://127.0.0.1:1/", "http://[::1]/", "ftp://example.com/"):
         refusal = crib.explain("fetch", url=url).refusal
         result = await crib.call("fetch", url=url)

@@ -118,7 +118,7 @@ def root(tmp_path):
 
 @pytest.fixture
 async def crib(root):
-    async with Crib(root, environment={"PATH": os.environ["PATH"]}, grants=GRANTS) as crib:
+    async with Crib(root, environment={"PATH": os.environ["PATH"]}, access={"grants": GRANTS}) as crib:
         for name, language, file, code in (
             ("python_handler", "python", "handler.py", PYTHON_HANDLER),
             ("node_handler", "javascript", "handler.js", NODE_HANDLER),
@@ -253,7 +253,7 @@ async def test_no_sink_writes_what_is_protected(crib, root, path):
 
 async def test_a_script_is_told_why_and_what_opens_it(crib):
     error = (await by_tool(crib, "from-python", ".git/hooks/pre-commit", "write")).error
-    assert "workspace_open" in error.message
+    assert "workspace.open" in error.message
 
 
 @pytest.fixture
@@ -296,7 +296,7 @@ async def test_git_status_works_in_the_shell(root):
     shutil.rmtree(root / ".git")
     shutil.rmtree(root / "sub")
     subprocess.run(["git", "init", "-q", str(root)], check=True, timeout=30)  # noqa: ASYNC221 - the user's own
-    async with Crib(root, environment={"PATH": os.environ["PATH"]}, grants=GRANTS) as crib:
+    async with Crib(root, environment={"PATH": os.environ["PATH"]}, access={"grants": GRANTS}) as crib:
         result = await crib.call("shell", command="git add docs && git status --short docs && git diff --cached --stat")
     assert result.ok, result.error
     assert result.value["stdout"].startswith("A  docs/note.txt\n")
@@ -304,7 +304,9 @@ async def test_git_status_works_in_the_shell(root):
 
 async def test_what_the_operator_opens_is_open(root):
     opened = [".env", ".git/hooks", "conftest.py"]
-    async with Crib(root, environment={"PATH": os.environ["PATH"]}, grants=GRANTS, workspace_open=opened) as crib:
+    async with Crib(
+        root, environment={"PATH": os.environ["PATH"]}, access={"grants": GRANTS}, workspace={"open": opened}
+    ) as crib:
         for name in ("from-python", "from-bash"):
             assert (await by_tool(crib, name, "sub/.env", "read")).value in {"canary-4711", "canary-4711\n"}
             for path in (".git/hooks/pre-commit", "conftest.py", "sub/.env"):
@@ -317,7 +319,7 @@ async def test_what_the_operator_opens_is_open(root):
 
 
 async def test_the_built_in_tool_asks_before_it_writes_what_the_host_runs_by_itself(root):
-    async with Crib(root, environment={}, grants=GRANTS) as crib:
+    async with Crib(root, environment={}, access={"grants": GRANTS}) as crib:
         for path in ("conftest.py", "sub/conftest.py", ".vscode/tasks.json", "docs/../.envrc"):
             refused = await crib.call("write_file", path=path, content="x")
             assert refused.error.kind is Kind.CONFIRMATION_REQUIRED, refused
@@ -332,25 +334,26 @@ async def test_the_built_in_tool_asks_before_it_writes_what_the_host_runs_by_its
 async def test_doctor_shows_what_is_closed_and_what_was_opened(root, capsys):
     from toolcrib.interfaces.cli.project_commands import report_health
 
-    (root / "toolcrib.toml").write_text('workspace_open = [".env.test"]\n')
+    (root / "toolcrib.toml").write_text('workspace.open = [".env.test"]\n')
     crib = await asyncio.to_thread(Crib, root, environment={})
-    await asyncio.to_thread(report_health, crib, as_json=True)
+    await asyncio.to_thread(report_health, crib, everything=False, as_json=True)
     told = json.loads(capsys.readouterr().out)["protected"]
     assert ".env*" in told["neither read nor written"]
     assert ".git/**/hooks" in told["never written"]
     assert "conftest.py" in told["written if confirmed, never by files of code"]
-    assert told["opened by workspace_open"] == [".env.test"]
+    assert told["opened by workspace.open"] == [".env.test"]
 
 
 def test_a_way_out_of_the_workspace_cannot_be_opened(root):
     for pattern in ("/etc", "../x", "a/../../b", "."):
-        with pytest.raises(ToolError, match="workspace_open"):
-            Crib(root, environment={}, workspace_open=[pattern])
+        with pytest.raises(ToolError, match=r"workspace\.open"):
+            Crib(root, environment={}, workspace={"open": [pattern]})
 
 
 def test_settings_of_a_nested_project_that_open_names_are_not_obeyed(root):
+    from toolcrib.core.plugins import Plugins
     from toolcrib.infra.settings import find_project
 
-    (root / "docs" / "toolcrib.toml").write_text('workspace_open = [".env"]\n')
-    with pytest.raises(ToolError, match="sets workspace_open inside the project"):
-        find_project(Path(root, "docs"), cure=lambda found, _: f"name {found}")
+    (root / "docs" / "toolcrib.toml").write_text('workspace.open = [".env"]\n')
+    with pytest.raises(ToolError, match=r"sets workspace\.open inside the project"):
+        find_project(Path(root, "docs"), lambda found, _: f"name {found}", Plugins().tables())

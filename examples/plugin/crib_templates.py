@@ -1,4 +1,4 @@
-"""A plug-in: tools written as text templates, a runner that fills them in, and a rule that keeps texts short."""
+"""A plug-in: tools written as text templates, a runner that fills them in, a rule that keeps texts short, and its setting."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,10 +7,10 @@ from string import Formatter
 
 from toolcrib import Call, Context, Kind, Tool, ToolError, Verdict, deny
 from toolcrib.core.plugins import Plugins
+from toolcrib.infra.settings.table import Table, read_positive, setting
 from toolcrib.model.tool import Origin
 from toolcrib.model.result import ALLOW
 
-MAX_LETTERS = 1_000
 DESCRIPTION = "template.txt"
 SPACE = "templates"
 
@@ -91,18 +91,29 @@ class TemplateRunner:
         """Nothing was started."""
 
 
+class TemplatesSettings(Table, name="templates"):
+    """The table [templates] of toolcrib.toml."""
+
+    max_letters: int = setting(
+        default=1_000, read=read_positive, opens=False, summary="how long a text for a template may be"
+    )
+
+
 class ShortTexts:
     """Refuses long texts for templates."""
 
     name = "short_texts"
+
+    def __init__(self, most: int) -> None:
+        self._most = most
 
     def concerns(self, tool: Tool) -> bool:
         return tool.kind == Template.kind
 
     def __call__(self, tool: Tool | None, call: Call) -> Verdict:
         for name, value in call.arguments.items():
-            if isinstance(value, str) and len(value) > MAX_LETTERS:
-                return deny(f"{name} is longer than {MAX_LETTERS} letters", rule=self.name, cure="shorten it")
+            if isinstance(value, str) and len(value) > self._most:
+                return deny(f"{name} is longer than {self._most} letters", rule=self.name, cure="shorten it")
         return ALLOW
 
 
@@ -112,4 +123,5 @@ def register(plugins: Plugins) -> None:
     plugins.add_format(TemplateFormat(), folder=DESCRIPTION)
     plugins.add_format(TemplateFormat(), stored=SPACE)
     plugins.add_runner(TemplateRunner.kind, TemplateRunner())
-    plugins.add_rule(ShortTexts())
+    plugins.add_settings("templates", TemplatesSettings)
+    plugins.add_rules("templates", lambda crib: [ShortTexts(crib.settings.table(TemplatesSettings).max_letters)])

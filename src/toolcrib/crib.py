@@ -15,8 +15,10 @@ from toolcrib.core.execution import never_waits, refuse_inside_a_loop, run_alone
 from toolcrib.core.expiring_documents import Confirmations, KeptResults
 from toolcrib.core.load_sources import as_tool, fill_catalog
 from toolcrib.core.pipeline import Pipeline
+from toolcrib.core.plugins import Plugins
 from toolcrib.core.resources import Resources
 from toolcrib.core.rules import RuleEngine
+from toolcrib.core.settings import AccessSettings, CallsSettings, CatalogSettings
 from toolcrib.infra.settings import HOST_PROGRAM, Settings, load_settings
 from toolcrib.model.call import Call, wish
 from toolcrib.model.errors import SettingsError, ToolError
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
     from toolcrib.core.call_counts import Metrics
     from toolcrib.core.expiring_documents import Piece
     from toolcrib.core.journal_statistics import CostSum, Latency
-    from toolcrib.core.plugins import Plugins
     from toolcrib.features.access.tokens import Tokens
     from toolcrib.features.agent_classes.classes import BaseTool
     from toolcrib.features.approvals.approvals import Approvals
@@ -65,8 +66,8 @@ class Crib:
 
     `project` is a folder with a `toolcrib.toml` or at least tools in it; without one the crib keeps nothing on disk.
     `tools` are functions of the host program, agent-side tools, or Tools; `functions` are those that tools of bundles name, by
-    their keys, and each is called with a Context and the arguments. `settings` are written as in `toolcrib.toml` and win over it,
-    and `given_by` says who gave them. `store` and `journal` replace those of the project. `observe` has files of code
+    their keys, and each is called with a Context and the arguments. `settings` are tables of `toolcrib.toml` by their names, as
+    mappings or typed (`sandbox=SandboxSettings(jobs=2)`); they win over the file, and `given_by` says who gave them. `store` and `journal` replace those of the project. `observe` has files of code
     watched: what they did and tried is in `meta` of their results.
     """
 
@@ -89,12 +90,17 @@ class Crib:
         if root is not None and not root.is_dir():
             raise SettingsError(f"{root} is not a folder; make one with: crib init {root}")
         variables = os.environ if environment is None else environment
-        self.settings: Settings = load_settings(root, variables, given_by, **settings)
+        plugins = Plugins()
+        plugins.start()
+        self.settings: Settings = load_settings(root, variables, plugins.tables(), settings, given_by)
+        calls = self.settings.table(CallsSettings)
         self.caller = caller
         self._runner: asyncio.Runner | None = None
         self._waiting = threading.RLock()
-        self._catalog = Catalog(self.settings.disabled, self.settings.where("disabled"))
-        self._resources = resources = Resources(self.settings, variables, self._catalog.find_below, observe=observe)
+        self._catalog = Catalog(self.settings.table(CatalogSettings).disabled, self.settings.where("catalog.disabled"))
+        self._resources = resources = Resources(
+            self.settings, variables, self._catalog.find_below, observe=observe, plugins=plugins
+        )
         resources.lend(
             find=self.find,
             suggest=self._catalog.suggest,
@@ -109,7 +115,7 @@ class Crib:
         if journal is not None:
             data.journal = journal
         fill_catalog(self._catalog, tools, resources)
-        files_requests = self.settings.request_missing and root is not None
+        files_requests = root is not None and "requests.missing" in self.settings.places
         self._kept = KeptResults(lambda: data.store)
         self._pipeline = Pipeline(
             find=self._catalog.find,
@@ -117,15 +123,13 @@ class Crib:
             rules=self._rules,
             runners=resources.runners,
             journal=data.journal,
-            confirmations=Confirmations(
-                lambda: data.key, lambda: data.store, seconds=self.settings.confirmation_seconds
-            ),
+            confirmations=Confirmations(lambda: data.key, lambda: data.store, seconds=calls.confirmation_seconds),
             approvals=lambda: self.approvals,
             kept=self._kept,
             policy=Policy(
-                grants=self.settings.grants,
-                timeout_seconds=self.settings.timeout_ms / 1000,
-                result_bytes=self.settings.result_bytes,
+                grants=self.settings.table(AccessSettings).grants,
+                timeout_seconds=calls.timeout_ms / 1000,
+                result_bytes=calls.result_bytes,
                 where=self.settings.where,
             ),
             missing=(lambda call: self._requests.wish_for(call)) if files_requests else None,  # noqa: PLW0108 - made when used
@@ -245,7 +249,7 @@ class Crib:
         max_turn_retrievals: int | None = None,
         max_repeats: int | None = None,
     ) -> Session:
-        """Open a conversation; its calls are bounded by `max_steps` of the settings unless `max_calls` says otherwise.
+        """Open a conversation; its calls are bounded by `calls.max_steps` of the settings unless `max_calls` says otherwise.
 
         It keeps to the registry that is in force now. `send` hands messages of tools to the client, `on_intent` hears what
         tools ask the host to do; the other bounds are those of a `Session`.
@@ -254,7 +258,7 @@ class Crib:
             id=os.urandom(12).hex(),
             mode=mode,
             state=state,
-            max_calls=self.settings.max_steps if max_calls is None else max_calls,
+            max_calls=self.settings.table(CallsSettings).max_steps if max_calls is None else max_calls,
             max_turn_calls=max_turn_calls,
             max_turn_retrievals=max_turn_retrievals,
             max_repeats=max_repeats,
@@ -352,7 +356,7 @@ class Crib:
         return self._requests.requests
 
     def wish_from_search(self, text: str) -> str:
-        """The id of the request for what was searched for in vain; empty unless `request_missing` has one filed."""
+        """The id of the request for what was searched for in vain; empty unless `requests.missing` has one filed."""
         return self._requests.wish_from_search(text)
 
     async def obtain(

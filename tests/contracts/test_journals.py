@@ -90,7 +90,7 @@ async def test_the_lines_of_a_crib_hold_neither_arguments_nor_values(project, ke
             raise ValueError(password)
         return f"secret-{password}"
 
-    async with Crib(project if kept else None, tools=[login], builtins=False) as crib:
+    async with Crib(project if kept else None, tools=[login], builtins={"enabled": False}) as crib:
         await crib.call("login", password="hunter2")
         await crib.call("login", password="hunter3")
         await crib.call("login", passwort="hunter2")

@@ -48,7 +48,7 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch, code: str, module: st
 
 @pytest.fixture
 def resources():
-    made = Resources(load_settings(None, {}), {}, plugins=Plugins({}))
+    made = Resources(load_settings(None, {}, {}), {}, plugins=Plugins({}))
     made.log = []
     return made
 
@@ -158,6 +158,14 @@ class TestOtherPackages:
             result = crib.call_sync("invitation", guest="Ada", place="Oslo", day="Friday")
             assert result.value == "Dear Ada, come to Oslo on Friday!"
             assert crib.find("invitation").tool.address == "tools/invitation@1.0.0"
+
+    def test_its_table_of_settings_is_read_like_ours(self, project):
+        (project / "toolcrib.toml").write_text("[templates]\nmax_letters = 4\n")
+        with Crib(project) as crib:
+            error = crib.call_sync("apology", guest="Ada", what="the rain").error
+        assert error.message == "what is longer than 4 letters; shorten it"
+        with Crib(project, templates={"max_letters": 50}) as crib:
+            assert crib.call_sync("apology", guest="Ada", what="the rain").ok
 
     def test_its_format_reads_folders(self, project):
         with Crib(project) as crib:

@@ -1,14 +1,13 @@
 """Nothing public is without words: names, members, commands, options, settings and kinds of errors."""
 
 import inspect
-from dataclasses import fields
 
 import click
 import pytest
 
 import toolcrib
+from toolcrib.core.plugins import Plugins
 from toolcrib.features.functions.decorators import Options
-from toolcrib.infra.settings import Settings
 from toolcrib.interfaces.cli.program import cli
 from toolcrib.model import protocols
 from toolcrib.toolkit.cli.group import WordsCommand
@@ -59,11 +58,14 @@ def test_every_command_is_told_about_on_a_page_for_people(name, pages):
     assert told
 
 
-def test_every_setting_is_documented(generate, root):
-    table = (root / "docs" / "operate.md").read_text(encoding="utf-8")
-    names = {field.name for field in fields(Settings)} - generate.NO_SETTINGS
-    assert [name for name in sorted(names) if f"| `{name}` |" not in table] == []
-    assert generate.NO_TEXT not in table
+def test_every_setting_is_documented_and_every_earlier_name_leads_to_one(root):
+    page = (root / "docs" / "settings.md").read_text(encoding="utf-8")
+    tables, earlier = page.split("## Names from before there were tables")
+    declared = [each for table in Plugins().tables().values() for each in table.declared.values()]
+    assert [each.name for each in declared if f"| `{each.key or each.name}` |" not in tables] == []
+    assert [each.name for each in declared if each.summary not in tables] == []
+    now = {row.split("`")[3].strip("[]") for row in earlier.splitlines() if row.startswith("| `")}
+    assert now - {each.name for each in declared} == set()
 
 
 def test_every_kind_of_error_is_documented_and_nothing_else(generate, reference):

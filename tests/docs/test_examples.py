@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
+from toolcrib.core.plugins import Plugins
 from toolcrib.infra.settings import load_settings
 from toolcrib.interfaces.cli.program import cli
 from warm_python import run_python
@@ -129,7 +130,7 @@ def test_settings_that_a_page_shows_are_settings(blocks, tmp_path):
     shown = [block for block in blocks if block.language == "toml" and block.file is None]
     for block in shown:
         (tmp_path / "toolcrib.toml").write_text(block.text, encoding="utf-8")
-        assert load_settings(tmp_path, {}).places, str(block)
+        assert load_settings(tmp_path, {}, Plugins().tables()).places, str(block)
     assert shown
 
 

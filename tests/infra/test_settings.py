@@ -1,95 +1,62 @@
 """Settings from file, environment and arguments: the later one wins, and nothing that was written is passed over."""
 
 import os
-from dataclasses import fields
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from toolcrib import Crib, SettingsError
-from toolcrib.infra.settings import COMMAND_LINE, Settings, find_project, load_settings
-from toolcrib.infra.settings.readers import CustomRule
+from toolcrib.core.plugins import Plugins
+from toolcrib.core.settings import AccessSettings, CallsSettings
+from toolcrib.features.safety_rules.settings import CustomRule, RulesSettings
+from toolcrib.infra.sandbox.settings import SandboxSettings
+from toolcrib.infra.settings import COMMAND_LINE, HOST_PROGRAM, Settings, find_project, load_settings
+from toolcrib.infra.settings.table import Table, read_positive, read_text, setting
 
-HTTP_NUMBERS = [
-    *("calls_per_minute", "concurrency", "queue", "connections", "address_connections"),
-    *("header_seconds", "body_seconds", "total_seconds", "body_bytes", "drain_seconds"),
-]
+TABLES = Plugins().tables()
 
-# Each setting as it is written in the file, in the environment and as an argument, and what becomes of it.
+# Some values of each kind as they are written in the file, in the environment and as an argument, and what becomes of them.
+WORDS = ('["a", "b", "a"]', "a, b,", ["a", "b"], ("a", "b"))
+WORD_SET = ('["a", "b"]', "a,b,", {"a", "b"}, frozenset({"a", "b"}))
+NUMBER = ("5", " 5 ", 5, 5)
+TEXT = ('"a"', " a ", "a", "a")
+NAMES = ('["KEY"]', "KEY", ["KEY"], ("KEY",))
+# What takes only some words.
 WRITTEN = {
-    "workspace": ('workspace = "work"', "work", "work", None),
-    "workspace_open": ('workspace_open = [".env.test"]', ".env.test", [".env.test"], (".env.test",)),
-    "tools": ('tools = ["a", "b", "a"]', "a, b", ["a", "b"], ("a", "b")),
-    "scripts": ('scripts = ["a", "~/b"]', "a,~/b", ["a", "~/b"], ("a", "~/b")),
-    "variables": ('variables = ["deploy:HOME"]', "deploy:HOME", ["deploy:HOME"], frozenset({"deploy:HOME"})),
-    "modules": ('modules = ["a.b"]', "a.b", ("a.b",), ("a.b",)),
-    "rule_modules": ('rule_modules = ["r"]', "r", ["r"], ("r",)),
-    "grants": ('grants = ["net.http"]', "net.http", ["net.http"], frozenset({"net.http"})),
-    "disabled": ('disabled = ["shell", "x/*"]', "shell,x/*,", {"shell", "x/*"}, frozenset({"shell", "x/*"})),
-    "builtins": ("builtins = false", "False", False, False),
-    "rules_off": ('rules_off = ["sensitive_files"]', "sensitive_files", ["sensitive_files"], {"sensitive_files"}),
-    "timeout_ms": ("timeout_ms = 5", " 5 ", 5, 5),
-    "queue_url": ('[queue]\nurl = "redis://h:1/0"', "redis://h:1/0", "redis://h:1/0", "redis://h:1/0"),
-    "queue_secret": ('[queue]\nsecret = "PASSWORD"', "PASSWORD", "PASSWORD", "PASSWORD"),
-    "queue_requests": ('[queue]\nrequests = "a:b"', "a:b", "a:b", "a:b"),
-    "queue_ready": ('[queue]\nready = "a:c"', "a:c", "a:c", "a:c"),
-    "queue_hash": ('[queue]\nhash = "wishes"', "wishes", "wishes", "wishes"),
-    "queue_original": ("[queue]\noriginal = true", "true", True, True),
-    "request_missing": ("[request]\nmissing = true", "true", True, True),
-    "request_strict": ("[request]\nstrict = true", "true", True, True),
-    "builder_maker": ('[builder]\nmaker = "command"', "command", "command", "command"),
-    "builder_command": ('[builder]\ncommand = ["a", "b", "b"]', "a,b,b", ["a", "b", "b"], ("a", "b", "b")),
-    "builder_hosts": ('[builder]\nhosts = ["h.example"]', "h.example", ["h.example"], ("h.example",)),
-    "builder_variables": ('[builder]\nvariables = ["KEY"]', "KEY", ["KEY"], ("KEY",)),
-    "builder_url": ('[builder]\nurl = "https://h/v1"', "https://h/v1", "https://h/v1", "https://h/v1"),
-    "builder_model": ('[builder]\nmodel = "m"', "m", "m", "m"),
-    "builder_key": ('[builder]\nkey = "API_KEY"', "API_KEY", "API_KEY", "API_KEY"),
-    "builder_seconds": ("[builder]\nseconds = 5", "5", 5, 5),
-    "builder_attempts": ("[builder]\nattempts = 5", "5", 5, 5),
-    "builder_call_seconds": ("[builder]\ncall_seconds = 5", "5", 5, 5),
-    "builder_disk_mb": ("[builder]\ndisk_mb = 5", "5", 5, 5),
-    "builder_lease_seconds": ("[builder]\nlease_seconds = 5", "5", 5, 5),
-    "builder_capabilities": ('[builder]\ncapabilities = ["net.*"]', "net.*", ["net.*"], frozenset({"net.*"})),
-    "builder_unproved": ("[builder]\nunproved = true", "true", True, True),
-    "shell_timeout_ms": ("[shell]\ntimeout_ms = 6", "6", 6, 6),
-    "result_bytes": ("result_bytes = 7", "7", 7, 7),
-    "confirmation_seconds": ("[confirmation]\nseconds = 8", "8", 8, 8),
-    "max_steps": ("max_steps = 9", "9", 9, 9),
-    "sandbox_require": ('[sandbox]\nrequire = ["env", "net"]', "env,net", ["env", "net"], ("env", "net")),
-    "egress_private": ('[egress]\nprivate = ["127.0.0.1:80"]', "127.0.0.1:80", ["127.0.0.1:80"], ("127.0.0.1:80",)),
-    "sandbox_jobs": ("[sandbox]\njobs = 2", "2", 2, 2),
-    "sandbox_queue": ("[sandbox]\nqueue = 3", "3", 3, 3),
-    "sandbox_memory_mb": ("[sandbox]\nmemory_mb = 4", "4", 4, 4),
-    "sandbox_processes": ("[sandbox]\nprocesses = 5", "5", 5, 5),
-    "sandbox_disk_mb": ("[sandbox]\ndisk_mb = 6", "6", 6, 6),
-    "depot_keys": ('[depot]\nkeys = ["ed25519:AA"]', "ed25519:AA", ["ed25519:AA"], ("ed25519:AA",)),
-    "depot_signed": ("[depot]\nsigned = true", "true", True, True),
-    "watch": ("watch = true", "true", True, True),
-    "handler_workers": ("[handler]\nworkers = 2", "2", 2, 2),
-    "handler_fresh": ("[handler]\nfresh = true", "true", True, True),
-    "allowed_hosts": ('allowed_hosts = ["*.example.com"]', "*.example.com", ["*.example.com"], ("*.example.com",)),
-    "application_version": ('application_version = "7"', "7", "7", "7"),
-    "models": ('models = ["small"]', "small", ["small"], ("small",)),
-    "max_tools": ("max_tools = 2", "2", 2, 2),
-    "max_retries": ("max_retries = 3", "3", 3, 3),
-    "max_sent_bytes": ("max_sent_bytes = 5", "5", 5, 5),
-    "max_response_bytes": ("max_response_bytes = 6", "6", 6, 6),
-    "secrets_environment": ('[secrets]\nenvironment = ["KEY"]', "KEY", ["KEY"], ("KEY",)),
-    "secrets_file": ('[secrets]\nfile = "s.env"', "s.env", "s.env", Path("s.env")),
-    "secrets_keyring": ('[secrets]\nkeyring = "crib"', "crib", "crib", "crib"),
-    "search_index": ("[search]\nindex = false", "false", False, False),
-    "http_host": ('[http]\nhost = "::1"', "::1", "::1", "::1"),
-    "http_port": ("[http]\nport = 9", "9", 9, 9),
-    "http_hosts": ('[http]\nhosts = ["a.example"]', "a.example", ["a.example"], ("a.example",)),
-    "http_origins": ('[http]\norigins = ["https://a"]', "https://a", ["https://a"], ("https://a",)),
-    **{f"http_{name}": (f"[http]\n{name} = 7", "7", 7, 7) for name in HTTP_NUMBERS},
+    "workspace.folder": ('"work"', "work", "work", Path("work")),
+    "workspace.open": ('[".env.test"]', ".env.test", [".env.test"], (".env.test",)),
+    "access.variables": ('["deploy:HOME"]', "deploy:HOME", ["deploy:HOME"], frozenset({"deploy:HOME"})),
+    "safety_rules.off": ('["sensitive_files"]', "sensitive_files", ["sensitive_files"], frozenset({"sensitive_files"})),
+    "sandbox.require": ('["env", "net"]', "env,net", ["env", "net"], ("env", "net")),
+    "builder.command": ('["a", "b", "b"]', "a,b,b", ["a", "b", "b"], ("a", "b", "b")),
+    "builder.variables": NAMES,
+    "secrets.environment": NAMES,
+    "secrets.file": ('"s.env"', "s.env", "s.env", Path("s.env")),
 }
-NUMBERS = [
-    *("timeout_ms", "shell_timeout_ms", "result_bytes", "confirmation_seconds", "max_steps"),
-    *("sandbox_jobs", "sandbox_queue", "sandbox_memory_mb", "sandbox_processes", "sandbox_disk_mb"),
-    *("handler_workers", "max_tools", "max_retries", "max_sent_bytes", "max_response_bytes", "http_port"),
-    *(f"http_{name}" for name in HTTP_NUMBERS),
-]
+DECLARED = {each.name: each for table in TABLES.values() for each in table.declared.values()}
+NUMBERS = [name for name, each in DECLARED.items() if type(each.default) is int]
+
+
+def written(name: str) -> tuple[str, str, object, object]:
+    """A setting as it is written in the file, in the environment and as an argument, and what becomes of it."""
+    default = DECLARED[name].default
+    if name in WRITTEN:
+        return WRITTEN[name]
+    if isinstance(default, bool):
+        return (str(not default).lower(), str(not default), not default, not default)
+    kinds = {int: NUMBER, str: TEXT, tuple: WORDS, frozenset: WORD_SET}
+    return kinds[type(default)]
+
+
+def value_of(settings: Settings, name: str) -> object:
+    table, _, key = name.partition(".")
+    return settings[table].values[key or table]
+
+
+def load(root: Path | None, environment=None, given_by=HOST_PROGRAM, /, **given) -> Settings:
+    return load_settings(root, environment or {}, TABLES, given, given_by)
 
 
 @pytest.fixture
@@ -104,69 +71,122 @@ def write(root: Path, text: str | bytes) -> Path:
     return file
 
 
-def refusal(root: Path | None, environment=None, /, **given) -> str:
+def refusal(root: Path | None, environment=None, given_by=HOST_PROGRAM, /, **given) -> str:
     with pytest.raises(SettingsError) as caught:
-        load_settings(root, environment or {}, **given)
+        load(root, environment, given_by, **given)
     return caught.value.message
 
 
-def test_every_setting_is_tried_here_and_has_its_line_in_the_docstring():
-    names = {field.name for field in fields(Settings)} - {"root", "places"}
-    assert set(WRITTEN) == names - {"rules"}
-    meanings = [line.strip() for line in Settings.__doc__.splitlines()]
-    for field in fields(Settings):
-        assert any(line.startswith(f"{field.name}: ") for line in meanings), field.name
+def test_every_setting_has_a_line_of_help_and_a_default_that_its_reader_takes_for_itself():
+    for name, each in DECLARED.items():
+        assert each.summary.strip(), name
+        # Nothing at all stands for a text, a path or a list that is not there.
+        if each.default not in ("", None, ()):
+            assert each.read(name, each.default) == each.default, name
 
 
-@pytest.mark.parametrize("name", WRITTEN)
-@pytest.mark.parametrize("source", ["file", "environment", "argument"])
+@pytest.mark.parametrize("name", [name for name in DECLARED if name != "rules"])
+@pytest.mark.parametrize("source", ["file", "environment", "mapping", "table"])
 def test_every_setting_can_be_set_everywhere_and_says_where_it_was(root, name, source):
-    text, variable, argument, expected = WRITTEN[name]
+    text, variable, argument, expected = written(name)
+    table, key = name.split(".")
     environment, given = {"HOME": "/", "PATH": ""}, {}
     if source == "file":
-        write(root, text)
+        write(root, f"[{table}]\n{key} = {text}")
         place = "toolcrib.toml"
     elif source == "environment":
-        environment[f"TOOLCRIB_{name.upper()}"] = variable
+        environment[f"TOOLCRIB_{table}_{key}".upper()] = variable
         place = "the environment"
     else:
-        given = {name: argument}
+        given = {table: {key: argument} if source == "mapping" else TABLES[table](**{key: argument})}
         place = "the host program"
-    settings = load_settings(root, environment, **given)
-    if name == "workspace":
-        expected = (root / "work").resolve()
-    assert getattr(settings, name) == expected
+    settings = load(root, environment, **given)
+    assert value_of(settings, name) == expected
+    assert type(value_of(settings, name)) is type(expected)
     assert settings.where(name) == f"{name} in {place}"
-    others = [field.name for field in fields(Settings) if field.name not in {name, "root", "places", "workspace"}]
-    assert {other: getattr(settings, other) for other in others} == {
-        other: getattr(Settings(), other) for other in others
+    assert settings.places == {name: place}
+    others = [other for other in DECLARED if other != name]
+    assert {other: value_of(settings, other) for other in others} == {
+        other: DECLARED[other].default for other in others
     }
 
 
+def test_the_workspace_is_found_from_the_project_and_is_the_project_itself_by_default(root):
+    assert load(root).workspace == root.resolve()
+    assert load(root, workspace={"folder": "work"}).workspace == (root / "work").resolve()
+    assert load(None).workspace == Path.cwd()
+
+
+def test_what_tools_are_given_is_no_setting(root):
+    """A tool that runs `crib` hands these variables on."""
+    given = {"TOOLCRIB_WORKSPACE": "/somewhere", "TOOLCRIB_CHANNEL": "7"}
+    settings = load(root, {**given, "TOOLCRIB_WORKSPACE_FOLDER": "work"})
+    assert settings.places == {"workspace.folder": "the environment"}
+
+
+def test_a_table_has_its_defaults_is_checked_when_it_is_made_and_does_not_change():
+    sandbox = SandboxSettings(jobs=2)
+    assert (sandbox.jobs, sandbox.queue, sandbox) == (2, 1_000, SandboxSettings(jobs=2))
+    assert repr(sandbox) == "SandboxSettings(jobs=2)"
+    with pytest.raises(SettingsError, match=r"^sandbox\.jobs must be a whole number"):
+        SandboxSettings(jobs=0)
+    with pytest.raises(SettingsError, match=r"^unknown setting sandbox\.job; did you mean sandbox\.jobs\?$"):
+        SandboxSettings(job=1)
+    with pytest.raises(AttributeError, match="settings are frozen"):
+        sandbox.jobs = 3
+
+
+def test_a_typed_table_replaces_only_what_it_says_itself(root):
+    write(root, "[sandbox]\njobs = 3\nqueue = 5")
+    sandbox = load(root, sandbox=SandboxSettings(jobs=2)).table(SandboxSettings)
+    assert (sandbox.jobs, sandbox.queue) == (2, 5)
+    assert "sandbox must be a table" in refusal(root, sandbox=CallsSettings(max_steps=1))
+
+
+def test_only_the_tables_that_somebody_set_are_loaded(tmp_path):
+    write(tmp_path, "[queue]\nurl = 'redis://h'")
+    code = (
+        "import sys; from pathlib import Path; from toolcrib.core.plugins import Plugins\n"
+        "from toolcrib.infra.settings import load_settings\n"
+        f"load_settings(Path({str(tmp_path)!r}), {{'TOOLCRIB_SANDBOX_JOBS': '2'}}, Plugins().tables())\n"
+        "print(*sorted(name for name in sys.modules if name.startswith('toolcrib.') and name.endswith('.settings')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    expected = ["toolcrib.features.requests.settings", "toolcrib.infra.sandbox.settings", "toolcrib.infra.settings"]
+    assert done.stdout.split() == expected
+
+
 def test_the_argument_wins_over_the_environment_and_that_over_the_file(root):
-    write(root, "timeout_ms = 1\nmax_steps = 1\nresult_bytes = 1")
-    environment = {"TOOLCRIB_TIMEOUT_MS": "2", "TOOLCRIB_MAX_STEPS": "2"}
-    settings = load_settings(root, environment, timeout_ms=3, max_steps=None)
-    assert (settings.timeout_ms, settings.max_steps, settings.result_bytes) == (3, 2, 1)
-    assert settings.where("timeout_ms") == "timeout_ms in the host program"
-    assert settings.where("shell_timeout_ms") == "the default of shell_timeout_ms"
+    write(root, "[calls]\ntimeout_ms = 1\nmax_steps = 1\nresult_bytes = 1")
+    environment = {"TOOLCRIB_CALLS_TIMEOUT_MS": "2", "TOOLCRIB_CALLS_MAX_STEPS": "2"}
+    settings = load(root, environment, calls={"timeout_ms": 3, "max_steps": None}, sandbox=None)
+    calls = settings.table(CallsSettings)
+    assert (calls.timeout_ms, calls.max_steps, calls.result_bytes) == (3, 2, 1)
+    assert settings.where("calls.timeout_ms") == "calls.timeout_ms in the host program"
+    assert settings.where("builtins.shell_timeout_ms") == "the default of builtins.shell_timeout_ms"
 
 
 def test_grants_replace_earlier_ones_and_may_close_everything_but_those_of_the_command_line_are_added(root):
-    write(root, 'grants = ["net.http"]')
-    assert load_settings(root, {"TOOLCRIB_GRANTS": ""}).grants == frozenset()
-    assert load_settings(root, {"TOOLCRIB_GRANTS": "a.b"}, grants=["c.d"]).grants == {"c.d"}
-    assert load_settings(root, {}, grants=[]).grants == frozenset()
-    settings = load_settings(root, {}, COMMAND_LINE, grants=["c.d"])
-    assert settings.grants == {"net.http", "c.d"}
-    assert settings.where("grants") == "grants in the command line"
+    write(root, 'access.grants = ["net.http"]')
+
+    def grants(environment, given_by=HOST_PROGRAM, /, **given):
+        return load(root, environment, given_by, access=given).table(AccessSettings).grants
+
+    assert grants({"TOOLCRIB_ACCESS_GRANTS": ""}) == frozenset()
+    assert grants({"TOOLCRIB_ACCESS_GRANTS": "a.b"}, grants=["c.d"]) == {"c.d"}
+    assert grants({}, grants=[]) == frozenset()
+    assert grants({}, COMMAND_LINE, grants=["c.d"]) == {"net.http", "c.d"}
+    assert load(None, {}, COMMAND_LINE, access={"grants": ["c.d"]}).table(AccessSettings).grants == {"fs.*", "c.d"}
+    settings = load(root, {}, COMMAND_LINE, access={"grants": ["c.d"]})
+    assert settings.where("access.grants") == "access.grants in the command line"
 
 
 @pytest.mark.spec("S4-34")
 @pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.parametrize("value", [0, -1, 2**31, 10**30, True, 1.5, "5"])
 def test_a_number_must_be_greater_than_nothing(root, name, value):
-    assert f"the host program: {name} must be a whole number greater than 0" in refusal(root, **{name: value})
+    table, key = name.split(".")
+    assert f"the host program: {name} must be a whole number greater than 0" in refusal(root, **{table: {key: value}})
     if not isinstance(value, str):
         write(root, f"{name} = {str(value).lower()}")
         told = "must be a whole number greater than 0" if abs(value) < 2**64 else "an integer beyond 64 bit"
@@ -174,33 +194,37 @@ def test_a_number_must_be_greater_than_nothing(root, name, value):
         assert told in refusal(root)
         write(root, "")
     if not isinstance(value, str):
-        environment = {f"TOOLCRIB_{name.upper()}": str(value)}
-        assert f"the environment: {name} must be a whole number greater than 0" in refusal(root, environment)
+        variable = f"TOOLCRIB_{table}_{key}".upper()
+        told = f"the environment: {variable} must be a whole number greater than 0"
+        assert told in refusal(root, {variable: str(value)})
 
 
 @pytest.mark.spec("S4-34")
-@pytest.mark.parametrize("text", ["[shell]\ntimeout_ms = 0", "shell_timeout_ms = -5"])
+@pytest.mark.parametrize("text", ["[builtins]\nshell_timeout_ms = 0", "builtins.shell_timeout_ms = -5"])
 def test_a_crib_does_not_start_with_a_time_limit_for_the_shell_that_is_none(root, text):
     write(root, text)
-    with pytest.raises(SettingsError, match=r"toolcrib\.toml: shell_timeout_ms must be a whole number greater than 0"):
+    told = r"toolcrib\.toml: builtins\.shell_timeout_ms must be a whole number greater than 0"
+    with pytest.raises(SettingsError, match=told):
         Crib(root)
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ('timeout_ms = "5"', "timeout_ms must be a whole number"),
-        ("builtins = 1", "builtins must be true or false, not 1"),
-        ('builtins = "false"', "builtins must be true or false, not 'false'"),
-        ('grants = "net.http"', 'grants must be a list of texts, such as grants = ["…"]'),
-        ("grants = [1]", "grants must hold texts only"),
-        ('grants = [""]', "grants must hold texts only"),
-        ('tools = ["a\\u0000b"]', "tools must hold texts only"),
-        ("[grants]\nnet = true", "grants must be a list of texts"),
-        ("workspace = 5", "workspace must be a path, not 5"),
-        ('workspace = ""', "workspace must be a path, not ''"),
-        ('[sandbox]\nrequire = ["fsx"]', "sandbox_require: unknown guarantee 'fsx'; known are fs, net"),
-        ('rules_off = ["everything"]', "rules_off: no default rule is called 'everything'"),
+        ('calls.timeout_ms = "5"', "calls.timeout_ms must be a whole number"),
+        ("builtins.enabled = 1", "builtins.enabled must be true or false, not 1"),
+        ('builtins.enabled = "false"', "builtins.enabled must be true or false, not 'false'"),
+        ('access.grants = "net.http"', 'access.grants must be a list of texts, such as access.grants = ["…"]'),
+        ("access.grants = [1]", "access.grants must hold texts only"),
+        ('access.grants = [""]', "access.grants must hold texts only"),
+        ('catalog.folders = ["a\\u0000b"]', "catalog.folders must hold texts only"),
+        ("[access.grants]\nnet = true", "access.grants must be a list of texts"),
+        ("workspace.folder = 5", "workspace.folder must be a path, not 5"),
+        ('workspace.folder = ""', "workspace.folder must be a path, not ''"),
+        ('workspace = "work"', "workspace must be a table: write [workspace], not 'work'"),
+        ("[[sandbox]]\njobs = 2", "sandbox must be a table: write [sandbox], not [{'jobs': 2}]"),
+        ('[sandbox]\nrequire = ["fsx"]', "sandbox.require: unknown guarantee 'fsx'; known are fs, net"),
+        ('safety_rules.off = ["everything"]', "safety_rules.off: no default rule is called 'everything'"),
         ('rules = "x"', "rules must be tables: write [[rules]]"),
         ("[rules]\nname = 'x'", "rules must be tables: write [[rules]]"),
         ("[[rules]]\nforbidden_patterns = ['x']", "each of [[rules]] needs a name"),
@@ -211,7 +235,7 @@ def test_a_crib_does_not_start_with_a_time_limit_for_the_shell_that_is_none(root
         ("[[rules]]\nname = 'x'\npatterns = ['y']", "rule x: unknown key 'patterns'; known are forbidden_patterns"),
     ],
 )
-def test_a_value_of_the_wrong_kind_is_named_by_file_and_key(root, text, told):
+def test_a_value_of_the_wrong_kind_is_named_by_file_table_and_key(root, text, told):
     write(root, text)
     assert refusal(root).startswith(f"toolcrib.toml: {told}")
 
@@ -219,72 +243,146 @@ def test_a_value_of_the_wrong_kind_is_named_by_file_and_key(root, text, told):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("timeout = 5", "unknown setting 'timeout'; did you mean 'timeout_ms'?"),
-        ("grant = []", "unknown setting 'grant'; did you mean 'grants'?"),
-        ("[sandbx]\nrequire = []", "unknown setting 'sandbx.require'; did you mean 'sandbox_require'?"),
-        ("[sandbox]\nrequired = []", "unknown setting 'sandbox_required'; did you mean 'sandbox_require'?"),
-        ("[shell]\ntimeout = 5", "unknown setting 'shell_timeout'; did you mean 'shell_timeout_ms'?"),
-        ("[egres]", "unknown setting 'egres'"),
-        ("root = '/'", "unknown setting 'root'"),
-        ("places = 1", "unknown setting 'places'"),
+        ("timeout_ms = 5", "timeout_ms stands in no table; did you mean calls.timeout_ms?"),
+        ("sandbox_jobs = 5", "sandbox_jobs stands in no table; did you mean sandbox.jobs?"),
+        ("url = 'x'", "url stands in no table; did you mean builder.url or queue.url?"),
+        ("[sandbx]\nrequire = []", "unknown table [sandbx]; did you mean [sandbox]?"),
+        ("[sandbox]\nrequired = []", "unknown setting sandbox.required; did you mean sandbox.require?"),
+        ("[search]\nzzz = 5", "unknown setting search.zzz; known are search.index"),
+        ("[egres]", "unknown table [egres]; did you mean [egress]?"),
+        ("root = '/'", "root stands in no table"),
         (
-            "zzzzzzzz = 1",
-            "unknown setting 'zzzzzzzz'; known are allowed_hosts, application_version, builder_attempts, ",
+            "[zzzzzzzz]",
+            "unknown table [zzzzzzzz]; remove it, or install the package that declares it; known are access, ",
         ),
     ],
 )
-def test_an_unknown_setting_is_refused_with_the_nearest_one(root, text, told):
+def test_an_unknown_table_or_key_is_refused_with_the_nearest_one(root, text, told):
     write(root, text)
     assert refusal(root).startswith(f"toolcrib.toml: {told}")
 
 
 @pytest.mark.parametrize("name", ["timeout", "grant", "root", "places"])
 def test_an_unknown_argument_is_refused(root, name):
-    assert refusal(root, **{name: "x"}).startswith(f"the host program: unknown setting {name!r}")
+    assert refusal(root, **{name: "x"}).startswith(f"the host program: {name} stands in no table")
 
 
 @pytest.mark.parametrize(
     ("variable", "hint"),
     [
-        ("TOOLCRIB_GRANT", "did you mean TOOLCRIB_GRANTS?"),
-        ("TOOLCRIB_DISABLE", "did you mean TOOLCRIB_DISABLED?"),
-        ("TOOLCRIB_shell_timeout_ms", "did you mean TOOLCRIB_SHELL_TIMEOUT_MS?"),
-        ("TOOLCRIB_", "remove it"),
-        ("TOOLCRIB_ZZZZ", "remove it"),
+        ("TOOLCRIB_ACCESS_GRANT", "did you mean TOOLCRIB_ACCESS_GRANTS?"),
+        ("TOOLCRIB_CATALOG_DISABLE", "did you mean TOOLCRIB_CATALOG_DISABLED?"),
+        ("TOOLCRIB_calls_timeout_ms", "did you mean TOOLCRIB_CALLS_TIMEOUT_MS?"),
+        ("TOOLCRIB_", "remove it, or install the package that declares it"),
+        ("TOOLCRIB_ZZZZ", "remove it, or install the package that declares it"),
     ],
 )
 def test_a_variable_that_sets_nothing_is_refused_because_it_may_have_been_meant_to_close_something(variable, hint):
-    assert refusal(None, {variable: "shell"}) == f"the environment: {variable} is no setting; {hint}"
+    told = f"the environment: {variable} is no setting of Toolcrib or of an installed package; {hint}"
+    assert refusal(None, {variable: "shell"}) == told
 
 
 def test_rules_cannot_be_squeezed_into_a_variable():
-    assert "write [[rules]] in toolcrib.toml" in refusal(None, {"TOOLCRIB_RULES": "x"})
+    assert "TOOLCRIB_RULES cannot be set there; write [[rules]] in toolcrib.toml" in refusal(
+        None, {"TOOLCRIB_RULES": "x"}
+    )
 
 
 @pytest.mark.parametrize(
     ("variable", "value", "told"),
     [
-        ("TIMEOUT_MS", "soon", "timeout_ms must be a whole number"),
-        ("TIMEOUT_MS", "", "timeout_ms must be a whole number"),
-        ("TIMEOUT_MS", "9" * 5000, "timeout_ms must be a whole number"),
-        ("BUILTINS", "no", "builtins must be true or false, not 'no'"),
-        ("SANDBOX_REQUIRE", "everything", "sandbox_require: unknown guarantee 'everything'"),
-        ("WORKSPACE", "", "workspace must be a path"),
+        ("CALLS_TIMEOUT_MS", "soon", "must be a whole number"),
+        ("CALLS_TIMEOUT_MS", "", "must be a whole number"),
+        ("CALLS_TIMEOUT_MS", "9" * 5000, "must be a whole number"),
+        ("BUILTINS_ENABLED", "no", "must be true or false, not 'no'"),
+        ("SANDBOX_REQUIRE", "everything", "unknown guarantee 'everything'"),
+        ("WORKSPACE_FOLDER", "", "must be a path"),
     ],
 )
 def test_a_variable_with_a_wrong_value_is_refused(variable, value, told):
-    assert refusal(None, {f"TOOLCRIB_{variable}": value}).startswith(f"the environment: {told}")
+    message = refusal(None, {f"TOOLCRIB_{variable}": value})
+    assert message.startswith(f"the environment: TOOLCRIB_{variable}")
+    assert told in message
 
 
-def test_the_same_setting_twice_is_refused(root):
-    write(root, "shell_timeout_ms = 1\n[shell]\ntimeout_ms = 2")
-    assert "shell_timeout_ms is set twice" in refusal(root)
+class WeatherSettings(Table, name="weather"):
+    """A table of a package that is not ours."""
+
+    units: str = setting(default="metric", read=read_text, opens=False, summary="the units of all answers")
+    key: str = setting(default="", read=read_text, summary="the secret that is the key")
+    most: int = setting(default=3, read=read_positive, opens=False, summary="how many places at once")
+    aliases: dict[str, str] = setting(
+        default={}, read=lambda _, value: dict(value), opens=False, summary="names of places"
+    )
+
+
+class WeatherMapSettings(Table, name="weather_map"):
+    """A table whose name begins like another."""
+
+    zoom: int = setting(default=3, read=read_positive, summary="how near")
+
+
+def with_weather() -> Plugins:
+    plugins = Plugins()
+    plugins.add_settings("weather", WeatherSettings)
+    plugins.add_settings("weather_map", f"{__name__}:WeatherMapSettings")
+    return plugins
+
+
+def test_a_package_declares_a_table_which_is_set_like_ours(root, monkeypatch):
+    monkeypatch.setitem(sys.modules, __name__, sys.modules[__name__])
+    write(root, "[weather]\nunits = 'imperial'\n[weather.aliases]\nhome = 'Oslo'")
+    environment = {"TOOLCRIB_WEATHER_MOST": "7", "TOOLCRIB_WEATHER_MAP_ZOOM": "9"}
+    settings = load_settings(root, environment, with_weather().tables(), {"weather": {"key": "WEATHER_KEY"}})
+    weather = settings.table(WeatherSettings)
+    assert weather == WeatherSettings(units="imperial", key="WEATHER_KEY", most=7, aliases={"home": "Oslo"})
+    assert settings["weather_map"].zoom == 9
+    assert settings.where("weather.units") == "weather.units in toolcrib.toml"
+
+
+def test_a_map_is_not_set_by_a_variable():
+    with pytest.raises(SettingsError) as caught:
+        load_settings(None, {"TOOLCRIB_WEATHER_ALIASES": "x"}, with_weather().tables())
+    told = "the environment: TOOLCRIB_WEATHER_ALIASES cannot be set there; write weather.aliases in toolcrib.toml"
+    assert caught.value.message == told
+
+
+def test_a_package_that_is_not_installed_leaves_its_settings_unknown(root):
+    write(root, "[weather]\nunits = 'imperial'")
+    assert "install the package that declares it" in refusal(root)
+    write(root, "")
+    message = refusal(root, {"TOOLCRIB_WEATHER_UNITS": "imperial"})
+    assert message.startswith(
+        "the environment: TOOLCRIB_WEATHER_UNITS is no setting of Toolcrib or of an installed package"
+    )
+
+
+def test_a_package_cannot_replace_a_table_of_ours(root):
+    plugins = with_weather()
+    plugins.add_settings("sandbox", WeatherSettings)
+    assert plugins.tables()["sandbox"] is SandboxSettings
+
+
+def test_a_table_that_cannot_be_loaded_is_refused_by_its_name(root):
+    plugins = Plugins()
+    plugins.add_settings("weather", "no_such_module:Weather")
+    write(root, "[weather]\nunits = 'imperial'")
+    with pytest.raises(SettingsError) as caught:
+        load_settings(root, {}, plugins.tables())
+    assert "toolcrib.toml: the table [weather] cannot be used: ModuleNotFoundError" in caught.value.message
+    write(root, "")
+    assert load_settings(root, {}, plugins.tables()).places == {}
+
+
+def test_a_key_that_every_table_has_is_refused_where_it_is_declared():
+    with pytest.raises(TypeError, match="a table has 'values' of its own"):
+        type("Bad", (Table,), {"values": setting(default="", read=read_text, summary="x")}, name="bad")
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("timeout_ms = 1\ngrants = [", "toolcrib.toml:2:11: invalid value; correct the TOML there"),
+        ("x.timeout_ms = 1\nx.grants = [", "toolcrib.toml:2:13: invalid value; correct the TOML there"),
         ("timeout_ms = 1\ngrants = yes", "toolcrib.toml:2:10: invalid value; correct the TOML there"),
         ("timeout_ms = 1\ntimeout_ms = 2\n", "toolcrib.toml:2:15: cannot overwrite a value; correct the TOML there"),
         (b"# Gr\xfc\xdfe", "not UTF-8 at byte 4; save it as UTF-8"),
@@ -302,9 +400,13 @@ def test_a_file_that_cannot_be_read_is_refused_by_name_and_line(root, text, told
     assert told in message
 
 
+def timeout_of(root: Path, environment=None) -> int:
+    return load(root, environment).table(CallsSettings).timeout_ms
+
+
 def test_a_byte_order_mark_is_no_setting(root):
-    write(root, b"\xef\xbb\xbftimeout_ms = 5")
-    assert load_settings(root, {}).timeout_ms == 5
+    write(root, b"\xef\xbb\xbfcalls.timeout_ms = 5")
+    assert timeout_of(root) == 5
 
 
 @pytest.mark.timeout(20)
@@ -315,16 +417,17 @@ def test_whatever_stands_in_place_of_the_file_is_not_passed_over(root, make):
 
 
 def test_the_file_may_be_a_link_and_may_be_absent(root, tmp_path):
-    assert load_settings(root, {}).timeout_ms == 30_000
-    (tmp_path / "elsewhere.toml").write_text("timeout_ms = 5")
+    assert timeout_of(root) == 30_000
+    (tmp_path / "elsewhere.toml").write_text("calls.timeout_ms = 5")
     (root / "toolcrib.toml").symlink_to(tmp_path / "elsewhere.toml")
-    assert load_settings(root, {}).timeout_ms == 5
+    assert timeout_of(root) == 5
 
 
 def test_a_workspace_that_is_no_folder_is_refused_with_where_it_was_set(root):
     (root / "file").write_text("")
     for name in ("absent", "file"):
-        assert refusal(root, workspace=name).endswith("is not a folder; workspace in the host program")
+        told = refusal(root, workspace={"folder": name})
+        assert told.endswith("is not a folder; workspace.folder in the host program")
 
 
 def test_rules_of_the_operator_are_read_from_tables(root):
@@ -332,20 +435,20 @@ def test_rules_of_the_operator_are_read_from_tables(root):
         root,
         "[[rules]]\nname = 'a'\nforbidden_patterns = ['x', 'y']\n[[rules]]\nname = 'b'\nforbidden_patterns = ['z']\ninclude_text = true",
     )
-    assert load_settings(root, {}).rules == (
+    assert load(root).table(RulesSettings).rules == (
         CustomRule(name="a", forbidden_patterns=("x", "y")),
         CustomRule(name="b", forbidden_patterns=("z",), include_text=True),
     )
 
 
 def test_nothing_but_our_own_variables_is_looked_at(root):
-    environment = {"TIMEOUT_MS": "1", "XTOOLCRIB_TIMEOUT_MS": "2", "toolcrib_timeout_ms": "3"}
-    assert load_settings(root, environment) == load_settings(root, {})
+    environment = {"CALLS_TIMEOUT_MS": "1", "XTOOLCRIB_CALLS_TIMEOUT_MS": "2", "toolcrib_calls_timeout_ms": "3"}
+    assert load(root, environment).places == {}
 
 
 @pytest.mark.parametrize("word", ["HOME", "tool:", ":HOME", "tool:A B", "tool:Ü", "tool:1A"])
 def test_a_grant_of_a_variable_names_tool_and_variable(root, word):
-    assert "write 'tool:NAME' or '*:NAME'" in refusal(root, variables=[word])
+    assert "write 'tool:NAME' or '*:NAME'" in refusal(root, access={"variables": [word]})
 
 
 def choose(trusted: Path, other: Path) -> str:
@@ -355,29 +458,54 @@ def choose(trusted: Path, other: Path) -> str:
 def test_the_project_is_the_nearest_folder_with_settings_else_the_given_one(tmp_path):
     below = tmp_path / "a" / "b"
     below.mkdir(parents=True)
-    assert find_project(below, choose) == below
+    assert find_project(below, choose, TABLES) == below
     (tmp_path / "toolcrib.toml").write_text("")
-    assert find_project(below, choose) == tmp_path
+    assert find_project(below, choose, TABLES) == tmp_path
 
 
 def test_settings_inside_another_project_are_refused_where_they_open_something(tmp_path):
     below = tmp_path / "a" / "b"
     below.mkdir(parents=True)
     for folder in (tmp_path, below):
-        (folder / "toolcrib.toml").write_text("timeout_ms = 5")
-    assert find_project(below, choose) == below
+        (folder / "toolcrib.toml").write_text("calls.timeout_ms = 5")
+    assert find_project(below, choose, TABLES) == below
     (below / "toolcrib.toml").write_text('[sandbox]\nrequire = ["env"]')
     with pytest.raises(SettingsError) as caught:
-        find_project(below, choose)
+        find_project(below, choose, TABLES)
     assert caught.value.message == (
-        f"{below}/toolcrib.toml sets sandbox_require inside the project {tmp_path}, whose tools may have written it; "
+        f"{below}/toolcrib.toml sets sandbox.require inside the project {tmp_path}, whose tools may have written it; "
         f"choose {below} or {tmp_path}"
     )
     # Those of a folder on the way up are looked at in the same way.
     deeper = below / "c"
     deeper.mkdir()
-    with pytest.raises(SettingsError, match="sets sandbox_require inside the project"):
-        find_project(deeper, choose)
+    with pytest.raises(SettingsError, match=r"sets sandbox\.require inside the project"):
+        find_project(deeper, choose, TABLES)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("[weather]\nunits = 'imperial'", None),
+        ("[weather]\nkey = 'KEY'", "weather.key"),
+        ("[weather]\nunknown = 1", "weather.unknown"),
+        ("[unknown]", "unknown"),
+        ("unknown = 1", "unknown"),
+        ("weather = 1", "weather"),
+        ("[calls]\nmax_steps = 100\n[[rules]]\nname = 'x'\nforbidden_patterns = ['y']", None),
+    ],
+)
+def test_inside_another_project_a_key_opens_something_unless_its_declaration_says_otherwise(tmp_path, text, name):
+    below = tmp_path / "below"
+    below.mkdir()
+    (tmp_path / "toolcrib.toml").write_text("")
+    (below / "toolcrib.toml").write_text(text)
+    tables = with_weather().tables()
+    if name is None:
+        assert find_project(below, choose, tables) == below
+        return
+    with pytest.raises(SettingsError, match=f"sets {name} inside the project"):
+        find_project(below, choose, tables)
 
 
 def test_settings_that_a_stranger_put_further_up_are_refused(tmp_path):
@@ -390,7 +518,7 @@ def test_settings_that_a_stranger_put_further_up_are_refused(tmp_path):
         return stranger if path.name == "toolcrib.toml" else os.getuid()
 
     with pytest.raises(SettingsError) as caught:
-        find_project(below, choose, owner_of)
+        find_project(below, choose, TABLES, owner_of)
     assert caught.value.message == f"{tmp_path}/toolcrib.toml belongs to another user; choose {tmp_path} or {below}"
-    assert find_project(tmp_path, choose, owner_of) == tmp_path
-    assert find_project(below, choose, lambda _: stranger) == tmp_path
+    assert find_project(tmp_path, choose, TABLES, owner_of) == tmp_path
+    assert find_project(below, choose, TABLES, lambda _: stranger) == tmp_path

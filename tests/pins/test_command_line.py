@@ -265,7 +265,7 @@ def test_every_situation_ends_with_the_exit_code_that_is_pinned(tmp_path, monkey
     (tmp_path / "host_of_pins.py").write_text(HOST)
     (tmp_path / "tools").mkdir()
     (tmp_path / "tools" / "off.py").write_text('def off() -> int:\n    """Be disabled."""\n    return 1\n')
-    (tmp_path / "toolcrib.toml").write_text('modules = ["host_of_pins"]\ndisabled = ["off"]\n')
+    (tmp_path / "toolcrib.toml").write_text('modules.tools = ["host_of_pins"]\ncatalog.disabled = ["off"]\n')
     monkeypatch.chdir(tmp_path)
     lines = ["exit code, streams that were written to (o: output, e: errors), command"]
     with Path(os.devnull).open() as nothing:
@@ -279,7 +279,7 @@ def test_every_situation_ends_with_the_exit_code_that_is_pinned(tmp_path, monkey
     golden("exit_codes.txt", "\n".join(lines) + "\n")
 
 
-@pytest.mark.parametrize("setting", ["nonsense = 1", 'disabled = "add"', "= broken"])
+@pytest.mark.parametrize("setting", ["nonsense = 1", 'catalog.disabled = "add"', "= broken"])
 def test_wrong_settings_end_with_the_exit_code_of_wrong_use(tmp_path: Path, monkeypatch, setting):
     (tmp_path / "toolcrib.toml").write_text(setting)
     monkeypatch.chdir(tmp_path)

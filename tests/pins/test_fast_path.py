@@ -186,7 +186,7 @@ class World:
     def record(self, *, mode: str | None, waits: bool) -> list[object]:
         """What each call came to, and the journal of all of them."""
         tools = {made.address: made for made in map(Sample.to_tool, self.tools)}
-        with Crib(tools=tools.values(), rules=self.rules, builtins=False, **self.settings) as crib:
+        with Crib(tools=tools.values(), rules=self.rules, builtins={"enabled": False}, **self.settings) as crib:
             # The fast path is there for tools that are prepared, as they are from the second call on.
             for each in crib.tools:
                 crib.check(each)
@@ -256,7 +256,10 @@ OPTIONS = (
     *({"cost": Cost(per_invocation=0.5)}, {"retry": RetryPolicy(max_attempts=2, initial_delay=0.0)}),
     *({"bundle": "other"}, {"behaviour": "retrieval"}),
 )
-SWITCHES = ({"disabled": [NAME]}, {"disabled": ["host/*"]}, {"result_bytes": 40})
+SWITCHES = (
+    *({"catalog": {"disabled": [NAME]}}, {"catalog": {"disabled": ["host/*"]}}),
+    {"calls": {"result_bytes": 40}},
+)
 OPINIONS = ("allow", "deny", "confirm", "fail")
 WORDS = ("first", "second", "third")
 
@@ -377,7 +380,7 @@ def open_all(make: Callable[..., Callable[..., object]]) -> Crib:
             function = make(answer)
             function.__doc__ = title
             functions.append(tool(name=f"sample_{number}", parameters=NOTHING)(function))
-    return Crib(tools=functions, builtins=False, result_bytes=2_000)
+    return Crib(tools=functions, builtins={"enabled": False}, calls={"result_bytes": 2_000})
 
 
 @pytest.mark.parametrize("waits", [True, False])
@@ -411,7 +414,7 @@ async def test_a_call_that_runs_out_of_time_is_the_same_on_both_paths(name, swal
         return 7
 
     results = []
-    async with Crib(tools=[tool(timeout=0.01, parameters=NOTHING)(sample)], builtins=False) as crib:
+    async with Crib(tools=[tool(timeout=0.01, parameters=NOTHING)(sample)], builtins={"enabled": False}) as crib:
         crib.check(crib.find(NAME).tool)
         for mode in (None, "text"):
             results.append(comparable(await crib.call(Call(name=name, mode=mode))))

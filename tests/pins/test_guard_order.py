@@ -34,7 +34,7 @@ PATHS: Mapping[str, tuple[str, ...]] = {
 }
 PAGE = "https://page.example.com"
 SETTINGS = f"""
-[http]
+[server]
 hosts = ["tools.example.com"]
 origins = ["{PAGE}"]
 """

@@ -24,7 +24,7 @@ PLAIN = 'def double(number: int) -> int:\n    """Double it."""\n    return numbe
     ("kind", "settings", "words", "value"),
     [
         ("file tool", "", ["double", "number=21"], "42"),
-        ("host function", 'modules = ["host_of_pins"]\n', ["add", "first=1", "second=2"], "3"),
+        ("host function", 'modules.tools = ["host_of_pins"]\n', ["add", "first=1", "second=2"], "3"),
     ],
 )
 def test_a_cold_call_loads_no_more_modules_than_are_pinned(project, kind, settings, words, value):

@@ -143,7 +143,7 @@ class Sources:
             self.project,
             tools=[function(label, self.name) for label in sorted(self.wanted & {"host function"})],
             functions={"echo": lambda context, arguments: arguments},
-            modules=self.modules,
+            modules={"tools": self.modules},
             environment={"HOME": str(self.home)},
         )
 
@@ -161,8 +161,8 @@ BUNDLES = {
     "tool disabled in a bundle": ("018faf50-b7b6-7a01-9a05-a22a6e0af104", "aardvark", True, False),
 }
 SETTINGS = """
-tools = ["tools", "more"]
-scripts = [".ai/tools", "~/.ai/tools", "further"]
+catalog.folders = ["tools", "more"]
+scripts.folders = [".ai/tools", "~/.ai/tools", "further"]
 """
 
 
@@ -171,7 +171,9 @@ def opened(folder: Path, name: str, wanted: set[str]) -> Iterator[Crib]:
     """A crib over the sources; nothing of them stays behind in this process."""
     sources = Sources(folder, name, wanted)
     sources.write()
-    (sources.project / "toolcrib.toml").write_text(SETTINGS + f"builtins = {str('builtin' in wanted).lower()}\n")
+    (sources.project / "toolcrib.toml").write_text(
+        SETTINGS + f"builtins.enabled = {str('builtin' in wanted).lower()}\n"
+    )
     path = list(sys.path)
     sys.path.insert(0, str(sources.site))
     try:
@@ -244,7 +246,7 @@ def test_a_session_keeps_to_the_registry_that_was_in_force_when_it_began(project
     write_folder(project / "tools", "greet", "first")
     write_folder(project / "tools", "leave", "first")
     build(project)
-    with Crib(project, builtins=False, watch=watch) as crib:
+    with Crib(project, builtins={"enabled": False}, folders={"watch": watch}) as crib:
         before = crib.session()
         assert crib.call_sync(Call(name="greet", session=before)).value == "first"
         write_folder(project / "tools", "greet", "second", "2.0.0")
@@ -265,5 +267,5 @@ def test_a_session_keeps_to_the_registry_that_was_in_force_when_it_began(project
             assert {tool.name for tool in crib.offered("text", session)} == names
             assert crib.find("greet", session).tool.description == answer
             assert {name for name in ("greet", "leave", "arrive") if crib.find(name, session)} == names
-    with Crib(project, builtins=False) as crib:
+    with Crib(project, builtins={"enabled": False}) as crib:
         assert crib.call_sync("greet").value == "second"

@@ -49,9 +49,9 @@ def trial(path: str, mode: str) -> str:
 HOST = 'from toolcrib import tool\n\n\n@tool\ndef hello() -> str:\n    """Greet."""\n    return "hello"\n'
 VARIANTS = {
     "default": "",
-    "with host modules": 'modules = ["host_of_paths"]\n',
-    "with more folders": 'tools = ["tools", "more"]\nscripts = [".ai/tools", "further"]\n',
-    "with a workspace of its own": 'workspace = "src"\n',
+    "with host modules": 'modules.tools = ["host_of_paths"]\n',
+    "with more folders": 'catalog.folders = ["tools", "more"]\nscripts.folders = [".ai/tools", "further"]\n',
+    "with a workspace of its own": 'workspace.folder = "src"\n',
 }
 
 

@@ -429,7 +429,7 @@ async def test_the_limit_of_steps_is_visible_before_and_when_it_is_reached(crib_
         """Take a step."""
         return "taken"
 
-    crib = crib_of(step, max_steps=2)
+    crib = crib_of(step, calls={"max_steps": 2})
     session = crib.session()
     assert session.max_calls == 2
     taken = [await crib.call(Call(name="step", session=session)) for _ in range(3)]

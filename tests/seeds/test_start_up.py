@@ -46,7 +46,7 @@ def boot(project, fixtures):
 async def test_the_rule_of_the_document_blocks_nc_and_not_sync(run_example, crib_of):
     engine = run_example("rule.py")["engine"]
     commands = Commands()
-    crib = crib_of(commands.tool(), builtins=False, rules=engine.added)
+    crib = crib_of(commands.tool(), builtins={"enabled": False}, rules=engine.added)
     for command in ("nc -l 1", "curl x", "echo; wget x", "/usr/bin/nc"):
         result = await crib.call("shell", command=command)
         assert result.error.kind is Kind.BLOCKED, command
@@ -91,7 +91,7 @@ async def test_the_default_rules_guard_a_registry_too(my_tool):
 async def test_a_start_up_module_registers_its_tools(boot, fixtures):
     registration = (fixtures / "registration.py").read_text()
     project = boot(f"from boot.my_tool import MyTool\n{registration}", my_tool=(fixtures / "my_tool.py").read_text())
-    (project / "toolcrib.toml").write_text('modules = ["boot.wires"]\n')
+    (project / "toolcrib.toml").write_text('modules.tools = ["boot.wires"]\n')
     async with Crib(project) as crib:
         assert crib.problems == []
         sys.modules["boot.my_tool"].do_something = "did {}".format
@@ -112,7 +112,7 @@ async def test_a_start_up_module_registers_its_tools(boot, fixtures):
 )
 async def test_a_start_up_module_that_fails_is_reported_by_its_line_and_the_start_goes_on(boot, text, told):
     project = boot(text, other="from toolcrib import tool\n@tool\ndef fine() -> int:\n    'Works.'\n    return 1\n")
-    async with Crib(project, modules=["boot.wires", "boot.other"]) as crib:
+    async with Crib(project, modules={"tools": ["boot.wires", "boot.other"]}) as crib:
         (problem,) = crib.problems
         assert "module 'boot.wires' could not be loaded at" in problem.message
         assert told in problem.message
@@ -121,7 +121,7 @@ async def test_a_start_up_module_that_fails_is_reported_by_its_line_and_the_star
 
 @pytest.mark.spec("S4-12")
 async def test_a_start_up_module_that_nobody_finds_is_reported(project):
-    async with Crib(project, modules=["nowhere_at_all"]) as crib:
+    async with Crib(project, modules={"tools": ["nowhere_at_all"]}) as crib:
         (problem,) = crib.problems
     assert problem.message == (
         "module 'nowhere_at_all' could not be loaded: ModuleNotFoundError: No module named 'nowhere_at_all'"
@@ -131,9 +131,9 @@ async def test_a_start_up_module_that_nobody_finds_is_reported(project):
 @pytest.mark.spec("S4-32")
 async def test_the_rules_of_a_start_up_module_hold_from_the_first_call(boot, fixtures):
     project = boot((fixtures / "rule.py").read_text())
-    (project / "toolcrib.toml").write_text('rule_modules = ["boot.wires"]\n')
+    (project / "toolcrib.toml").write_text('modules.rules = ["boot.wires"]\n')
     commands = Commands()
-    async with Crib(project, tools=[commands.tool()], builtins=False) as crib:
+    async with Crib(project, tools=[commands.tool()], builtins={"enabled": False}) as crib:
         result = await crib.call("shell", command="nc -l 1")
     assert result.error.kind is Kind.BLOCKED
     assert "no_network_access" in result.error.message
@@ -144,5 +144,5 @@ async def test_the_rules_of_a_start_up_module_hold_from_the_first_call(boot, fix
 @pytest.mark.parametrize("text", ["raise OSError('no disk')", "syntax error", "import no_such_thing", "harmless = 1"])
 def test_a_rule_module_that_fails_or_holds_no_rule_keeps_the_crib_from_starting(boot, text):
     project = boot(text)
-    with pytest.raises(SettingsError, match=r"rule_modules: .*boot\.wires"):
-        Crib(project, rule_modules=["boot.wires"])
+    with pytest.raises(SettingsError, match=r"modules.rules: .*boot\.wires"):
+        Crib(project, modules={"rules": ["boot.wires"]})

@@ -28,7 +28,7 @@ def change_schema(project, folder, change):
 async def crib(project):
     built = build(project / "tools")
     assert built.problems == ()
-    async with Crib(project, builtins=False) as crib:
+    async with Crib(project, builtins={"enabled": False}) as crib:
         yield crib
 
 
@@ -110,7 +110,7 @@ async def test_the_calendar_asks_for_confirmation_once_its_gap_is_closed(project
         "end_time": "2026-05-01T13:00:00Z",
         "attendees": ["ada@example.com"],
     }
-    async with Crib(project, builtins=False) as crib:
+    async with Crib(project, builtins={"enabled": False}) as crib:
         asked = await crib.call("calendar_create_event", arguments)
         assert asked.error.kind is Kind.CONFIRMATION_REQUIRED
         for wrong in ([], ["nobody"]):
@@ -150,7 +150,7 @@ async def test_every_bound_is_kept_at_each_call_and_the_refusal_names_the_proper
         lambda schema: schema["parameters"]["properties"].update(more={**rule, "description": "-"}),
     )
     assert build(project / "tools").ok
-    async with Crib(project, builtins=False) as crib:
+    async with Crib(project, builtins={"enabled": False}) as crib:
         assert (await crib.call("kb_search", query="order", more=good)).ok
         refused = await crib.call("kb_search", query="order", more=bad)
     assert refused.error.kind is Kind.VALIDATION
@@ -242,7 +242,7 @@ async def test_a_plan_runs_unasked_and_the_handler_of_its_commit_only_once_it_is
     add_folder(project, "image-draft-prompt", DRAFT, subject, category="utility", sideEffects="none")
     add_folder(project, "image-generate", GENERATE, subject, **ACTION, requiresConfirmation=True)
     assert build(project / "tools").problems == ()
-    async with Crib(project, builtins=False) as crib:
+    async with Crib(project, builtins={"enabled": False}) as crib:
         plan = await crib.call("image_draft_prompt", subject="a crib")
         wanted = {"subject": plan.value["prompt"]}
         silent, willing = FakeContext(confirm=False), FakeContext()
@@ -269,7 +269,7 @@ async def test_a_handler_that_finds_a_conflict_has_modified_nothing(project):
     stock = workspace / "stock.json"
     stock.write_text('{"places":3}')
     granted = {"grants": ["fs.read", "fs.write"], "workspace": workspace}
-    async with Crib(project, builtins=False, **granted) as crib:
+    async with Crib(project, builtins={"enabled": False}, **granted) as crib:
         refused = await crib.call("seat_reserve", places=4)
         assert (refused.error.kind, refused.error.message) == (Kind.CONFLICT, "3 places are left")
         assert (refused.error.retryable, refused.error.partial_side_effects) == (False, False)
@@ -287,7 +287,7 @@ async def test_a_running_crib_keeps_the_set_and_the_code_that_it_began_with(crib
     assert build(project / "tools").ok
     assert (await crib.call("kb_search", query="order")).value != "new"
     assert (await crib.call("new_tool", url="https://example.com/")).error.kind is Kind.NOT_FOUND
-    async with Crib(project, builtins=False) as started_again:
+    async with Crib(project, builtins={"enabled": False}) as started_again:
         assert (await started_again.call("kb_search", query="order")).value == "new"
         assert (await started_again.call("new_tool", url="https://example.com/")).ok
 
@@ -297,7 +297,7 @@ async def test_a_folder_that_changed_since_the_build_cannot_be_called_until_it_i
     assert build(project / "tools").ok
     with (project / "tools" / "kb-search" / "doc.md").open("a") as file:
         file.write("\nOne more line.\n")
-    async with Crib(project, builtins=False) as crib:
+    async with Crib(project, builtins={"enabled": False}) as crib:
         result = await crib.call("kb_search", query="order")
         assert result.error.kind is Kind.NOT_FOUND
         assert "tools/kb-search is not built (changed since the build); run: crib build" in result.error.message
@@ -306,7 +306,7 @@ async def test_a_folder_that_changed_since_the_build_cannot_be_called_until_it_i
 
 async def test_where_the_operator_watches_a_new_build_counts_at_once_but_not_for_a_session_that_began_before(project):
     assert build(project / "tools").ok
-    async with Crib(project, builtins=False, watch=True) as crib:
+    async with Crib(project, builtins={"enabled": False}, folders={"watch": True}) as crib:
         before = crib.session()
         call = Call(name="kb_search", arguments={"query": "order"}, session=before)
         assert (await crib.call(call)).value["total"] == 7

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from toolcrib.core.settings import CallsSettings
 from toolcrib.lib.export_schemas.definitions import to_openai
 from toolcrib.lib.names import function_name, slug_of
 from toolcrib.model.session import MODES
@@ -271,7 +272,7 @@ def facts_of(crib: DescribedCrib, entry: Entry) -> Facts:
         "sideEffects": tool.side_effects,
         "requiresConfirmation": tool.requires_confirmation,
         "limits": " ".join(", ".join(_limits(crib, tool)).split()),
-        "timeoutMs": tool.limits.timeout_ms or crib.settings.timeout_ms,
+        "timeoutMs": tool.limits.timeout_ms or crib.settings.table(CallsSettings).timeout_ms,
         "retry": None if tool.limits.retry is None else asdict(tool.limits.retry),
         "cost": None if tool.cost is None else {**asdict(tool.cost), "estimate": tool.cost.estimate()},
         "kind": tool.kind,
@@ -305,7 +306,8 @@ def _facts_of_run(tool: Tool) -> Mapping[str, object]:
 def _limits(crib: DescribedCrib, tool: Tool) -> Iterator[str]:
     limits = tool.limits
     own = limits.timeout_ms
-    yield f"{(own or crib.settings.timeout_ms) / 1000:g} s" + ("" if own else f" ({crib.settings.where('timeout_ms')})")
+    usual = crib.settings.table(CallsSettings).timeout_ms
+    yield f"{(own or usual) / 1000:g} s" + ("" if own else f" ({crib.settings.where('calls.timeout_ms')})")
     if limits.latency_budget_ms is not None:
         yield f"meant to take {limits.latency_budget_ms} ms"
     if limits.calls_per_minute is not None:

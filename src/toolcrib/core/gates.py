@@ -104,14 +104,14 @@ class Capabilities:
         if not missing:
             return ALLOW
         names = ", ".join(sorted(missing))
-        cure = f"grant it with --grant {min(missing)} or grants in toolcrib.toml"
+        cure = f"grant it with --grant {min(missing)} or access.grants in toolcrib.toml"
         if not plan.missing:
             cure = "the tool that makes this call needs the capability itself"
         return deny(
             f"{tool.name} requires {names}, which is not granted",
             kind=Kind.CAPABILITY_MISSING,
             rule="requires",
-            where=self._policy.where("grants"),
+            where=self._policy.where("access.grants"),
             cure=cure,
             details={"missing": sorted(missing)},
         )

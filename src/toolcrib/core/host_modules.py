@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.core.plugins import Plugins
 from toolcrib.core.rules import RuleEngine
+from toolcrib.core.settings import ModulesSettings
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.protocols import Rule
 from toolcrib.model.tool import Function, Tool
@@ -30,41 +31,42 @@ class HostModules:
 
     def __init__(self, resources: Resources) -> None:
         self._resources = resources
-        self._settings = resources.settings
+        self._root = resources.settings.root
+        self._modules = resources.settings.table(ModulesSettings)
         self._plugins = resources.plugins
 
     def tools(self) -> Iterator[Tool]:
         """The tools of the modules; what cannot be loaded is reported, and the rest is there."""
-        for name in self._settings.modules:
+        for name in self._modules.tools:
             yield from self._tools_of(name)
 
     def rules(self) -> list[Rule]:
         """The operator's own rules; one that cannot be loaded keeps the Crib from starting."""
         rules: list[Rule] = []
-        for name in self._settings.rule_modules:
+        for name in self._modules.rules:
             try:
-                found = rules_in(load_module(name, self._settings.root, self._plugins))
+                found = rules_in(load_module(name, self._root, self._plugins))
             except ToolError as problem:
-                raise SettingsError(f"rule_modules: {problem.message}") from problem
+                raise SettingsError(f"modules.rules: {problem.message}") from problem
             if not found:
-                raise SettingsError(f"rule_modules: {name!r} holds no rule; write one at its top level")
+                raise SettingsError(f"modules.rules: {name!r} holds no rule; write one at its top level")
             rules += found
         return rules
 
     def _tools_of(self, name: str) -> list[Tool]:
-        settings, problems = self._settings, self._plugins.problems
+        problems = self._plugins.problems
         try:
-            module = load_module(name, settings.root, self._plugins)
+            module = load_module(name, self._root, self._plugins)
             tools, found = tools_in(module, self._plugins)
         except ToolError as problem:
             problems.append(problem)
             return []
         problems += found
         self._resources.functions |= functions_in(module, self._plugins)
-        if rules_in(module) and name not in settings.rule_modules:
-            message = f"module {name!r} holds rules that nobody obeys; name it in rule_modules too"
+        if rules_in(module) and name not in self._modules.rules:
+            message = f"module {name!r} holds rules that nobody obeys; name it in modules.rules too"
             problems.append(ToolError(Kind.VALIDATION, message))
-        return [tool for tool in tools if not _is_listed_elsewhere(tool, name, settings.modules)]
+        return [tool for tool in tools if not _is_listed_elsewhere(tool, name, self._modules.tools)]
 
 
 def load_module(name: str, root: Path | None, plugins: Plugins | None = None) -> ModuleType:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolcrib.core.catalog import Rank
 from toolcrib.core.file_source import DocumentSource, Folder, Packages
+from toolcrib.core.settings import ModulesSettings
 from toolcrib.lib.schema import check_parameters, check_schema
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.tool import Tool
@@ -25,7 +26,7 @@ def fill_catalog(catalog: Catalog, tools: Iterable[object], resources: Resources
         raise SettingsError("tools is a list: write Crib(tools=[…])")
     for tool in tools:
         catalog.add(as_tool(tool, resources.plugins))
-    if resources.settings.modules:
+    if resources.settings.table(ModulesSettings).tools:
         _add_tools(catalog, resources.get("host_modules").tools(), resources.plugins)
     sources: list[tuple[int, Callable[[], Iterable[Any]]]] = [
         (part.options["rank"], partial(part.make, resources)) for part in resources.plugins.parts("sources")
@@ -63,8 +64,8 @@ def _tool_folders(resources: Resources) -> list[Folder]:
     for path in resources.tool_folders():
         found.append(Folder(path, path.name, resources.formats()))
         found += [Packages(path, path.name, [reader], name) for name, reader in resources.folder_formats()]
-        if "tools" in settings.places and not path.is_dir():
-            message = f"{path} is not a folder; make it, or change {settings.where('tools')}"
+        if "catalog.folders" in settings.places and not path.is_dir():
+            message = f"{path} is not a folder; make it, or change {settings.where('catalog.folders')}"
             resources.plugins.problems.append(ToolError(Kind.NOT_FOUND, message))
     return found
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,9 @@ from toolcrib.lib.lazy import load
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
+    from toolcrib.infra.settings.table import Table
     from toolcrib.model.protocols import Converter, Format, Maker, Rule, Runner
     from toolcrib.model.tool import Tool
 
@@ -43,26 +45,29 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         *("formats", "resources:requests", "queues:", "queues:redis"),
         *("makers:person", "makers:command", "makers:openai"),
         *("commands:request", "commands:experiments", "commands:builder", "commands:demo", "endpoints"),
+        *("settings:requests", "settings:queue", "settings:builder"),
     ),
     "toolcrib.features.folders.plugin:register": (
         *("runners:handler", "sources:registries", "resources:registries", "resources:tool_folders"),
-        *("protected_paths", "commands:new", "commands:build", "commands:registry"),
+        *("protected_paths", "commands:new", "commands:build", "commands:registry", "settings:folders"),
     ),
     "toolcrib.features.scripts.plugin:register": (
         *("runners:script", "runners:subprocess", "runners:http", "runners:docker", "runners:filesystem"),
         *("runners:runtime", "runners:primitive", "runners:library", "runners:sink", "sources:scripts"),
         *("sources:system", "resources:system_tools", "resources:scripts", "resources:script_trees"),
         *("resources:environments", "resources:script_format", "protected_paths"),
-        *("commands:sink", "commands:prepare"),
+        *("commands:sink", "commands:prepare", "settings:scripts"),
     ),
-    "toolcrib.features.http_tools.plugin:register": ("runners:http",),
+    "toolcrib.features.http_tools.plugin:register": ("runners:http", "checks", "settings:http_tools"),
     "toolcrib.features.bundles.plugin:register": (
         *("sources:bundles", "resources:bundle_source", "resources:bundles", "resources:search_index"),
         *("commands:bundle", "commands:search", "commands:enable", "commands:disable", "endpoints"),
+        *("settings:bundles", "settings:search"),
     ),
-    "toolcrib.features.builtins.plugin:register": ("sources:builtins", "resources:builtins"),
+    "toolcrib.features.builtins.plugin:register": ("sources:builtins", "resources:builtins", "settings:builtins"),
     "toolcrib.features.safety_rules.plugin:register": (
         *("rules", "resources:dangerous_commands", "resources:sensitive_files", "resources:operator_patterns"),
+        *("settings:safety_rules", "settings:rules"),
     ),
     "toolcrib.features.project.plugin:register": (
         *("resources:sandbox", "resources:workspace_policy", "resources:egress", "resources:jail"),
@@ -75,17 +80,21 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
             "stores:files",
             "checks",
         ),
+        *("settings:workspace", "settings:catalog", "settings:modules", "settings:access", "settings:calls"),
+        *("settings:sandbox", "settings:egress", "settings:secrets"),
     ),
     "toolcrib.features.exports.plugin:register": (
         "resources:exports",
         *("commands:doc", "commands:prompt", "commands:export"),
     ),
     "toolcrib.features.access.plugin:register": (*("resources:tokens", "commands:secret", "commands:token"),),
-    "toolcrib.features.approvals.plugin:register": ("resources:approvals", "commands:approvals", "endpoints"),
+    "toolcrib.features.approvals.plugin:register": (
+        *("resources:approvals", "commands:approvals", "endpoints", "settings:approvals"),
+    ),
     "toolcrib.features.model_texts.plugin:register": ("resources:text_lint",),
     "toolcrib.features.depots.plugin:register": (
         "resources:depots",
-        *("commands:publish", "commands:pull", "commands:depot"),
+        *("commands:publish", "commands:pull", "commands:depot", "settings:depots"),
     ),
     "toolcrib.features.testing.plugin:register": ("resources:examples", "commands:test"),
     "toolcrib.interfaces.cli.plugin:register": (
@@ -93,7 +102,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         *("commands:check", "commands:doctor", "commands:costs", "commands:latency"),
         *("commands:init", "commands:version", "commands:completion"),
     ),
-    "toolcrib.interfaces.http.plugin:register": ("commands:serve", "endpoints"),
+    "toolcrib.interfaces.http.plugin:register": ("commands:serve", "endpoints", "settings:server"),
 }
 # What closes something is registered when a Crib starts, and never later.
 CLOSING = ("rules", "protected_paths")
@@ -188,7 +197,7 @@ class Plugins:
         self._add("rules", name, make)
 
     def add_maker(self, name: str, maker: Maker | Make | str, *, given: Make | None = None) -> None:
-        """Add what writes the code of tools that were requested; `builder_maker` names it."""
+        """Add what writes the code of tools that were requested; `builder.maker` names it."""
         self._add("makers", name, maker, given=given)
 
     def add_queue(self, scheme: str, make: Make | str, *, given: Make | None = None) -> None:
@@ -219,9 +228,9 @@ class Plugins:
         """Add endpoints of the HTTP server, by a reference to their table."""
         self._add("endpoints", endpoints, endpoints)
 
-    def add_settings(self, name: str, settings: str) -> None:
-        """Add a table of the settings, by a reference to it."""
-        self._add("settings", name, settings)
+    def add_settings(self, name: str, declaration: type[Table] | str) -> None:
+        """Add a table of the settings, by its declaration or a reference to it; one of ours cannot be replaced."""
+        self._add("settings", name, declaration)
 
     def add_exporter(self, name: str, exporter: object) -> None:
         """Add what writes tools as a provider takes them."""
@@ -250,6 +259,16 @@ class Plugins:
     def named(self, kind: str) -> dict[str, Part]:
         """The parts of a kind by name; of several by one name the last counts."""
         return {part.name: part for part in self.parts(kind)}
+
+    def names(self, kind: str) -> list[str]:
+        """The names of the parts of a kind, without loading the features that provide them."""
+        waiting = (provided.partition(":") for provides in self._waiting.values() for provided in provides)
+        ours = [name for found, _, name in waiting if found == kind and name]
+        return sorted({*ours, *(part.name for part in self._parts.get(kind, ()))})
+
+    def tables(self) -> SettingsTables:
+        """The declarations of the settings by the names of their tables; each is loaded when it is looked up."""
+        return SettingsTables(self)
 
     def converters(self) -> list[Converter]:
         """What turns values into Tools, as far as a value of that kind can exist."""
@@ -287,6 +306,32 @@ class Plugins:
         finally:
             self._order = before
         del self._waiting[reference]
+
+
+class SettingsTables(Mapping[str, "type[Table]"]):
+    """The tables of the settings that are registered; only those are loaded that are looked up."""
+
+    def __init__(self, plugins: Plugins) -> None:
+        self._plugins = plugins
+
+    def __getitem__(self, name: str) -> type[Table]:
+        if name not in self:
+            raise KeyError(name)
+        try:
+            return self._plugins.parts("settings", name)[0].load()  # type: ignore[no-any-return]  # what is registered as a table is one
+        except Exception as problem:
+            raise SettingsError(
+                f"the table [{name}] cannot be used: {problem!r}; mend or remove the package that declares it"
+            ) from problem
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._plugins.names("settings")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._plugins.names("settings"))
+
+    def __len__(self) -> int:
+        return len(self._plugins.names("settings"))
 
 
 def _provides(provides: Iterable[str], kind: str, name: str | None) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from toolcrib.core.call_counts import Metrics
 from toolcrib.core.journal import FileJournal, MemoryJournal, read_lines
-from toolcrib.core.plugins import Plugins
+from toolcrib.core.settings import AccessSettings, CatalogSettings, ModulesSettings
 from toolcrib.infra.files.disk import make_folder
 from toolcrib.infra.settings import FILE_NAME
 from toolcrib.model.errors import Kind, ToolError
@@ -19,7 +19,7 @@ from toolcrib.model.errors import Kind, ToolError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from toolcrib.core.plugins import Part
+    from toolcrib.core.plugins import Part, Plugins
     from toolcrib.infra.secrets.lookup import Secrets
     from toolcrib.infra.settings import Settings
     from toolcrib.model.protocols import Bound, Format, Journal, Line, Rule, Runner, Store
@@ -101,9 +101,9 @@ class Data:
 
     def problems(self) -> list[ToolError]:
         """What keeps secrets from being read, where there are any."""
-        settings = self._settings
         kept = self.file(SECRETS_FILE)
-        if not (settings.secrets_file or settings.secrets_keyring or (kept is not None and kept.exists())):
+        named = any(name in self._settings.places for name in ("secrets.file", "secrets.keyring"))
+        if not named and (kept is None or not kept.exists()):
             return []
         try:
             self.secrets.check()
@@ -144,15 +144,13 @@ class Resources:
         find_below: Callable[[str, str], Entry | None] = lambda *_: None,
         *,
         observe: bool = False,
-        plugins: Plugins | None = None,
+        plugins: Plugins,
     ) -> None:
         self.settings = settings
         self.environment = environment
         self.find_below = find_below
         self.observe = observe
-        self.plugins = Plugins() if plugins is None else plugins
-        if plugins is None:
-            self.plugins.start()
+        self.plugins = plugins
         self.functions: dict[str, Callable[..., object]] = {
             part.name: part.load() for part in self.plugins.parts("functions")
         }
@@ -196,7 +194,7 @@ class Resources:
     def rules(self) -> list[Rule]:
         """The rules that features and packages bring, and then those of the operator's modules."""
         rules = [rule for part in self.plugins.parts("rules") for rule in part.load()(self)]
-        return [*rules, *(self.get("host_modules").rules() if self.settings.rule_modules else ())]
+        return [*rules, *(self.get("host_modules").rules() if self.settings.table(ModulesSettings).rules else ())]
 
     def formats(self, *, in_trees: bool = False) -> list[Format]:
         """The formats of single files, or those of them that trees of scripts are read in too."""
@@ -217,12 +215,12 @@ class Resources:
     def tool_folders(self) -> list[Path]:
         """The folders of plain tools, in their order."""
         root = self.settings.root
-        return [] if root is None else [root / folder for folder in self.settings.tools]
+        return [] if root is None else [root / folder for folder in self.settings.table(CatalogSettings).folders]
 
     def protected_paths(self) -> list[Path]:
         """What is obeyed, or run, at the next start, and what features protect besides: no tool may write it."""
         root = self.settings.root
-        ours = [] if root is None else [root / name for name in (FILE_NAME, *self.settings.tools)]
+        ours = [] if root is None else [root / FILE_NAME, *self.tool_folders()]
         program = [Path(sys.prefix)] if sys.prefix != sys.base_prefix else []
         theirs = [path for part in self.plugins.parts("protected_paths") for path in part.load()(self)]
         return [*ours, *theirs, *program]
@@ -230,12 +228,13 @@ class Resources:
     @property
     def runs_host_modules(self) -> bool:
         """Whether modules of the project run in this process."""
-        return bool(self.settings.modules or self.settings.rule_modules)
+        modules = self.settings.table(ModulesSettings)
+        return bool(modules.tools or modules.rules)
 
     def variable(self, tool: Tool, name: str) -> str | None:
         """A variable of the host or a secret, if the operator lets the tool see it; empty if it is not set."""
-        granted = {f"{tool.name}:{name}", f"{tool.slug}:{name}", f"*:{name}"} & self.settings.variables
-        if not granted:
+        granted = self.settings.table(AccessSettings).variables
+        if granted.isdisjoint((f"{tool.name}:{name}", f"{tool.slug}:{name}", f"*:{name}")):
             return None
         if name in self.environment:
             return self.environment[name]

@@ -89,7 +89,9 @@ def too_much(rule: str, where: str) -> Verdict:
 
 def default_rules(workspace: Path) -> list[Rule]:
     """The rules that hold unless the operator disables them."""
-    return Resources(load_settings(None, {}, workspace=str(workspace)), {}, plugins=Plugins()).rules()
+    plugins = Plugins()
+    settings = load_settings(None, {}, plugins.tables(), {"workspace": {"folder": workspace}})
+    return Resources(settings, {}, plugins=plugins).rules()
 
 
 class TextRule:

@@ -36,7 +36,7 @@ MAX_BYTES = 256_000
 SURELY_SMALL = 16_000
 ENCODING = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 REQUIRES = "__requires__"
-BASE_TOOL_CURE = "name its module in `modules` of toolcrib.toml, or use `crib run FILE`"
+BASE_TOOL_CURE = "name its module in modules.tools of toolcrib.toml, or use `crib run FILE`"
 
 
 def read_plain_file(path: Path, code: bytes) -> Tool:

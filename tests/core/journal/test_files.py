@@ -167,7 +167,7 @@ async def test_a_disk_that_refuses_never_breaks_a_call(project, caplog, kind):
             day = time.strftime("%Y-%m-%d", time.gmtime(time.time() + offset))
             place = folder / f"{day}.jsonl"
             place.symlink_to(project / "elsewhere") if "link" in kind else os.mkfifo(place)
-    async with Crib(project, tools=[add], builtins=False) as crib:
+    async with Crib(project, tools=[add], builtins={"enabled": False}) as crib:
         for number in range(1_100):
             assert (await crib.call("add", a=number)).value == number + 1
     assert "lines were not written" in caplog.text

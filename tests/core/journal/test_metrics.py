@@ -405,7 +405,7 @@ def add(a: int) -> int:
 @pytest.mark.spec("S1-81")
 @pytest.mark.parametrize("on_disk", [True, False])
 async def test_calls_of_a_crib_are_counted_after_their_answer(project, on_disk):
-    crib = Crib(project if on_disk else None, tools=[add], builtins=False)
+    crib = Crib(project if on_disk else None, tools=[add], builtins={"enabled": False})
     (entry,) = [entry for entry in crib.entries if entry.tool.name == "add"]
     tool_id = entry.tool.id or stable_id("tool", entry.tool.address)
     before = time.strftime("%Y-%m-%dT%H:%M", time.gmtime())
@@ -418,5 +418,5 @@ async def test_calls_of_a_crib_are_counted_after_their_answer(project, on_disk):
     assert crib.metrics.read()[tool_id].last_called_at >= before
     await crib.close()
     if on_disk:
-        async with Crib(project, tools=[add], builtins=False) as again:
+        async with Crib(project, tools=[add], builtins={"enabled": False}) as again:
             assert calls(again.metrics) == {tool_id: 7}

@@ -39,7 +39,7 @@ def test_every_gate_has_its_say_in_the_order_of_the_call():
 
 
 def test_a_refusal_names_the_rule_where_it_is_set_and_what_would_allow_it(project):
-    (project / "toolcrib.toml").write_text('grants = ["fs.read"]\ndisabled = ["read_file"]\n')
+    (project / "toolcrib.toml").write_text('access.grants = ["fs.read"]\ncatalog.disabled = ["read_file"]\n')
     with Crib(project) as crib:
         shell = crib.explain("shell", command="ls").to_json()["findings"][4]
         assert shell == {
@@ -47,8 +47,8 @@ def test_a_refusal_names_the_rule_where_it_is_set_and_what_would_allow_it(projec
             "decision": "deny",
             "reason": "shell requires shell.execute, which is not granted",
             "rule": "requires",
-            "where": "grants in toolcrib.toml",
-            "cure": "grant it with --grant shell.execute or grants in toolcrib.toml",
+            "where": "access.grants in toolcrib.toml",
+            "cure": "grant it with --grant shell.execute or access.grants in toolcrib.toml",
         }
         off = crib.explain("read_file", path="x").to_json()["findings"][2]
         assert "disabled in toolcrib.toml" in off["reason"]
@@ -127,7 +127,9 @@ def make_crib(disabled):
     ]
     for function in tools:
         function.__doc__ = "Take a number and a word."
-    return Crib(tools=tools, rules=[Moody()], disabled=disabled, environment={}, builtins=False)
+    return Crib(
+        tools=tools, rules=[Moody()], catalog={"disabled": disabled}, environment={}, builtins={"enabled": False}
+    )
 
 
 calls = st.builds(
@@ -157,10 +159,10 @@ def test_what_explain_says_is_what_the_call_does(wishes, disabled, grant):
         crib = Crib(
             tools=crib._catalog._bundles["host"].values(),
             rules=[Moody()],
-            grants=["net.http"],
-            disabled=disabled,
+            access={"grants": ["net.http"]},
+            catalog={"disabled": disabled},
             environment={},
-            builtins=False,
+            builtins={"enabled": False},
         )
     session = {
         mode: Session(id=mode, mode=mode, max_calls=4, max_turn_calls=3, max_repeats=2) for mode in ("text", "voice")
@@ -255,7 +257,7 @@ def test_the_short_way_and_the_long_way_come_to_the_same(name, arguments):
         return n * times
 
     async def compare():
-        async with Crib(tools=[double, half, async_double], environment={}, builtins=False) as crib:
+        async with Crib(tools=[double, half, async_double], environment={}, builtins={"enabled": False}) as crib:
             short = [await crib.call(name, arguments) for _ in range(2)]
             long = await crib.call(Call(name=name, arguments=arguments))
             assert crib.explain(name, arguments).allowed is (long.ok or "gate" not in long.error.details)
@@ -269,7 +271,7 @@ def test_the_short_way_and_the_long_way_come_to_the_same(name, arguments):
 
 
 def test_tools_of_numbers_alone_really_take_the_short_way():
-    with Crib(tools=[double], environment={}, builtins=False) as crib:
+    with Crib(tools=[double], environment={}, builtins={"enabled": False}) as crib:
         crib.call_sync("double", n=1)
         assert [plan.simple is not None for plan in crib._pipeline._plans.values()] == [True]
 

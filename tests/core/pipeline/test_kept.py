@@ -28,7 +28,7 @@ def fails(n: int) -> str:
 
 
 async def test_a_value_at_the_limit_is_handed_over_and_one_above_it_is_kept_aside(crib_of):
-    crib = crib_of(letters, result_bytes=1002)
+    crib = crib_of(letters, calls={"result_bytes": 1002})
     assert (await crib.call("letters", n=500)).value == "ä" * 500
     result = await crib.call("letters", n=501)
     assert result.ok
@@ -37,7 +37,7 @@ async def test_a_value_at_the_limit_is_handed_over_and_one_above_it_is_kept_asid
 
 
 async def test_the_caller_gets_the_head_the_full_size_and_a_handle_to_the_rest(crib_of):
-    crib = crib_of(numbers, result_bytes=1000)
+    crib = crib_of(numbers, calls={"result_bytes": 1000})
     result = await crib.call("numbers", n=10_000)
     kept = result.meta["kept"]
     whole = "[" + ",".join(map(str, range(10_000))) + "]"
@@ -58,19 +58,19 @@ async def test_the_output_schema_is_checked_on_the_full_value(crib_of):
         """Promise numbers."""
         return [*range(10_000), "x"]
 
-    result = await crib_of(lies, result_bytes=100).call("lies")
+    result = await crib_of(lies, calls={"result_bytes": 100}).call("lies")
     assert result.error.kind is Kind.OUTPUT_INVALID
     assert "kept" not in result.meta
 
 
 async def test_a_large_partial_value_is_kept_aside_too(crib_of):
-    result = await crib_of(fails, result_bytes=100).call("fails", n=5_000)
+    result = await crib_of(fails, calls={"result_bytes": 100}).call("fails", n=5_000)
     assert result.error.kind is Kind.PERMANENT
     assert result.meta["kept"]["bytes"] == 5_000
 
 
 async def test_nobody_else_can_read_what_was_kept(crib_of):
-    crib = crib_of(numbers, result_bytes=100)
+    crib = crib_of(numbers, calls={"result_bytes": 100})
     result = await crib.call(Call(name="numbers", arguments={"n": 100}, caller="ann"))
     handle = result.meta["kept"]["handle"]
     assert crib.read_result(handle, caller="ann").text.startswith("[0,1")
@@ -87,7 +87,7 @@ async def test_a_handle_that_is_none_finds_nothing(crib_of, project, handle):
 
 @pytest.mark.parametrize(("offset", "length"), [(-1, 5), (0, 0), (0, -1)])
 async def test_a_piece_that_cannot_be_is_refused(crib_of, offset, length):
-    crib = crib_of(numbers, result_bytes=100)
+    crib = crib_of(numbers, calls={"result_bytes": 100})
     handle = (await crib.call("numbers", n=100)).meta["kept"]["handle"]
     with pytest.raises(ToolError) as caught:
         crib.read_result(handle, offset=offset, length=length)
@@ -110,7 +110,7 @@ def test_what_was_kept_is_gone_after_an_hour():
 
 
 def test_what_was_kept_survives_the_process_and_is_for_its_owners_eyes_only(project):
-    with Crib(project, tools=[numbers], result_bytes=100) as crib:
+    with Crib(project, tools=[numbers], calls={"result_bytes": 100}) as crib:
         handle = crib.call_sync("numbers", n=100).meta["kept"]["handle"]
     with Crib(project) as later:
         assert later.read_result(handle).total == 291

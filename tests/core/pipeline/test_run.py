@@ -38,12 +38,12 @@ async def test_a_tool_that_waits_too_long_is_stopped_and_says_so(crib_of):
 
 
 async def test_the_default_time_limit_is_a_setting(crib_of):
-    result = await crib_of(forever, timeout_ms=40).call("forever")
+    result = await crib_of(forever, calls={"timeout_ms": 40}).call("forever")
     assert result.error.kind is Kind.TIMEOUT
 
 
 async def test_a_caller_can_only_shorten_the_time(crib_of):
-    crib = crib_of(forever, timeout_ms=60)
+    crib = crib_of(forever, calls={"timeout_ms": 60})
     assert (await crib.call(Call(name="forever", deadline=time.monotonic() + 0.01))).error.kind is Kind.TIMEOUT
     assert (await crib.call(Call(name="forever", deadline=time.monotonic() + 1000))).error.kind is Kind.TIMEOUT
     gone = await crib.call(Call(name="forever", deadline=time.monotonic() - 1))
@@ -103,7 +103,7 @@ async def test_the_callers_own_timeout_is_not_mistaken_for_ours(crib_of):
 
 
 async def test_a_call_made_while_its_task_is_being_cancelled_still_has_a_deadline(crib_of):
-    crib = crib_of(forever, timeout_ms=30)
+    crib = crib_of(forever, calls={"timeout_ms": 30})
     results = []
 
     async def clean_up():
@@ -199,7 +199,7 @@ async def test_a_plain_function_past_its_limit_is_measured_and_not_interrupted(c
             pass
         return 1
 
-    result = await crib_of(blocks, timeout_ms=10).call("blocks")
+    result = await crib_of(blocks, calls={"timeout_ms": 10}).call("blocks")
     assert result.value == 1
     assert "time limit of 0.01 s" in result.meta["warnings"][0]
 
@@ -560,7 +560,7 @@ async def test_a_tool_may_call_another_within_what_it_declares_itself(crib_of):
         result = await context.call("inner", {"n": n})
         return result.error.kind
 
-    crib = crib_of(inner, outer, sneaky, grants=["net.http"])
+    crib = crib_of(inner, outer, sneaky, access={"grants": ["net.http"]})
     assert (await crib.call(Call(name="outer", arguments={"n": 2}, caller="ann"))).value == {
         "value": 4,
         "caller": "ann",
@@ -822,7 +822,7 @@ async def test_a_result_that_cannot_be_kept_is_told_and_never_raised(crib_of, pr
         """Fail with much."""
         raise ToolError(Kind.PERMANENT, "no", value="y" * n)
 
-    crib = crib_of(much, fails, project=project, result_bytes=10_000)
+    crib = crib_of(much, fails, project=project, calls={"result_bytes": 10_000})
     result = await crib.call("much", n=20_000)
     assert result.value == "x" * 2_000
     assert "the rest of 20000 letters could not be kept" in result.meta["warnings"]
@@ -830,7 +830,7 @@ async def test_a_result_that_cannot_be_kept_is_told_and_never_raised(crib_of, pr
     partial = await crib.call("fails", n=20_000)
     assert partial.error.kind is Kind.PERMANENT
     assert partial.value == "y" * 2_000
-    odd = await crib_of(much, result_bytes=10).call(Call(name="much", arguments={"n": 50}, caller="\ud800"))
+    odd = await crib_of(much, calls={"result_bytes": 10}).call(Call(name="much", arguments={"n": 50}, caller="\ud800"))
     assert odd.meta["warnings"]
 
 

@@ -202,7 +202,7 @@ async def test_a_day_after_it_expired_an_approval_is_removed(crib):
 
 
 async def test_one_caller_can_fill_a_tenth_of_the_places_and_the_refusal_says_so(tmp_path):
-    async with Crib(tmp_path, tools=[pay], approvals_pending=20) as crib:
+    async with Crib(tmp_path, tools=[pay], approvals={"pending": 20}) as crib:
         for amount in range(2):
             await file(crib, amount=amount)
         refused = await crib.call(call(amount=3))

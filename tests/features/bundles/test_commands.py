@@ -274,7 +274,7 @@ def test_a_token_without_a_scope_is_met_with_one_line_that_lists_them(cli):
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_a_server_says_what_there_is_at_once_and_ends_well(project, empty_home, folder, cli, how):
-    (project / "toolcrib.toml").write_text("builtins = false\n")
+    (project / "toolcrib.toml").write_text("builtins.enabled = false\n")
     (project / "tools" / "add.py").write_text('def add(a: int = 1) -> int:\n    """Add."""\n    return a + 1\n')
     cli("bundle", "load", str(folder), "-C", str(project))
     with serving(project, empty_home) as server:
@@ -290,7 +290,7 @@ def test_a_server_says_what_there_is_at_once_and_ends_well(project, empty_home, 
 
 
 def test_a_server_for_others_says_how_they_bring_their_token(project, empty_home, cli):
-    (project / "toolcrib.toml").write_text("builtins = false\n")
+    (project / "toolcrib.toml").write_text("builtins.enabled = false\n")
     (project / "tools" / "add.py").write_text('def add(a: int = 1) -> int:\n    """Add."""\n    return a + 1\n')
     (project / "tools" / "broken.py").write_text("def broken(:\n")
     cli("token", "create", "me", "--scope", "read", "-C", str(project))
@@ -304,7 +304,7 @@ def test_a_server_for_others_says_how_they_bring_their_token(project, empty_home
 
 
 def test_the_pasted_lines_work(project, empty_home, cli, monkeypatch):
-    (project / "toolcrib.toml").write_text("builtins = false\n")
+    (project / "toolcrib.toml").write_text("builtins.enabled = false\n")
     (project / "tools" / "add.py").write_text('def add(a: int = 1) -> int:\n    """Add."""\n    return a + 1\n')
     token = cli("token", "create", "me", "--scope", "read", "--scope", "invoke", "-C", str(project)).out.strip()
     with serving(project, empty_home, "--host", "0.0.0.0") as server:

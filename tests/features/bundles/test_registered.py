@@ -96,7 +96,7 @@ async def test_a_module_of_the_settings_registers_its_functions(project):
             """
         )
     )
-    async with Crib(project, modules=["meteo"]) as crib:
+    async with Crib(project, modules={"tools": ["meteo"]}) as crib:
         stock(crib)
         assert (await crib.call("weather", city="Bergen")).value == "rain in Bergen"
 
@@ -158,7 +158,13 @@ async def test_a_kept_tool_does_not_answer_for_a_built_in_that_is_called_by_its_
         assert crib.find("read_file").tool.bundle == "acme"
 
 
-@pytest.mark.parametrize("given", [{"allowed_hosts": ["http://x.example/a"]}, {"egress_private": ["localhost:1"]}])
-def test_hosts_that_cannot_be_meant_are_found_before_anything_is_sent(given):
-    with Crib(**given) as crib, pytest.raises(SettingsError, match=f"{next(iter(given))} in the host program: "):
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"http_tools": {"hosts": ["http://x.example/a"]}}, "http_tools.hosts"),
+        ({"egress": {"private": ["localhost:1"]}}, "egress.private"),
+    ],
+)
+def test_hosts_that_cannot_be_meant_are_found_before_anything_is_sent(given, name):
+    with Crib(**given) as crib, pytest.raises(SettingsError, match=f"{name} in the host program: "):
         crib.check_settings()

@@ -24,7 +24,7 @@ async def refused_later(work) -> ToolError:
 
 async def test_a_trusted_signature_is_named(author, project_of, depot, key):
     author.publish("hello", str(depot), key=key)
-    settings = f'[depot]\nsigned = true\nkeys = ["{public_half(key)}"]\n'
+    settings = f'[depots]\nsigned = true\nkeys = ["{public_half(key)}"]\n'
     async with project_of("user", settings) as user:
         pulled = await user.pull("hello", str(depot))
         assert pulled.signed.startswith(f"signed by the trusted key {public_half(key)} at 20")
@@ -33,26 +33,26 @@ async def test_a_trusted_signature_is_named(author, project_of, depot, key):
 
 async def test_an_unsigned_tool_is_refused_where_signatures_are_required(author, project_of, depot):
     author.publish("hello", str(depot))
-    async with project_of("user", "[depot]\nsigned = true\n") as user:
+    async with project_of("user", "[depots]\nsigned = true\n") as user:
         error = await refused_later(user.pull("hello", str(depot)))
         assert (error.kind, error.message) == (
             Kind.AUTH,
-            "hello@1.0.0 is not signed, and depot_signed asks for a signature; nothing was installed",
+            "hello@1.0.0 is not signed, and depots.signed asks for a signature; nothing was installed",
         )
         assert user.find("hello") is None
 
 
 async def test_a_key_that_nobody_trusts_is_refused_where_signatures_are_required(author, project_of, depot, key):
     author.publish("hello", str(depot), key=key)
-    async with project_of("user", "[depot]\nsigned = true\n") as user:
+    async with project_of("user", "[depots]\nsigned = true\n") as user:
         error = await refused_later(user.pull("hello", str(depot)))
-        assert "which is not among depot_keys; add it if you trust it" in error.message
+        assert "which is not among depots.keys; add it if you trust it" in error.message
 
 
 async def test_without_the_requirement_the_signer_is_told(author, user, depot, key):
     author.publish("hello", str(depot), key=key)
     pulled = await user.pull("hello", str(depot))
-    assert pulled.signed == f"signed by {public_half(key)}, which is not among depot_keys"
+    assert pulled.signed == f"signed by {public_half(key)}, which is not among depots.keys"
 
 
 @pytest.mark.parametrize("part", ["value", "time", "key", "hash"])

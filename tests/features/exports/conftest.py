@@ -333,7 +333,7 @@ def bench() -> Bench:
 
 @pytest.fixture
 def crib(crib_of, bench):
-    return crib_of(*bench.tools(), builtins=False)
+    return crib_of(*bench.tools(), builtins={"enabled": False})
 
 
 @dataclass

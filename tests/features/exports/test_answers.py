@@ -57,7 +57,7 @@ async def test_all_calls_of_a_reply_run_side_by_side(shape, crib_of):
             await both.wait()
         return who
 
-    adapter = shape.adapter(crib_of(meet, builtins=False))
+    adapter = shape.adapter(crib_of(meet, builtins={"enabled": False}))
     told = shape.read(await adapter.answer(shape.reply(("1", "meet", {"who": "a"}), ("2", "meet", {"who": "b"}))))
     assert [(each.id, each.value) for each in told] == [("1", "a"), ("2", "b")]
 
@@ -103,7 +103,9 @@ async def test_a_long_error_is_cut(shape, crib_of):
         """Fail at length."""
         raise ToolError(Kind.PERMANENT, "x" * 1_000_000)
 
-    told = shape.read(await shape.adapter(crib_of(shout, builtins=False)).answer(shape.reply(("1", "shout", {}))))
+    told = shape.read(
+        await shape.adapter(crib_of(shout, builtins={"enabled": False})).answer(shape.reply(("1", "shout", {})))
+    )
     assert told[0].value["message"] == "x" * 4_000 + "…"
 
 
@@ -119,7 +121,7 @@ async def test_of_a_value_that_was_kept_aside_the_head_is_told_and_how_to_read_t
         """A long report."""
         return "".join(f"line {number}\n" for number in range(5_000))
 
-    crib = crib_of(report, builtins=False, result_bytes=10_000)
+    crib = crib_of(report, builtins={"enabled": False}, calls={"result_bytes": 10_000})
     told = shape.read(await shape.adapter(crib, caller="ada").answer(shape.reply(("1", "report", {}))))
     head, _, line = told[0].value.rpartition("\n\n")
     assert head == report()[:2_000]
@@ -141,7 +143,7 @@ async def test_tools_ask_things_of_the_host_through_its_session(shape, crib_of):
         """Say goodbye."""
         return Outcome(value="bye", intents=(Intent(type="SUPPRESS_AUDIO", fields={"value": True}),))
 
-    crib = crib_of(bye, builtins=False)
+    crib = crib_of(bye, builtins={"enabled": False})
     adapter = shape.adapter(crib, session=crib.session(on_intent=heard.append))
     told = shape.read(await adapter.answer(shape.reply(("1", "bye", {}))))
     assert told[0].value == "bye"
@@ -192,7 +194,7 @@ async def test_a_mode_that_there_is_not_is_refused_at_once(crib):
 
 
 async def test_a_tool_that_is_switched_off_is_not_offered(shape, crib_of, bench):
-    crib = crib_of(*bench.tools(), builtins=False, disabled=["add"])
+    crib = crib_of(*bench.tools(), builtins={"enabled": False}, catalog={"disabled": ["add"]})
     for adapter in (shape.adapter(crib), shape.adapter(crib, tools=["add", "greet"])):
         assert "add" not in adapter._exports
         told = shape.read(await adapter.answer(shape.reply(("1", "add", {"a": 1, "b": 2}))))
@@ -218,7 +220,7 @@ async def test_an_address_offers_a_tool_whose_name_means_another(crib_of):
         """The one that only its address means."""
         return "second"
 
-    crib = crib_of(first, second, builtins=False)
+    crib = crib_of(first, second, builtins={"enabled": False})
     reply = [{"id": "1", "function": {"name": "add", "arguments": '{"a": 1}'}}]
     assert (await OpenAIChat(crib).answer(reply))[0]["content"] == "first"
     assert (await OpenAIChat(crib, tools=["second/add"]).answer(reply))[0]["content"] == "second"
@@ -244,7 +246,7 @@ async def test_a_tool_that_is_gone_since_it_was_offered_is_answered_in_words(sha
     (tmp_path / "tools").mkdir()
     file = tmp_path / "tools" / "word.py"
     file.write_text('def word() -> str:\n    """A word."""\n    return "w"\n')
-    adapter = shape.adapter(crib_of(project=tmp_path, builtins=False), tools=["word"])
+    adapter = shape.adapter(crib_of(project=tmp_path, builtins={"enabled": False}), tools=["word"])
     file.unlink()
     told = shape.read(await adapter.answer(shape.reply(("1", "word", {}))))
     assert told[0].value["type"] == "NOT_FOUND"
@@ -266,7 +268,7 @@ async def test_losses_are_told_by_the_name_of_the_tool(shapes, crib_of):
         """Take anything but a text."""
         return "odd"
 
-    crib = crib_of(odd, builtins=False)
+    crib = crib_of(odd, builtins={"enabled": False})
     losses = shapes["gemini"].adapter(crib).losses
     assert list(losses) == ["odd"]
     assert "not" in {loss.keyword for loss in losses["odd"]}
@@ -274,7 +276,7 @@ async def test_losses_are_told_by_the_name_of_the_tool(shapes, crib_of):
 
 
 def test_plain_code_gets_its_answers_too(shape, bench):
-    with Crib(tools=bench.tools(), builtins=False) as crib:
+    with Crib(tools=bench.tools(), builtins={"enabled": False}) as crib:
         adapter = shape.adapter(crib)
         for _ in range(2):
             told = shape.read(adapter.answer_sync(shape.reply(("1", "add", {"a": 1, "b": 2}))))

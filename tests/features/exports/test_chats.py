@@ -64,7 +64,7 @@ def test_responses_hold_a_chat(shapes, vendors, server, environment, bench):
     shape = shapes["openai-responses"]
     server.script += [shape.wire(("c1", "greet", {"name": "Ada"}), ("c2", "rm", {})), shape.silent()]
     items: list = [{"role": "user", "content": "Greet Ada."}]
-    with vendors("openai").OpenAI() as client, Crib(tools=bench.tools(), builtins=False) as crib:
+    with vendors("openai").OpenAI() as client, Crib(tools=bench.tools(), builtins={"enabled": False}) as crib:
         tools = shape.adapter(crib, tools=["greet"], strict=True)
         while answers := tools.answer_sync(
             reply := client.responses.create(model="scripted", input=items, tools=tools.definitions)

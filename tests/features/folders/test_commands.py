@@ -19,7 +19,7 @@ def shop(cli, tmp_path, monkeypatch):
     project = tmp_path / "shop"
     project.mkdir()
     monkeypatch.chdir(project)
-    (project / "toolcrib.toml").write_text("builtins = false\n")
+    (project / "toolcrib.toml").write_text("builtins.enabled = false\n")
     assert cli("new", "count-words").code == ExitCode.DONE
     return project
 

@@ -160,7 +160,7 @@ async def test_a_host_that_is_not_allowed_is_refused_with_the_cure(bench, serve,
     assert refusal.value.details["host"] == "127.0.0.1"
     assert refusal.value.details["port"] == site.port
     assert refusal.value.details["allowed"] == ["api.example.com", "*.example.org"]
-    assert refusal.value.details["cure"] == f'add "{site.endpoint}" to the setting allowed_hosts'
+    assert refusal.value.details["cure"] == f'add "{site.endpoint}" to the setting http_tools.hosts'
     assert site.connections == 0
 
 

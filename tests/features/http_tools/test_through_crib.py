@@ -23,7 +23,7 @@ KEY = "sk-9a8b7c6d"
 def crib_over(crib_of, bench):
     """A crib with one HTTP tool that may reach the sites of the test."""
 
-    def make(*calls, output_schema=None, limits=None, hosts=None, **settings):
+    def make(*calls, output_schema=None, limits=None, hosts=None, http_tools=None, **settings):
         tool = Tool(
             name="weather",
             description="The weather of a city.",
@@ -37,9 +37,9 @@ def crib_over(crib_of, bench):
         environment = {"WEATHER_API_KEY": KEY}
         return crib_of(
             tool,
-            allowed_hosts=endpoints if hosts is None else hosts,
-            egress_private=endpoints,
-            secrets_environment=["WEATHER_API_KEY"],
+            http_tools={"hosts": endpoints if hosts is None else hosts, **(http_tools or {})},
+            egress={"private": endpoints},
+            secrets={"environment": ["WEATHER_API_KEY"]},
             environment=environment,
             **settings,
         )
@@ -56,7 +56,7 @@ async def test_a_call_of_a_person_becomes_a_request_and_its_answer_a_value(crib_
         success=frozenset({200}),
         extract="$.current.condition.text",
     )
-    crib = crib_over(call, output_schema={"type": "string"}, application_version="3.1")
+    crib = crib_over(call, output_schema={"type": "string"}, http_tools={"version": "3.1"})
     result = await crib.call("weather", city="Lisbon")
     assert (result.ok, result.value) == (True, "Sunny")
     assert site.targets == [f"GET /v1/current.json?q=Lisbon&key={KEY}"]
@@ -87,7 +87,7 @@ async def test_an_empty_answer_is_not_held_to_the_output_schema(crib_over, serve
 @pytest.mark.spec("S1-40")
 async def test_a_host_that_is_not_allowed_is_refused_at_the_door_and_seen_by_explain(crib_over, serve, answer):
     site = await serve(answer(b"1"))
-    crib = crib_over(HttpCall(url=site.url()), hosts=["api.example.com"], grants=["net.http"])
+    crib = crib_over(HttpCall(url=site.url()), hosts=["api.example.com"], access={"grants": ["net.http"]})
     result = await crib.call("weather", city="Oslo")
     assert (result.error.kind, result.refused) == (Kind.HOST_NOT_ALLOWED, True)
     assert result.error.details["host"] == "127.0.0.1"
@@ -107,7 +107,7 @@ async def test_a_host_that_is_not_allowed_is_refused_at_the_door_and_seen_by_exp
 )
 async def test_what_is_wrong_is_refused_before_dispatch(crib_over, serve, answer, parts, city, kind):
     site = await serve(answer(b"1"))
-    crib = crib_over(HttpCall(url=site.url(), **parts), max_sent_bytes=1_000)
+    crib = crib_over(HttpCall(url=site.url(), **parts), http_tools={"max_sent_bytes": 1_000})
     result = await crib.call("weather", city=city)
     assert (result.error.kind, result.refused) == (kind, True)
     assert crib.explain("weather", city=city).findings[-1].verdict.kind is kind
@@ -141,7 +141,7 @@ async def test_the_time_limit_is_the_tools_own(crib_over, serve):
 @pytest.mark.spec("S1-90")
 async def test_the_operators_bound_on_repeats_holds(crib_over, serve, answer):
     site = await serve(answer(b"", "503 Later", Retry_After="0"))
-    result = await crib_over(HttpCall(url=site.url()), max_retries=1).call("weather", city="Oslo")
+    result = await crib_over(HttpCall(url=site.url()), http_tools={"max_retries": 1}).call("weather", city="Oslo")
     assert (result.error.kind, result.meta["attempts"]) == (Kind.TRANSIENT, 2)
     assert len(site.requests) == 2
 
@@ -149,7 +149,9 @@ async def test_the_operators_bound_on_repeats_holds(crib_over, serve, answer):
 @pytest.mark.spec("S1-89")
 async def test_the_operators_bound_on_answers_holds(crib_over, serve, answer):
     site = await serve(answer([0] * 1_000))
-    result = await crib_over(HttpCall(url=site.url()), max_response_bytes=500).call("weather", city="Oslo")
+    result = await crib_over(HttpCall(url=site.url()), http_tools={"max_response_bytes": 500}).call(
+        "weather", city="Oslo"
+    )
     assert result.error.kind is Kind.LIMIT_EXCEEDED
 
 

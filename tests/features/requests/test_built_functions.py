@@ -172,7 +172,7 @@ class TestTheCall:
 
     def test_it_obeys_the_settings_of_its_project(self, project, put, imported):
         put(COUNT)
-        (project / "toolcrib.toml").write_text('disabled = ["word_counter"]\n')
+        (project / "toolcrib.toml").write_text('catalog.disabled = ["word_counter"]\n')
 
         with pytest.raises(ToolError) as caught:
             imported("word_counter").run(text="x")
@@ -334,7 +334,7 @@ class TestAProgram:
 class TestWhichProject:
     def test_the_nearest_settings_above_the_tools_say_so(self, project, put, imported):
         put(COUNT)
-        (project / "toolcrib.toml").write_text('disabled = ["word_counter"]\n')
+        (project / "toolcrib.toml").write_text('catalog.disabled = ["word_counter"]\n')
 
         with pytest.raises(ToolError, match="disabled in toolcrib.toml"):
             imported("word_counter").run(text="a b")
@@ -348,7 +348,7 @@ class TestWhichProject:
     def test_settings_inside_another_project_that_open_something_are_not_obeyed(self, project, put, imported):
         (project.parent / "toolcrib.toml").touch()
         put(COUNT)
-        (project / "toolcrib.toml").write_text('rule_modules = ["planted"]\n')
+        (project / "toolcrib.toml").write_text('modules.rules = ["planted"]\n')
         try:
             with pytest.raises(ImportError) as caught:
                 imported("word_counter")
@@ -356,7 +356,7 @@ class TestWhichProject:
             (project.parent / "toolcrib.toml").unlink()
 
         assert str(caught.value) == (
-            f"{project}/toolcrib.toml sets rule_modules inside the project {project.parent}, whose tools may have written "
+            f"{project}/toolcrib.toml sets modules.rules inside the project {project.parent}, whose tools may have written "
             f"it; if you trust it, call the tool with Crib('{project}'), else with Crib('{project.parent}')"
         )
 

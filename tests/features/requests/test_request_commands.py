@@ -239,7 +239,7 @@ def test_a_file_that_is_no_python_is_not_delivered(project, capsys):
 
 def test_a_search_in_vain_says_which_request_asks_for_it_now(project, capsys):
     assert "list all tools with: crib list" in crib(capsys, "search", "shout", "words")[2]
-    (project / "toolcrib.toml").write_text("request_missing = true\n")
+    (project / "toolcrib.toml").write_text("requests.missing = true\n")
     code, out, err = crib(capsys, "search", "shout", "words")
     [filed] = json.loads(crib(capsys, "request", "list", "--json")[1])
     assert (code, out, err) == (0, "", f"crib: nothing fits 'shout words'; it is asked for by {filed['id']}\n")
@@ -370,11 +370,11 @@ def test_a_builder_that_is_told_twice_to_end_says_so_and_nothing_else(project, c
     ("settings", "words"),
     [
         ('maker = "nobody"', "no maker is called 'nobody'; use one of person, command, openai"),
-        ('maker = "command"', "builder_command names no program"),
+        ('maker = "command"', "builder.command names no program"),
         ('maker = "command"\ncommand = ["no-such-agent"]', "the program 'no-such-agent' was not found; install it"),
         ('maker = "command"\ncommand = ["./agent"]', "write its absolute path"),
-        ('maker = "openai"', "builder_url names no endpoint"),
-        ('maker = "openai"\nurl = "https://api.example.com/v1"', "builder_model names no model"),
+        ('maker = "openai"', "builder.url names no endpoint"),
+        ('maker = "openai"\nurl = "https://api.example.com/v1"', "builder.model names no model"),
     ],
 )
 def test_a_builder_that_could_build_nothing_does_not_begin(project, capsys, settings, words):

@@ -122,7 +122,7 @@ def test_a_container_cannot_make_what_no_tool_may_write(bench, engine, what):
 
 
 def test_a_container_writes_to_no_workspace_whose_names_are_protected(bench, engine):
-    with pytest.raises(ToolError, match=r"no name is protected from a container .* workspace_open") as caught:
+    with pytest.raises(ToolError, match=r"no name is protected from a container .* workspace.open") as caught:
         bench.check(container(bench, requires={"fs.write"}))
     assert caught.value.kind is Kind.SANDBOX_UNAVAILABLE
 

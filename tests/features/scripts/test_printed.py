@@ -28,7 +28,7 @@ def ended(**facts):
 
 @pytest.mark.parametrize(
     ("limit", "setting"),
-    [("mem", "sandbox_memory_mb"), ("pids", "sandbox_processes"), ("disk", "sandbox_disk_mb")],
+    [("mem", "sandbox.memory_mb"), ("pids", "sandbox.processes"), ("disk", "sandbox.disk_mb")],
 )
 def test_a_limit_that_was_passed_is_named_with_its_setting(limit, setting):
     with pytest.raises(ToolError, match=f"sample used more .*setting {setting}") as caught:

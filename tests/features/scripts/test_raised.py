@@ -90,7 +90,7 @@ async def test_memory_that_runs_out_is_named_with_its_limit(bench, fail):
     bench.limit(memory_bytes=300 * MEGABYTES)
     error = await fail("def main(): return bytearray(400_000_000)")
     assert error.kind is Kind.LIMIT_EXCEEDED
-    assert error.message == "job ran out of memory: it may use 300 MB (setting sandbox_memory_mb)"
+    assert error.message == "job ran out of memory: it may use 300 MB (setting sandbox.memory_mb)"
     assert error.details == {"limit": "mem"}
 
 
@@ -99,7 +99,7 @@ async def test_disk_that_runs_out_is_named_with_its_limit(bench, fail, code):
     bench.limit(disk_bytes=20 * MEGABYTES)
     error = await fail(f"def main(): raise OSError({code}, 'full')")
     assert error.kind is Kind.LIMIT_EXCEEDED
-    assert error.message == "job ran out of disk: it may use 20 MB (setting sandbox_disk_mb)"
+    assert error.message == "job ran out of disk: it may use 20 MB (setting sandbox.disk_mb)"
     assert error.details == {"limit": "disk"}
 
 
@@ -152,7 +152,7 @@ async def test_what_is_closed_to_every_tool_is_told_as_such(bench, fail):
     can = {"fs.read", "fs.write"}
     error = await fail(f"def main(): open({str(closed)!r}, 'w')", requires=can)
     assert "kept from '.env' in the workspace" in error.message
-    assert "the operator may do so with workspace_open" in error.message
+    assert "the operator may do so with workspace.open" in error.message
     error = await fail(f"def main(): open({str(bench.workspace / 'tools' / 'new.py')!r}, 'w')", requires=can)
     assert "no capability opens it" in error.message
 

@@ -20,7 +20,7 @@ category: deployment
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    (tmp_path / "toolcrib.toml").write_text('workspace = "work"\n')
+    (tmp_path / "toolcrib.toml").write_text('workspace.folder = "work"\n')
     (tmp_path / "work").mkdir()
     (tmp_path / ".ai" / "tools" / "deployment").mkdir(parents=True)
     return tmp_path
@@ -39,7 +39,7 @@ def write(project):
 @pytest.fixture
 def call(project):
     async def call(name, /, *, grants=("fs.*", "shell.execute"), **arguments):
-        async with Crib(project, grants=list(grants)) as crib:
+        async with Crib(project, access={"grants": list(grants)}) as crib:
             return await crib.call(name, arguments)
 
     return call
@@ -195,7 +195,7 @@ def slow_call(script, write, project):
         script("slow_python.py", "import time\ndef main(): time.sleep(60)", f"__timeout__ = {limit}")
         bash = "tool_id: slow-bash\nexecutor_id: bash\ntimeout: {}\nconfig: {{args: [-c, sleep 60]}}\n"
         write("slow-bash.yaml", bash.format(limit))
-        async with Crib(project, grants=["shell.execute"]) as crib:
+        async with Crib(project, access={"grants": ["shell.execute"]}) as crib:
             assert (await crib.call("quick")).value == 1
             return await crib.call(f"slow-{language}")
 

@@ -83,7 +83,7 @@ def test_all_that_is_right_ends_well_and_what_cannot_be_tried_is_said(run, folde
     ended = run()
     skipped = [line for line in ended.out.splitlines() if line.startswith("skipped")]
     assert [line.split(" (")[0] for line in skipped] == ["skipped  far: example 1"]
-    assert "         needs net.http; grant it with --grant net.http or grants in toolcrib.toml" in ended.out
+    assert "         needs net.http; grant it with --grant net.http or access.grants in toolcrib.toml" in ended.out
     assert ended.out.splitlines()[-1] == "2 cases: 1 ok, 0 failed, 1 skipped, 0 warnings"
     assert ended.code == ExitCode.DONE
 

@@ -139,10 +139,10 @@ def fetch_it() -> str:
 
 def test_a_tool_that_needs_what_is_not_granted_is_skipped_and_says_what_it_needs(run):
     [result] = run(fetch_it, case())
-    assert result.skipped == "needs net.http; grant it with --grant net.http or grants in toolcrib.toml"
+    assert result.skipped == "needs net.http; grant it with --grant net.http or access.grants in toolcrib.toml"
     assert not result.passed
     assert not result.failed
-    assert run(fetch_it, case(expect={"value": "fetched"}), grants=["net.http"])[0].passed
+    assert run(fetch_it, case(expect={"value": "fetched"}), access={"grants": ["net.http"]})[0].passed
 
 
 def test_a_case_about_a_refusal_is_not_skipped(run):
@@ -162,7 +162,7 @@ def test_a_tool_that_only_claims_that_something_is_missing_fails(run):
 
 
 def test_a_tool_that_is_switched_off_is_skipped(run):
-    [result] = run(fetch_it, case(), disabled=["fetch_it"])
+    [result] = run(fetch_it, case(), catalog={"disabled": ["fetch_it"]})
     assert "switched off" in result.skipped
 
 

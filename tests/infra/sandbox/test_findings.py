@@ -40,7 +40,7 @@ async def test_a_required_guarantee_that_is_missing_refuses_the_job_and_names_it
         await sandbox.run(python_job(tmp_path, policy), deadline=soon())
     assert caught.value.kind is Kind.SANDBOX_UNAVAILABLE
     assert caught.value.message == (
-        "the sandbox cannot guarantee fs, net, priv on this system; the operator may lower the setting sandbox_require"
+        "the sandbox cannot guarantee fs, net, priv on this system; the operator may lower the setting sandbox.require"
     )
     assert caught.value.details == {"missing": ["fs", "net", "priv"]}
     assert sandbox._launcher is None

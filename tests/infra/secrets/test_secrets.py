@@ -377,7 +377,7 @@ def test_what_is_no_file_of_secrets_is_refused_and_never_waited_for(tmp_path, ki
     elif kind == "link":
         (tmp_path / "real").write_text("A=b\n")
         path.symlink_to(tmp_path / "real")
-    with pytest.raises(SettingsError, match=r"secrets_file"):
+    with pytest.raises(SettingsError, match=r"secrets.file"):
         secrets_of(file=path).get("A")
 
 
@@ -435,7 +435,7 @@ def test_a_system_without_a_keyring_is_told_with_the_cure(monkeypatch):
     before = keyring.get_keyring()
     keyring.set_keyring(fail.Keyring())
     try:
-        with pytest.raises(SettingsError, match="no keyring that could be asked for A; remove secrets_keyring"):
+        with pytest.raises(SettingsError, match="no keyring that could be asked for A; remove secrets.keyring"):
             secrets_of(keyring="crib").get("A")
     finally:
         keyring.set_keyring(before)

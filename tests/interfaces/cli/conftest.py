@@ -108,7 +108,7 @@ def second_say(text: str) -> str:
 def host_module(project: Path) -> Iterator[Path]:
     """A project over the host module."""
     (project / f"{MODULE}.py").write_text(HOST)
-    (project / "toolcrib.toml").write_text(f'modules = ["{MODULE}"]\n')
+    (project / "toolcrib.toml").write_text(f'modules.tools = ["{MODULE}"]\n')
     yield project
     sys.modules.pop(MODULE, None)
 

@@ -258,7 +258,7 @@ def test_settings_that_cannot_be_obeyed_end_with_2_and_name_the_file(crib, host_
     (host_module / "toolcrib.toml").write_text("timeout = 5\n")
     ended = crib("call", "add", "first=1")
     assert ended.code == 2
-    assert "toolcrib.toml: unknown setting 'timeout'; did you mean 'timeout_ms'?" in ended.err
+    assert "toolcrib.toml: timeout stands in no table; did you mean calls.timeout_ms?" in ended.err
 
 
 def test_an_argument_that_is_no_text_is_refused_and_shown_safely(crib):

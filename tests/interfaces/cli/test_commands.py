@@ -35,11 +35,11 @@ def test_list_as_json_holds_every_tool(crib):
 
 def test_a_tool_that_is_switched_off_is_listed_as_such(crib, host_module):
     with (host_module / "toolcrib.toml").open("a") as file:
-        file.write('disabled = ["add"]\n')
+        file.write('catalog.disabled = ["add"]\n')
     row = next(line for line in crib("list").out.splitlines() if line.startswith("add "))
     assert row.split()[1] == "off"
     shown = crib("show", "add").out
-    assert "state:  off: 'add' stands in disabled in toolcrib.toml; take 'add' out of" in shown
+    assert "state:  off: 'add' stands in catalog.disabled in toolcrib.toml; take 'add' out of" in shown
     assert "offered to models:  no: it is switched off" in shown
 
 
@@ -51,7 +51,7 @@ def test_list_mentions_what_could_not_be_loaded(crib, host_module):
 
 
 def test_an_empty_project_says_how_to_begin(crib, host_module):
-    (host_module / "toolcrib.toml").write_text("builtins = false\n")
+    (host_module / "toolcrib.toml").write_text("builtins.enabled = false\n")
     assert "crib init" in crib("list").err
 
 
@@ -63,7 +63,7 @@ def test_show_tells_everything_about_a_tool(crib):
         ["second", "integer", "1"],
     ]
     assert "returns:            integer" in shown
-    assert "30 s (the default of timeout_ms)" in shown
+    assert "30 s (the default of calls.timeout_ms)" in shown
     assert "offered to models:  yes, as add, in text and voice mode" in shown
     assert "written in:         crib_cli_host.py:" in shown
     assert "shadows:            other/say@1.0.0" in crib("show", "say").out
@@ -100,9 +100,9 @@ def test_explain_answers_why_a_tool_is_not_being_called(crib, host_module):
     assert "registered:  no, nothing goes by 'ad'; did you mean add" in crib("explain", "ad").out
     assert "offered to models:  yes, as speak, in voice mode\n" in crib("explain", "speak").out
     with (host_module / "toolcrib.toml").open("a") as file:
-        file.write('disabled = ["add"]\n')
+        file.write('catalog.disabled = ["add"]\n')
     off = crib("explain", "add", "first=1").out
-    assert "enabled:            no: 'add' stands in disabled in toolcrib.toml; take 'add' out of" in off
+    assert "enabled:            no: 'add' stands in catalog.disabled in toolcrib.toml; take 'add' out of" in off
     assert "offered to models:  no: it is switched off" in off
 
 
@@ -196,7 +196,7 @@ class Weather(BaseTool):
 @pytest.mark.spec("S4-27")
 def test_check_says_which_property_lacks_what(crib, host_module):
     (host_module / "crib_cli_weather.py").write_text(BASE_TOOL.format(properties={"city": {"type": "string"}}))
-    (host_module / "toolcrib.toml").write_text('modules = ["crib_cli_weather"]\n')
+    (host_module / "toolcrib.toml").write_text('modules.tools = ["crib_cli_weather"]\n')
     ended = crib("check")
     sys.modules.pop("crib_cli_weather")
     assert ended.code == 1

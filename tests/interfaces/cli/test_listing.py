@@ -70,7 +70,7 @@ def said(capsys):
     """What a command prints about the tools."""
 
     def run(command, *tools: Tool, **more: object) -> str:
-        with Crib(tools=tools, builtins=False) as crib:
+        with Crib(tools=tools, builtins={"enabled": False}) as crib:
             command(crib, **more)
         return capsys.readouterr().out
 
@@ -324,7 +324,7 @@ def spaces(project, tmp_path_factory, monkeypatch, capsys):
     (home / ".ai/tools/services/words.yaml").write_text(LIBRARY)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.chdir(project)
-    (project / "toolcrib.toml").write_text("builtins = false\n")
+    (project / "toolcrib.toml").write_text("builtins.enabled = false\n")
 
     def run(*words: str) -> tuple[int, str, str]:
         capsys.readouterr()
@@ -371,7 +371,7 @@ def test_tools_are_found_by_their_tags(said, capsys):
     assert list(rows(said(list_tools, *tools, as_json=False, tags=["CLOUD", "fast"]))) == ["a"]
     assert [fact["name"] for fact in json.loads(said(list_tools, *tools, as_json=True, tags=["fast"]))] == ["a"]
     assert json.loads(said(list_tools, *tools, as_json=True, tags=["slow"])) == []
-    with Crib(tools=tools, builtins=False) as crib:
+    with Crib(tools=tools, builtins={"enabled": False}) as crib:
         list_tools(crib, as_json=False, tags=["slow"])
     assert "no tool has the tag slow; tags are Cloud, cloud, fast" in capsys.readouterr().err
 

@@ -66,24 +66,38 @@ def test_init_into_a_file_is_wrong_use(crib, host_module):
     assert crib("init", "file/below").code == 2
 
 
-def test_doctor_shows_the_settings_in_force_and_where_each_is_set(crib, monkeypatch):
-    monkeypatch.setenv("TOOLCRIB_TIMEOUT_MS", "1500")
+def test_doctor_shows_the_settings_that_are_no_defaults_and_where_each_is_set(crib, monkeypatch):
+    monkeypatch.setenv("TOOLCRIB_CALLS_TIMEOUT_MS", "1500")
     ended = crib("doctor")
     assert ended.code == 0
     rows = {line.split()[0]: line for line in ended.out.splitlines() if line}
-    assert rows["modules"].split(maxsplit=2)[1:] == ["crib_cli_host", "toolcrib.toml"]
-    assert rows["timeout_ms"].split(maxsplit=2)[1:] == ["1500", "the environment"]
-    assert rows["max_steps"].endswith("the default")
+    assert rows["modules.tools"].split(maxsplit=2)[1:] == ["crib_cli_host", "toolcrib.toml"]
+    assert rows["calls.timeout_ms"].split(maxsplit=2)[1:] == ["1500", "the environment"]
+    assert "calls.max_steps" not in rows
     assert rows["toolcrib:"].endswith(__version__)
     assert rows["caller:"].endswith(name_caller())
     assert rows["files"].startswith("files of code ")
     assert "env" in rows["files"]
     report = json.loads(crib("doctor", "--json").out)
-    assert report["settings"]["timeout_ms"] == {"value": 1500, "where": "the environment"}
-    assert report["settings"]["grants"] == {"value": ["fs.*"], "where": "the default"}
+    assert sorted(report["settings"]) == ["calls.timeout_ms", "modules.tools"]
+    assert report["settings"]["calls.timeout_ms"] == {
+        "value": 1500,
+        "where": "the environment",
+        "about": "how long a call may take whose tool says nothing about it",
+    }
     assert set(report["sandbox"]) == {"plain", "network", "program"}
     assert set(report["sandbox"]["plain"]) >= {"guarantees", "missing"}
     assert report["problems"] == []
+
+
+def test_doctor_shows_every_setting_with_what_it_means_when_asked_for_all(crib):
+    lines = crib("doctor", "--all").out.splitlines()
+    row = next(line for line in lines if line.startswith("calls.max_steps"))
+    assert row.split(maxsplit=2) == ["calls.max_steps", "20", "the default    how many calls a session may make"]
+    settings = json.loads(crib("doctor", "--all", "--json").out)["settings"]
+    assert settings["access.grants"]["value"] == ["fs.*"]
+    assert settings["access.grants"]["where"] == "the default"
+    assert settings["server.port"]["value"] == 8765
 
 
 def test_doctor_names_the_rules_of_the_operator(crib, host_module):
@@ -115,7 +129,7 @@ def test_settings_that_open_something_inside_another_project_are_obeyed_only_whe
         ended = crib(*words)
         assert ended.code == 2
         assert ended.err == (
-            f"crib: {inner}/toolcrib.toml sets sandbox_require inside the project {host_module}, whose tools may have "
+            f"crib: {inner}/toolcrib.toml sets sandbox.require inside the project {host_module}, whose tools may have "
             f"written it; if you trust it, write: -C {inner}, else: -C {host_module}\n"
         )
     assert crib("list", "-C", str(inner)).code == 0

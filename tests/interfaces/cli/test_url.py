@@ -165,7 +165,9 @@ def shop(tmp_path_factory: pytest.TempPathFactory, empty_home: Path) -> Iterator
     """A project with tools of every kind, served."""
     folder = tmp_path_factory.mktemp("shop")
     (folder / f"{MODULE}.py").write_text(HOST)
-    (folder / "toolcrib.toml").write_text(f'modules = ["{MODULE}"]\nresult_bytes = 1000\ndisabled = ["shell"]\n')
+    (folder / "toolcrib.toml").write_text(
+        f'modules.tools = ["{MODULE}"]\ncalls.result_bytes = 1000\ncatalog.disabled = ["shell"]\n'
+    )
     (folder / ".ai" / "tools" / "services").mkdir(parents=True)
     (folder / ".ai" / "tools" / "services" / "greet.yaml").write_text(SCRIPT)
     (folder / "tools" / "count_words").mkdir(parents=True)
@@ -413,7 +415,7 @@ def test_a_url_in_the_wrong_place_or_of_the_wrong_form_is_wrong_use(cli, words, 
 
 
 def test_a_server_that_asks_for_tokens_is_used_with_one(cli, tmp_path, empty_home, monkeypatch):
-    (tmp_path / "toolcrib.toml").write_text(f'modules = ["{MODULE}"]\n')
+    (tmp_path / "toolcrib.toml").write_text(f'modules.tools = ["{MODULE}"]\n')
     (tmp_path / f"{MODULE}.py").write_text(HOST)
     tokens = {}
     for scope in ("read", "invoke"):

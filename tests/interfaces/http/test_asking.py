@@ -40,7 +40,7 @@ def closed():
 
 
 async def test_whoever_reads_or_changes_tools_does_not_wait_for_a_queue_that_hangs(make_world, listening):
-    world = make_world(measure, queue_url=f"redis://127.0.0.1:{listening}/0")
+    world = make_world(measure, queue={"url": f"redis://127.0.0.1:{listening}/0"})
     asking = [asyncio.create_task(world.client.get("/requests")) for _ in range(40)]
     asking += [asyncio.create_task(world.client.post("/requests", WISH)) for _ in range(40)]
     await asyncio.sleep(0)
@@ -55,7 +55,7 @@ async def test_whoever_reads_or_changes_tools_does_not_wait_for_a_queue_that_han
 
 
 async def test_a_queue_that_is_down_is_told_with_when_to_come_again_and_health_says_so(make_world, closed):
-    world = make_world(queue_url=f"redis://user:pass-word@127.0.0.1:{closed}/0")
+    world = make_world(queue={"url": f"redis://user:pass-word@127.0.0.1:{closed}/0"})
     for method, path, body in (("GET", "/requests", None), ("POST", "/requests", WISH), ("GET", "/experiments", None)):
         reply = await world.client.ask(method, path, body)
         assert (reply.status, reply.json["kind"], reply.headers["retry-after"]) == (503, "TRANSIENT", "1")
@@ -65,7 +65,7 @@ async def test_a_queue_that_is_down_is_told_with_when_to_come_again_and_health_s
 
 
 async def test_health_waits_a_moment_for_a_queue_that_hangs_and_asks_it_once(make_world, listening, monkeypatch):
-    world = make_world(queue_url=f"redis://127.0.0.1:{listening}/0")
+    world = make_world(queue={"url": f"redis://127.0.0.1:{listening}/0"})
     asked, ask = [], world.crib.requests.list
     monkeypatch.setattr(world.crib.requests, "list", lambda limit: asked.append(limit) or ask(limit=limit))
     async with asyncio.timeout(SECONDS):

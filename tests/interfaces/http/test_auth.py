@@ -135,7 +135,7 @@ async def test_a_request_that_was_passed_on_does_not_count_as_from_this_machine(
 
 
 async def test_a_public_name_asks_for_a_token_because_a_proxy_need_not_say_that_it_is_one(make_world, client_for):
-    world = make_world(http_hosts=["crib.example", "127.0.0.1.crib.example"])
+    world = make_world(server={"hosts": ["crib.example", "127.0.0.1.crib.example"]})
     for host in ["crib.example", "crib.example:8765", "127.0.0.1.crib.example"]:
         assert (await client_for(world.client.app, host=host).get("/tools")).status == 401, host
     for host in ["localhost:8765", "127.0.0.1", "[::1]:1"]:
@@ -143,7 +143,7 @@ async def test_a_public_name_asks_for_a_token_because_a_proxy_need_not_say_that_
 
 
 async def test_too_many_requests_of_one_caller_are_told_when_to_come_again(make_world):
-    world = make_world(http_calls_per_minute=3)
+    world = make_world(server={"calls_per_minute": 3})
     replies = [await world.client.get("/crib/health") for _ in range(4)]
     assert [reply.status for reply in replies] == [200, 200, 200, 429]
     assert replies[-1].json["kind"] == "RATE_LIMIT"

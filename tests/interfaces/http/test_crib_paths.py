@@ -130,7 +130,7 @@ async def test_a_session_is_forgotten_after_an_hour_and_there_are_only_so_many(m
 
 
 async def test_a_large_value_is_read_in_pieces_by_its_caller_alone(make_world):
-    world = make_world(large, result_bytes=1_000)
+    world = make_world(large, calls={"result_bytes": 1_000})
     kept = (await world.client.post("/crib/call", {"name": "large", "args": {"letters": 5_000}})).json["meta"]["kept"]
     piece = (await world.client.get(f"/crib/results/{kept['handle']}?offset=4000&length=600")).json
     assert piece == {"text": "x" * 600, "offset": 4000, "total": 5000, "next": 4600}
@@ -173,7 +173,7 @@ async def test_one_tool_is_shown_with_its_definition_by_any_of_its_names(make_wo
 
 async def test_health_says_what_is_spoken_and_what_is_broken_and_no_secret(make_world, monkeypatch):
     monkeypatch.setenv("WEATHER_API_KEY", "canary-4711")
-    world = make_world(secrets_environment=["WEATHER_API_KEY"])
+    world = make_world(secrets={"environment": ["WEATHER_API_KEY"]})
     reply = await world.client.get("/crib/health")
     assert reply.json["ready"] is True
     assert reply.json["schemaVersion"] == "toolcrib-1"

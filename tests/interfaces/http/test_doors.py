@@ -24,7 +24,7 @@ async def test_a_name_that_is_not_the_servers_is_refused(world, client_for):
     ]:
         reply = await client_for(world.client.app, host=host).get("/tools")
         assert (reply.status, reply.json["kind"]) == (421, "HOST_NOT_ALLOWED"), host
-        assert "http.hosts" in reply.json["detail"]
+        assert "server.hosts" in reply.json["detail"]
 
 
 async def test_a_host_that_is_none_is_refused(world):
@@ -40,7 +40,7 @@ async def test_a_refused_name_is_not_remembered_as_a_good_one(world, client_for)
 
 
 async def test_names_of_the_settings_are_taken(make_world, client_for):
-    world = make_world(http_hosts=["Crib.example", "tools.example:8080"])
+    world = make_world(server={"hosts": ["Crib.example", "tools.example:8080"]})
     headers = {"Authorization": f"Bearer {world.crib.tokens.create('reader', ['read'])[1]}"}
     for host, status in [("crib.example:9", 200), ("tools.example:8080", 200), ("tools.example", 421)]:
         reply = await client_for(world.client.app, host=host).get("/tools", headers=headers)
@@ -79,7 +79,7 @@ async def test_a_page_of_the_server_itself_is_let_in(world):
 
 
 async def test_a_listed_page_is_let_in_and_may_read_the_answer(make_world):
-    world = make_world(http_origins=[LISTED])
+    world = make_world(server={"origins": [LISTED]})
     reply = await world.client.get("/tools", headers={"Origin": LISTED})
     assert reply.status == 200
     assert reply.headers["access-control-allow-origin"] == LISTED
@@ -91,7 +91,7 @@ async def test_a_listed_page_is_let_in_and_may_read_the_answer(make_world):
 
 
 async def test_a_browser_may_ask_ahead_for_a_listed_page_alone_and_needs_no_token(make_world):
-    world = make_world(http_origins=[LISTED], open_to_loopback=False)
+    world = make_world(server={"origins": [LISTED]}, open_to_loopback=False)
     asks = {"Origin": LISTED, "Access-Control-Request-Method": "PUT", "Access-Control-Request-Headers": "content-type"}
     reply = await world.client.ask("OPTIONS", world.bundle_path(), headers=asks)
     assert reply.status == 204

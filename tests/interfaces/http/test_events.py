@@ -214,7 +214,7 @@ async def test_who_hears_nothing_for_a_while_hears_that_the_server_is_there(post
 
 
 async def test_a_stream_ends_in_order_before_the_time_of_an_answer_is_up(posts):
-    post = await posts(http_total_seconds=1)
+    post = await posts(server={"total_seconds": 1})
     listener = await post.listen()
     steps, is_over = await listener.until_end()
     assert ([step["step"] for step in steps], is_over) == (["filed"], False)
@@ -224,7 +224,7 @@ async def test_a_stream_ends_in_order_before_the_time_of_an_answer_is_up(posts):
 
 @pytest.mark.parametrize("path", ["events", "history?after=1&wait=30"])
 async def test_whoever_announces_a_body_and_sends_none_is_told_so(posts, caplog, path):
-    post = await posts(http_body_seconds=1)
+    post = await posts(server={"body_seconds": 1})
     listener = await post.connect()
     await listener.ask(f"/requests/{post.request_id}/{path}", headers="Content-Length: 9\r\n")
     assert (listener.status, "the body was not there" in (await listener.body())["detail"]) == (408, True)
@@ -263,7 +263,7 @@ async def test_so_many_listen_at_once_and_who_leaves_makes_room(post, monkeypatc
 
 
 async def test_who_never_reads_is_left_and_nobody_else_notices(posts):
-    post = await posts(http_body_seconds=1)
+    post = await posts(server={"body_seconds": 1})
     claim = post.claim()
     deaf, hearing = await post.listen(room=4_096), await post.listen()
     heard = 0
@@ -292,7 +292,7 @@ async def metrics_of(post):
 
 
 async def test_a_server_that_ends_ends_its_streams_at_once_and_in_order(posts):
-    post = await posts(http_drain_seconds=60)
+    post = await posts(server={"drain_seconds": 60})
     listener = await post.listen(headers="Last-Event-ID: 1\r\n")
     waiting = await post.connect()
     asked = asyncio.create_task(waiting.ask(f"/requests/{post.request_id}/history?after=1&wait=30"))

@@ -71,7 +71,7 @@ async def test_no_hostile_body_gets_through_any_door(filled, name):
 
 @pytest.mark.parametrize("name", DOORS)
 async def test_a_body_beyond_the_limit_is_refused_however_it_comes(make_world, name):
-    world = make_world(http_body_bytes=2_000)
+    world = make_world(server={"body_bytes": 2_000})
     await world.with_bundle()
     await world.with_tool()
     method, path = door(world, name)

@@ -45,7 +45,9 @@ async def test_a_registered_function_receives_its_context_and_the_arguments_as_j
 async def test_a_passing_failure_is_tried_again_where_that_does_no_harm(make_world, stand_in, method, attempts):
     stand_in.statuses[:] = [503]
     world = make_world(
-        grants=["net.http"], allowed_hosts=[f"127.0.0.1:{stand_in.port}"], egress_private=[f"127.0.0.1:{stand_in.port}"]
+        access={"grants": ["net.http"]},
+        http_tools={"hosts": [f"127.0.0.1:{stand_in.port}"]},
+        egress={"private": [f"127.0.0.1:{stand_in.port}"]},
     )
     await world.with_bundle()
     impl = {"method": method, "urlTemplate": f"http://127.0.0.1:{stand_in.port}/v1"}
@@ -172,7 +174,7 @@ async def test_an_invoke_of_what_is_not_there_is_told_as_a_get_of_it_is(world):
 
 @pytest.mark.spec("S1-40")
 async def test_a_host_that_is_not_allowed_is_refused_before_anything_is_sent(make_world):
-    world = make_world(grants=["net.http"])
+    world = make_world(access={"grants": ["net.http"]})
     await world.with_bundle()
     impl = {"urlTemplate": "https://weather.example/?q=${city}"}
     await world.with_tool("weather", type="http", impl=impl)
@@ -183,7 +185,9 @@ async def test_a_host_that_is_not_allowed_is_refused_before_anything_is_sent(mak
 @pytest.mark.spec("S1-01", "S1-41", "S1-79")
 async def test_an_http_tool_makes_its_request_and_answers_what_was_extracted(make_world, stand_in):
     world = make_world(
-        grants=["net.http"], allowed_hosts=[f"127.0.0.1:{stand_in.port}"], egress_private=[f"127.0.0.1:{stand_in.port}"]
+        access={"grants": ["net.http"]},
+        http_tools={"hosts": [f"127.0.0.1:{stand_in.port}"]},
+        egress={"private": [f"127.0.0.1:{stand_in.port}"]},
     )
     await world.with_bundle()
     impl = {
@@ -374,7 +378,7 @@ async def test_too_many_calls_at_once_are_told_to_come_again(make_world):
         await holds.wait()
         return "done"
 
-    world = make_world(hold, http_concurrency=1, http_queue=1)
+    world = make_world(hold, server={"concurrency": 1, "queue": 1})
     first = asyncio.create_task(world.client.post("/crib/call", {"name": "hold"}))
     await asyncio.wait_for(begun.wait(), 5)
     second = asyncio.create_task(world.client.post("/crib/call", {"name": "hold"}))

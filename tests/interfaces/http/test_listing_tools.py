@@ -181,7 +181,7 @@ async def test_what_is_switched_off_is_neither_listed_nor_found_unless_asked_for
 
 @pytest.mark.spec("S1-04", "S1-07")
 async def test_a_palette_finds_a_slug_invokes_it_and_switches_it(make_world):
-    world = make_world(builtins=False)
+    world = make_world(builtins={"enabled": False})
     await world.with_bundle()
     await world.with_tool("readfile")
     typed = quote("+readfile")

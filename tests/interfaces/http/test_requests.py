@@ -142,7 +142,7 @@ async def test_warnings_come_with_the_answer_and_strict_refuses_them(world):
 
 
 async def test_no_client_is_less_strict_than_the_operator(make_world):
-    world = make_world(request_strict=True)
+    world = make_world(requests={"strict": True})
     odd = text_of().replace("priority: medium", "priority: HIGH")
     for query in ("", "strict=false"):
         assert (await post_yaml(world, odd, query=query)).status == 400
@@ -223,7 +223,7 @@ async def test_what_is_too_large_is_refused_before_it_is_read(make_world, tmp_pa
     world = make_world()
     reply = await post_yaml(world, text_of() + "#" * MAX_TEXT_BYTES)
     assert (reply.status, reply.json["kind"]) == (413, "LIMIT_EXCEEDED")
-    small = make_world(root=tmp_path, http_body_bytes=100)
+    small = make_world(root=tmp_path, server={"body_bytes": 100})
     assert (await post_yaml(small, text_of())).status == 413
     assert (await world.client.get("/requests")).json == {"requests": []}
 
@@ -516,7 +516,7 @@ async def test_a_client_that_goes_away_stops_its_delivery_and_the_request_is_as_
 async def test_a_delivery_that_takes_longer_than_an_answer_may_is_stopped_and_the_request_is_as_before(
     make_world, queue, held
 ):
-    crib = make_world(http_total_seconds=1).crib
+    crib = make_world(server={"total_seconds": 1}).crib
     await crib.sandbox_report()
     url = asyncio.get_running_loop().create_future()
     serving = asyncio.create_task(serve(crib, host="127.0.0.1", port=0, say=lambda _: None, ready=url.set_result))
@@ -658,7 +658,7 @@ async def test_everything_that_cannot_be_allowed_is_told_at_once(world, file, qu
 
 @pytest.mark.parametrize("path", ["/tools/search?q=translate+poems", "/crib/tools?q=translate+poems"])
 async def test_a_search_that_finds_nothing_names_the_request_that_it_became(make_world, path):
-    world = make_world(request_missing=True)
+    world = make_world(requests={"missing": True})
     found = (await world.client.get(path)).json
     assert found["tools"] == []
     [filed] = (await world.client.get("/requests")).json["requests"]
@@ -673,14 +673,14 @@ async def test_a_search_becomes_no_request_unless_the_operator_wants_that_or_som
     closed = make_world()
     assert (await closed.client.get(path)).json == {"tools": [], "nextPageToken": None}
 
-    found = (await make_world(poem_machine, request_missing=True).client.get(path)).json
+    found = (await make_world(poem_machine, requests={"missing": True}).client.get(path)).json
     assert len(found["tools"]) == 1
     assert "requestID" not in found
     assert (await closed.client.get("/requests")).json == {"requests": []}
 
 
 async def test_a_call_of_an_unknown_tool_names_the_request_that_it_became(make_world):
-    world = make_world(request_missing=True)
+    world = make_world(requests={"missing": True})
     await world.with_bundle()
     by_name = await world.client.post("/crib/call", {"name": "translate_poems", "args": {"text": "private"}})
     by_place = await world.client.post(world.tool_path("draw-maps"), {})

@@ -436,12 +436,12 @@ def test_what_was_accepted_can_be_used(world, changes):
 
 @pytest.mark.spec("S1-104")
 async def test_a_host_that_is_not_allowed_is_told_when_the_tool_is_made(make_world):
-    world = make_world(allowed_hosts=["api.example"])
+    world = make_world(http_tools={"hosts": ["api.example"]})
     await world.with_bundle()
     allowed = await world.with_tool("allowed", type="http", impl={"urlTemplate": "https://API.example/x"})
     other = await world.with_tool("other", type="http", impl={"urlTemplate": "https://www.api.example/x"})
-    assert not any("allowed_hosts" in warning for warning in allowed["warnings"])
-    assert "www.api.example is not among allowed_hosts" in other["warnings"][-1]
+    assert not any("http_tools.hosts" in warning for warning in allowed["warnings"])
+    assert "www.api.example is not among http_tools.hosts" in other["warnings"][-1]
 
 
 async def test_the_file_of_a_tool_holds_what_its_author_wrote(world):

@@ -106,7 +106,7 @@ def _encode(approval: Approval) -> bytes:
 
 def _make(host: Host) -> ApprovalEndpoints:
     crib = host.crib
-    streams = EventStreams(seconds=crib.settings.http_total_seconds, ending=host.ending)
+    streams = EventStreams(seconds=host.seconds, ending=host.ending)
     return ApprovalEndpoints(crib.approvals, host.threads, streams)
 
 

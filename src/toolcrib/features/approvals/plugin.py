@@ -16,14 +16,15 @@ def register(plugins: Plugins) -> None:
     plugins.add_command(
         "approvals", "toolcrib.features.approvals.commands:approvals", "Approve or refuse calls that wait for a person."
     )
+    plugins.add_settings("approvals", "toolcrib.features.approvals.settings:ApprovalsSettings")
 
 
 def _for_approvals(resources: Resources) -> dict[str, object]:
-    data, settings = resources.data, resources.settings
+    data, approvals = resources.data, resources.settings["approvals"]
     return {
         "store": lambda: data.store,
         "key": lambda: data.key,
         "hide": data.secrets.masking.hide_in,
-        "seconds": settings.approvals_seconds,
-        "max_pending": settings.approvals_pending,
+        "seconds": approvals.seconds,
+        "max_pending": approvals.pending,
     }

@@ -15,9 +15,8 @@ def register(plugins: Plugins) -> None:
     """Add the built-in tools; they are made when a lookup first comes to them."""
     plugins.add_resource("builtins", "toolcrib.features.builtins.tools:builtin_tools")
     plugins.add_source("builtins", _sources, rank=Rank.BUILTINS)
+    plugins.add_settings("builtins", "toolcrib.features.builtins.settings:BuiltinsSettings")
 
 
 def _sources(resources: Resources) -> list[LateTools]:
-    if not resources.settings.builtins:
-        return []
     return [LateTools(BUILTIN_BUNDLE, lambda: resources.get("builtins"))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from toolcrib.features.builtins.settings import BuiltinsSettings
 from toolcrib.infra.egress.messages import Request, describe_binary, text_of
 from toolcrib.infra.files.jail import encode_text, list_items, read_text
 from toolcrib.infra.programs.job_outcome import run_in_place
@@ -329,7 +330,10 @@ def _check_status(response: Response) -> None:
 
 def builtin_tools(resources: Resources) -> list[Tool]:
     """The tools for files, shell and web, in the workspace of the settings."""
-    seconds = resources.settings.shell_timeout_ms / 1000
+    settings = resources.settings.table(BuiltinsSettings)
+    if not settings.enabled:
+        return []
+    seconds = settings.shell_timeout_ms / 1000
     return [
         *file_tools(resources.get("confirmed_jail")),
         shell_tool(

@@ -304,7 +304,9 @@ class Editor:
         with self.store.lock(STORE_LOCK):
             count = sum(1 for key in self.store.keys(f"{SPACE}/") if slot_at(key))
             if count >= self.max_tools:
-                message = f"there are {count} tools, and max_tools is {self.max_tools}; delete some, or raise max_tools"
+                message = (
+                    f"there are {count} tools, and bundles.max_tools is {self.max_tools}; delete some, or raise it"
+                )
                 raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"limit": self.max_tools})
             yield
 

@@ -254,11 +254,11 @@ def remark_on_hosts(tool: Tool, hosts: tuple[str, ...]) -> Iterator[str]:
     try:
         allowed = parse_hosts(hosts)
     except ToolError as problem:
-        yield f"allowed_hosts: {problem.message}"
+        yield f"http_tools.hosts: {problem.message}"
         return
     for origin in dict.fromkeys("/".join(call.url.split("/", 3)[:3]) for call in tool.run.calls):
         try:
             allowed.check(parse_url(f"{origin}/"))
         except ToolError:
             host = origin.partition("://")[2]
-            yield f'{host} is not among allowed_hosts, so that calls are refused; add "{host}" there'
+            yield f'{host} is not among http_tools.hosts, so that calls are refused; add "{host}" there'

@@ -23,10 +23,13 @@ def register(plugins: Plugins) -> None:
     plugins.add_command("search", "toolcrib.features.bundles.commands:search", "Find tools by what is typed.")
     plugins.add_command("enable", "toolcrib.features.bundles.commands:enable", "Switch a tool or a bundle on.")
     plugins.add_command("disable", "toolcrib.features.bundles.commands:disable", "Switch a tool or a bundle off.")
+    plugins.add_settings("bundles", "toolcrib.features.bundles.settings:BundlesSettings")
+    plugins.add_settings("search", "toolcrib.features.bundles.settings:SearchSettings")
 
 
 def _for_bundles(resources: Resources) -> dict[str, object]:
     settings, data = resources.settings, resources.data
+    bundles = settings["bundles"]
     return {
         "store": data.store,
         # It is closed by the bundles themselves.
@@ -36,9 +39,9 @@ def _for_bundles(resources: Resources) -> dict[str, object]:
         "key": lambda: data.key,
         "secrets": data.secrets.names,
         "metrics": data.metrics.read,
-        "models": frozenset(settings.models) if "models" in settings.places else None,
-        "max_tools": settings.max_tools,
-        "hosts": settings.allowed_hosts,
+        "models": frozenset(bundles.models) if "bundles.models" in settings.places else None,
+        "max_tools": bundles.max_tools,
+        "hosts": settings["http_tools"].hosts,
     }
 
 
@@ -46,7 +49,7 @@ def _for_index(resources: Resources) -> dict[str, object]:
     settings, data = resources.settings, resources.data
     if settings.root is not None:
         data.folder()
-    return {"path": data.file("index.sqlite3") if settings.search_index else None}
+    return {"path": data.file("index.sqlite3") if settings["search"].index else None}
 
 
 def _entries_of_other_sources(resources: Resources) -> list[Entry]:

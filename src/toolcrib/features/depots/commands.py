@@ -11,6 +11,7 @@ import click
 from toolcrib.core.client_protocol import ProjectCrib
 from toolcrib.features.depots.depot import FolderDepot, list_tools, open_depot
 from toolcrib.features.depots.package import new_key, public_half
+from toolcrib.infra.egress.settings import EgressSettings
 from toolcrib.lib.names import read_address
 from toolcrib.toolkit.cli.console import ExitCode, complain, say, say_facts, say_json, say_table
 from toolcrib.toolkit.cli.group import complete_tool, json_option, pass_opener, project_option
@@ -103,7 +104,7 @@ def depot() -> None:
 def depot_list(opener: Opener[DepotCrib], place: str, *, as_json: bool) -> int:
     """List the tools of a depot with their versions, oldest first."""
     with opener.open_local() as crib:
-        private = crib.settings.egress_private
+        private = crib.settings.table(EgressSettings).private
     tools = asyncio.run(_tools_of(place, private))
     if as_json:
         say_json(tools)

@@ -205,15 +205,15 @@ def check_signature(manifest: Manifest, trusted: tuple[str, ...], *, required: b
     address = f"{manifest.name}@{manifest.version}"
     if mark is None:
         if required:
-            raise _untrusted(f"{address} is not signed, and depot_signed asks for a signature")
+            raise _untrusted(f"{address} is not signed, and depots.signed asks for a signature")
         return "not signed"
     if not _holds(manifest, mark):
         raise _untrusted(f"{address}: its signature is false; the package was changed after it was signed")
     if mark.key in trusted:
         return f"signed by the trusted key {mark.key} at {mark.time}"
     if required:
-        raise _untrusted(f"{address} is signed by {mark.key}, which is not among depot_keys; add it if you trust it")
-    return f"signed by {mark.key}, which is not among depot_keys"
+        raise _untrusted(f"{address} is signed by {mark.key}, which is not among depots.keys; add it if you trust it")
+    return f"signed by {mark.key}, which is not among depots.keys"
 
 
 def _read(document: Mapping[str, object]) -> Manifest:

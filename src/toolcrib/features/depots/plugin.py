@@ -16,3 +16,4 @@ def register(plugins: Plugins) -> None:
     plugins.add_command(
         "depot", "toolcrib.features.depots.commands:depot", "Look into a depot, and make keys to sign with."
     )
+    plugins.add_settings("depots", "toolcrib.features.depots.settings:DepotsSettings")

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.depots.depot import FolderDepot, fetch_manifest, fetch_package, open_depot
 from toolcrib.features.depots.package import MAX_FILE_BYTES, Manifest, Package, PackedFile, check_signature, sign
+from toolcrib.features.depots.settings import DepotsSettings
+from toolcrib.infra.egress.settings import EgressSettings
 from toolcrib.infra.files import durable
 from toolcrib.infra.files.disk import OPEN_FOLDER, make_folder
 from toolcrib.infra.files.durable import create_in, explained, replace_in
@@ -273,13 +275,13 @@ async def pull(
 
     `formats` makes, for each kind of tree, the format that reads the files below a root.
     """
-    settings = parts.settings
+    settings, trusted = parts.settings, parts.settings.table(DepotsSettings)
     if settings.root is None:
         raise ToolError(Kind.VALIDATION, "there is no project to pull a tool into; make one with: crib init")
-    depot = open_depot(place, settings.egress_private)
+    depot = open_depot(place, settings.table(EgressSettings).private)
     try:
         manifest = await fetch_manifest(depot, name, version)
-        signed = check_signature(manifest, settings.depot_keys, required=settings.depot_signed)
+        signed = check_signature(manifest, trusted.keys, required=trusted.signed)
         package = await fetch_package(depot, manifest)
     finally:
         if not isinstance(depot, FolderDepot):
@@ -353,5 +355,8 @@ def _target(tree: str, parts: Resources, root: Path) -> Path:
     trees = parts.tool_folders() if tree == TOOLS else list(parts.get("script_trees").values())
     inside = [path for path in trees if path.is_relative_to(root)]
     if not inside:
-        raise ToolError(Kind.VALIDATION, f"the project has no folder for {tree}; name one in {tree} of toolcrib.toml")
+        setting = "catalog.folders" if tree == TOOLS else "scripts.folders"
+        raise ToolError(
+            Kind.VALIDATION, f"the project has no folder for {tree}; name one in {setting} of toolcrib.toml"
+        )
     return inside[0]

@@ -99,7 +99,9 @@ def build_folders(crib: FoldersCrib, *, strict: bool, as_json: bool) -> ExitCode
         for built in builds:
             _report(crib, built)
     if not builds:
-        complain(f"there is no folder of tools here; make one with: crib new NAME ({crib.settings.where('tools')})")
+        complain(
+            f"there is no folder of tools here; make one with: crib new NAME ({crib.settings.where('catalog.folders')})"
+        )
         return ExitCode.FAILED
     return ExitCode.DONE if all(built.ok for built in builds) else ExitCode.FAILED
 

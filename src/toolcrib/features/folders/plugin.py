@@ -34,6 +34,7 @@ def register(plugins: Plugins) -> None:
         "toolcrib.features.folders.commands:registry",
         "Show which registry is loaded, and whether it is stale.",
     )
+    plugins.add_settings("folders", "toolcrib.features.folders.settings:FoldersSettings")
 
 
 def _sources(resources: Resources) -> list[object]:
@@ -42,15 +43,15 @@ def _sources(resources: Resources) -> list[object]:
 
 
 def _for_runner(resources: Resources) -> dict[str, object]:
-    settings = resources.settings
+    folders = resources.settings["folders"]
     return {
         "sandbox": resources.get("sandbox"),
         "workspace_policy": resources.get("workspace_policy"),
         "commands": lambda: resources.make("host_commands"),
         "egress": lambda: resources.get("egress"),
-        "workers": settings.handler_workers,
+        "workers": folders.workers,
         "environments": resources.get("environments"),
-        "fresh": settings.handler_fresh,
+        "fresh": folders.fresh,
         "observe": resources.observe,
     }
 

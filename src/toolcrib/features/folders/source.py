@@ -8,6 +8,7 @@ from collections import OrderedDict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from toolcrib.features.folders.settings import FoldersSettings
 from toolcrib.lib.names import slug_of
 from toolcrib.model.errors import Kind, ToolError
 
@@ -74,7 +75,7 @@ class Registries:
 
     def __init__(self, resources: Resources) -> None:
         self._resources = resources
-        self._watches = resources.settings.watch
+        self._watches = resources.settings.table(FoldersSettings).watch
         self._roots = resources.tool_folders()
         self.tool_bundles = tuple(root.name for root in self._roots)
         self._stamps: dict[Path, tuple[int, ...]] = {}

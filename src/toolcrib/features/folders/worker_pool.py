@@ -240,5 +240,5 @@ def _settle(ready: asyncio.Future[None]) -> None:
 
 
 def _refusal(reason: str) -> ToolError:
-    message = f"{reason}; call again in {RETRY_SECONDS} s, or raise the setting handler_workers"
+    message = f"{reason}; call again in {RETRY_SECONDS} s, or raise the setting folders.workers"
     return ToolError(Kind.OVERLOADED, message, retryable=True, details={"retryAfter": RETRY_SECONDS})

@@ -11,16 +11,18 @@ from toolcrib.features.http_tools.extraction import compile_extract
 from toolcrib.features.http_tools.placeholders import UNKNOWN, Names, Values
 from toolcrib.features.http_tools.request_template import check_http, compile_call
 from toolcrib.features.http_tools.response import Repeating, explain_status, nothing, read_value
+from toolcrib.features.http_tools.settings import HttpToolsSettings
 from toolcrib.infra.egress.messages import Request, read_media_type
 from toolcrib.infra.secrets.secret import VariableMasking
 from toolcrib.lib.http_syntax import parse_hosts
-from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.result import Outcome
 from toolcrib.model.tool import ErrorMode, Http
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Container
 
+    from toolcrib.core.resources import Resources
     from toolcrib.features.http_tools.placeholders import SecretSource
     from toolcrib.features.http_tools.response import Value
     from toolcrib.infra.egress.client import Egress
@@ -42,7 +44,7 @@ MAX_RESPONSE_BYTES = 5_000_000
 class HttpRunner:
     """Sends the requests of tools to the hosts that the operator allows.
 
-    `hosts` are patterns as in the setting allowed_hosts; none of them means that nothing is allowed. `version` is that of
+    `hosts` are patterns as in the setting http_tools.hosts; none of them means that nothing is allowed. `version` is that of
     the application. `max_retries` bounds the repeats of a request, whatever its tool says.
     """
 
@@ -64,7 +66,7 @@ class HttpRunner:
         self._version = version
         self._way = Way(
             egress=egress,
-            hosts=parse_hosts(hosts, "the setting allowed_hosts"),
+            hosts=parse_hosts(hosts, "the setting http_tools.hosts"),
             max_sent_bytes=max_sent_bytes,
             max_response_bytes=max_response_bytes,
             max_retries=max_retries,
@@ -304,3 +306,12 @@ async def _sleep(seconds: float) -> None:
     import asyncio
 
     await asyncio.sleep(seconds)
+
+
+def check_hosts(resources: Resources) -> None:
+    """Refuse hosts that would only be found to be wrong when the first request is sent."""
+    settings = resources.settings
+    try:
+        parse_hosts(settings.table(HttpToolsSettings).hosts)
+    except ToolError as problem:
+        raise SettingsError(f"{settings.where('http_tools.hosts')}: {problem.message}") from problem

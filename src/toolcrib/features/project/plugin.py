@@ -18,7 +18,7 @@ def register(plugins: Plugins) -> None:
     plugins.add_resource(
         "egress",
         "toolcrib.infra.egress.client:Egress",
-        given=lambda resources: {"private": resources.settings.egress_private},
+        given=lambda resources: {"private": resources.settings["egress"].private},
     )
     plugins.add_resource("jail", "toolcrib.features.project.workspace:open_jail")
     plugins.add_resource("confirmed_jail", "toolcrib.features.project.workspace:open_confirmed_jail")
@@ -34,32 +34,41 @@ def register(plugins: Plugins) -> None:
     plugins.add_resource("host_commands", "toolcrib.infra.programs.executables:Commands", given=_for_commands)
     plugins.add_resource("latencies", "toolcrib.core.journal_statistics:sum_latencies", given=_for_statistics)
     plugins.add_resource("costs", "toolcrib.core.journal_statistics:sum_costs", given=_for_statistics)
-    plugins.add_check("toolcrib.features.project.workspace:check_hosts")
+    plugins.add_check("toolcrib.features.project.workspace:check_private_addresses")
+    plugins.add_settings("workspace", "toolcrib.infra.settings:WorkspaceSettings")
+    plugins.add_settings("catalog", "toolcrib.core.settings:CatalogSettings")
+    plugins.add_settings("modules", "toolcrib.core.settings:ModulesSettings")
+    plugins.add_settings("access", "toolcrib.core.settings:AccessSettings")
+    plugins.add_settings("calls", "toolcrib.core.settings:CallsSettings")
+    plugins.add_settings("sandbox", "toolcrib.infra.sandbox.settings:SandboxSettings")
+    plugins.add_settings("egress", "toolcrib.infra.egress.settings:EgressSettings")
+    plugins.add_settings("secrets", "toolcrib.infra.secrets.settings:SecretsSettings")
 
 
 def _for_sandbox(resources: Resources) -> dict[str, object]:
-    settings = resources.settings
+    sandbox = resources.settings["sandbox"]
     return {
-        "require": settings.sandbox_require,
-        "jobs": settings.sandbox_jobs,
-        "queue": settings.sandbox_queue,
+        "require": sandbox.require,
+        "jobs": sandbox.jobs,
+        "queue": sandbox.queue,
         "cache": resources.data.file("sandbox.json"),
-        "workspace": settings.workspace,
+        "workspace": resources.settings.workspace,
     }
 
 
 def _for_workspace_policy(resources: Resources) -> dict[str, object]:
     """What files of code may work in."""
     settings, data = resources.settings, resources.data.path
+    sandbox = settings["sandbox"]
     return {
         "workspace": settings.workspace,
-        "opened": settings.workspace_open,
+        "opened": settings["workspace"].open,
         "closed": () if data is None else (data,),
         "fixed": tuple(resources.protected_paths()),
         "unwritable": _why_unwritable(resources),
-        "memory_bytes": settings.sandbox_memory_mb * MEGABYTE,
-        "processes": settings.sandbox_processes,
-        "disk_bytes": settings.sandbox_disk_mb * MEGABYTE,
+        "memory_bytes": sandbox.memory_mb * MEGABYTE,
+        "processes": sandbox.processes,
+        "disk_bytes": sandbox.disk_mb * MEGABYTE,
     }
 
 
@@ -82,11 +91,11 @@ def _why_unwritable(resources: Resources) -> str:
     root, workspace = settings.root, settings.workspace
     if not resources.runs_host_modules or root is None:
         return ""
-    names = (*settings.modules, *settings.rule_modules)
-    packages = [root / name.partition(".")[0] for name in names]
+    modules = settings["modules"]
+    packages = [root / name.partition(".")[0] for name in (*modules.tools, *modules.rules)]
     if not root.is_relative_to(workspace) and not any(map(workspace.is_relative_to, packages)):
         return ""
     return (
         f"the workspace {workspace} holds modules that run in the host's process, so no file of code may write there; "
-        "set workspace to a folder of its own"
+        "set workspace.folder to one of its own"
     )

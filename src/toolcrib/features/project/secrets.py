@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.infra.secrets.lookup import Secrets, load_key, new_key
 from toolcrib.infra.secrets.secret import HideSecrets
+from toolcrib.infra.secrets.settings import SecretsSettings
 
 if TYPE_CHECKING:
     from toolcrib.core.resources import Resources
@@ -14,14 +15,14 @@ if TYPE_CHECKING:
 
 def open_secrets(resources: Resources) -> Secrets:
     """Open the secrets that the settings name, and keep them out of the log."""
-    settings = resources.settings
-    root, file = settings.root, settings.secrets_file
+    settings, root = resources.settings.table(SecretsSettings), resources.settings.root
+    file = settings.file
     secrets = Secrets(
         resources.data.path,
         environment=resources.environment,
-        names=settings.secrets_environment,
+        names=settings.environment,
         file=file if file is None or root is None else root / file,
-        keyring=settings.secrets_keyring,
+        keyring=settings.keyring,
     )
     # What an interface shows of our log; a host program adds the filter to handlers of its own.
     for handler in logging.getLogger("toolcrib").handlers:

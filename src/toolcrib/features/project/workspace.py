@@ -1,4 +1,4 @@
-"""The workspace as tools of ours see it, and the hosts that tools may reach."""
+"""The workspace as tools of ours see it, and the private addresses that tools may reach."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from toolcrib.infra.files.jail import Jail
 from toolcrib.infra.files.protected_files import find_hook_folders
 from toolcrib.infra.sandbox.child.broker import RepositoryMarker
-from toolcrib.infra.settings import FILE_NAME
-from toolcrib.lib.http_syntax import parse_hosts
+from toolcrib.infra.settings import FILE_NAME, WorkspaceSettings
 from toolcrib.lib.protected_names import ASKED, FIXED, judge
 from toolcrib.lib.sensitive_paths import is_sensitive
 from toolcrib.model.errors import SettingsError, ToolError
@@ -34,7 +33,7 @@ def open_confirmed_jail(resources: Resources) -> Jail:
 def _open(resources: Resources, kept: frozenset[str]) -> Jail:
     """Open the workspace: sensitive files are hidden, protected paths and names of the `kept` kinds are read-only."""
     workspace, data = resources.settings.workspace, resources.data.path
-    opened, mark = resources.settings.workspace_open, RepositoryMarker(str(workspace))
+    opened, mark = resources.settings.table(WorkspaceSettings).open, RepositoryMarker(str(workspace))
     return Jail(
         workspace,
         is_sensitive=partial(is_sensitive, root=str(workspace), opened=opened),
@@ -47,14 +46,9 @@ def _open(resources: Resources, kept: frozenset[str]) -> Jail:
     )
 
 
-def check_hosts(resources: Resources) -> None:
-    """Refuse hosts and networks in the settings that would only be found to be wrong when the first request is sent."""
-    settings = resources.settings
-    for name, check in (
-        ("egress_private", lambda: resources.get("egress")),
-        ("allowed_hosts", lambda: parse_hosts(settings.allowed_hosts)),
-    ):
-        try:
-            check()
-        except ToolError as problem:
-            raise SettingsError(f"{settings.where(name)}: {problem.message}") from problem
+def check_private_addresses(resources: Resources) -> None:
+    """Refuse addresses in the settings that would only be found to be wrong when the first request is sent."""
+    try:
+        resources.get("egress")
+    except ToolError as problem:
+        raise SettingsError(f"{resources.settings.where('egress.private')}: {problem.message}") from problem

@@ -252,7 +252,7 @@ class Builder:
                 return _outcome(working)
             if stop.is_set():
                 raise StoppedError
-            message = f"building it took longer than {self._seconds:g} seconds; see builder_seconds"
+            message = f"building it took longer than {self._seconds:g} seconds; see builder.seconds"
             raise ToolError(Kind.TIMEOUT, message)
         finally:
             await drop(*others)

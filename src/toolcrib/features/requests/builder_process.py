@@ -8,6 +8,7 @@ import sys
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol
 
+from toolcrib.features.requests.settings import BuilderSettings
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Status
 from toolcrib.toolkit.cli.console import ExitCode, complain, on_one_line, require_project, say, show_warnings
@@ -71,7 +72,9 @@ async def _run(crib: BuilderCrib, *, once: bool, maker: str | None) -> ExitCode:
                 if once:
                     code = await _until_empty(crib, builder, stop)
                 else:
-                    voice(f"the Builder is here ({maker or crib.settings.builder_maker}); Ctrl-C ends it")
+                    voice(
+                        f"the Builder is here ({maker or crib.settings.table(BuilderSettings).maker}); Ctrl-C ends it"
+                    )
                     code = await _until_told(crib, builder, stop)
             finally:
                 await builder.close()

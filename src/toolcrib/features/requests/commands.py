@@ -320,13 +320,13 @@ def builder() -> None:
 
 @builder.command("run")
 @click.option("--once", is_flag=True, help="Build what is asked for now, and end when nothing is left.")
-@click.option("--maker", metavar="NAME", help="Who writes the code; without it the setting builder_maker.")
+@click.option("--maker", metavar="NAME", help="Who writes the code; without it the setting builder.maker.")
 @project_option
 @pass_opener
 def builder_run(opener: Opener[BuilderCrib], *, once: bool, maker: str | None) -> int:
     """Build what is asked for until told to end.
 
-    The setting builder_maker says who writes the code: `person` lays out a workspace and waits for `crib request deliver`,
+    The setting builder.maker says who writes the code: `person` lays out a workspace and waits for `crib request deliver`,
     `command` starts a program of yours in the sandbox, `openai` asks a model. The gate decides what goes live. A maker that can
     make nothing, as its key or its program is wrong, ends the Builder with 1; with --once, so does a request that failed.
     """

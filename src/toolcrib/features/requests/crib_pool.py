@@ -10,6 +10,7 @@ import weakref
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Protocol
 
+from toolcrib.core.plugins import Plugins
 from toolcrib.infra.settings import find_project
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def project_of(tools: Path) -> Path:
     def cure(trusted: Path, other: Path) -> str:
         return f"if you trust it, call the tool with Crib({str(trusted)!r}), else with Crib({str(other)!r})"
 
-    return find_project(tools.parent, cure)
+    return find_project(tools.parent, cure, Plugins().tables())
 
 
 class Wish:
@@ -72,7 +73,7 @@ class Room:
     """An open Crib and the thread that its loop runs in."""
 
     def __init__(self, project: Path, open_crib: Callable[..., PooledCrib]) -> None:
-        self._crib = open_crib(project, caller=CALLER, result_bytes=RESULT_BYTES)
+        self._crib = open_crib(project, caller=CALLER, calls={"result_bytes": RESULT_BYTES})
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name=f"toolcrib {project.name}", daemon=True)
         self._thread.start()

@@ -66,7 +66,7 @@ async def _prove(lease: Lease, bench: Bench, task: BuildTask, path: Path, say: S
         async with asyncio.timeout(seconds):
             proof = await bench.prove(path, task.request, task.allowance, monotonic() + seconds, tell)
     except TimeoutError:
-        message = f"proving it took longer than {seconds:g} seconds; see builder_seconds"
+        message = f"proving it took longer than {seconds:g} seconds; see builder.seconds"
         raise ToolError(Kind.TIMEOUT, message) from None
     if not proof.passed:
         lease.note("refused", proof.reason)

@@ -39,7 +39,7 @@ NOW = Reply(description="The request as it is now.", schema="ToolRequest")
 
 def _request_endpoints(host: Host) -> RequestEndpoints:
     crib = host.crib
-    return RequestEndpoints(crib.requests, host.threads, seconds=crib.settings.http_total_seconds, ending=host.ending)
+    return RequestEndpoints(crib.requests, host.threads, seconds=host.seconds, ending=host.ending)
 
 
 REQUEST_ENDPOINTS = EndpointTable(

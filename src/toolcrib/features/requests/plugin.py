@@ -39,6 +39,9 @@ def register(plugins: Plugins) -> None:
         "builder", "toolcrib.features.requests.commands:builder", "Have requested tools made, proved and published."
     )
     plugins.add_command("demo", "toolcrib.features.requests.commands:demo", "See it work.")
+    plugins.add_settings("requests", "toolcrib.features.requests.settings:RequestsSettings")
+    plugins.add_settings("queue", "toolcrib.features.requests.settings:QueueSettings")
+    plugins.add_settings("builder", "toolcrib.features.requests.settings:BuilderSettings")
 
 
 def _for_file_queue(resources: Resources) -> dict[str, object]:
@@ -46,44 +49,45 @@ def _for_file_queue(resources: Resources) -> dict[str, object]:
 
 
 def _for_redis_queue(resources: Resources) -> dict[str, object]:
-    settings = resources.settings
-    password = _secret(resources, "queue_secret", settings.queue_secret)
+    queue = resources.settings["queue"]
+    password = _secret(resources, "queue.secret", queue.secret)
     return {
-        "url": settings.queue_url,
+        "url": queue.url,
         "password": "" if password is None else password.reveal(),
-        "requests": settings.queue_requests,
-        "ready": settings.queue_ready,
-        "hash_prefix": settings.queue_hash,
-        "original": settings.queue_original,
+        "requests": queue.requests,
+        "ready": queue.ready,
+        "hash_prefix": queue.hash,
+        "original": queue.original,
     }
 
 
 def _for_command_maker(resources: Resources) -> dict[str, object]:
     settings, home = resources.settings, resources.environment.get("HOME", "")
+    builder = settings["builder"]
     return {
         "sandbox": resources.get("sandbox"),
         "workspace_policy": resources.get("workspace_policy"),
-        "command": settings.builder_command,
+        "command": builder.command,
         "find": lambda command: _find_program(resources, command),
         "egress": lambda: resources.get("egress"),
         "project": [place for place in (settings.root, settings.workspace) if place is not None],
         "hidden": [Path(home)] if home.startswith("/") else [],
-        "hosts": settings.builder_hosts,
-        "variables": settings.builder_variables,
+        "hosts": builder.hosts,
+        "variables": builder.variables,
         "variable": lambda name: _variable(resources, name),
-        "disk_bytes": settings.builder_disk_mb * MEGABYTE,
+        "disk_bytes": builder.disk_mb * MEGABYTE,
     }
 
 
 def _for_openai_maker(resources: Resources) -> dict[str, object]:
-    settings = resources.settings
-    if not settings.builder_url:
-        raise SettingsError("builder_url names no endpoint; write the one that the maker openai should ask")
+    builder = resources.settings["builder"]
+    if not builder.url:
+        raise SettingsError("builder.url names no endpoint; write the one that the maker openai should ask")
     return {
         "egress": lambda: resources.get("egress"),
-        "url": settings.builder_url,
-        "model": settings.builder_model,
-        "key": _secret(resources, "builder_key", settings.builder_key),
+        "url": builder.url,
+        "model": builder.model,
+        "key": _secret(resources, "builder.key", builder.key),
     }
 
 

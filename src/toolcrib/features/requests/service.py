@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from toolcrib.features.requests.auto_request import Obtaining, Wishing
 from toolcrib.features.requests.builder import Builder
 from toolcrib.features.requests.claim import real_bench
+from toolcrib.features.requests.settings import BuilderSettings, QueueSettings, RequestsSettings
 from toolcrib.features.requests.tracker import Requests
 from toolcrib.features.requests.trial_crib import trials_of
 from toolcrib.infra.files.disk import make_folder
@@ -53,14 +54,15 @@ class RequestService:
     def requests(self) -> Requests:
         """What can be done with requests."""
         settings = self._resources.settings
+        builder = settings.table(BuilderSettings)
         return Requests(
             queue=lambda: self.queue,
             bench=lambda: self._bench,
             exists=self._exists,
             builds=lambda: self.builds,
-            strict=settings.request_strict,
-            lease_seconds=settings.builder_lease_seconds,
-            seconds=settings.builder_seconds,
+            strict=settings.table(RequestsSettings).strict,
+            lease_seconds=builder.lease_seconds,
+            seconds=builder.seconds,
         )
 
     @cached_property
@@ -74,29 +76,38 @@ class RequestService:
         return Wishing(self.requests, suggest=self._suggest)
 
     async def wish_for(self, call: Call) -> str:
-        """The id of the request for a tool that was called and that nobody knows; empty if there is none."""
+        """The id of the request for a tool that was called and that nobody knows; empty if the operator wants none."""
         import asyncio
+
+        if not self._files_missing:
+            return ""
 
         return await asyncio.to_thread(self.wishing.of_call, call.name, call.arguments) or ""
 
     def wish_from_search(self, text: str) -> str:
         """The id of the request for what was searched for in vain; empty if the operator wants none."""
-        if not self._resources.settings.request_missing or self._resources.settings.root is None:
+        if not self._files_missing:
             return ""
         return self.wishing.of_search(text) or ""
 
+    @property
+    def _files_missing(self) -> bool:
+        """Whether what was asked for in vain becomes a request."""
+        settings = self._resources.settings
+        return settings.root is not None and settings.table(RequestsSettings).missing
+
     def builder(self, maker: str | None = None, say: Callable[[str], None] | None = None) -> Builder:
         """A Builder of this process; `maker` says who writes the code, by default the one of the settings."""
-        settings = self._resources.settings
+        settings = self._resources.settings.table(BuilderSettings)
         return Builder(
             self.queue,
-            self._maker(maker or settings.builder_maker),
+            self._maker(maker or settings.maker),
             self._bench,
             folder=self.builds,
             owner=f"builder-{os.getpid()}-{os.urandom(4).hex()}",
-            lease_seconds=settings.builder_lease_seconds,
-            seconds=settings.builder_seconds,
-            attempts=settings.builder_attempts,
+            lease_seconds=settings.lease_seconds,
+            seconds=settings.seconds,
+            attempts=settings.attempts,
             say=say,
         )
 
@@ -124,14 +135,15 @@ class RequestService:
         settings = self._resources.settings
         folders = self._resources.tool_folders()
         if not folders:
-            raise SettingsError(f"built tools have no place; name a folder in {settings.where('tools')}")
+            raise SettingsError(f"built tools have no place; name a folder in {settings.where('catalog.folders')}")
+        builder = settings.table(BuilderSettings)
         return real_bench(
             trial=self.trials,
             tools=folders[0],
             exists=self._exists,
-            seconds_per_call=settings.builder_call_seconds,
-            capabilities=settings.builder_capabilities,
-            unproved=settings.builder_unproved,
+            seconds_per_call=builder.call_seconds,
+            capabilities=builder.capabilities,
+            unproved=builder.unproved,
         )
 
     def _exists(self, name: str) -> str:
@@ -140,7 +152,7 @@ class RequestService:
         return "" if entry is None else entry.tool.address
 
     def _open_queue(self) -> Queue:
-        plugins, url = self._resources.plugins, self._resources.settings.queue_url
+        plugins, url = self._resources.plugins, self._resources.settings.table(QueueSettings).url
         scheme = url.partition(":")[0]
         parts = plugins.parts("queues", scheme) or plugins.parts("queues", REDIS)
         return parts[-1].make(self._resources)  # type: ignore[no-any-return]  # what is registered as a queue is one
@@ -149,7 +161,7 @@ class RequestService:
         parts = self._resources.plugins.parts("makers", name)
         if not parts:
             known = ", ".join(part.name for part in self._resources.plugins.parts("makers"))
-            raise SettingsError(f"no maker is called {name!r:.80}; use one of {known} for builder_maker")
+            raise SettingsError(f"no maker is called {name!r:.80}; use one of {known} for builder.maker")
         maker = parts[-1].make(self._resources)
         if hasattr(maker, "check"):
             # Else every request would fail by it, one after the other.

@@ -18,6 +18,7 @@ from toolcrib.infra.programs.observed_effects import find_deeds, read_effects
 from toolcrib.infra.sandbox.child import notifications, resource_limits
 from toolcrib.infra.sandbox.host import MAX_RESULT_BYTES
 from toolcrib.infra.sandbox.jobs import has_network
+from toolcrib.infra.sandbox.settings import SandboxSettings
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained, Script
 
@@ -44,7 +45,7 @@ AUTHORITY = ".authorities.pem"
 TRUST = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
 # What a trial has in common with whoever lends the sandbox: where programs and environments are found, and how much a job may use.
 SHARED_VARIABLES = ("PATH", "HOME", "XDG_CACHE_HOME")
-SHARED_SETTINGS = ("sandbox_jobs", "sandbox_memory_mb", "sandbox_processes", "sandbox_disk_mb")
+SHARED_SETTINGS = ("jobs", "memory_mb", "processes", "disk_mb")
 # Who logs that a tool failed.
 LOGGERS = ("toolcrib.pipeline", "toolcrib.runners")
 
@@ -74,17 +75,18 @@ def _open_crib(
     """Open a Crib of one tool, which runs in a sandbox that it does not own and is answered from records."""
     workspace = place / "workspace"
     workspace.mkdir()
+    sandbox = lender.settings.table(SandboxSettings)
     return open_crib(
         {"sandbox": lender.get("sandbox"), "egress": recorded},
         tools=[tool],
         environment={name: value for name, value in lender.environment.items() if name in SHARED_VARIABLES},
         observe=True,
-        workspace=str(workspace),
-        grants=sorted(terms.requires),
-        builtins=False,
-        scripts=[],
-        result_bytes=MAX_RESULT_BYTES,
-        **{name: getattr(lender.settings, name) for name in SHARED_SETTINGS},
+        workspace={"folder": workspace},
+        access={"grants": sorted(terms.requires)},
+        builtins={"enabled": False},
+        scripts={"folders": []},
+        calls={"result_bytes": MAX_RESULT_BYTES},
+        sandbox={name: getattr(sandbox, name) for name in SHARED_SETTINGS},
     )
 
 
@@ -121,7 +123,7 @@ class _Trial:
         self._tool = tool
         self._probes = 0
         # A call that waits for its turn would lose time that is its own.
-        self._turns = asyncio.Semaphore(min(crib.settings.sandbox_jobs, os.cpu_count() or 1))
+        self._turns = asyncio.Semaphore(min(crib.settings.table(SandboxSettings).jobs, os.cpu_count() or 1))
 
     async def call(self, arguments: Mapping[str, object]) -> Result:
         """Call it as anybody would."""

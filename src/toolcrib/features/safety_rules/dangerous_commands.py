@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from toolcrib.model.call import Call
     from toolcrib.model.tool import Tool
 
-CURE = "use a narrower command; an operator may leave the rule out with rules_off = ['dangerous_commands'] in toolcrib.toml"
+CURE = "use a narrower command; an operator may leave the rule out with safety_rules.off = ['dangerous_commands'] in toolcrib.toml"
 
 NEVER = frozenset(
     [

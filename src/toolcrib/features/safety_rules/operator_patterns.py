@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.core.rules import strictest_of, unreadable
 from toolcrib.features.safety_rules.arguments import Argument, Role, read_arguments
+from toolcrib.features.safety_rules.settings import RulesSettings
 from toolcrib.lib.schema_structure import holds_text
 from toolcrib.lib.shell.reader import read_commands
 from toolcrib.model.errors import Kind, ToolError
@@ -31,7 +32,7 @@ def rules_of_settings(resources: Resources) -> list[SafetyRule]:
             include_text=rule.include_text,
             where=where,
         )
-        for rule in resources.settings.rules
+        for rule in resources.settings.table(RulesSettings).rules
     ]
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from toolcrib.core.resources import Resources
     from toolcrib.model.protocols import Rule
 
-DEFAULT = ("dangerous_commands", "sensitive_files")
+DEFAULT_RULES = ("dangerous_commands", "sensitive_files")
 
 
 def register(plugins: Plugins) -> None:
@@ -27,16 +27,17 @@ def register(plugins: Plugins) -> None:
         "toolcrib.features.safety_rules.sensitive_files:SensitiveFiles",
         given=lambda resources: {
             "workspace": resources.settings.workspace,
-            "opened": resources.settings.workspace_open,
+            "opened": resources.settings["workspace"].open,
         },
     )
     plugins.add_resource("operator_patterns", "toolcrib.features.safety_rules.operator_patterns:rules_of_settings")
     plugins.add_rules("safety_rules", _make_rules)
+    plugins.add_settings("safety_rules", "toolcrib.features.safety_rules.settings:SafetyRulesSettings")
+    plugins.add_settings("rules", "toolcrib.features.safety_rules.settings:RulesSettings")
 
 
 def _make_rules(resources: Resources) -> list[Rule]:
     settings = resources.settings
-    rules: list[Rule] = [
-        TextRule(name, partial(resources.get, name)) for name in DEFAULT if name not in settings.rules_off
-    ]
-    return [*rules, *(resources.get("operator_patterns") if settings.rules else ())]
+    off = settings["safety_rules"].off if "safety_rules.off" in settings.places else ()
+    rules: list[Rule] = [TextRule(name, partial(resources.get, name)) for name in DEFAULT_RULES if name not in off]
+    return [*rules, *(resources.get("operator_patterns") if "rules" in settings.places else ())]

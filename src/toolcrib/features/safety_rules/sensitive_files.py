@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from toolcrib.model.call import Call
     from toolcrib.model.tool import Tool
 
-CURE = "name another file; an operator may open one with workspace_open = ['…'], or leave the rule out with rules_off = ['sensitive_files'], in toolcrib.toml"
+CURE = "name another file; an operator may open one with workspace.open = ['…'], or leave the rule out with safety_rules.off = ['sensitive_files'], in toolcrib.toml"
 MAX_FOLDERS = 4
 WRITES = "fs.write"
 DELIMITERS = re.compile(r"[=@,:;\"'`()<>|&{}\[\]\s]+")

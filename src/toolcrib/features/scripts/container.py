@@ -127,7 +127,7 @@ class Containers:
 def _unguarded(order: Order) -> ToolError:
     message = (
         f"{order.tool.name}: no name is protected from a container that may write to the workspace, such as .git/hooks; "
-        f"leave {WRITE} out of its requires, or let the operator set workspace_open = ['{EVERYTHING}']"
+        f"leave {WRITE} out of its requires, or let the operator set workspace.open = ['{EVERYTHING}']"
     )
     return ToolError(Kind.SANDBOX_UNAVAILABLE, message)
 

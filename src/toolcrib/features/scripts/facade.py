@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolcrib.core.call_state import missing_grants
+from toolcrib.core.settings import AccessSettings
 from toolcrib.features.scripts.chain import LIBRARY, SINK, resolve
 from toolcrib.features.scripts.sink import open_sink
 from toolcrib.infra.sandbox.environments import prepare
@@ -84,5 +85,5 @@ class Scripts:
             workspace_policy=resources.get("workspace_policy"),
             jail=resources.get("jail"),
             egress=lambda: resources.get("egress"),
-            missing=lambda required: missing_grants(required, resources.settings.grants),
+            missing=lambda required: missing_grants(required, resources.settings.table(AccessSettings).grants),
         )

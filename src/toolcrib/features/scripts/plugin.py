@@ -40,6 +40,7 @@ def register(plugins: Plugins) -> None:
     plugins.add_command(
         "prepare", "toolcrib.features.scripts.commands:prepare", "Install what a Python script asks for."
     )
+    plugins.add_settings("scripts", "toolcrib.features.scripts.settings:ScriptsSettings")
 
 
 def _script_sources(resources: Resources) -> list[Folder]:

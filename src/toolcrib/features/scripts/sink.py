@@ -242,7 +242,7 @@ def _merge(tool: Tool, config: Mapping[str, object], arguments: Mapping[str, obj
 def _refuse_missing(tool: Tool, missing: Collection[str]) -> None:
     if not missing:
         return
-    cure = f"grant it with --grant {min(missing)} or grants in toolcrib.toml"
+    cure = f"grant it with --grant {min(missing)} or access.grants in toolcrib.toml"
     if missing == {WRITE} and WRITE not in tool.requires:
         cure += f", or let the author write {PATH} into the config of {tool.name}"
     message = f"{tool.name} requires {', '.join(sorted(missing))}, which is not granted; {cure}"

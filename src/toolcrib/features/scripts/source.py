@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.core.resources import PROJECT_SCRIPTS
+from toolcrib.features.scripts.settings import ScriptsSettings
 
 if TYPE_CHECKING:
     from toolcrib.core.resources import Resources
@@ -15,9 +16,9 @@ def script_trees(resources: Resources) -> dict[str, Path]:
     """The trees by the bundle of each, in their order; a Crib without a project has only those it is given."""
     trees: dict[str, Path] = {}
     settings = resources.settings
-    if settings.root is None and "scripts" not in settings.places:
+    if settings.root is None and "scripts.folders" not in settings.places:
         return trees
-    for written in settings.scripts:
+    for written in settings.table(ScriptsSettings).folders:
         path = _tree(resources, written)
         if path is None or path in trees.values():
             continue

@@ -361,7 +361,7 @@ def _protected(path: str) -> ToolError:
 def _runs_by_itself(path: str) -> ToolError:
     message = (
         f"{show(path)} is protected: the host starts programs by it; write another file, "
-        "or ask the operator to open it with workspace_open in toolcrib.toml"
+        "or ask the operator to open it with workspace.open in toolcrib.toml"
     )
     return ToolError(Kind.BLOCKED, message, details={"path": path})
 

@@ -41,9 +41,9 @@ PRINTED_TAIL = 2_000
 # A protected path was replaced while the job ran, for example by an editor that saved the settings.
 ISOLATION = "isolation"
 LIMITS = {
-    "mem": "more memory than it may (setting sandbox_memory_mb)",
-    "pids": "more processes than it may (setting sandbox_processes)",
-    "disk": "more disk than it may (setting sandbox_disk_mb)",
+    "mem": "more memory than it may (setting sandbox.memory_mb)",
+    "pids": "more processes than it may (setting sandbox.processes)",
+    "disk": "more disk than it may (setting sandbox.disk_mb)",
 }
 ENVELOPE = frozenset({"result", "success", "error"})
 MAX_MESSAGE_LETTERS = 2_000
@@ -267,9 +267,9 @@ def _own_error(message: str, facts: dict[str, object]) -> ToolError:
 
 def _too_much(tool: Tool, job: PythonFile, described: Described) -> ToolError | None:
     if described.get("exceeded") == "mem":
-        limit, what, size, setting = "mem", "memory", job.policy.memory_bytes, "sandbox_memory_mb"
+        limit, what, size, setting = "mem", "memory", job.policy.memory_bytes, "sandbox.memory_mb"
     elif _number(described) in FULL:
-        limit, what, size, setting = "disk", "disk", job.policy.disk_bytes, "sandbox_disk_mb"
+        limit, what, size, setting = "disk", "disk", job.policy.disk_bytes, "sandbox.disk_mb"
     else:
         return None
     message = f"{tool.name} ran out of {what}: it may use {size // MEGABYTE} MB (setting {setting})"
@@ -304,7 +304,7 @@ def _denied(tool: Tool, job: PythonFile, described: Described) -> ToolError | No
         what, capability = f"access to {_place_name(place)}", _capability(tool, job, place, number)
         cure = f"list {capability} in its requires, and {look}" if capability else "no capability opens it"
         if judge(str(place), opened=job.policy.opened):
-            cure = "no capability opens it; the operator may do so with workspace_open in toolcrib.toml"
+            cure = "no capability opens it; the operator may do so with workspace.open in toolcrib.toml"
     else:
         cure = f"a tool reaches what its requires opens and nothing else, {look}"
         return failure(tool, f"{tool.name} was denied what it tried ({reason}); {cure}")

@@ -19,7 +19,7 @@ from toolcrib.infra.sandbox.attempt import Attempt
 from toolcrib.infra.sandbox.jobs import Program, PythonFile, encode
 from toolcrib.infra.sandbox.launchers import Launchers
 from toolcrib.infra.sandbox.probe import findings_at, profile_of
-from toolcrib.infra.settings.readers import GUARANTEES
+from toolcrib.infra.sandbox.settings import GUARANTEES
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Slots:
     def _refusal(self, reason: str) -> ToolError:
         seconds = self._usual_seconds * (len(self._waiting) + 1) / self._jobs
         advice = min(max(1, math.ceil(seconds)), _LONGEST_ADVICE_SECONDS)
-        message = f"{reason}; call again in {advice} s, or raise the setting sandbox_jobs"
+        message = f"{reason}; call again in {advice} s, or raise the setting sandbox.jobs"
         return ToolError(Kind.OVERLOADED, message, retryable=True, details={"retryAfter": advice})
 
 
@@ -199,7 +199,7 @@ class Sandbox:
             return
         message = (
             f"the sandbox cannot guarantee {', '.join(missing)} on this system; "
-            "the operator may lower the setting sandbox_require"
+            "the operator may lower the setting sandbox.require"
         )
         raise ToolError(Kind.SANDBOX_UNAVAILABLE, message, details={"missing": missing})
 

@@ -30,7 +30,7 @@ IN_ENVIRONMENT = "the environment"
 IN_PROJECT = "this project"
 IN_MEMORY = "this process"
 
-_CURE = "remove secrets_keyring and keep secrets with: crib secret set"
+_CURE = "remove secrets.keyring and keep secrets with: crib secret set"
 # The file must be neither a link nor a pipe, or another user would decide its content.
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -144,7 +144,7 @@ class AskedSecrets:
             import keyring
             from keyring.errors import KeyringError, NoKeyringError
         except ImportError:
-            message = "secrets_keyring needs the package keyring; install it with: pip install 'toolcrib[keyring]'"
+            message = "secrets.keyring needs the package keyring; install it with: pip install 'toolcrib[keyring]'"
             raise SettingsError(message) from None
         try:
             return keyring.get_password(self.service, name)
@@ -168,7 +168,7 @@ class ListedSecrets:
             descriptor = os.open(self.path, _OPEN)
         except OSError as problem:
             message = f"{self.path}: the file of secrets cannot be opened: {problem.strerror}"
-            raise SettingsError(f"{message}; name a plain file of yours in secrets_file") from problem
+            raise SettingsError(f"{message}; name a plain file of yours in secrets.file") from problem
         try:
             status = os.fstat(descriptor)
             stamp, values = self._read
@@ -183,7 +183,7 @@ class ListedSecrets:
 
 def _check(path: Path, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
-        raise SettingsError(f"{path}: the file of secrets must be a plain file; name another in secrets_file")
+        raise SettingsError(f"{path}: the file of secrets must be a plain file; name another in secrets.file")
     if status.st_uid != os.geteuid():
         raise SettingsError(f"{path}: the file of secrets belongs to another user; make it yours, with chown")
     if stat.S_IMODE(status.st_mode) & 0o077:

@@ -7,6 +7,7 @@ import pwd
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolcrib.core.plugins import Plugins
 from toolcrib.core.resources import DATA_FOLDER, PROJECT_SCRIPTS, USER_SCRIPTS
 from toolcrib.crib import Crib
 from toolcrib.infra.settings import COMMAND_LINE, FILE_NAME, find_project
@@ -42,15 +43,19 @@ def open_crib(
         given_by=COMMAND_LINE,
         observe=observe,
         journal=journal,
-        grants=sorted(grants) or None,
+        access={"grants": sorted(grants) or None},
         # Outside every project there are still the tools of the user.
-        scripts=[USER_SCRIPTS] if folder is None else None,
+        scripts={"folders": [USER_SCRIPTS]} if folder is None else None,
     )
 
 
 def find_here() -> Path:
     """The project around the current folder, else that folder."""
-    return find_project(Path.cwd(), lambda trusted, other: f"if you trust it, write: -C {trusted}, else: -C {other}")
+    return find_project(
+        Path.cwd(),
+        lambda trusted, other: f"if you trust it, write: -C {trusted}, else: -C {other}",
+        Plugins().tables(),
+    )
 
 
 def name_caller() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import platform
 import sys
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +13,9 @@ import click
 
 from toolcrib.core.describe import NOT_BUILT, place_of, shadow_of, unbuilt_facts
 from toolcrib.core.resources import DATA_FOLDER
+from toolcrib.core.settings import CatalogSettings
 from toolcrib.features.scripts.observation import observe_tool
-from toolcrib.infra.settings import BY_DEFAULT, FILE_NAME
-from toolcrib.infra.settings.readers import CustomRule
+from toolcrib.infra.settings import BY_DEFAULT, FILE_NAME, WorkspaceSettings
 from toolcrib.interfaces.cli.call_command import perform
 from toolcrib.lib import __version__
 from toolcrib.lib.names import read_address
@@ -31,20 +31,24 @@ if TYPE_CHECKING:
 
     from toolcrib.core.journal_statistics import Latency
     from toolcrib.crib import Crib
+    from toolcrib.infra.settings import Settings
     from toolcrib.model.tool import Tool
     from toolcrib.toolkit.cli.group import Opener
 
 
 SETTINGS = """\
-# Settings of this project. `crib doctor` shows those in force and where each one is set.
+# Settings of this project. `crib doctor` shows what differs from the default, and where it is set.
 
 # What tools may use; fs.* means the files of this project. The built-in fetch needs "net.http", shell needs "shell.execute".
+# [access]
 # grants = ["fs.*"]
 
 # How long a call may take if its tool does not say.
+# [calls]
 # timeout_ms = 30000
 
 # Tools that cannot be called: by name, or "builtin/*" for all that come with Toolcrib.
+# [catalog]
 # disabled = ["shell"]
 """
 
@@ -139,7 +143,6 @@ ACCESS = {
     ASKED: "written if confirmed, never by files of code",
 }
 NEEDED_TO_WRITE = ("mounts", "landlock", "seccomp")
-NO_SETTINGS = frozenset({"root", "places"})
 JOBS = {"plain": "files of code", "network": "those with a network", "program": "programs"}
 
 
@@ -176,16 +179,17 @@ def check(
 
 
 @click.command("doctor")
+@click.option("--all", "everything", is_flag=True, help="Show every setting with what it means, also the defaults.")
 @project_option
 @json_option
 @pass_opener
-def doctor(opener: Opener[Crib], *, as_json: bool) -> int:
+def doctor(opener: Opener[Crib], *, everything: bool, as_json: bool) -> int:
     """Show how everything is set up here.
 
-    Versions, folders, the settings in force and where each one is set, what the sandbox guarantees, and problems.
+    Versions, folders, the settings that are no defaults and where each one is set, what the sandbox guarantees, and problems.
     """
     with opener.open_local() as crib:
-        return report_health(crib, as_json=as_json)
+        return report_health(crib, everything=everything, as_json=as_json)
 
 
 def check_tools(crib: Crib, names: Sequence[str], *, strict: bool, as_json: bool = False) -> ExitCode:
@@ -211,19 +215,19 @@ def check_tools(crib: Crib, names: Sequence[str], *, strict: bool, as_json: bool
     return ExitCode.FAILED if problems or (strict and warnings) else ExitCode.DONE
 
 
-def report_health(crib: Crib, *, as_json: bool) -> ExitCode:
+def report_health(crib: Crib, *, everything: bool, as_json: bool) -> ExitCode:
     """`crib doctor`."""
-    settings = list(_settings(crib))
+    settings = [line for line in _settings(crib.settings) if everything or line.where != BY_DEFAULT]
     problems = [problem.message for problem in crib.problems]
     sandbox = asyncio.run(crib.sandbox_report())
     if as_json:
-        places = {name: {"value": value, "where": where} for name, value, where in settings}
+        places = {line.name: {"value": line.value, "where": line.where, "about": line.about} for line in settings}
         about = {**dict(_about(crib)), "settings": places, "sandbox": sandbox, "protected": _protected(crib, sandbox)}
         say_json({**about, "problems": problems})
         return ExitCode.DONE
     say_facts(_about(crib))
     say("")
-    say_table(("setting", "value", "set in"), [(name, _show_setting(value), where) for name, value, where in settings])
+    _say_settings(settings, everything=everything)
     say("")
     say_table(("sandbox for", "guarantees", "missing", "by"), [_policy(name, found) for name, found in sandbox.items()])
     say("")
@@ -243,7 +247,7 @@ def _protected(crib: Crib, sandbox: Mapping[str, Mapping[str, object]]) -> dict[
     held = [f"by {layer}" for layer in NEEDED_TO_WRITE] if not missing else [f"no {layer}" for layer in missing]
     return {
         **closed,
-        "opened by workspace_open": list(crib.settings.workspace_open) or ["nothing"],
+        "opened by workspace.open": list(crib.settings.table(WorkspaceSettings).open) or ["nothing"],
         "fs.write of files of code is" + (" refused" if missing else " held"): held,
     }
 
@@ -294,8 +298,9 @@ def _about(crib: Crib) -> Iterator[tuple[str, str]]:
     yield "platform", platform.platform()
     yield "caller", crib.caller
     yield "project", str(root)
+    yield "workspace", str(crib.settings.workspace)
     yield "settings file", _existing(root / FILE_NAME)
-    for folder in crib.settings.tools:
+    for folder in crib.settings.table(CatalogSettings).folders:
         yield f"tools in {folder}", _existing(root / folder)
     yield "own data", _existing(root / DATA_FOLDER)
     yield "tools", str(len(crib.tools))
@@ -305,11 +310,35 @@ def _existing(path: Path) -> str:
     return str(path) if path.exists() else f"{path} (not there)"
 
 
-def _settings(crib: Crib) -> Iterator[tuple[str, object, str]]:
-    settings = crib.settings
-    for field in fields(settings):
-        if field.name not in NO_SETTINGS:
-            yield field.name, _plain(getattr(settings, field.name)), settings.places.get(field.name, BY_DEFAULT)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SettingLine:
+    """A setting as it is shown."""
+
+    name: str
+    value: object
+    where: str
+    about: str
+
+
+def _settings(settings: Settings) -> Iterator[SettingLine]:
+    """Every setting in force, of every table that is registered."""
+    for table in settings.tables:
+        values = settings[table].values
+        for key, declared in settings.tables[table].declared.items():
+            where = settings.places.get(declared.name, BY_DEFAULT)
+            yield SettingLine(name=declared.name, value=_plain(values[key]), where=where, about=declared.summary)
+
+
+def _say_settings(lines: Sequence[SettingLine], *, everything: bool) -> None:
+    if everything:
+        columns = ("setting", "value", "set in", "about")
+        say_table(columns, [(line.name, _show_setting(line.value), line.where, line.about) for line in lines])
+    elif lines:
+        say_table(
+            ("setting", "value", "set in"), [(line.name, _show_setting(line.value), line.where) for line in lines]
+        )
+    else:
+        say("settings: all as by default; crib doctor --all lists them")
 
 
 def _plain(value: object) -> object:
@@ -317,13 +346,15 @@ def _plain(value: object) -> object:
     if isinstance(value, frozenset):
         return sorted(value)
     if isinstance(value, tuple):
-        return [asdict(item) if isinstance(item, CustomRule) else item for item in value]
+        return [asdict(item) if is_dataclass(item) and not isinstance(item, type) else item for item in value]
     return str(value) if isinstance(value, Path) else value
 
 
 def _show_setting(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(str(item["name"]) if isinstance(item, dict) else str(item) for item in value) or "-"
+    if value is None or value == "":
+        return "-"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from toolcrib.interfaces.http.guards import Callers, Gate, HostCheck, HostRules, Rates
 from toolcrib.interfaces.http.routes import PathCheck, make_router, make_routes, registered_tables
 from toolcrib.interfaces.http.server_state import HttpHost, ProblemFinder, Service, SessionStore
+from toolcrib.interfaces.http.settings import ServerSettings
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.toolkit.http.concurrency import Threads
 from toolcrib.toolkit.http.messages import ID, PROBLEM, REQUEST, Answer, Request, respond, to_bytes
@@ -52,15 +53,20 @@ def make_app(
     The order of the layers is a safety property: the path is read, then the host and the web page are checked, then the route
     is found, and its endpoints check the caller before they say which methods there are.
     """
-    settings = crib.settings
+    settings = crib.settings.table(ServerSettings)
     service = service or Service(settings)
     threads = Threads()
-    rules = HostRules(settings.http_host, settings.http_hosts, settings.http_origins)
-    gate = Gate(Callers(crib.tokens, open_to_loopback=open_to_loopback), Rates(settings.http_calls_per_minute))
+    rules = HostRules(
+        settings.host,
+        settings.hosts,
+        settings.origins,
+    )
+    gate = Gate(Callers(crib.tokens, open_to_loopback=open_to_loopback), Rates(settings.calls_per_minute))
     host = HttpHost(
         crib=crib,
         threads=threads,
         ending=service.ending,
+        seconds=settings.total_seconds,
         service=service,
         sessions=SessionStore(),
         problems=problems or ProblemFinder(lambda: crib.problems),
@@ -76,7 +82,7 @@ def make_app(
     routes = make_routes(host, gate, rules)
     router = make_router(routes, gate, lifespan)
     layers = PathCheck(router, routes, partial(HostCheck, rules=rules))
-    return App(layers, router, rules, settings.http_body_bytes)
+    return App(layers, router, rules, settings.body_bytes)
 
 
 class App:

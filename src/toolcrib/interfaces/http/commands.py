@@ -19,6 +19,7 @@ from toolcrib.interfaces.http.exchange import log_to
 from toolcrib.interfaces.http.server import is_loopback, new_loop
 from toolcrib.interfaces.http.server import serve as serve_http
 from toolcrib.interfaces.http.server_state import ProblemFinder
+from toolcrib.interfaces.http.settings import ServerSettings
 from toolcrib.lib import __version__
 from toolcrib.model.errors import ToolError
 from toolcrib.toolkit.cli.console import ExitCode, count, say, visible
@@ -42,8 +43,8 @@ logger = logging.getLogger("toolcrib.catalog")
 
 
 @click.command("serve")
-@click.option("--host", metavar="ADDRESS", help="The address to listen on; without it the setting http_host.")
-@click.option("--port", type=click.IntRange(0, 65535), help="The port; 0 takes a free one. Without it http_port.")
+@click.option("--host", metavar="ADDRESS", help="The address to listen on; without it the setting server.host.")
+@click.option("--port", type=click.IntRange(0, 65535), help="The port; 0 takes a free one. Without it server.port.")
 @project_option
 @pass_opener
 def serve(opener: Opener[Crib], host: str | None, port: int | None) -> int:
@@ -63,15 +64,15 @@ def serve_crib(crib: Crib, host: str | None, port: int | None) -> ExitCode:
 
 async def run_server(crib: Crib, host: str | None, port: int | None) -> int:
     """Serve the crib, remove deleted bundles in the background, and close the crib at the end."""
-    settings = crib.settings
-    address = settings.http_host if host is None else host
-    number = settings.http_port if port is None else port
+    settings = crib.settings.table(ServerSettings)
+    address = settings.host if host is None else host
+    number = settings.port if port is None else port
 
     problems = ProblemFinder(lambda: crib.problems)
     tasks: list[asyncio.Task[None]] = []
 
     def greet(url: str) -> None:
-        say(f"Toolcrib {__version__} serves {settings.root or 'the tools of the user'} on {url}")
+        say(f"Toolcrib {__version__} serves {crib.settings.root or 'the tools of the user'} on {url}")
         # A reader of a pipe waits for the address.
         sys.stdout.flush()
         tasks.append(asyncio.create_task(_suggest(crib, problems, url, address)))

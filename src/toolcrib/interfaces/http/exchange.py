@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from toolcrib.infra.settings import Settings
     from toolcrib.interfaces.http.server_state import Service
+    from toolcrib.interfaces.http.settings import ServerSettings
 
 
 logger = logging.getLogger("toolcrib.http")
@@ -117,11 +117,11 @@ class Guarded:
     That is `toolcrib.route` (a template, never a path), `toolcrib.request_id` and `toolcrib.caller`.
     """
 
-    def __init__(self, app: ASGIApp, settings: Settings, service: Service) -> None:
+    def __init__(self, app: ASGIApp, settings: ServerSettings, service: Service) -> None:
         self._app = app
         self._service = service
-        self._body_seconds = settings.http_body_seconds
-        self._total_seconds = settings.http_total_seconds
+        self._body_seconds = settings.body_seconds
+        self._total_seconds = settings.total_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Have one request answered."""

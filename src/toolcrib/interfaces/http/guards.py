@@ -96,7 +96,7 @@ class HostRules:
         if parts is None:
             raise Refusal(400, Kind.VALIDATION, "the header Host is missing or is no host; send the name of the server")
         if not {host, parts[1]} & self._hosts and parts[1] != _own_address(request):
-            message = f"this server does not go by {host[:200]!r}; list the name as http.hosts in toolcrib.toml"
+            message = f"this server does not go by {host[:200]!r}; list the name as server.hosts in toolcrib.toml"
             raise Refusal(421, Kind.HOST_NOT_ALLOWED, message)
 
     def _is_allowed(self, request: Request) -> bool:

@@ -10,6 +10,7 @@ from toolcrib.core.describe import all_facts_of, found_facts, listed
 from toolcrib.features.bundles.endpoints import INDEX_SECONDS
 from toolcrib.features.bundles.openapi import ASKED_FOR
 from toolcrib.features.requests.queue_threads import QueueThreads
+from toolcrib.features.requests.settings import QueueSettings
 from toolcrib.lib import __version__
 from toolcrib.lib.document_format import SCHEMA_VERSION
 from toolcrib.model.call import Scope
@@ -92,7 +93,7 @@ class OverviewEndpoints:
                 "version": __version__,
                 "schemaVersion": SCHEMA_VERSION,
                 "problems": problems or [],
-                "queue": await self._queue_problem() if self._crib.settings.queue_url else None,
+                "queue": await self._queue_problem() if self._crib.settings.table(QueueSettings).url else None,
                 **({"indexing": True} if problems is None else {}),
             }
         )
@@ -204,7 +205,7 @@ OVERVIEW_ENDPOINTS = EndpointTable(
             version=TEXT,
             schemaVersion=TEXT,
             problems={"type": "array", "items": TEXT, "description": "What could not be loaded."},
-            queue={**OPTIONAL_TEXT, "description": "Why the server of `queue_url` keeps no requests."},
+            queue={**OPTIONAL_TEXT, "description": "Why the server of `queue.url` keeps no requests."},
             indexing={**INDEXING, "description": "Problems are still being looked for; absent otherwise."},
         ),
     },

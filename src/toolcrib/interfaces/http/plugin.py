@@ -15,3 +15,4 @@ def register(plugins: Plugins) -> None:
     plugins.add_endpoints("toolcrib.interfaces.http.session_endpoints:endpoints")
     plugins.add_endpoints("toolcrib.interfaces.http.overview_endpoints:endpoints")
     plugins.add_endpoints("toolcrib.interfaces.http.page_endpoints:endpoints")
+    plugins.add_settings("server", "toolcrib.interfaces.http.settings:ServerSettings")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from toolcrib.interfaces.http.app import make_app
 from toolcrib.interfaces.http.exchange import Guarded
 from toolcrib.interfaces.http.server_state import Service
+from toolcrib.interfaces.http.settings import ServerSettings
 from toolcrib.interfaces.http.uvicorn_server import BACKLOG, Server
 from toolcrib.model.errors import SettingsError
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from toolcrib.crib import Crib
     from toolcrib.features.access.tokens import Token
-    from toolcrib.infra.settings import Settings
     from toolcrib.interfaces.http.server_state import ProblemFinder
 
 # Descriptors for everything but connections: files of the store, the log, children.
@@ -50,10 +50,11 @@ async def serve(
     """
     if not is_loopback(host):
         _require_token(crib.tokens.list(), host)
-    service = Service(crib.settings)
+    settings = crib.settings.table(ServerSettings)
+    service = Service(settings)
     return await serve_app(
         make_app(crib, open_to_loopback=is_loopback(host), service=service, problems=problems),
-        crib.settings,
+        settings,
         service,
         host=host,
         port=port,
@@ -64,7 +65,7 @@ async def serve(
 
 async def serve_app(
     app: ASGIApp,
-    settings: Settings,
+    settings: ServerSettings,
     service: Service,
     *,
     host: str,
@@ -74,8 +75,8 @@ async def serve_app(
 ) -> int:
     """Serve an application behind all guards of the server."""
     sockets = open_sockets(host, port)
-    most = room_for(settings.http_connections)
-    if most < settings.http_connections:
+    most = room_for(settings.connections)
+    if most < settings.connections:
         say(f"the system allows {most} connections at once; raise its limit of open files for more")
         service.connections.most = most
     server = Server(Guarded(app, settings, service), settings, service, say)

@@ -22,7 +22,7 @@ from toolcrib.toolkit.http.endpoint import Host
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from toolcrib.infra.settings import Settings
+    from toolcrib.interfaces.http.settings import ServerSettings
     from toolcrib.model.session import Session
     from toolcrib.toolkit.http.endpoint import EndpointTable
 
@@ -77,10 +77,10 @@ class Service:
     `service.metrics_text()`.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ServerSettings) -> None:
         self.ending = asyncio.Event()
-        self.admission = Admission(settings.http_concurrency, settings.http_queue)
-        self.connections = Connections(settings.http_connections, settings.http_address_connections)
+        self.admission = Admission(settings.concurrency, settings.queue)
+        self.connections = Connections(settings.connections, settings.address_connections)
         self.exchanges: set[TimedRequest] = set()
         self.metrics = HttpMetrics()
 

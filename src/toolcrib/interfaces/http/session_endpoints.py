@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from toolcrib.core.settings import CallsSettings
 from toolcrib.model.call import Scope
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.session import MODES
@@ -52,9 +53,9 @@ class SessionEndpoints:
         if mode not in MODES:
             raise ToolError(Kind.VALIDATION, f"body: mode: write {' or '.join(sorted(MODES))}, not {mode[:80]!r}")
         calls, turn_calls, retrievals, repeats = (_bound(body, key) for key in BOUNDS)
-        most = self._crib.settings.max_steps
+        most = self._crib.settings.table(CallsSettings).max_steps
         if calls is not None and calls > most:
-            where = self._crib.settings.where("max_steps")
+            where = self._crib.settings.where("calls.max_steps")
             raise ToolError(Kind.VALIDATION, f"body: maxCalls: at most {most}; {where}")
         self._sessions.refuse_too_many(request.caller)
         session = self._crib.session(

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
     from uvicorn._types import ASGISendEvent, ASGIVersions, HTTPResponseStartEvent, HTTPScope
 
-    from toolcrib.infra.settings import Settings
     from toolcrib.interfaces.http.server_state import Service
+    from toolcrib.interfaces.http.settings import ServerSettings
 
 # Answers that never have a body.
 BODILESS = frozenset({204, 304})
@@ -47,7 +47,6 @@ MAX_HEADERS = 128
 MAX_HEAD = 65_536
 # Requests that a client may send ahead of the answers.
 MAX_AHEAD = 16
-IDLE_SECONDS = 5.0
 # How long what still comes is read away after an answer, so that the client gets to read the answer.
 LINGER_SECONDS = 2.0
 BACKLOG = 4_096
@@ -67,10 +66,9 @@ class Patience:
     read: float
 
     @classmethod
-    def of(cls, settings: Settings) -> Patience:
+    def of(cls, settings: ServerSettings) -> Patience:
         """The patience that the operator has set."""
-        head = settings.http_header_seconds
-        return cls(head=head, idle=min(IDLE_SECONDS, head), read=settings.http_body_seconds)
+        return cls(head=settings.header_seconds, idle=settings.keep_alive_seconds, read=settings.body_seconds)
 
 
 class _RefusedError(Exception):
@@ -409,11 +407,11 @@ class Cycle(RequestResponseCycle):
 class Server(uvicorn.Server):
     """uvicorn's server with our way to end: the first signal drains, the second does not wait."""
 
-    def __init__(self, app: ASGIApp, settings: Settings, service: Service, say: Callable[[str], None]) -> None:
+    def __init__(self, app: ASGIApp, settings: ServerSettings, service: Service, say: Callable[[str], None]) -> None:
         super().__init__(_configure(app, settings, service))
         self._service = service
         self._say = say
-        self._drain_seconds = settings.http_drain_seconds
+        self._drain_seconds = settings.drain_seconds
         self._told_to_end = asyncio.Event()
         self._told_to_hurry = asyncio.Event()
 
@@ -493,7 +491,7 @@ class Server(uvicorn.Server):
         self._told_to_end.set()
 
 
-def _configure(app: ASGIApp, settings: Settings, service: Service) -> uvicorn.Config:
+def _configure(app: ASGIApp, settings: ServerSettings, service: Service) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=partial(GuardedProtocol, service, Patience.of(settings)),  # type: ignore[arg-type]  # called, never subclassed

@@ -74,11 +74,15 @@ class EndpointTable:
 
 @dataclass(frozen=True, kw_only=True)
 class Host:
-    """What endpoints are made from. `ending` is set when the server ends, for answers that would go on."""
+    """What endpoints are made from.
+
+    `seconds` is how long a request may take; `ending` is set when the server ends, for answers that would go on.
+    """
 
     crib: Any  # a Crib, which lies above this module; each feature takes the part that is its own
     threads: Threads
     ending: asyncio.Event
+    seconds: float
 
 
 JSON = "application/json"

@@ -205,7 +205,7 @@ def _new_id() -> str:
 
 
 def _too_large(limit: int) -> Refusal:
-    message = f"the body is larger than {limit} bytes; send less, or raise http.body_bytes in toolcrib.toml"
+    message = f"the body is larger than {limit} bytes; send less, or raise server.body_bytes in toolcrib.toml"
     return Refusal(413, Kind.LIMIT_EXCEEDED, message, details={"limit": limit})
 
 

@@ -178,7 +178,7 @@ async def test_one_that_takes_memory_without_bound_is_told_of_the_limit(folders,
     tool = bad(code)
     error = await folders.error(tool, bad=1)
     assert (error.kind, error.details, error.partial_side_effects) == (Kind.LIMIT_EXCEEDED, {"limit": "mem"}, True)
-    assert error.message.startswith("bad used more memory than it may (setting sandbox_memory_mb); its process")
+    assert error.message.startswith("bad used more memory than it may (setting sandbox.memory_mb); its process")
     assert await folders.data(tool) == "fine"
 
 

@@ -102,7 +102,7 @@ def call(crib_of, sandbox, tmp_path):
     """Call a tool that reads, with these paths and modules."""
 
     async def call(tool, **arguments):
-        crib = crib_of(tool, workspace=str(tmp_path / "work"))
+        crib = crib_of(tool, workspace={"folder": str(tmp_path / "work")})
         crib._resources.lend(sandbox=sandbox)  # it has tried the walls of this machine
         result = await crib.call("sample", {"paths": [], **arguments})
         assert result.error is None, result.error.message

@@ -43,7 +43,7 @@ def crib(crib_of, sandbox, tmp_path):
 
     def make(*tools, within=sandbox, **settings):
         (tmp_path / "work").mkdir()
-        crib = crib_of(*tools, workspace=str(tmp_path / "work"), **settings)
+        crib = crib_of(*tools, workspace={"folder": str(tmp_path / "work")}, **settings)
         crib._resources.lend(sandbox=within)
         return crib
 
@@ -106,7 +106,7 @@ PROCESS = "export const execute = () => ({ ok: true, data: process.pid });"
 
 @pytest.mark.parametrize(("fresh", "processes"), [(False, 1), (True, 3)])
 async def test_a_setting_gives_every_call_a_process_of_its_own(crib, handler_of, fresh, processes):
-    tools = crib(handler_of("javascript", PROCESS), handler_fresh=fresh)
+    tools = crib(handler_of("javascript", PROCESS), folders={"fresh": fresh})
     assert len({(await tools.call("sample")).value for _ in range(3)}) == processes
 
 

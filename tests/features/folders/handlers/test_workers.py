@@ -119,7 +119,7 @@ async def test_a_call_that_finds_no_worker_in_its_time_is_refused_with_advice(fo
     with pytest.raises(Exception, match="no process for handlers became free") as caught:
         await folders.call(tool, seconds=0.1)
     assert (caught.value.kind, caught.value.retryable) == (Kind.OVERLOADED, True)
-    assert "handler_workers" in caught.value.message
+    assert "folders.workers" in caught.value.message
     gate.may_go.set()
     await first
 
@@ -316,7 +316,7 @@ code = b"export const execute = async ({ args }) => { if (args.stay) await new P
 (root / "sample" / "handler.js").write_bytes(code)
 run = Handler(root=root, folder="sample", language="javascript", files={"sample/handler.js": code})
 tool = Tool(name="sample", description="x", parameters={"type": "object"}, run=run)
-crib = Crib(tools=[tool], workspace=str(root), handler_workers=1)
+crib = Crib(tools=[tool], workspace={"folder": root}, folders={"workers": 1})
 
 async def call():
     return (await crib.call("sample")).value
@@ -381,7 +381,7 @@ async def test_two_clients_at_once_get_their_own_answers(folders):
 def test_a_crib_that_is_closed_leaves_no_process(folders_of):
     folders = folders_of()
     tool = folders.tool("sample", PID)
-    with Crib(tools=[tool], workspace=str(folders.project)) as crib:
+    with Crib(tools=[tool], workspace={"folder": str(folders.project)}) as crib:
         results = [crib.call_sync("sample") for _ in range(2)]
     assert [result.error for result in results] == [None, None]
     assert results[0].value == results[1].value

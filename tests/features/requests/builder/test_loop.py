@@ -280,7 +280,7 @@ async def test_a_request_that_asks_for_more_than_the_operator_allows_fails_befor
     maker = writer(shop.code("web_reader"))
     over = await shop.builder(maker).build_one()
     assert "net.http" in over.error
-    assert "builder_capabilities" in over.error
+    assert "builder.capabilities" in over.error
     assert maker.commissions == []
     shop.queue.retry(filed.id)
     shop.queue.allow(filed.id, Allowance(capabilities=frozenset({"net.http"}), unproved=True))
@@ -485,10 +485,10 @@ async def test_a_maker_that_came_to_nothing_may_try_again_and_knows_why(shop):
 async def test_a_maker_that_nothing_can_help_is_not_asked_again(shop):
     shop.file("word_counter")
     maker = Raising(
-        ToolError(Kind.HOST_NOT_ALLOWED, "the endpoint is not allowed; see egress_private"), AssertionError()
+        ToolError(Kind.HOST_NOT_ALLOWED, "the endpoint is not allowed; see egress.private"), AssertionError()
     )
     over = await shop.builder(maker).build_one()
-    assert over.error == "the endpoint is not allowed; see egress_private"
+    assert over.error == "the endpoint is not allowed; see egress.private"
 
 
 @pytest.mark.parametrize(
@@ -517,7 +517,7 @@ async def test_a_maker_that_never_ends_is_ended_and_the_next_request_is_built(sh
     maker = stuck()
     over = await shop.builder(maker, seconds=1.0).build_one()
     assert over.status is Status.FAILED
-    assert over.error == "building it took longer than 1 seconds; see builder_seconds"
+    assert over.error == "building it took longer than 1 seconds; see builder.seconds"
     assert maker.ended.is_set() == maker.began.is_set()
     assert shop.steps(filed.id)[-1] == "failed"
 
@@ -588,7 +588,7 @@ async def test_a_maker_that_writes_too_much_fails_with_the_setting_and_the_next_
     filed = shop.file("word_counter")
     over = await shop.builder(command_maker(shop, operator, code, disk_bytes=MEGABYTE), attempts=1).build_one()
     assert over.status is Status.FAILED
-    assert "builder_disk_mb" in over.error
+    assert "builder.disk_mb" in over.error
     assert not (shop.builds / filed.id).exists()
     shop.file("next_tool")
     assert (await shop.builder(writer(shop.code())).build_one()).status is Status.READY

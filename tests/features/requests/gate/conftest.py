@@ -43,7 +43,7 @@ def shout(text: str, times: int = 2) -> dict:
 def gate_crib(empty_home: Path) -> Iterator[Crib]:
     """The crib in whose sandbox candidates are tried."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(empty_home)}
-    with Crib(environment=environment, sandbox_memory_mb=256) as crib:
+    with Crib(environment=environment, sandbox={"memory_mb": 256}) as crib:
         yield crib
 
 

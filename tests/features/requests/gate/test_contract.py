@@ -136,5 +136,5 @@ def test_a_request_that_asks_for_more_is_refused_with_the_cure(wish):
     assert caught.value.details["missing"] == ["net.http", "shell.execute"]
     assert caught.value.message == (
         "text_shouter asks for net.http, shell.execute, which no request may have here; add it to the setting "
-        "builder_capabilities, or allow it for this request alone: crib request allow"
+        "builder.capabilities, or allow it for this request alone: crib request allow"
     )

@@ -206,7 +206,7 @@ def test_what_the_inputs_do_not_allow_is_refused_before_the_tool_runs(prove, few
 
 def test_the_gate_ends_at_its_deadline(prove, few):
     judgement = prove(CODE.replace("    return", "    import time\n    time.sleep(5)\n    return"), few(), deadline=0.7)
-    assert texts(judgement) == ["limits: the time was over before the gate had finished; raise builder_seconds"]
+    assert texts(judgement) == ["limits: the time was over before the gate had finished; raise builder.seconds"]
     assert not judgement.unprovable
 
 

@@ -103,7 +103,7 @@ async def test_its_environment_holds_nothing_of_the_host_but_what_is_listed(offi
 
 async def test_a_listed_variable_that_nobody_set_is_left_out_and_said(office):
     assert "AGENT_KEY" not in await told(office, "import os; told = dict(os.environ)", variables=("AGENT_KEY",))
-    assert office.said == ["builder_variables lists AGENT_KEY, which is neither set nor a secret"]
+    assert office.said == ["builder.variables lists AGENT_KEY, which is neither set nor a secret"]
 
 
 LOOK = """\
@@ -261,7 +261,7 @@ while True:
 """
     error = await refused(office, code, seconds=2.0)
     assert error.kind is Kind.TIMEOUT
-    assert error.message.startswith("python did not finish in time (setting builder_seconds)")
+    assert error.message.startswith("python did not finish in time (setting builder.seconds)")
     processes = {line.split()[0]: int(line.split()[1]) for line in office.said}
     assert processes.keys() == {"main", "daemon"}
     assert not any(map(is_running, processes.values()))
@@ -313,7 +313,7 @@ async def test_a_maker_that_is_cancelled_leaves_nothing_running(office):
 async def test_a_maker_that_fills_the_disk_is_ended(office, code):
     error = await refused(office, code, disk_bytes=20_000_000)
     assert error.kind is Kind.LIMIT_EXCEEDED
-    assert error.message == "python used more disk than it may (setting builder_disk_mb); it was killed"
+    assert error.message == "python used more disk than it may (setting builder.disk_mb); it was killed"
 
 
 async def test_one_huge_file_is_cut_off_by_the_kernel(office):
@@ -322,7 +322,7 @@ async def test_one_huge_file_is_cut_off_by_the_kernel(office):
     with pytest.raises(ToolError) as refusal:
         await office.maker(script, disk_bytes=5_000_000).make(office.commission())
     assert refusal.value.kind is Kind.LIMIT_EXCEEDED
-    assert "more disk than it may (setting builder_disk_mb)" in refusal.value.message
+    assert "more disk than it may (setting builder.disk_mb)" in refusal.value.message
     assert (office.building / "package" / "huge").stat().st_size <= 5_000_000
 
 
@@ -336,7 +336,7 @@ async def test_a_fork_bomb_is_ended(office):
     code = "import os, time\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        time.sleep(0.01)"
     error = await refused(office, code, processes=20)
     assert error.kind is Kind.LIMIT_EXCEEDED
-    assert "more processes than it may (setting sandbox_processes)" in error.message
+    assert "more processes than it may (setting sandbox.processes)" in error.message
 
 
 async def test_what_it_prints_is_told_while_it_runs(office):
@@ -375,7 +375,7 @@ async def test_a_program_that_is_not_there_is_named_with_the_cure(office):
         await office.maker("no-such-agent").make(office.commission())
     assert refusal.value.kind is Kind.EXECUTOR_NOT_FOUND
     assert refusal.value.message == (
-        "builder_command: the program 'no-such-agent' was not found; install it, or write its absolute path"
+        "builder.command: the program 'no-such-agent' was not found; install it, or write its absolute path"
     )
 
 
@@ -386,7 +386,7 @@ async def test_a_relative_path_is_refused(office):
 
 
 def test_a_command_without_words_is_refused(office):
-    with pytest.raises(SettingsError, match="builder_command names no program"):
+    with pytest.raises(SettingsError, match="builder.command names no program"):
         office.maker()
 
 

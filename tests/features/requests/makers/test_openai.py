@@ -251,8 +251,8 @@ async def test_an_endpoint_that_stays_busy_is_given_up(office, maker_of, endpoin
 @pytest.mark.parametrize(
     ("status", "body", "kind", "words"),
     [
-        (401, mistake("bad key"), Kind.AUTH, "bad key; look at the secret that builder_key names"),
-        (404, mistake("no such model"), Kind.PERMANENT, "no such model; look at builder_url and builder_model"),
+        (401, mistake("bad key"), Kind.AUTH, "bad key; look at the secret that builder.key names"),
+        (404, mistake("no such model"), Kind.PERMANENT, "no such model; look at builder.url and builder.model"),
         (400, mistake("too many tokens"), Kind.PERMANENT, "status 400: too many tokens"),
         (429, mistake("no credit", "insufficient_quota"), Kind.RATE_LIMIT, "status 429: no credit"),
         (418, b"", Kind.PERMANENT, "status 418"),
@@ -362,12 +362,12 @@ def silent():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"url": "ftp://host/v1"}, "builder_url: "),
-        ({"url": ""}, "builder_url: "),
-        ({"url": "https://host/v1?key=1"}, "builder_url: leave out what follows the path"),
-        ({"url": "https://host/v1#part"}, "builder_url: leave out what follows the path"),
-        ({"url": "https://name:word@host/v1"}, "builder_url: "),
-        ({"model": ""}, "builder_model names no model"),
+        ({"url": "ftp://host/v1"}, "builder.url: "),
+        ({"url": ""}, "builder.url: "),
+        ({"url": "https://host/v1?key=1"}, "builder.url: leave out what follows the path"),
+        ({"url": "https://host/v1#part"}, "builder.url: leave out what follows the path"),
+        ({"url": "https://name:word@host/v1"}, "builder.url: "),
+        ({"model": ""}, "builder.model names no model"),
     ],
 )
 def test_settings_that_cannot_be_obeyed_are_refused(given, words):

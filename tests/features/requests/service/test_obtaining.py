@@ -215,7 +215,7 @@ async def test_whoever_waits_is_sent_home_when_the_crib_is_closed(yard):
 
 
 async def test_a_tool_that_is_switched_off_is_not_built_again(yards):
-    yard = yards(disabled=["word_counter"])
+    yard = yards(catalog={"disabled": ["word_counter"]})
     (yard.tools / "word_counter.py").write_text(yard.code())
     error = await refused(yard.crib.obtain("word_counter", yard.fields()))
     assert error.kind is Kind.DISABLED

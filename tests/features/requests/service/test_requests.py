@@ -86,7 +86,7 @@ def test_warnings_come_with_what_was_filed_and_count_as_problems_where_that_is_w
     assert any("one word" in warning for warning in yard.requests.new(wish).warnings)
     error = refusal(yard.requests.new, yard.fields(name="other"), strict=True)
     assert error.kind is Kind.VALIDATION
-    strict = yards(request_strict=True)
+    strict = yards(requests={"strict": True})
     assert refusal(strict.requests.new, yard.fields(name="third")).kind is Kind.VALIDATION
     assert strict.requests.new(yard.fields(name="fourth"), strict=False).filed.name == "fourth"
 

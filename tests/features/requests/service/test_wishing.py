@@ -122,7 +122,7 @@ def test_a_search_becomes_a_name_where_its_words_are_one(text, name):
 
 @pytest.mark.spec("S0-01")
 async def test_a_call_of_an_unknown_tool_files_a_request_and_names_it(yards):
-    yard = yards(request_missing=True)
+    yard = yards(requests={"missing": True})
     result = await yard.crib.call("word_counter", text=SECRET)
     assert result.error.kind is Kind.NOT_FOUND
     [filed] = yard.queue.requests()
@@ -135,7 +135,7 @@ async def test_a_call_of_an_unknown_tool_files_a_request_and_names_it(yards):
 
 
 async def test_a_slip_of_a_name_that_is_there_files_nothing(yards):
-    yard = yards(request_missing=True)
+    yard = yards(requests={"missing": True})
     (yard.tools / "word_counter.py").write_text(yard.code())
     result = await yard.crib.call("word_counterr", text="x")
     assert "did you mean word_counter" in result.error.message
@@ -154,7 +154,7 @@ async def test_nothing_is_filed_unless_the_operator_wants_it(yard):
 
 @pytest.mark.spec("S0-01")
 async def test_a_call_of_a_tool_that_is_there_files_nothing(yards):
-    yard = yards(request_missing=True)
+    yard = yards(requests={"missing": True})
     (yard.tools / "word_counter.py").write_text(yard.code())
     assert (await yard.crib.call("word_counter", text="one")).ok
     assert Wishing(yard.requests).of_call("word-counter", {}) is None
@@ -231,7 +231,7 @@ def test_a_queue_that_fails_costs_the_caller_nothing_and_is_left_alone_for_a_whi
 
 
 def test_an_empty_search_files_what_was_searched_for(yards):
-    yard = yards(request_missing=True)
+    yard = yards(requests={"missing": True})
     assert yard.crib.find_tools("scrape github stargazers") == []
     [filed] = yard.queue.requests()
     assert filed.name == "scrape_github_stargazers"

@@ -69,8 +69,8 @@ def commanded(crib_with, operator):
         path = folder / "agent.py"
         path.write_text(code)
         command = [sys.executable, str(path), *words]
-        given = {"builder_maker": "command", "builder_command": command, "builder_attempts": 1, **settings}
-        return crib_with(variables, **given)
+        builder = {"maker": "command", "command": command, "attempts": 1, **settings.pop("builder", {})}
+        return crib_with(variables, builder=builder, **settings)
 
     return make
 
@@ -104,7 +104,7 @@ class TestACommand:
         assert (await crib.call("lucky_number")).value == {"number": 7}
 
     async def test_whoever_asks_for_another_maker_gets_that_one(self, commanded):
-        crib = commanded(WRITES, builder_maker="person")
+        crib = commanded(WRITES, builder={"maker": "person"})
         filed = crib.requests.new(wish()).filed
         assert (await crib.builder().build_one()).held
         crib.requests.cancel(filed.id)
@@ -120,7 +120,7 @@ class TestACommand:
         crib = commanded(
             code,
             variables={"CANARY_LISTED": "of the host", "CANARY_OTHER": "of nobody"},
-            builder_variables=["CANARY_LISTED", "CANARY_STORED"],
+            builder={"variables": ["CANARY_LISTED", "CANARY_STORED"]},
         )
         crib.secrets.set("CANARY_STORED", "of the store")
         crib.secrets.set("CANARY_HIDDEN", "of nobody either")
@@ -144,7 +144,7 @@ for place in {places!r}:
 print(json.dumps(told))
 raise SystemExit(1)
 """
-        crib = commanded(code, builder_hosts=places[:1], egress_private=places)
+        crib = commanded(code, builder={"hosts": places[:1]}, egress={"private": places})
         if "net" not in (await crib.sandbox_report())["program"]["guarantees"]:
             pytest.skip("this machine has no network to give away")
         assert await told(crib) == ["hello", 403]
@@ -156,17 +156,17 @@ raise SystemExit(1)
             "for number in range(6):\n    pathlib.Path(f'part{number}').write_bytes(bytes(500_000))\n"
             "signal.pause()\n"
         )
-        filed = await build(commanded(code, builder_disk_mb=1, builder_seconds=8))
+        filed = await build(commanded(code, builder={"disk_mb": 1, "seconds": 8}))
         assert filed.status is Status.FAILED
-        assert "more disk than it may (setting builder_disk_mb)" in filed.error
+        assert "more disk than it may (setting builder.disk_mb)" in filed.error
 
     async def test_it_may_take_as_long_as_the_setting_says(self, commanded):
-        filed = await build(commanded("import signal\nsignal.pause()\n", builder_seconds=1))
+        filed = await build(commanded("import signal\nsignal.pause()\n", builder={"seconds": 1}))
         assert filed.status is Status.FAILED
-        assert "(setting builder_seconds)" in filed.error
+        assert "(setting builder.seconds)" in filed.error
 
     async def test_it_may_try_as_often_as_the_setting_says(self, commanded):
-        crib = commanded("raise SystemExit('no idea')", builder_attempts=2)
+        crib = commanded("raise SystemExit('no idea')", builder={"attempts": 2})
         filed = await build(crib)
         assert "refused after 2 attempts" in filed.error
         assert "no idea" in filed.error
@@ -190,7 +190,7 @@ raise SystemExit(1)
     def test_a_program_that_tools_could_write_starts_nothing(self, commanded, project, tmp_path_factory, place):
         workspace = tmp_path_factory.mktemp("workspace")
         folder = project if place == "project" else workspace
-        crib = commanded(WRITES, folder=folder, workspace=str(workspace))
+        crib = commanded(WRITES, folder=folder, workspace={"folder": str(workspace)})
         with pytest.raises(SettingsError, match="agent.py lies in the project, where tools write; keep it elsewhere"):
             crib.builder()
 
@@ -236,11 +236,8 @@ class TestAModel:
     async def test_the_endpoint_is_asked_for_the_model_with_the_key(self, crib_with, page):
         place = f"127.0.0.1:{page.server_port}"
         crib = crib_with(
-            builder_maker="openai",
-            builder_url=f"http://{place}/v7",
-            builder_model="some-model-1",
-            builder_key="BUILDER_KEY",
-            egress_private=[place],
+            builder={"maker": "openai", "url": f"http://{place}/v7", "model": "some-model-1", "key": "BUILDER_KEY"},
+            egress={"private": [place]},
         )
         crib.secrets.set("BUILDER_KEY", KEY)
         filed = await build(crib)
@@ -250,9 +247,9 @@ class TestAModel:
 
     def test_a_key_that_is_not_there_is_named_with_the_setting_and_the_cure(self, crib_with):
         crib = crib_with(
-            builder_maker="openai", builder_url="https://api.example.com/v1", builder_model="m", builder_key="NO_KEY"
+            builder={"maker": "openai", "url": "https://api.example.com/v1", "model": "m", "key": "NO_KEY"}
         )
-        with pytest.raises(ToolError, match="builder_key.* crib secret set NO_KEY") as refusal:
+        with pytest.raises(ToolError, match="builder.key.* crib secret set NO_KEY") as refusal:
             crib.builder()
         assert refusal.value.kind is Kind.AUTH
 
@@ -288,33 +285,33 @@ def register(plugins):
         sys.modules.pop("crib_copyist", None)
 
     async def test_its_maker_is_chosen_by_its_name(self, installed, crib_with):
-        crib = crib_with(builder_maker="copyist")
+        crib = crib_with(builder={"maker": "copyist"})
         filed = await build(crib)
         assert (filed.status, filed.error) == (Status.READY, "")
         tries = [event.text for event in crib.requests.history(filed.id) if event.step == "making"]
         assert tries == ["attempt 1 of 3 by copyist"]
 
     def test_its_name_is_among_those_that_are_offered(self, installed, crib_with):
-        with pytest.raises(SettingsError, match="use one of person, command, openai, copyist for builder_maker"):
-            crib_with(builder_maker="nobody").builder()
+        with pytest.raises(SettingsError, match="use one of person, command, openai, copyist for builder.maker"):
+            crib_with(builder={"maker": "nobody"}).builder()
 
 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
         (
-            {"builder_maker": "nobody"},
-            "no maker is called 'nobody'; use one of person, command, openai for builder_mak",
+            {"maker": "nobody"},
+            "no maker is called 'nobody'; use one of person, command, openai for builder.mak",
         ),
-        ({"builder_maker": "command"}, "builder_command names no program; write the words that start the maker"),
-        ({"builder_maker": "command", "builder_command": ["./agent"]}, "is a relative path; write its absolute path"),
-        ({"builder_maker": "command", "builder_command": ["no-such-agent"]}, "was not found; install it"),
-        ({"builder_maker": "openai"}, "builder_url names no endpoint; write the one that the maker openai should ask"),
-        ({"builder_maker": "openai", "builder_url": "https://a.example/v1"}, "builder_model names no model; write"),
-        ({"builder_maker": "openai", "builder_url": "not a url", "builder_model": "m"}, "builder_url: "),
+        ({"maker": "command"}, "builder.command names no program; write the words that start the maker"),
+        ({"maker": "command", "command": ["./agent"]}, "is a relative path; write its absolute path"),
+        ({"maker": "command", "command": ["no-such-agent"]}, "was not found; install it"),
+        ({"maker": "openai"}, "builder.url names no endpoint; write the one that the maker openai should ask"),
+        ({"maker": "openai", "url": "https://a.example/v1"}, "builder.model names no model; write"),
+        ({"maker": "openai", "url": "not a url", "model": "m"}, "builder.url: "),
     ],
 )
 def test_a_maker_that_could_make_nothing_is_refused_with_the_cure(crib_with, settings, words):
     with pytest.raises(SettingsError) as refusal:
-        crib_with(**settings).builder()
+        crib_with(builder=settings).builder()
     assert words in refusal.value.message

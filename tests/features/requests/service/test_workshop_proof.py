@@ -50,7 +50,7 @@ def other(project):
 
 
 def test_a_project_without_a_place_for_tools_has_no_builder(project, crib_with):
-    (project / "toolcrib.toml").write_text("tools = []\n")
+    (project / "toolcrib.toml").write_text("catalog.folders = []\n")
     with pytest.raises(SettingsError, match="built tools have no place; name a folder in "):
         crib_with().builder()
 
@@ -72,18 +72,18 @@ class TestTheGate:
 
     async def test_a_call_may_take_as_long_as_the_setting_says(self, crib_with, delivered, project):
         with pytest.raises(ToolError, match="TIMEOUT|does not end in time") as refusal:
-            await delivered(crib_with(builder_call_seconds=1), self.SLOW)
+            await delivered(crib_with(builder={"call_seconds": 1}), self.SLOW)
         assert refusal.value.kind is Kind.VALIDATION
         assert not (project / "tools" / "lucky_number").exists()
 
     async def test_the_whole_proof_may_take_as_long_as_the_setting_says(self, crib_with, delivered, project):
-        crib = crib_with(builder_seconds=1, builder_call_seconds=4)
-        with pytest.raises(ToolError, match="builder_seconds"):
+        crib = crib_with(builder={"seconds": 1, "call_seconds": 4})
+        with pytest.raises(ToolError, match="builder.seconds"):
             await delivered(crib, f"import time\ntime.sleep(1_000)\n{HONEST}")
         assert not (project / "tools" / "lucky_number").exists()
 
     async def test_a_request_gets_the_capabilities_that_the_setting_lists_and_no_others(self, crib_with, delivered):
-        crib = crib_with(builder_capabilities=["fs.read"])
+        crib = crib_with(builder={"capabilities": ["fs.read"]})
         with pytest.raises(
             ToolError, match="lucky_number asks for fs.write, which no request may have here"
         ) as refusal:
@@ -94,10 +94,10 @@ class TestTheGate:
         assert crib.find("lucky_number").tool.requires == {"fs.read"}
 
     async def test_what_nothing_proves_goes_live_only_if_the_setting_says_so(self, crib_with, delivered):
-        cautious = crib_with(builder_capabilities=["net.http"])
+        cautious = crib_with(builder={"capabilities": ["net.http"]})
         with pytest.raises(ToolError, match="not provable: the tool needs net.http"):
             await delivered(cautious, capabilities=["net.http"])
-        bold = crib_with(builder_capabilities=["net.http"], builder_unproved=True)
+        bold = crib_with(builder={"capabilities": ["net.http"], "unproved": True})
         assert (await delivered(bold, capabilities=["net.http"])).status is Status.READY
 
 
@@ -105,7 +105,7 @@ class TestTheLease:
     @pytest.fixture
     def overtake(self, crib_with, other):
         """Hold up whoever says this, as if it had fallen silent, until somebody else could claim its request."""
-        crib = crib_with(builder_lease_seconds=1)
+        crib = crib_with(builder={"lease_seconds": 1})
         crib.requests.new(wish())
         claims = []
 
@@ -136,7 +136,7 @@ class TestTheLease:
 
 class TestRequests:
     def test_warnings_refuse_a_request_where_the_setting_is_strict(self, crib_with):
-        crib = crib_with(request_strict=True)
+        crib = crib_with(requests={"strict": True})
         with pytest.raises(ToolError, match="requested_by") as refusal:
             crib.requests.new(wish(requested_by="somebody"))
         assert refusal.value.kind is Kind.VALIDATION
@@ -145,7 +145,7 @@ class TestRequests:
 
     @pytest.mark.spec("S0-01")
     async def test_what_is_missing_is_asked_for_where_the_setting_says_so(self, crib_with, other):
-        crib = crib_with(request_missing=True)
+        crib = crib_with(requests={"missing": True})
         await crib.call("word_counter", text="canary")
         assert crib.find_tools("scrape github stargazers") == []
         async with asyncio.timeout(SECONDS):

@@ -82,8 +82,9 @@ def client(server):
 
 @pytest.fixture
 def crib_at(crib_of, project, server, client):
-    def make(**settings):
-        crib = crib_of(project=project, queue_url=f"unix://{server}", queue_secret="QUEUE_PASSWORD", **settings)
+    def make(queue=None):
+        place = {"url": f"unix://{server}", "secret": "QUEUE_PASSWORD"}
+        crib = crib_of(project=project, queue={**place, **(queue or {})})
         crib.secrets.set("QUEUE_PASSWORD", PASSWORD)
         return crib
 
@@ -97,14 +98,14 @@ def test_requests_lie_on_the_server_that_is_named_behind_the_password_of_the_sec
 
 
 def test_a_server_that_wants_a_password_is_not_used_without_the_secret(crib_of, project, server):
-    with pytest.raises(ToolError, match="name the secret that is its password in queue_secret") as refusal:
-        crib_of(project=project, queue_url=f"unix://{server}").requests.new(wish())
+    with pytest.raises(ToolError, match="name the secret that is its password in queue.secret") as refusal:
+        crib_of(project=project, queue={"url": f"unix://{server}"}).requests.new(wish())
     assert refusal.value.kind is Kind.AUTH
 
 
 def test_a_secret_that_is_not_there_is_named_with_the_setting_and_the_cure(crib_of, project, server):
-    crib = crib_of(project=project, queue_url=f"unix://{server}", queue_secret="QUEUE_PASSWORD")
-    with pytest.raises(ToolError, match="queue_secret.* crib secret set QUEUE_PASSWORD") as refusal:
+    crib = crib_of(project=project, queue={"url": f"unix://{server}", "secret": "QUEUE_PASSWORD"})
+    with pytest.raises(ToolError, match="queue.secret.* crib secret set QUEUE_PASSWORD") as refusal:
         crib.requests.new(wish())
     assert refusal.value.kind is Kind.AUTH
 
@@ -112,13 +113,13 @@ def test_a_secret_that_is_not_there_is_named_with_the_setting_and_the_cure(crib_
 def test_requests_are_published_on_the_channel_that_is_named(crib_at, client):
     with client.pubsub(ignore_subscribe_messages=True) as heard:
         heard.subscribe("wishes:new", "fullsend:builder_requests")
-        filed = crib_at(queue_requests="wishes:new").requests.new(wish()).filed
+        filed = crib_at(queue={"requests": "wishes:new"}).requests.new(wish()).filed
         message = next_of(heard)
     assert (message["channel"], message["data"]) == ("wishes:new", filed.text)
 
 
 async def test_requests_are_heard_on_the_channel_that_is_named(crib_at, client):
-    crib = crib_at(queue_requests="wishes:new")
+    crib = crib_at(queue={"requests": "wishes:new"})
     await crib.builder().reconcile()
     # It begins to listen in a moment; the same text again is no second request.
     until(lambda: client.publish("wishes:new", write_request(wish(id=ID))))
@@ -127,7 +128,7 @@ async def test_requests_are_heard_on_the_channel_that_is_named(crib_at, client):
 
 
 def test_requests_are_kept_under_the_word_that_is_named(crib_at, client):
-    filed = crib_at(queue_hash="wishes").requests.new(wish()).filed
+    filed = crib_at(queue={"hash": "wishes"}).requests.new(wish()).filed
     assert client.hget(f"wishes:{filed.id}", "status") == "pending"
     assert not client.exists(f"tool_requests:{filed.id}")
 
@@ -135,7 +136,7 @@ def test_requests_are_kept_under_the_word_that_is_named(crib_at, client):
 async def test_what_is_ready_is_announced_on_the_channel_that_is_named(crib_at, client, tmp_path_factory):
     made = tmp_path_factory.mktemp("made")
     (made / "lucky_number.py").write_text(HONEST)
-    crib = crib_at(queue_ready="wishes:granted")
+    crib = crib_at(queue={"ready": "wishes:granted"})
     filed = crib.requests.new(wish()).filed
     with client.pubsub(ignore_subscribe_messages=True) as heard:
         heard.subscribe("wishes:granted", "builder:tool_ready")
@@ -148,7 +149,7 @@ async def test_what_is_ready_is_announced_on_the_channel_that_is_named(crib_at, 
 
 @pytest.mark.parametrize(("original", "kinds"), [(True, ["builder_started"]), (False, [])])
 async def test_the_names_of_the_original_are_spoken_where_that_is_wanted(crib_at, client, original, kinds):
-    crib = crib_at(queue_original=original)
+    crib = crib_at(queue={"original": original})
     crib.requests.new(wish())
     with client.pubsub(ignore_subscribe_messages=True) as heard:
         heard.subscribe("fullsend:to_orchestrator")

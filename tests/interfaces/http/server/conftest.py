@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
 
 import pytest
 
-from toolcrib.infra.settings import Settings
 from toolcrib.interfaces.http.server import serve_app
 from toolcrib.interfaces.http.server_state import Service
+from toolcrib.interfaces.http.settings import ServerSettings
 from toolcrib.model.errors import ToolError
 
 SECONDS = 20
@@ -191,8 +191,9 @@ async def serving() -> AsyncIterator[Callable]:
     """Start a server with settings of its own; it is ended afterwards."""
     running: list[Served] = []
 
-    async def start(**settings) -> Served:
-        chosen = replace(Settings(), **{"http_drain_seconds": 1, **settings})
+    async def start(server: Mapping[str, int] | None = None) -> Served:
+        # Parts of a second, which an operator cannot write.
+        chosen = ServerSettings.of({"drain_seconds": 1, **(server or {})})
         service = Service(chosen)
         app, said = Sample(service), []
         url = asyncio.get_running_loop().create_future()

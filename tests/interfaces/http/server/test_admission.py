@@ -15,7 +15,7 @@ HOST = b"Host: localhost\r\n"
 
 
 async def test_calls_beyond_the_queue_are_refused_while_those_in_it_are_served_in_order(serving):
-    served = await serving(http_concurrency=2, http_queue=3)
+    served = await serving(server={"concurrency": 2, "queue": 3})
     clients = [await served.connect() for _ in range(8)]
     for client in clients:
         await client.send(b"POST /call HTTP/1.1\r\n" + HOST + b"Content-Length: 0\r\n\r\n")

@@ -122,7 +122,7 @@ def project(tmp_path: Path) -> Path:
 @asynccontextmanager
 async def served(project: Path, **http: int) -> AsyncIterator[Server]:
     settings = "".join(f"{name} = {value}\n" for name, value in http.items())
-    text = f'modules = ["napping"]\nbuiltins = false\n[http]\n{settings}'
+    text = f'modules.tools = ["napping"]\nbuiltins.enabled = false\n[server]\n{settings}'
     (project / "toolcrib.toml").write_text(text, encoding="utf-8")
     with (project / "log.txt").open("ab") as log:
         process = await asyncio.create_subprocess_exec(

@@ -10,18 +10,18 @@ import pytest
 from toolcrib.interfaces.http.server_state import Connections, neighbour_of
 
 HOST = b"Host: localhost\r\n"
-SOON = {"http_header_seconds": 0.3, "http_body_seconds": 0.3}
+SOON = {"header_seconds": 0.3, "body_seconds": 0.3, "keep_alive_seconds": 0.3}
 
 
 async def test_headers_that_do_not_come_end_the_connection_with_408(serving):
-    served = await serving(**SOON)
+    served = await serving(SOON)
     heard = await served.exchange(b"GET /echo HTTP/1.1\r\nHost: loc")
     assert heard.startswith(b"HTTP/1.1 408 Request Timeout\r\n")
     assert served.app.seen == []
 
 
 async def test_headers_that_drip_are_not_waited_for_longer(serving):
-    served = await serving(**SOON)
+    served = await serving(SOON)
     client = await served.connect()
     await client.send(b"GET /echo HTTP/1.1\r\n")
     dripping = asyncio.ensure_future(drip(client, b"X-A: b\r\n"))
@@ -36,13 +36,13 @@ async def drip(client, piece: bytes) -> None:
 
 
 async def test_a_connection_that_says_nothing_is_closed(serving):
-    served = await serving(**SOON)
+    served = await serving(SOON)
     assert await served.exchange() == b""
     await served.until(lambda: served.service.connections.total == 0)
 
 
 async def test_empty_lines_are_no_reason_to_wait(serving):
-    served = await serving(**SOON)
+    served = await serving(SOON)
     client = await served.connect()
     assert (await client.ask("POST", "/echo", b"a"))[0] == 200
     dripping = asyncio.ensure_future(drip(client, b"\r\n"))
@@ -51,7 +51,7 @@ async def test_empty_lines_are_no_reason_to_wait(serving):
 
 
 async def test_a_connection_between_requests_is_kept_and_then_closed(serving):
-    served = await serving(**SOON)
+    served = await serving(SOON)
     client = await served.connect()
     assert (await client.ask("POST", "/echo", b"a"))[0] == 200
     assert (await client.ask("POST", "/echo", b"b"))[2] == b"b"
@@ -59,16 +59,15 @@ async def test_a_connection_between_requests_is_kept_and_then_closed(serving):
 
 
 async def test_the_headers_of_a_later_request_have_the_same_time(serving):
-    served = await serving(**SOON)
+    served = await serving(SOON)
     client = await served.connect()
     assert (await client.ask("POST", "/echo", b"a"))[0] == 200
     await client.send(b"GET /echo HT")
     assert (await client.rest()).startswith(b"HTTP/1.1 408 ")
 
 
-async def test_a_later_request_that_has_begun_is_not_held_to_the_time_between_requests(serving, monkeypatch):
-    monkeypatch.setattr("toolcrib.interfaces.http.uvicorn_server.IDLE_SECONDS", 0.3)
-    served = await serving()
+async def test_a_later_request_that_has_begun_is_not_held_to_the_time_between_requests(serving):
+    served = await serving(server={"keep_alive_seconds": 0.3})
     client, idle = await served.connect(), await served.connect()
     assert (await client.ask("POST", "/echo", b"a"))[0] == 200
     await client.send(b"GET /echo HT")
@@ -79,7 +78,7 @@ async def test_a_later_request_that_has_begun_is_not_held_to_the_time_between_re
 
 
 async def test_a_body_that_does_not_come_is_told_408(serving):
-    served = await serving(**SOON)
+    served = await serving(SOON)
     client = await served.connect()
     await client.send(b"POST /echo HTTP/1.1\r\n" + HOST + b"Content-Length: 5\r\n\r\nab")
     status, headers, body = await client.answer()
@@ -90,7 +89,7 @@ async def test_a_body_that_does_not_come_is_told_408(serving):
 
 
 async def test_a_body_that_drips_is_not_waited_for_longer(serving):
-    served = await serving(**SOON)
+    served = await serving(SOON)
     client = await served.connect()
     await client.send(b"POST /echo HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n")
     dripping = asyncio.ensure_future(drip(client, b"1\r\na\r\n"))
@@ -99,7 +98,7 @@ async def test_a_body_that_drips_is_not_waited_for_longer(serving):
 
 
 async def test_a_body_that_came_leaves_all_the_time_for_the_work(serving):
-    served = await serving(http_body_seconds=0.1)
+    served = await serving(server={"body_seconds": 0.1})
     client = await served.connect()
     await client.send(b"POST /wait HTTP/1.1\r\n" + HOST + b"Content-Length: 2\r\n\r\nab")
     await served.app.arrived.get()
@@ -112,7 +111,7 @@ async def test_a_body_that_came_leaves_all_the_time_for_the_work(serving):
 
 
 async def test_work_that_takes_too_long_is_stopped_and_told_504(serving):
-    served = await serving(http_total_seconds=0.3)
+    served = await serving(server={"total_seconds": 0.3})
     client = await served.connect()
     await client.send(b"GET /wait HTTP/1.1\r\n" + HOST + b"\r\n")
     status, headers, body = await client.answer()
@@ -123,7 +122,7 @@ async def test_work_that_takes_too_long_is_stopped_and_told_504(serving):
 
 @pytest.mark.parametrize("path", [b"/endless", b"/large"])
 async def test_a_client_that_does_not_read_is_cut_off(serving, path):
-    served = await serving(http_body_seconds=0.3)
+    served = await serving(server={"body_seconds": 0.3})
     client = await served.connect()
     client.writer.transport.pause_reading()
     await client.send(b"GET " + path + b" HTTP/1.1\r\n" + HOST + b"\r\n")
@@ -134,7 +133,7 @@ async def test_a_client_that_does_not_read_is_cut_off(serving, path):
 
 
 async def test_a_client_that_reads_slowly_gets_everything(serving):
-    served = await serving(http_body_seconds=1)
+    served = await serving(server={"body_seconds": 1})
     client = await served.connect()
     await client.send(b"GET /large HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n")
     read = 0
@@ -156,7 +155,7 @@ async def test_what_follows_an_early_answer_is_read_away_for_a_moment_only(servi
 
 
 async def test_there_are_so_many_connections_and_no_more(serving):
-    served = await serving(http_connections=3)
+    served = await serving(server={"connections": 3})
     clients = [await served.connect() for _ in range(3)]
     for client in clients:
         assert (await client.ask("POST", "/echo", b"in"))[2] == b"in"
@@ -170,7 +169,7 @@ async def test_there_are_so_many_connections_and_no_more(serving):
 
 
 async def test_one_address_does_not_take_all_connections(serving):
-    served = await serving(http_connections=10, http_address_connections=2)
+    served = await serving(server={"connections": 10, "address_connections": 2})
     await served.connect()
     await served.connect()
     await served.until(lambda: served.service.connections.total == 2)

@@ -108,7 +108,7 @@ def test_the_quick_event_loop_is_taken():
 
 
 async def test_the_first_signal_lets_calls_finish_and_takes_on_no_more(serving):
-    served = await serving(http_drain_seconds=10)
+    served = await serving(server={"drain_seconds": 10})
     idle, busy = await served.connect(), await served.connect()
     assert (await idle.ask("POST", "/echo", b"hi"))[2] == b"hi"
     await busy.send(b"GET /wait HTTP/1.1\r\n" + HOST + b"\r\n")
@@ -127,7 +127,7 @@ async def test_the_first_signal_lets_calls_finish_and_takes_on_no_more(serving):
 
 @pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
 async def test_the_second_signal_stops_what_is_running_and_says_so(serving, second):
-    served = await serving(http_drain_seconds=1_000)
+    served = await serving(server={"drain_seconds": 1_000})
     busy = await served.connect()
     await busy.send(b"GET /wait HTTP/1.1\r\n" + HOST + b"\r\n")
     await served.app.arrived.get()
@@ -140,7 +140,7 @@ async def test_the_second_signal_stops_what_is_running_and_says_so(serving, seco
 
 
 async def test_calls_that_do_not_finish_in_time_are_stopped(serving):
-    served = await serving(http_drain_seconds=0.2)
+    served = await serving(server={"drain_seconds": 0.2})
     busy = await served.connect()
     await busy.send(b"GET /wait HTTP/1.1\r\n" + HOST + b"\r\n")
     await served.app.arrived.get()
@@ -161,7 +161,7 @@ async def test_a_server_that_may_not_have_all_its_connections_says_so(serving):
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
-        served = await serving(http_connections=hard + 1)
+        served = await serving(server={"connections": hard + 1})
         assert served.said == [
             f"the system allows {hard - 256} connections at once; raise its limit of open files for more"
         ]

@@ -11,9 +11,9 @@ import threading
 import orjson
 import pytest
 
-from toolcrib.infra.settings import Settings
 from toolcrib.interfaces.http.exchange import log_request, log_to
 from toolcrib.interfaces.http.server_state import BUCKETS, MAX_TOOLS, UNKNOWN, HttpMetrics, Service
+from toolcrib.interfaces.http.settings import ServerSettings
 
 
 def lines_of(stream: io.StringIO) -> list[dict]:
@@ -111,7 +111,7 @@ def _read_all(descriptor: int, found: list[bytes]) -> None:
 
 
 def test_metrics_are_well_formed_and_complete():
-    service = Service(Settings())
+    service = Service(ServerSettings())
     service.metrics.note_request("/tools/{x}", "GET", 200, 0.003)
     service.metrics.note_request("/tools/{x}", "GET", 200, 99.0)
     service.metrics.note_call('od"d\\tool\n', "ok")

@@ -235,8 +235,8 @@ async def _throw(pieces: list[bytes]) -> None:
     from uvicorn import Config
     from uvicorn.server import ServerState
 
-    from toolcrib.infra.settings import Settings
     from toolcrib.interfaces.http.server_state import Service
+    from toolcrib.interfaces.http.settings import ServerSettings
     from toolcrib.interfaces.http.uvicorn_server import GuardedProtocol, Patience
 
     async def app(scope, receive, send):
@@ -246,7 +246,7 @@ async def _throw(pieces: list[bytes]) -> None:
     state = ServerState()
     config = Config(app, ws="none", log_config=None, access_log=False)
     config.load()
-    chosen = Settings()
+    chosen = ServerSettings()
     loop = asyncio.get_running_loop()
     service = Service(chosen)
 

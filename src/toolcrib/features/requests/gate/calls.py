@@ -97,7 +97,7 @@ class Calls:
             async with asyncio.timeout(self._deadline - time.monotonic()):
                 result = await work
         except TimeoutError:
-            message = "the time was over before the gate had finished; raise builder_seconds"
+            message = "the time was over before the gate had finished; raise builder.seconds"
             raise ToolError(Kind.TIMEOUT, message) from None
         if result.error is not None and result.error.kind in OURS:
             raise result.error

@@ -97,7 +97,7 @@ def refuse_beyond(request: ToolRequest, allowance: Allowance, cap: frozenset[str
     if not beyond:
         return
     names = ", ".join(beyond)
-    cure = "add it to the setting builder_capabilities, or allow it for this request alone: crib request allow"
+    cure = "add it to the setting builder.capabilities, or allow it for this request alone: crib request allow"
     message = f"{request.name} asks for {names}, which no request may have here; {cure}"
     raise ToolError(Kind.CAPABILITY_MISSING, message, details={"missing": beyond, "cure": cure})
 

@@ -143,7 +143,7 @@ def _text_of(document: object) -> str:
     message = _member(choice, "message")
     if not isinstance(message, dict):
         raise complaint(
-            "the answer is no completion: choices[0].message is missing; is builder_url an endpoint for chat?"
+            "the answer is no completion: choices[0].message is missing; is builder.url an endpoint for chat?"
         )
     refusal = message.get("refusal")
     if isinstance(refusal, str) and refusal.strip():

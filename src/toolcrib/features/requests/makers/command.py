@@ -41,15 +41,15 @@ if TYPE_CHECKING:
 STDOUT_LETTERS = 2_000
 STDERR_LETTERS = 1_000
 MEASURE_SECONDS = 0.2
-SETTING = "builder_command"
+SETTING = "builder.command"
 SHELL = "/bin/sh"
 # The program finds its pipes open and no trace of them in its workspace, where opening them would hold it up.
 START = 'exec >"$1" 2>"$2"; rm -f "$1" "$2"; shift 2; exec "$@"'
 ISOLATION = "isolation"
 LIMITS = {
-    "mem": "more memory than it may (setting sandbox_memory_mb)",
-    "pids": "more processes than it may (setting sandbox_processes)",
-    "disk": "more disk than it may (setting builder_disk_mb)",
+    "mem": "more memory than it may (setting sandbox.memory_mb)",
+    "pids": "more processes than it may (setting sandbox.processes)",
+    "disk": "more disk than it may (setting builder.disk_mb)",
 }
 # A place of the system with more in it than this is not taken apart, but left out.
 MAX_ENTRIES = 10_000
@@ -203,7 +203,7 @@ class CommandMaker:
         for name in self._variables:
             value = self._variable(name)
             if not value:
-                say(f"builder_variables lists {name}, which is neither set nor a secret")
+                say(f"builder.variables lists {name}, which is neither set nor a secret")
                 continue
             masking.add(value)
             given[name] = value
@@ -225,7 +225,7 @@ class CommandMaker:
             await asyncio.gather(running, return_exceptions=True)
 
     def _proxy(self, deadline: float) -> Proxy:
-        return self._egress().proxy(parse_hosts(self._hosts, "the setting builder_hosts"), deadline=deadline)
+        return self._egress().proxy(parse_hosts(self._hosts, "the setting builder.hosts"), deadline=deadline)
 
     async def _refuse_full_disk(self, folder: Path) -> None:
         if await asyncio.to_thread(_takes_more, str(folder), self._disk_bytes):
@@ -238,7 +238,7 @@ class CommandMaker:
                 Kind.EXECUTOR_NOT_FOUND, f"{SETTING}: {self._program} cannot be started: {ended.cannot_start}"
             )
         if ended.timed_out:
-            message = f"{self._program} did not finish in time (setting builder_seconds)"
+            message = f"{self._program} did not finish in time (setting builder.seconds)"
             raise ToolError(Kind.TIMEOUT, _with_reason(message, printed), details=printed)
         if ended.exceeded == ISOLATION:
             message = f"a protected path changed while {self._program} ran; {self._program} was killed"

@@ -67,17 +67,17 @@ class OpenAIMaker:
         try:
             place = parse_url(f"{url.rstrip('/')}/chat/completions")
         except ToolError as problem:
-            raise SettingsError(f"builder_url: {problem.message}") from problem
+            raise SettingsError(f"builder.url: {problem.message}") from problem
         if "?" in url or "#" in url:
-            raise SettingsError("builder_url: leave out what follows the path; write https://host/v1")
+            raise SettingsError("builder.url: leave out what follows the path; write https://host/v1")
         if not model:
-            raise SettingsError("builder_model names no model; write the one that the endpoint should use")
+            raise SettingsError("builder.model names no model; write the one that the endpoint should use")
         self._egress = egress
         self._url = place
         self._model = model
         self._key = key
         self._hosts = HostList(
-            patterns=(HostPattern(host=place.host, port=place.port),), where="the setting builder_url"
+            patterns=(HostPattern(host=place.host, port=place.port),), where="the setting builder.url"
         )
         self._max_answer_bytes = max_answer_bytes
         self._retries = retries
@@ -186,7 +186,7 @@ class OpenAIMaker:
         try:
             return read_json(response.body, place=self._url.origin, max_bytes=self._max_answer_bytes)
         except ToolError as problem:
-            raise complaint(f"the answer is no JSON: {problem.message}; is builder_url right?") from problem
+            raise complaint(f"the answer is no JSON: {problem.message}; is builder.url right?") from problem
 
     def _tells_key(self, content: bytes) -> bool:
         # Endpoints that want no key are often given a plain word, which code may hold.
@@ -204,9 +204,9 @@ class OpenAIMaker:
 
 
 _MEANINGS: Mapping[int, tuple[Kind, str]] = {
-    401: (Kind.AUTH, "look at the secret that builder_key names"),
-    403: (Kind.AUTH, "look at the secret that builder_key names, and at what it may use"),
-    404: (Kind.PERMANENT, "look at builder_url and builder_model"),
+    401: (Kind.AUTH, "look at the secret that builder.key names"),
+    403: (Kind.AUTH, "look at the secret that builder.key names, and at what it may use"),
+    404: (Kind.PERMANENT, "look at builder.url and builder.model"),
     429: (Kind.RATE_LIMIT, ""),
 }
 

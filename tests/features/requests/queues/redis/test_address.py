@@ -44,7 +44,7 @@ def test_a_socket_and_the_numbers_of_databases_are_understood(queue_at, server, 
     ],
 )
 def test_a_url_that_cannot_be_read_is_refused_without_being_repeated(url):
-    with pytest.raises(SettingsError, match="queue_url: write redis://host:6379/0, rediss://") as caught:
+    with pytest.raises(SettingsError, match="queue.url: write redis://host:6379/0, rediss://") as caught:
         RedisQueue(url)
     assert caught.value.kind is Kind.VALIDATION
     assert caught.value.__cause__ is None
@@ -55,11 +55,11 @@ def test_a_url_that_cannot_be_read_is_refused_without_being_repeated(url):
 @pytest.mark.parametrize(
     ("names", "setting"),
     [
-        ({"requests": ""}, "queue_requests"),
-        ({"requests": "a b"}, "queue_requests"),
-        ({"ready": "a\n"}, "queue_ready"),
-        ({"hash_prefix": "x" * 300}, "queue_hash"),
-        ({"hash_prefix": "toolcrib:x"}, "queue_hash"),
+        ({"requests": ""}, "queue.requests"),
+        ({"requests": "a b"}, "queue.requests"),
+        ({"ready": "a\n"}, "queue.ready"),
+        ({"hash_prefix": "x" * 300}, "queue.hash"),
+        ({"hash_prefix": "toolcrib:x"}, "queue.hash"),
     ],
 )
 def test_a_name_that_cannot_be_one_is_refused_with_its_setting(names, setting):
@@ -80,7 +80,7 @@ except Exception as problem:
     said = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30
     ).stdout
-    assert said.startswith("SettingsError queue_url names a Redis server")
+    assert said.startswith("SettingsError queue.url names a Redis server")
     assert "pip install 'toolcrib[redis]'" in said
 
 

@@ -299,7 +299,7 @@ class TestAServerThatRefuses:
             with pytest.raises(ToolError) as caught:
                 queue_at(**wrong).file(request_of(2))
             assert caught.value.kind is Kind.AUTH
-            assert "queue_secret" in caught.value.message
+            assert "queue.secret" in caught.value.message
             assert "sesam" not in repr((caught.value.message, caught.value.details, caught.value.args)).lower()
 
     def test_a_server_that_repeats_the_greeting_does_not_give_the_password_away(self, queue_at, request_of):

@@ -37,11 +37,11 @@ _MEANINGS = {
     "BUSY": (Kind.TRANSIENT, "it is busy with a script; nothing was stored, try again"),
     "WRONGTYPE": (
         Kind.PERMANENT,
-        "a key that begins with toolcrib: belongs to another program; delete it, or set another queue_hash",
+        "a key that begins with toolcrib: belongs to another program; delete it, or set another queue.hash",
     ),
     "ReadOnlyError": (
         Kind.PERMANENT,
-        "it is a read-only replica; nothing was stored, name the primary in queue_url",
+        "it is a read-only replica; nothing was stored, name the primary in queue.url",
     ),
     "NoPermissionError": (
         Kind.AUTH,
@@ -117,7 +117,7 @@ class Link:
             connection.connect()
         except AuthenticationError as problem:
             self.drop(connection)
-            cure = "name the secret that is its password in queue_secret"
+            cure = "name the secret that is its password in queue.secret"
             raise ToolError(Kind.AUTH, f"the Redis server at {self.place} refuses the password; {cure}") from problem
         except RedisError as problem:
             self.drop(connection)
@@ -265,7 +265,7 @@ def _read_address(url: str, password: str) -> _Address:
         if problem.name != "redis":
             raise
         message = (
-            "queue_url names a Redis server, but the package to reach it is missing; pip install 'toolcrib[redis]'"
+            "queue.url names a Redis server, but the package to reach it is missing; pip install 'toolcrib[redis]'"
         )
         raise SettingsError(message) from problem
     parse: Callable[[str], dict[str, Any]] = library.parse_url
@@ -278,7 +278,7 @@ def _read_address(url: str, password: str) -> _Address:
         kind(**facts)
     except (ValueError, TypeError):
         raise SettingsError(
-            "queue_url: write redis://host:6379/0, rediss://host:6379/0 or unix:///path/to/socket?db=0; "
+            "queue.url: write redis://host:6379/0, rediss://host:6379/0 or unix:///path/to/socket?db=0; "
             "in a password / ? # @ are written as %2F %3F %23 %40"
         ) from None
     place = str(facts["path"]) if "path" in facts else f"{facts.get('host', 'localhost')}:{facts.get('port', 6379)}"

@@ -64,10 +64,10 @@ class Names:
     def __post_init__(self) -> None:
         for setting, word in (("requests", self.requests), ("ready", self.ready), ("hash", self.prefix)):
             if not _WORD.fullmatch(word):
-                raise SettingsError(f"queue_{setting}: {word!r:.200} is no name; write letters, digits, `:` and `_`")
+                raise SettingsError(f"queue.{setting}: {word!r:.200} is no name; write letters, digits, `:` and `_`")
         if self.prefix.startswith(OURS):
             raise SettingsError(
-                f"queue_hash: keys that begin with {OURS} are for the queue itself; choose another word"
+                f"queue.hash: keys that begin with {OURS} are for the queue itself; choose another word"
             )
 
     @property

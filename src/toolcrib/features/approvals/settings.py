@@ -1,0 +1,22 @@
+"""The table [approvals] of the settings."""
+
+from __future__ import annotations
+
+from toolcrib.infra.settings.table import Table, read_positive, setting
+
+
+class ApprovalsSettings(Table, name="approvals"):
+    """Calls that wait until a person approves them."""
+
+    seconds: int = setting(
+        default=3_600,
+        read=read_positive,
+        opens=False,
+        summary="how long a call may wait for a person's approval, and how long the approval then holds",
+    )
+    pending: int = setting(
+        default=1_000,
+        read=read_positive,
+        opens=False,
+        summary="how many calls may wait for approval at once; those of one caller may be a tenth of them",
+    )

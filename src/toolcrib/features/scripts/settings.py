@@ -1,0 +1,16 @@
+"""The table [scripts] of the settings."""
+
+from __future__ import annotations
+
+from toolcrib.infra.settings.table import Table, read_words, setting
+
+
+class ScriptsSettings(Table, name="scripts"):
+    """Where script files with metadata lie."""
+
+    folders: tuple[str, ...] = setting(
+        default=(".ai/tools", "~/.ai/tools"),
+        read=read_words,
+        opens=False,
+        summary="trees of script files with metadata, from the project folder; of equal names the earlier tree is meant",
+    )
