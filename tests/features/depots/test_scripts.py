@@ -64,6 +64,24 @@ async def test_a_script_arrives_where_its_category_says(script_project, depot):
         assert (await user.call("slug_it", title="A B")).value == "a-b"
 
 
+async def test_an_older_version_than_the_installed_one_is_pulled_only_when_it_is_named(script_project, depot, served):
+    newer = SLUG.replace("1.0.0", "1.10.0")
+    async with script_project("author", slug_it__py=SLUG) as author, script_project("user", slug_it__py=newer) as user:
+        author.publish("slug_it", str(depot))
+        mine = user.settings.root / ".ai" / "tools" / "text" / "slug_it.py"
+        refusal = "the depot has slug_it@1.0.0, and 1.10.0 is installed; nothing was installed. "
+        cure = "To go back name the version: crib pull slug_it@1.0.0 --replace"
+        for place in (str(depot), served):
+            error = await refused_later(user.pull("slug_it", place, replace=True))
+            assert (error.kind, error.message) == (Kind.CONFLICT, refusal + cure)
+            assert mine.read_text() == newer
+        await user.pull("slug_it", str(depot), version="1.0.0", replace=True)
+        assert mine.read_text() == SLUG
+        (author.settings.root / ".ai" / "tools" / "text" / "slug_it.py").write_text(SLUG.replace("1.0.0", "1.2.0"))
+        author.publish("slug_it", str(depot))
+        assert (await user.pull("slug_it", str(depot), replace=True)).manifest.version == "1.2.0"
+
+
 async def test_a_tool_that_has_only_actions_is_published_as_a_whole(script_project, depot):
     async with script_project("author", kit__yaml=ACTIONS, kit__txt="x") as author, script_project("user") as user:
         manifest = author.publish("text-kit", str(depot)).manifest

@@ -2,11 +2,14 @@
 
 import base64
 import json
+import string
 
 import pytest
 
 from toolcrib import Kind, SettingsError, ToolError
 from toolcrib.features.depots.package import new_key, public_half
+
+ALPHABET = string.ascii_uppercase + string.ascii_lowercase + string.digits + "+/"
 
 
 @pytest.fixture
@@ -82,6 +85,22 @@ async def test_a_false_signature_is_refused_always(author, user, depot, key, tmp
         }
         document["signature"][part] = changes[part]
         path.write_text(json.dumps(document))
+    error = await refused_later(user.pull("hello", str(depot)))
+    assert (error.kind, "its signature is false" in error.message) == (Kind.AUTH, True)
+
+
+@pytest.mark.parametrize("part", ["key", "value"])
+async def test_a_signature_has_one_spelling(author, user, depot, key, part):
+    author.publish("hello", str(depot), key=key)
+    path = depot / "tools/hello/1.0.0/manifest.json"
+    document = json.loads(path.read_text())
+    written = document["signature"][part]
+    # The last letter has bits that mean nothing, so that the letter behind it in the alphabet stands for the same bytes.
+    most, last = written.rstrip("=")[:-1], written.rstrip("=")[-1]
+    spelled = most + ALPHABET[ALPHABET.index(last) + 1] + "=" * written.count("=")
+    assert len({base64.b64decode(text.partition(":")[2] or text) for text in (written, spelled)}) == 1
+    document["signature"][part] = spelled
+    path.write_text(json.dumps(document))
     error = await refused_later(user.pull("hello", str(depot)))
     assert (error.kind, "its signature is false" in error.message) == (Kind.AUTH, True)
 

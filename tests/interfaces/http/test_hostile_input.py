@@ -8,6 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from toolcrib import tool
+
 DEEP = b'{"a":' * 200 + b"1" + b"}" * 200
 VERY_DEEP = b"[" * 100_000 + b"]" * 100_000
 BODIES = {
@@ -244,3 +246,19 @@ async def test_no_json_of_any_shape_reaches_the_last_border(world, body, name):
 async def test_no_header_reaches_the_last_border(world, headers):
     assert (await world.client.get("/tools/bundles", headers=headers)).status < 500
     assert (await world.client.patch(world.bundle_path(), {"isEnabled": True}, headers=headers)).status < 500
+
+
+async def test_a_body_of_more_keys_than_guards_can_look_at_is_refused_as_it_is_read(make_world):
+    @tool
+    def count(values: dict) -> int:
+        """Count them."""
+        return len(values)
+
+    world = make_world(count)
+    for number, status in ((2_000, 200), (50_000, 413)):
+        values = {f"k{key}": 1 for key in range(number)}
+        reply = await world.client.post("/crib/call", {"name": "count", "args": {"values": values}})
+        assert reply.status == status
+    assert reply.json["detail"] == "body: its objects have more than 10000 keys; send fewer, or a list"
+    texts = await world.client.post("/crib/call", {"name": "count", "args": {"values": {"a": [":"] * 50_000}}})
+    assert "keys" not in str(texts.json)

@@ -160,6 +160,14 @@ def check_version(version: str) -> None:
         raise ToolError(Kind.VALIDATION, f"version {version[:80]!r} cannot be published; write X.Y.Z")
 
 
+def is_older(version: str, other: str) -> bool:
+    """Whether a version X.Y.Z comes before another one; a version that is written otherwise comes before none."""
+    if not (VERSION.fullmatch(version) and VERSION.fullmatch(other)):
+        return False
+    first, second = ([int(number) for number in one.split(".")] for one in (version, other))
+    return first < second
+
+
 def decode_manifest(data: bytes, place: str) -> Manifest:
     """The manifest, once everything in it is of the right kind and its hash is its own."""
     document = read_json(data, place=place, max_bytes=MAX_MANIFEST_BYTES)
@@ -271,11 +279,19 @@ def _holds(manifest: Manifest, mark: Signature) -> bool:
 
     try:
         algorithm, _, spelled = mark.key.partition(":")
-        key = Ed25519PublicKey.from_public_bytes(base64.b64decode(spelled, validate=True))
-        key.verify(base64.b64decode(mark.value, validate=True), _message(manifest, mark))
+        key = Ed25519PublicKey.from_public_bytes(_decode(spelled))
+        key.verify(_decode(mark.value), _message(manifest, mark))
     except (InvalidSignature, ValueError, binascii.Error):
         return False
     return algorithm == ALGORITHM
+
+
+def _decode(text: str) -> bytes:
+    """The bytes of a text in base64; raises ValueError for any but the one spelling that encoding them gives."""
+    data = base64.b64decode(text, validate=True)
+    if base64.b64encode(data).decode() != text:
+        raise ValueError("not the canonical spelling")
+    return data
 
 
 def _message(manifest: Manifest, mark: Signature) -> bytes:

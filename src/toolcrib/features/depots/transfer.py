@@ -13,7 +13,15 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from toolcrib.features.depots.depot import FolderDepot, fetch_manifest, fetch_package, open_depot
-from toolcrib.features.depots.package import MAX_FILE_BYTES, Manifest, Package, PackedFile, check_signature, sign
+from toolcrib.features.depots.package import (
+    MAX_FILE_BYTES,
+    Manifest,
+    Package,
+    PackedFile,
+    check_signature,
+    is_older,
+    sign,
+)
 from toolcrib.features.depots.settings import DepotsSettings
 from toolcrib.infra.egress.settings import EgressSettings
 from toolcrib.infra.files import durable
@@ -289,8 +297,31 @@ async def pull(
     root = _target(manifest.tree, parts, settings.root)
     if not root.resolve().is_relative_to(settings.root.resolve()):
         raise ToolError(Kind.BLOCKED, f"{root} leads out of the project; nothing was installed. Replace the link")
+    if version is None:
+        _refuse_older(manifest, _installed_version(formats, root, manifest))
     written = install(package, root, staging=parts.data.folder(), check=partial(_check_tool, formats), replace=replace)
     return Pulled(manifest=manifest, written=tuple(written), signed=signed)
+
+
+def _installed_version(formats: Formats, root: Path, manifest: Manifest) -> str:
+    """The version of the tool that the project has in the place of the package; empty if it has none that can be read."""
+    try:
+        tools = _tools_in(formats, root, manifest.main, manifest.tree)
+    except (OSError, ToolError):
+        return ""
+    return next((tool.version for tool in tools if whole_name(tool) == manifest.name), "")
+
+
+def _refuse_older(manifest: Manifest, installed: str) -> None:
+    """Refuse to go back to an earlier version that was not named: the depot may be stale, or somebody may want us to."""
+    if not is_older(manifest.version, installed):
+        return
+    address = f"{manifest.name}@{manifest.version}"
+    message = (
+        f"the depot has {address}, and {installed} is installed; nothing was installed. "
+        f"To go back name the version: crib pull {address} --replace"
+    )
+    raise ToolError(Kind.CONFLICT, message, details={"installed": installed, "offered": manifest.version})
 
 
 def _check_tool(formats: Formats, folder: Path, manifest: Manifest) -> None:

@@ -49,6 +49,8 @@ MAX_HEAD = 65_536
 MAX_AHEAD = 16
 # How long what still comes is read away after an answer, so that the client gets to read the answer.
 LINGER_SECONDS = 2.0
+# How much of it: a client that goes on sending does not read.
+LINGER_BYTES = 262_144
 BACKLOG = 4_096
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 # How often connections and requests are looked at that may have taken too long.
@@ -95,6 +97,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._is_in_head = False
         self._is_over = False
         self._beside_body = 0
+        self._read_away = 0
         self._refused: _RefusedError | None = None
         self._address: str | None = None
 
@@ -117,6 +120,9 @@ class GuardedProtocol(HttpToolsProtocol):
             self._service.connections.leave(self._address)
             self._address = None
         super().connection_lost(exc)
+        if self.cycle is not None and self.cycle.response_complete:  # type: ignore[redundant-expr]  # it is None until the first request
+            # The two hold each other, and the garbage collector of a server that has nothing to do does not run.
+            self.cycle = None  # type: ignore[assignment]  # as before the first request
 
     def look(self, now: float) -> None:
         """End the connection if its client has been waited for long enough."""
@@ -133,6 +139,11 @@ class GuardedProtocol(HttpToolsProtocol):
         """Parse what came; what is no request is refused, and ends the connection."""
         if self._is_over:
             return
+        if self.cycle is not None and self.cycle.response_complete and self.cycle.more_body:  # type: ignore[redundant-expr]  # it is None until the first request
+            self._read_away += len(data)
+            if self._read_away > LINGER_BYTES:
+                self.transport.abort()
+                return
         self._beside_body += len(data)
         try:
             self.parser.feed_data(data)
@@ -152,6 +163,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self.headers = []
         self.expect_100_continue = False
         self._is_in_head = True
+        self._read_away = 0
         if self.cycle is not None:
             self._due = self.loop.time() + self._patience.head
 

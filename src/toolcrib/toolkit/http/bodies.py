@@ -25,6 +25,8 @@ PLACE = "body"
 # A larger body is read in a thread, because the event loop would stand still meanwhile.
 READ_AT_ONCE = 16_384
 READERS = 2
+# Guards look at every argument of a call on the event loop; so many keys take them a few milliseconds.
+MAX_KEYS = 10_000
 # From here on a number may have been an integer that was rounded.
 LARGE = 2.0**63
 SHOWN = 8
@@ -112,13 +114,21 @@ def _readers() -> ThreadPoolExecutor:
 
 
 def _read_now(raw: bytes, limit: int, read: Callable[..., object]) -> dict[str, object]:
-    plain = _read_plain(raw)
-    if plain is not None:
-        return plain
-    found = read(raw, place=PLACE, max_bytes=limit)
+    found = _read_plain(raw) or read(raw, place=PLACE, max_bytes=limit)
     if not isinstance(found, dict):
         raise ToolError(Kind.VALIDATION, "body: must be a JSON object; write {…}")
+    # There is a colon for every key, and counting bytes takes no time.
+    if raw.count(b":") > MAX_KEYS and _keys(found) > MAX_KEYS:
+        message = f"body: its objects have more than {MAX_KEYS} keys; send fewer, or a list"
+        raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"limit": MAX_KEYS})
     return found
+
+
+def _keys(value: object) -> int:
+    """How many keys the objects in a value have."""
+    if isinstance(value, dict):
+        return len(value) + sum(map(_keys, value.values()))
+    return sum(map(_keys, value)) if isinstance(value, list) else 0
 
 
 def _read_plain(raw: bytes) -> dict[str, object] | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 
 import orjson
 import pytest
 
 from toolcrib.interfaces.http.server_state import Connections, neighbour_of
+from toolcrib.interfaces.http.uvicorn_server import GuardedProtocol
 
 HOST = b"Host: localhost\r\n"
 SOON = {"header_seconds": 0.3, "body_seconds": 0.3, "keep_alive_seconds": 0.3}
@@ -152,6 +154,38 @@ async def test_what_follows_an_early_answer_is_read_away_for_a_moment_only(servi
     with pytest.raises(ConnectionError):
         while True:
             await client.send(b"x" * 65_536)
+
+
+async def test_a_client_that_goes_on_sending_after_an_early_answer_is_cut_off_at_once(serving, monkeypatch):
+    monkeypatch.setattr("toolcrib.interfaces.http.uvicorn_server.LINGER_SECONDS", 1_000.0)
+    served = await serving()
+    client = await served.connect()
+    await client.send(b"POST /early HTTP/1.1\r\n" + HOST + b"Content-Length: 1000000000000\r\n\r\n")
+    assert (await client.answer())[0] == 401
+    with pytest.raises(ConnectionError):
+        for _ in range(1_000):
+            await client.send(b"x" * 65_536)
+    await served.until(lambda: served.service.connections.total == 0)
+
+
+async def test_the_memory_of_closed_connections_is_returned_without_the_garbage_collector(serving):
+    served = await serving()
+
+    def connections() -> int:
+        return sum(type(each) is GuardedProtocol for each in gc.get_objects())
+
+    gc.collect()
+    gc.disable()
+    try:
+        before = connections()
+        for _ in range(5):
+            client = await served.connect()
+            assert (await client.ask("POST", "/echo", b"in"))[2] == b"in"
+            await client.close()
+        await served.until(lambda: served.service.connections.total == 0)
+        await served.until(lambda: connections() == before)
+    finally:
+        gc.enable()
 
 
 async def test_there_are_so_many_connections_and_no_more(serving):
