@@ -50,6 +50,18 @@ def test_tools_are_chosen_by_tags_and_bundles(stocked, walk):
     assert walk(bundles.list_tools, tags=["even", "odd"]) == []
 
 
+@pytest.mark.spec("S1-52")
+def test_a_word_that_only_a_tag_holds_finds_the_tool_by_what_is_typed_and_by_a_question(
+    bundles, put_bundle, tool_document
+):
+    id_ = put_bundle(bundles)
+    bundles.put_tool(id_, "one", "v1", tool_document(tags=["meteorology"]))
+    bundles.put_tool(id_, "two", "v1", tool_document(tags=["cooking"]))
+    bundles.put_tool(id_, "three", "v1", tool_document())
+    for look, text in ((bundles.search, "meteorology"), (bundles.ask, "Which tools are about meteorology?")):
+        assert [found.kept.slug for found in look(text).items] == ["one"]
+
+
 @pytest.mark.spec("S1-58", "S1-66")
 def test_walking_all_bundles_gives_each_once(stocked, walk):
     bundles, ids = stocked

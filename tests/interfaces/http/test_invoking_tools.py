@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -388,3 +389,72 @@ async def test_too_many_calls_at_once_are_told_to_come_again(make_world):
     holds.set()
     assert (await first).json["value"] == "done"
     assert (await second).json["value"] == "done"
+
+
+@dataclass
+class Echo:
+    """A server that answers one body to every request, or nothing at all; and the verbs that it heard."""
+
+    port: int = 0
+    body: bytes = b'{"a": {"b": 1}}'
+    verbs: list[str] = field(default_factory=list)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        self.verbs.append(head.split(b" ")[0].decode())
+        if self.body:
+            start = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n"
+            writer.write(start + b"Content-Length: %d\r\n\r\n" % len(self.body) + self.body)
+        else:
+            await reader.read()
+        writer.close()
+        await writer.wait_closed()
+
+
+@pytest.fixture
+async def echo():
+    echo = Echo()
+    server = await asyncio.start_server(echo.serve, "127.0.0.1", 0)
+    echo.port = server.sockets[0].getsockname()[1]
+    async with server:
+        yield echo
+
+
+async def invoke(make_world, echo: Echo, **impl: object) -> dict:
+    """Store a tool with this implementation, and call it."""
+    here = f"127.0.0.1:{echo.port}"
+    world = make_world(grants=["net.http"], allowed_hosts=[here], egress_private=[here])
+    await world.with_bundle()
+    await world.with_tool(type="http", impl={"urlTemplate": f"http://{here}/", **impl})
+    return (await world.client.post(f"{world.tool_path()}/invoke")).json
+
+
+@pytest.mark.spec("S1-27", "S1-33", "S1-101")
+@pytest.mark.parametrize(
+    ("impl", "verb", "value"),
+    [
+        ({}, "GET", {"a": {"b": 1}}),
+        ({"method": "DELETE"}, "DELETE", {"a": {"b": 1}}),
+        ({"method": "PATCH", "responseEncoding": "json"}, "PATCH", {"a": {"b": 1}}),
+        ({"responseEncoding": "text"}, "GET", '{"a": {"b": 1}}'),
+        ({"extractExpr": "$.a.b"}, "GET", 1),
+        ({"extractExpr": "[ab]", "responseEncoding": "text"}, "GET", ["a", "b"]),
+    ],
+)
+async def test_a_stored_request_is_sent_and_read_as_its_document_says(make_world, echo, impl, verb, value):
+    result = await invoke(make_world, echo, **impl)
+    assert (echo.verbs, result.get("value")) == ([verb], value), result
+
+
+@pytest.mark.spec("S1-33")
+async def test_an_answer_that_is_no_json_fails_unless_it_is_read_as_text(make_world, echo):
+    echo.body = b"<sunny>"
+    result = await invoke(make_world, echo)
+    assert (result["ok"], result["error"]["type"]) == (False, "OUTPUT_INVALID")
+
+
+@pytest.mark.spec("S1-32")
+async def test_a_stored_request_ends_at_its_own_time_limit(make_world, echo):
+    echo.body = b""
+    result = await invoke(make_world, echo, timeoutMs=100)
+    assert (result["ok"], result["error"]["type"], result["error"]["details"]["timeoutMs"]) == (False, "TIMEOUT", 100)

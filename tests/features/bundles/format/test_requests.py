@@ -124,6 +124,12 @@ def test_no_status_is_any_that_means_success(read):
     assert codes == {100, 599}
 
 
+@pytest.mark.spec("S1-27", "S1-32", "S1-33", "S1-101")
+def test_what_a_request_leaves_out_is_its_default(read):
+    call = read(impl={"urlTemplate": URL}).tool.run.calls[0]
+    assert (call.method, call.timeout_ms, call.encoding, call.extract) == ("GET", 10_000, "json", "")
+
+
 @pytest.mark.spec("S1-32")
 @pytest.mark.parametrize("timeout", [0, -1, 1.5, "10", True, None, 3_600_001, 2**63])
 def test_a_time_limit_that_is_none_is_refused(request_problems, timeout):
