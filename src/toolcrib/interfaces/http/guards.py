@@ -65,9 +65,7 @@ class HostRules:
             self._check_host(request, host.decode("latin-1").lower())
             self._last = host
         if b"origin" in request.fields and not self._is_allowed(request):
-            message = (
-                f"the web page {request.header(b'origin')[:200]!r} may not call this server; list it as http.origins"
-            )
+            message = f"the web page {request.header(b'origin')[:200]!r} may not call this server; list it in origins of [server]"
             raise Refusal(403, Kind.BLOCKED, message)
 
     def cross_headers(self, request: Request) -> tuple[Header, ...]:
