@@ -39,6 +39,7 @@ NO_TEXT = "(no text)"
 PROTOCOLS = (
     *(
         "Format",
+        "Source",
         "Converter",
         "Rule",
         "Runner",

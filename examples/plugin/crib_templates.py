@@ -1,18 +1,20 @@
-"""A plug-in: tools written as text templates, a runner that fills them in, a rule that keeps texts short, and its setting."""
+"""A plug-in: tools written as text templates, what runs them, templates of its own, a rule that keeps texts short, and its setting."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from string import Formatter
 
 from toolcrib import Call, Context, Kind, Tool, ToolError, Verdict, deny
 from toolcrib.core.plugins import Plugins
+from toolcrib.core.sources import ListedSource
 from toolcrib.infra.settings.table import Table, read_positive, setting
-from toolcrib.model.tool import Origin
+from toolcrib.model.tool import Entry, Origin
 from toolcrib.model.result import ALLOW
 
 DESCRIPTION = "template.txt"
 SPACE = "templates"
+PHRASES = {"greeting": b"Greet somebody.\nHello, {guest}!", "thanks": b"Thank somebody.\nThank you, {guest}!"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,6 +61,18 @@ class TemplateFormat:
             run=Template(text=text.strip()),
             origin=Origin(place=str(path)),
         )
+
+
+class Phrases(ListedSource):
+    """A source of tools: those that come with this package. Its rank puts them behind files and before built-in tools."""
+
+    rank = 47
+    bundles = ("phrases",)
+
+    def entries(self, session: object = None) -> list[Entry]:
+        read = TemplateFormat().read
+        tools = (tool for name, text in PHRASES.items() for tool in read(Path(f"{name}.template"), text))
+        return [Entry(tool=replace(tool, bundle="phrases")) for tool in tools]
 
 
 class BoundTemplate:
@@ -122,6 +136,7 @@ def register(plugins: Plugins) -> None:
     plugins.add_format(TemplateFormat(), suffixes=[".template"])
     plugins.add_format(TemplateFormat(), folder=DESCRIPTION)
     plugins.add_format(TemplateFormat(), stored=SPACE)
+    plugins.add_source("phrases", lambda resources: [Phrases()])
     plugins.add_runner(TemplateRunner.kind, TemplateRunner())
     plugins.add_settings("templates", TemplatesSettings)
     plugins.add_rules("templates", lambda crib: [ShortTexts(crib.settings.table(TemplatesSettings).max_letters)])

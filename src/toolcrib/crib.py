@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.core.call_state import Policy
-from toolcrib.core.catalog import SYSTEM_BUNDLE, Catalog
+from toolcrib.core.catalog import Catalog
+from toolcrib.core.catalog_index import StoredSwitches
 from toolcrib.core.execution import never_waits, refuse_inside_a_loop, run_alone
 from toolcrib.core.expiring_documents import Confirmations, KeptResults
-from toolcrib.core.load_sources import as_tool, fill_catalog
 from toolcrib.core.pipeline import Pipeline
 from toolcrib.core.plugins import Plugins
 from toolcrib.core.resources import Resources
 from toolcrib.core.rules import RuleEngine
-from toolcrib.core.settings import AccessSettings, CallsSettings, CatalogSettings
+from toolcrib.core.settings import AccessSettings, CallsSettings, CatalogSettings, ModulesSettings
+from toolcrib.core.sources import SYSTEM_BUNDLE
 from toolcrib.infra.settings import HOST_PROGRAM, Settings, load_settings
 from toolcrib.model.call import Call, wish
 from toolcrib.model.errors import SettingsError, ToolError
@@ -114,7 +115,7 @@ class Crib:
             resources.lend(store=store)
         if journal is not None:
             data.journal = journal
-        fill_catalog(self._catalog, tools, resources)
+        self._fill_catalog(tools)
         files_requests = root is not None and "requests.missing" in self.settings.places
         self._kept = KeptResults(lambda: data.store)
         self._pipeline = Pipeline(
@@ -188,7 +189,7 @@ class Crib:
 
     def find(self, name: str, session: Session | None = None) -> Entry | None:
         """The tool of that name, slug or address, as a session finds it if one is given."""
-        return self._catalog.find(name, tools_version=session.tools_version if session else "")
+        return self._catalog.find(name, session=session)
 
     def same_name(self, tool: Tool) -> list[str]:
         """The addresses of other tools by this name, which only their address can call."""
@@ -229,7 +230,7 @@ class Crib:
 
     def add(self, tool: Callable[..., object] | BaseTool | Tool) -> Tool:
         """Register a function of the host program, an agent-side tool, or a Tool."""
-        canonical = as_tool(tool, self._resources.plugins)
+        canonical = self._resources.as_tool(tool)
         self._catalog.add(canonical)
         return canonical
 
@@ -287,10 +288,9 @@ class Crib:
 
         In a session they are those of the registry that it keeps to. They carry no example that is known to fail.
         """
-        version = session.tools_version if session else ""
-        made_of = (*self._catalog.contents(), version)
+        made_of = (*self._catalog.contents(), session.tools_version if session else "")
         return self._exports.offered(
-            lambda: (entry for entry in self._catalog.entries(version) if entry.tool.bundle != SYSTEM_BUNDLE),
+            lambda: (entry for entry in self._catalog.entries(session) if entry.tool.bundle != SYSTEM_BUNDLE),
             lambda name: self.find(name, session),
             mode,
             made_of,
@@ -441,6 +441,22 @@ class Crib:
         if self._runner is not None:
             self._runner.close()
             self._runner = None
+
+    def _fill_catalog(self, tools: Iterable[object]) -> None:
+        """Add the tools of the host program, and every other source."""
+        if callable(tools):
+            raise SettingsError("tools is a list: write Crib(tools=[…])")
+        resources, catalog = self._resources, self._catalog
+        for tool in tools:
+            catalog.add(resources.as_tool(tool))
+        for found in resources.get("host_modules").tools() if self.settings.table(ModulesSettings).tools else ():
+            try:
+                catalog.add(found)
+            except ToolError as problem:
+                resources.plugins.problems.append(problem)
+        for source in resources.sources():
+            catalog.add_source(source)
+        catalog.use_switches(StoredSwitches(resources))
 
     @property
     def _requests(self) -> RequestService:

@@ -184,6 +184,16 @@ class TestOtherPackages:
             assert crib.find("farewell") is None
             assert "templates/farewell: a name in braces is one word" in crib.problems[0].message
 
+    def test_its_source_is_asked_behind_files_and_before_built_in_tools(self, project):
+        with Crib(project) as crib:
+            assert crib.call_sync("thanks", guest="Ada").value == "Thank you, Ada!"
+            assert crib.find("greeting").tool.address == "phrases/greeting@1.0.0"
+            (project / "tools" / "greeting.template").write_text("Greet.\nGood day, {guest}!")
+            assert crib.find("greeting").tool.address == "tools/greeting@1.0.0"
+            assert crib.same_name(crib.find("greeting").tool) == ["phrases/greeting@1.0.0"]
+        with Crib(project, catalog={"disabled": ["phrases/*"]}) as crib:
+            assert not crib.find("thanks").enabled
+
 
 class TestResources:
     def test_each_is_made_once_and_the_newest_is_closed_first(self, resources):

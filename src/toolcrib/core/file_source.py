@@ -5,21 +5,25 @@ from __future__ import annotations
 import logging
 import os
 import stat
+import threading
 from dataclasses import dataclass, field, replace
-from itertools import islice
-from pathlib import Path
+from itertools import chain, islice
+from pathlib import Path, PurePath
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from toolcrib.core.sources import ListedSource, NameIndex, Rank
 from toolcrib.infra.files.disk import ABSENT, is_as_it_was, settled_stamp
-from toolcrib.lib.names import is_foreign
+from toolcrib.lib.names import is_foreign, slug_of, version_order
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.tool import Broken, Entry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from toolcrib.infra.files.disk import Stamp
     from toolcrib.model.protocols import Format, Store
+    from toolcrib.model.session import Session
     from toolcrib.model.tool import Tool
 
 
@@ -187,38 +191,120 @@ class ReadFile:
     """What a file held when it was last read, and the stamps of all that it depends on; without any it is read again."""
 
     stamps: Mapping[str, Stamp | None] = field(default_factory=dict)
-    tools: tuple[Tool, ...] = ()
+    entries: tuple[Entry, ...] = ()
     problem: ToolError | None = None
 
 
-class Folder:
+class Place(NamedTuple):
+    """A slug, and the tool of that slug or the problem that a file has in its place."""
+
+    slug: str
+    file: str
+    found: Entry | Broken
+
+
+class Contents:
+    """The tools of the files of a folder, by name, and the files of each slug."""
+
+    def __init__(self, changes: int) -> None:
+        self.changes = changes
+        self.entries: list[Entry] = []
+        self.names = NameIndex()
+        self.files: dict[str, list[str]] = {}
+
+    def add(self, place: Place) -> None:
+        """Add what stands behind those that were added before."""
+        self.files.setdefault(place.slug, []).append(place.file)
+        if isinstance(place.found, Entry):
+            self.entries.append(place.found)
+            self.names.add(place.found)
+        else:
+            self.names.add_broken(place.slug, PurePath(place.file).stem, place.found)
+
+
+class FileSource(ListedSource):
     """The tools of one folder, under one bundle; of a `deep` one the folders in it are part.
 
-    Files are named by their path from the folder. A file in which no format finds a tool is left out.
+    Files are named by their path from the folder. A file in which no format finds a tool is left out. A lookup looks at the
+    folders and at the files of that name; only `entries` looks at every file.
     """
 
-    def __init__(self, path: Path, bundle: str, formats: Sequence[Format], *, deep: bool = False) -> None:
+    settled = False
+
+    def __init__(
+        self,
+        path: Path,
+        bundle: str,
+        formats: Sequence[Format],
+        *,
+        rank: float = Rank.TOOL_FOLDERS,
+        deep: bool = False,
+    ) -> None:
         self.path = path
         self.bundle = bundle
+        self.bundles = (bundle,)
+        self.rank = rank
         self._formats = formats
         self._deep = deep
         self._files: dict[str, ReadFile] = {}
         self._listing = Listing()
+        self._changes = 0
+        self._contents = Contents(-1)
+        self._reading = threading.RLock()
 
     @property
     def files(self) -> list[tuple[str, ReadFile]]:
         """The files of the folder that are meant to be tools, by name."""
         return sorted(self._files.items())
 
-    @property
-    def tools(self) -> list[Tool]:
-        """The tools that could be read, by file name."""
-        return [tool for _, file in self.files for tool in file.tools]
+    def find(
+        self, name: str, bundle: str | None, version: str | None, session: Session | None
+    ) -> Entry | Broken | None:
+        """The tool that is meant, as its file is now."""
+        with self._reading:
+            if not self.refresh_names():
+                current = self._current()
+                for file in current.files.get(current.names.slug_of(name), ()):
+                    self.refresh_file(file)
+            return self._current().names.find(name, bundle, version)
 
-    @property
+    def entries(self, session: Session | None = None) -> list[Entry]:
+        """Every tool as its file is now, by file name, and of several by one name the highest version first."""
+        with self._reading:
+            self.refresh()
+            return self._current().entries
+
+    def generation(self) -> int:
+        """How often a file was not as it was; whether files came or went is looked at now."""
+        with self._reading:
+            self.refresh_names()
+            return self._changes
+
     def problems(self) -> list[ToolError]:
-        """Why the other files, or folders, could not be read."""
-        return [*self._listing.problems, *(file.problem for _, file in self.files if file.problem is not None)]
+        """Why the other files, or folders, could not be read: each problem of a file for itself."""
+        with self._reading:
+            self.refresh()
+            broken = (file.problem for _, file in self.files if file.problem is not None)
+            return [*self._listing.problems, *chain.from_iterable(map(_one_by_one, broken))]
+
+    def _current(self) -> Contents:
+        """The tools of the files as they were last read."""
+        if self._contents.changes != self._changes:
+            self._contents = Contents(self._changes)
+            for place in newest_first(self._places()):
+                self._contents.add(place)
+        return self._contents
+
+    def _places(self) -> Iterator[Place]:
+        for name, file in self.files:
+            yield from (Place(entry.tool.slug, name, entry) for entry in file.entries)
+            if file.problem is not None:
+                # A caller is told the file, and not where on this machine the project lies.
+                reason = file.problem.message.replace(str(self.path), self.path.name)
+                # What the tool was to be called may still be said in the file; else the name of the file says so.
+                known = (PurePath(name).stem, file.problem.details.get("tool_id"))
+                for slug in dict.fromkeys(slug_of(spelling) for spelling in known if isinstance(spelling, str)):
+                    yield Place(slug, name, Broken(f"its file is broken: {reason}"))
 
     def refresh(self) -> bool:
         """Look at every file; True if anything is not as it was."""
@@ -228,7 +314,9 @@ class Folder:
         for name in gone:
             del self._files[name]
         changed = [self._look_at(name) for name in sorted(self._listing.files)]
-        return bool(gone) or any(changed) or before != [problem.message for problem in self._listing.problems]
+        is_changed = bool(gone) or any(changed) or before != [problem.message for problem in self._listing.problems]
+        self._changes += is_changed
+        return is_changed
 
     def refresh_names(self) -> bool:
         """Look at every file if any came or went; True if anything is not as it was."""
@@ -237,7 +325,9 @@ class Folder:
 
     def refresh_file(self, name: str) -> bool:
         """Look at one file that is known; True if it is not as it was."""
-        return name in self._files and self._look_at(name)
+        is_changed = name in self._files and self._look_at(name)
+        self._changes += is_changed
+        return is_changed
 
     def _list(self) -> Listing:
         return list_files(self.path, deep=self._deep)
@@ -261,7 +351,7 @@ class Folder:
             return self._files.pop(name, None) is not None
         is_alike = known is not None and _alike(known, found)
         # The tools that are known already stay the same objects, and what was prepared for them stays good.
-        self._files[name] = replace(found, tools=known.tools) if known is not None and is_alike else found
+        self._files[name] = replace(found, entries=known.entries) if known is not None and is_alike else found
         return not is_alike
 
     def _read(self, path: Path, reader: Format) -> ReadFile | None:
@@ -288,7 +378,7 @@ def translate(
     """Have a format read a file or document; what it cannot read is a problem of that file alone."""
     known = {} if stamps is None else stamps
     try:
-        tools = tuple(replace(tool, bundle=bundle) for tool in reader.read(path, code))
+        entries = tuple(Entry(tool=replace(tool, bundle=bundle)) for tool in reader.read(path, code))
     except ToolError as problem:
         return ReadFile(stamps=known, problem=problem)
     except Exception as problem:
@@ -296,14 +386,16 @@ def translate(
         logger.exception("%s could not be read by the format %s", path, reader.name)
         message = f"{path}: the format {reader.name!r} failed on it ({type(problem).__name__}); see the log"
         return ReadFile(stamps=known, problem=ToolError(Kind.INTERNAL, message))
-    return ReadFile(stamps=known, tools=tools)
+    return ReadFile(stamps=known, entries=entries)
 
 
-class Packages(Folder):
+class PackageSource(FileSource):
     """The tools that are folders in one folder: each holds a `description` in a file of that name, and goes by its own."""
 
-    def __init__(self, path: Path, bundle: str, formats: Sequence[Format], description: str) -> None:
-        super().__init__(path, bundle, formats)
+    def __init__(
+        self, path: Path, bundle: str, formats: Sequence[Format], description: str, *, rank: float = Rank.TOOL_FOLDERS
+    ) -> None:
+        super().__init__(path, bundle, formats, rank=rank)
         self._description = description
 
     def _list(self) -> Listing:
@@ -316,24 +408,22 @@ class Packages(Folder):
         return stamps_within(str(path.parent))
 
 
-class DocumentSource:
+class DocumentSource(ListedSource):
     """The documents in one space of the store, each read by a format; the space is the bundle of their tools.
 
     A document that another process changed is seen at most a moment later.
     """
 
-    version = ""
-    has_versions = False
+    rank = Rank.DOCUMENTS
 
     def __init__(self, store: Callable[[], Store], space: str, reader: Format) -> None:
-        self.tool_bundles = (space,)
+        self.bundles = (space,)
         self._store = store
         self._space = space
         self._reader = reader
         self._look_at = 0.0
         self._generation = ""
-        self._tools: list[Tool] = []
-        self._problems: list[ToolError] = []
+        self._read: tuple[str, list[ReadFile]] | None = None
 
     def generation(self) -> str:
         """What changes with every document of the space."""
@@ -343,29 +433,24 @@ class DocumentSource:
             self._generation = self._store().generation(self._space)
         return self._generation
 
-    def tools(self, version: str | None = None) -> list[Tool]:
-        """Read every document of the space that is written in the format."""
-        self._tools, self._problems = [], []
-        store = self._store()
-        for key in store.keys(f"{self._space}/"):
-            document = store.get(key)
-            if document is not None and self._reader.reads(Path(key)):
-                found = translate(Path(key), self._reader, self._space, document)
-                self._tools += found.tools
-                self._problems += [] if found.problem is None else [found.problem]
-        return self._tools
-
-    def find(self, name: str, bundle: str | None, version: str | None, tools_version: str) -> Tool | None:
-        """None: documents have no versions that a session could keep to."""
-        return None
-
-    def why_missing(self, slug: str) -> str:
-        """Nothing: a broken document is among the problems."""
-        return ""
+    def entries(self, session: Session | None = None) -> list[Entry]:
+        """The tools of every document that is written in the format."""
+        return [entry for document in self._documents() for entry in document.entries]
 
     def problems(self) -> list[ToolError]:
         """Why documents could not be read."""
-        return list(self._problems)
+        return [document.problem for document in self._documents() if document.problem is not None]
+
+    def _documents(self) -> list[ReadFile]:
+        """Every document of the space, read again where any of them changed."""
+        generation, known = self.generation(), self._read
+        if known is None or known[0] != generation:
+            store = self._store()
+            keys = [key for key in store.keys(f"{self._space}/") if self._reader.reads(Path(key))]
+            documents = ((Path(key), store.get(key)) for key in keys)
+            read = [translate(path, self._reader, self._space, code) for path, code in documents if code is not None]
+            known = self._read = generation, read
+        return known[1]
 
 
 def _is_as_it_was(known: ReadFile) -> bool:
@@ -394,7 +479,7 @@ def _read_bytes(path: Path) -> tuple[Stamp | None, bytes]:
 def _alike(before: ReadFile, after: ReadFile) -> bool:
     if _said(before.problem) != _said(after.problem):
         return False
-    return [_facts(tool) for tool in before.tools] == [_facts(tool) for tool in after.tools]
+    return [_facts(entry.tool) for entry in before.entries] == [_facts(entry.tool) for entry in after.entries]
 
 
 def _said(problem: ToolError | None) -> tuple[object, ...] | None:
@@ -403,3 +488,28 @@ def _said(problem: ToolError | None) -> tuple[object, ...] | None:
 
 def _facts(tool: Tool) -> tuple[object, ...]:
     return tool.content_hash, tool.origin, tool.warnings
+
+
+def newest_first(places: Iterable[Place]) -> Iterator[Place]:
+    """The tools in the order of their files, but of several by one name the highest version first."""
+    by_slug: dict[str, list[Place]] = {}
+    for place in places:
+        by_slug.setdefault(place.slug, []).append(place)
+    for namesakes in by_slug.values():
+        if len(namesakes) > 1:
+            namesakes.sort(key=_age, reverse=True)
+        yield from namesakes
+
+
+def _age(place: Place) -> tuple[object, ...]:
+    """Files do not say when they were made, versions do; the version of a broken file is unknown, so it comes first."""
+    return (False, version_order(place.found.tool.version)) if isinstance(place.found, Entry) else (True,)
+
+
+def _one_by_one(problem: ToolError) -> Iterator[ToolError]:
+    """The problems that one file has, each for itself."""
+    texts = problem.details.get("problems")
+    if not isinstance(texts, list) or not texts:
+        yield problem
+        return
+    yield from (ToolError(problem.kind, str(text)) for text in texts)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from toolcrib.core.rules import RuleEngine
     from toolcrib.model.call import Call
     from toolcrib.model.protocols import ApprovalStore, Journal, Runner
+    from toolcrib.model.session import Session
     from toolcrib.model.tool import Entry, Tool
 
 logger = logging.getLogger("toolcrib.pipeline")
@@ -43,7 +44,7 @@ class Find(Protocol):
     """Looks a tool up by name or slug, where needed in one bundle, of one version, or as a registry has it."""
 
     def __call__(
-        self, name: str, bundle: str | None = None, version: str | None = None, *, tools_version: str = ""
+        self, name: str, bundle: str | None = None, version: str | None = None, session: Session | None = None
     ) -> Entry | None:
         """The tool and whether it is switched on; None if nobody knows it."""
 
@@ -325,7 +326,7 @@ class Pipeline:
         session = call.session
         if session is None or not session.tools_version:
             return self._find(call.name, call.bundle, call.version)
-        return self._find(call.name, call.bundle, call.version, tools_version=session.tools_version)
+        return self._find(call.name, call.bundle, call.version, session)
 
     def _judge(self, gate: Gate, case: Case, plan: Plan) -> Verdict:
         """Ask a gate; one that fails has not allowed anything."""

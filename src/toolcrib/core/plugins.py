@@ -42,13 +42,14 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
     "toolcrib.features.agent_classes.plugin:register": ("converters:agent class", "module_contexts"),
     "toolcrib.features.python_files.plugin:register": ("formats", "runners:script", "resources:plain_format"),
     "toolcrib.features.requests.plugin:register": (
-        *("formats", "resources:requests", "queues:", "queues:redis"),
+        *("formats:tool.json", "resources:requests", "queues:", "queues:redis"),
         *("makers:person", "makers:command", "makers:openai"),
         *("commands:request", "commands:experiments", "commands:builder", "commands:demo", "endpoints"),
         *("settings:requests", "settings:queue", "settings:builder"),
     ),
     "toolcrib.features.folders.plugin:register": (
-        *("runners:handler", "sources:registries", "resources:registries", "resources:tool_folders"),
+        *("runners:handler", "sources:registries", "resources:registries"),
+        *("resources:registry_sources", "resources:tool_folders"),
         *("protected_paths", "commands:new", "commands:build", "commands:registry", "settings:folders"),
     ),
     "toolcrib.features.scripts.plugin:register": (
@@ -176,11 +177,11 @@ class Plugins:
         one. With `in_trees` a format of single files reads the trees of scripts too.
         """
         options = {"suffixes": frozenset(suffixes), "folder": folder, "stored": stored, "in_trees": in_trees}
-        self._add("formats", "", reader, given=lambda _: {}, **options)
+        self._add("formats", folder, reader, given=lambda _: {}, **options)
 
-    def add_source(self, name: str, make: Make | str, *, rank: int) -> None:
-        """Add sources of tools: of equal names the source with the lower rank is meant."""
-        self._add("sources", name, make, rank=rank)
+    def add_source(self, name: str, make: Make | str) -> None:
+        """Add sources of tools: a function of the Resources that returns them; each says its rank itself."""
+        self._add("sources", name, make)
 
     def add_runner(
         self, kind: str, runner: Runner | Make | str, *, given: Make | None = None, runs: type | None = None

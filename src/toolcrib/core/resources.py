@@ -10,11 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from toolcrib.core.call_counts import Metrics
+from toolcrib.core.file_source import DocumentSource, FileSource, PackageSource
 from toolcrib.core.journal import FileJournal, MemoryJournal, read_lines
 from toolcrib.core.settings import AccessSettings, CatalogSettings, ModulesSettings
+from toolcrib.core.sources import BUILTIN_BUNDLE, SYSTEM_BUNDLE, LateSource, Rank, ToolList, folder_rank
 from toolcrib.infra.files.disk import make_folder
 from toolcrib.infra.settings import FILE_NAME
+from toolcrib.lib.schema import check_parameters, check_schema
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.tool import Tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,8 +26,8 @@ if TYPE_CHECKING:
     from toolcrib.core.plugins import Part, Plugins
     from toolcrib.infra.secrets.lookup import Secrets
     from toolcrib.infra.settings import Settings
-    from toolcrib.model.protocols import Bound, Format, Journal, Line, Rule, Runner, Store
-    from toolcrib.model.tool import Entry, Tool
+    from toolcrib.model.protocols import Bound, Format, Journal, Line, Rule, Runner, Source, Store
+    from toolcrib.model.tool import Entry
 
 
 DATA_FOLDER = ".toolcrib"
@@ -32,6 +36,12 @@ PROJECT_SCRIPTS = ".ai/tools"
 USER_SCRIPTS = "~/.ai/tools"
 # What Node and Python find from a project's scripts and handlers upwards, and run for them.
 INSTALLED = ("node_modules", "package.json", ".venv", "venv")
+# The sources behind all files: rank, bundles, and whether they are listed. A call of a file never loads what makes them.
+LATE: Mapping[str, tuple[float, tuple[str, ...], bool]] = {
+    "bundles": (Rank.BUNDLES, (), False),
+    "builtins": (Rank.BUILTINS, (BUILTIN_BUNDLE,), True),
+    "system": (Rank.SYSTEM, (SYSTEM_BUNDLE,), True),
+}
 
 
 @runtime_checkable
@@ -183,6 +193,14 @@ class Resources:
         self._made.append(part)
         return part
 
+    def stored_bundles(self, space: str) -> Any:
+        """What keeps bundles and switches; None while nothing has asked for it and the space has no document."""
+        if not self.has_made("bundles"):
+            folder = self.data.file(space)
+            if folder is None or not folder.is_dir():
+                return None
+        return self.get("bundles")
+
     def has_made(self, name: str) -> bool:
         """Whether the resource was asked for, or lent."""
         return name in self._values
@@ -198,19 +216,51 @@ class Resources:
 
     def formats(self, *, in_trees: bool = False) -> list[Format]:
         """The formats of single files, or those of them that trees of scripts are read in too."""
-        parts = self.plugins.parts("formats")
-        files = [part for part in parts if not part.options["folder"] and not part.options["stored"]]
+        files = [part for part in self.plugins.parts("formats", "") if not part.options["stored"]]
         return [_format(part) for part in files if part.options["in_trees"] or not in_trees]
 
     def document_formats(self) -> list[tuple[str, Format]]:
         """The formats of documents in the store, each with the space that its documents lie in."""
-        parts = self.plugins.parts("formats")
+        parts = self.plugins.parts("formats", "")
         return [(part.options["stored"], _format(part)) for part in parts if part.options["stored"]]
 
     def folder_formats(self) -> list[tuple[str, Format]]:
         """The formats of tools that are folders, each with the name of the file that describes such a tool."""
-        parts = self.plugins.parts("formats")
-        return [(part.options["folder"], _format(part)) for part in parts if part.options["folder"]]
+        names = [name for name in self.plugins.names("formats") if name]
+        return [(name, LazyFormat(partial(self._make_format, name))) for name in names]
+
+    def sources(self) -> Iterator[Source]:
+        """Every source of tools but the host program; what stands behind all files is made when a lookup gets there."""
+        for name in self.plugins.names("sources"):
+            if name not in LATE:
+                yield from self._make_sources(name)
+        settings, data = self.settings, self.data
+        for position, path in enumerate(self.tool_folders()):
+            if "catalog.folders" in settings.places and not path.is_dir():
+                message = f"{path} is not a folder; make it, or change {settings.where('catalog.folders')}"
+                self.plugins.problems.append(ToolError(Kind.NOT_FOUND, message))
+            yield FileSource(path, path.name, self.formats(), rank=folder_rank(position))
+            for description, reader in self.folder_formats():
+                yield PackageSource(path, path.name, [reader], description, rank=folder_rank(position))
+        for space, reader in self.document_formats():
+            yield DocumentSource(lambda: data.store, space, reader)
+        yield self._tools_of_packages()
+        for name, (rank, bundles, listed) in LATE.items():
+            yield LateSource(rank, partial(self._make_sources, name), bundles=bundles, listed=listed)
+
+    def as_tool(self, value: object) -> Tool:
+        """A Tool as it is, or the Tool that a converter makes of the value."""
+        if isinstance(value, Tool):
+            check_parameters(value.parameters, f"{value.name}: parameters")
+            if value.output_schema is not None:
+                check_schema(value.output_schema, f"{value.name}: output schema")
+            return value
+        for converter in self.plugins.converters():
+            if converter.converts(value):
+                return converter.convert(value)
+        raise ToolError(
+            Kind.VALIDATION, f"{value!r:.80} is no tool; hand over a function, a Tool, or an instance of BaseTool"
+        )
 
     def tool_folders(self) -> list[Path]:
         """The folders of plain tools, in their order."""
@@ -253,6 +303,22 @@ class Resources:
         for part in self.plugins.parts("on_close"):
             part.load()()
         self.data.close()
+
+    def _make_format(self, name: str) -> Format:
+        return self._part("formats", name).make(None)  # type: ignore[no-any-return]  # so it is registered
+
+    def _make_sources(self, name: str) -> Iterator[Source]:
+        for part in self.plugins.parts("sources", name):
+            yield from part.make(self)
+
+    def _tools_of_packages(self) -> ToolList:
+        tools = ToolList(Rank.PACKAGES)
+        for part in self.plugins.parts("tools"):
+            try:
+                tools.add(part.load())
+            except ToolError as problem:
+                self.plugins.problems.append(problem)
+        return tools
 
     def _part(self, kind: str, name: str) -> Part:
         parts = self.plugins.parts(kind, name)

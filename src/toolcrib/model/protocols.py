@@ -6,15 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from contextlib import AbstractContextManager
     from pathlib import Path
     from types import ModuleType
 
     from toolcrib.model.approval import Approval
     from toolcrib.model.call import Call, Context
+    from toolcrib.model.errors import ToolError
     from toolcrib.model.result import Verdict
-    from toolcrib.model.tool import Tool
+    from toolcrib.model.session import Session
+    from toolcrib.model.tool import Broken, Entry, Tool
     from toolcrib.model.toolrequest import Allowance, Claim, Event, Experiment, Filed, Made, Status, ToolRequest
 
 LOCK_SECONDS = 10.0
@@ -33,6 +35,50 @@ class Format(Protocol):
 
     def read(self, path: Path, code: bytes) -> Iterable[Tool]:
         """The tools that the bytes describe; raises ToolError with place and cure."""
+
+
+class Source(Protocol):
+    """Where tools are found; `toolcrib.core.sources.ListedSource` has all of it but `entries`."""
+
+    @property
+    def rank(self) -> float:
+        """Its place in the order of sources: of equal names the tool of the lower rank is meant."""
+
+    @property
+    def bundles(self) -> Collection[str]:
+        """The bundles of its tools; empty where they are not known beforehand."""
+
+    @property
+    def listed(self) -> bool:
+        """Whether the catalog lists all of its tools; a source with too many is asked by name and keeps their switches."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether `generation` alone tells that a tool changed; else `find` looks again at every call."""
+
+    @property
+    def version(self) -> str:
+        """What a new session keeps to; empty where its tools have no versions."""
+
+    def find(
+        self, name: str, bundle: str | None, version: str | None, session: Session | None
+    ) -> Entry | Broken | None:
+        """The tool that is meant; for a session of an earlier version, as that version has it.
+
+        Broken where the name is that of something which cannot be used.
+        """
+
+    def entries(self, session: Session | None = None) -> Iterable[Entry]:
+        """Every tool as it is now, the one that is meant first of equal names first."""
+
+    def generation(self) -> object:
+        """What changes whenever the source has other tools; quick, because every call asks."""
+
+    def problems(self) -> list[ToolError]:
+        """What the source holds and cannot be used, with place and cure."""
+
+    def hint(self, slug: str) -> str:
+        """Why there is no tool of that slug, although there could be; empty if there is nothing to say."""
 
 
 class Converter(Protocol):

@@ -392,6 +392,13 @@ class Entry:
     cure: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """Holds a name for something that cannot be used, so that no tool of a later source is called in its place."""
+
+    reason: str
+
+
 def check_slug(slug: str, name: str) -> None:
     """Refuse what is not 1 to 64 Unicode letters, digits and dashes."""
     if problem := _problem_of(slug, "-", "letters, digits, '-' or '_'"):

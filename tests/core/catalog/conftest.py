@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.core.file_source import Folder
+from toolcrib.core.file_source import FileSource
 from toolcrib.features.python_files.format import PlainFile
 from toolcrib.infra.files.disk import RACY_NANOSECONDS
 from toolcrib.model.errors import Kind, ToolError
@@ -37,8 +37,8 @@ class Files:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def folder(self, bundle: str | None = None) -> Folder:
-        return Folder(self.path, bundle or self.path.name, [PlainFile()])
+    def folder(self, bundle: str | None = None) -> FileSource:
+        return FileSource(self.path, bundle or self.path.name, [PlainFile()])
 
     def write(self, name: str, answer: str = "1") -> Path:
         """Write a tool file that returns the answer."""
@@ -97,8 +97,8 @@ class Tree:
         self.path = path
         self.dialect = Cards()
 
-    def folder(self, bundle: str) -> Folder:
-        return Folder(self.path, bundle, [self.dialect], deep=True)
+    def folder(self, bundle: str) -> FileSource:
+        return FileSource(self.path, bundle, [self.dialect], deep=True)
 
     def write(self, name: str, *lines: str) -> Path:
         """Write a card, which is one tool named like the file unless lines say otherwise."""

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.core.catalog import Catalog, LateTools
+from toolcrib.core.catalog import Catalog
+from toolcrib.core.sources import LateSource, Rank, ToolList
 from toolcrib.lib.names import function_name
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Function, Tool
@@ -148,15 +149,16 @@ def test_tools_that_are_made_later_are_made_when_a_name_first_leads_there_and_on
 
     def make():
         made.append(1)
-        return [make_tool("shell", "builtin"), make_tool("fetch", "builtin")]
+        return [ToolList(Rank.BUILTINS, [make_tool("shell", "builtin"), make_tool("fetch", "builtin")])]
 
-    catalog.add_source(LateTools("builtin", make))
+    catalog.add_source(LateSource(Rank.BUILTINS, make, bundles=["builtin"]))
     assert found(catalog, "mine") == "host/mine@1.0.0"
     assert made == []
     assert found(catalog, "fetch") == "builtin/fetch@1.0.0"
     assert found(catalog, "nothing") is None
-    assert addresses(catalog) == ["host/mine@1.0.0", "builtin/fetch@1.0.0", "builtin/shell@1.0.0"]
+    assert addresses(catalog) == ["host/mine@1.0.0", "builtin/shell@1.0.0", "builtin/fetch@1.0.0"]
     assert made == [1]
+    assert catalog.problems() == []
 
 
 def test_tools_that_could_not_be_made_are_not_simply_gone(make_tool):
@@ -165,9 +167,9 @@ def test_tools_that_could_not_be_made_are_not_simply_gone(make_tool):
     def make():
         if is_broken:
             raise ToolError(Kind.PERMANENT, "no workspace")
-        return [make_tool("fetch", "builtin")]
+        return [ToolList(Rank.BUILTINS, [make_tool("fetch", "builtin")])]
 
-    catalog.add_source(LateTools("builtin", make))
+    catalog.add_source(LateSource(Rank.BUILTINS, make))
     for _ in range(2):
         with pytest.raises(ToolError, match="no workspace"):
             catalog.find("fetch")
@@ -197,9 +199,10 @@ def test_finding_one_of_ten_thousand_walks_through_none(make_tool, monkeypatch, 
     for number in range(10_000):
         catalog.add(make_tool(f"tool_{number}"))
     assert found(catalog, "tool_0")
-    index = catalog._index
-    counted = {part: Counted(getattr(index, part)) for part in ("names", "slugs", "addresses")}
-    monkeypatch.setattr(catalog, "_index", type(index)(**counted))
+    index = catalog.host.index
+    counted = {part: Counted(getattr(index, part)) for part in ("names", "slugs")}
+    for part, values in counted.items():
+        monkeypatch.setattr(index, part, values)
     for number in (0, 5_000, 9_999):
         assert found(catalog, spelling.format(number)) == f"host/tool-{number}@1.0.0"
     assert sum(part.walks for part in counted.values()) == 0

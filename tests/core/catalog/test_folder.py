@@ -9,7 +9,8 @@ import pytest
 
 from toolcrib import Crib
 from toolcrib.core.catalog import Catalog
-from toolcrib.core.file_source import MAX_FILE_BYTES, Folder
+from toolcrib.core.file_source import MAX_FILE_BYTES, FileSource
+from toolcrib.core.sources import Rank, ToolList
 from toolcrib.infra.files import disk
 from toolcrib.model.errors import Kind, ToolError
 
@@ -123,8 +124,8 @@ def test_a_broken_file_keeps_its_name_from_tools_further_back(catalog, files, ma
     later = tmp_path / "later"
     later.mkdir()
     shutil.copy(files.write("read_file.py"), later)
-    catalog.add_source(Folder(later, "later", files.folder()._formats))
-    catalog.add(make_tool("read_file", "builtin"))
+    catalog.add_source(FileSource(later, "later", files.folder()._formats))
+    catalog.add_source(ToolList(Rank.BUILTINS, [make_tool("read_file", "builtin")]))
     assert catalog.find("read_file").tool.bundle == "tools"
     files.write_text("read_file.py", "not python")
     assert catalog.find("read_file") is None
@@ -136,7 +137,7 @@ def test_a_broken_file_keeps_its_name_from_tools_further_back(catalog, files, ma
 
 
 def test_a_new_file_takes_its_name_from_tools_further_back_on_the_next_call(catalog, files, make_tool):
-    catalog.add(make_tool("fetch", "builtin"))
+    catalog.add_source(ToolList(Rank.BUILTINS, [make_tool("fetch", "builtin")]))
     files.settle()
     assert catalog.find("fetch").tool.bundle == "builtin"
     files.write("fetch.py")
@@ -225,9 +226,9 @@ def test_a_folder_that_is_a_file_is_reported_and_the_others_work(files, tmp_path
     (tmp_path / "file").write_text("x")
     files.write("good.py")
     catalog = Catalog()
-    catalog.add_source(Folder(tmp_path / "file", "file", []))
+    catalog.add_source(FileSource(tmp_path / "file", "file", []))
     catalog.add_source(files.folder())
-    catalog.add_source(Folder(tmp_path / "absent", "absent", []))
+    catalog.add_source(FileSource(tmp_path / "absent", "absent", []))
     assert catalog.find("good") is not None
     assert messages(catalog) == [f"{tmp_path}/file: Not a directory; mend it or move it away"]
 
@@ -277,7 +278,7 @@ def test_a_format_that_fails_costs_one_file(files, caplog):
     files.write("good.py")
     (files.path / "x.moody").write_text("")
     catalog = Catalog()
-    catalog.add_source(Folder(files.path, "tools", [Moody(), *files.folder()._formats]))
+    catalog.add_source(FileSource(files.path, "tools", [Moody(), *files.folder()._formats]))
     assert catalog.find("good") is not None
     assert messages(catalog) == [
         f"{files.path}/x.moody: the format 'moody' failed on it (ZeroDivisionError); see the log"
@@ -291,7 +292,7 @@ def test_a_call_of_a_file_looks_at_that_file_alone(catalog, files, monkeypatch):
     files.settle()
     assert len(list(catalog.entries())) == 50
     looked = []
-    (folder,) = catalog._folders
+    _, folder = catalog._sources
     look = folder._look_at
     monkeypatch.setattr(folder, "_look_at", lambda name: looked.append(name) or look(name))
     assert catalog.find("tool_7") is not None

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib import Crib
-from toolcrib.core.catalog import Catalog, LateTools
+from toolcrib.core.catalog import Catalog
+from toolcrib.core.sources import LateSource, Rank, ToolList
 from toolcrib.model.call import Call
 from toolcrib.model.errors import Kind
 from toolcrib.model.tool import Chained, Tool
@@ -19,7 +20,8 @@ def spaces(tree, user_tree, make_tool):
     catalog = Catalog()
     catalog.add_source(tree.folder("project"))
     catalog.add_source(user_tree.folder("user"))
-    catalog.add_source(LateTools("system", lambda: [make_tool("hello", "system"), make_tool("runtime", "system")]))
+    tools = [make_tool("hello", "system"), make_tool("runtime", "system")]
+    catalog.add_source(LateSource(Rank.SYSTEM, lambda: [ToolList(Rank.SYSTEM, tools)], bundles=["system"]))
     return catalog
 
 
@@ -96,7 +98,7 @@ def test_what_is_below_a_space_does_not_look_at_the_files_above(spaces, tree, us
     tree.write("x.card")
     user_tree.write("runtime.card")
     list(spaces.entries())
-    project, user = spaces._folders
+    _, project, user, _ = spaces._sources
 
     def fail(*_):
         raise AssertionError
@@ -125,7 +127,7 @@ def test_a_tool_of_a_folder_does_not_wait_for_bundles_behind_it_that_are_made_la
     def fail():
         raise AssertionError
 
-    catalog.add_source(LateTools("builtin", fail))
+    catalog.add_source(LateSource(Rank.BUILTINS, fail))
     tree.write("hello.card")
     assert found(catalog, "hello") == "project/hello@1.0.0"
     assert below(catalog, "hello", "project") == "project/hello@1.0.0"
@@ -259,13 +261,14 @@ KEPT = st.tuples(
 @given(st.lists(KEPT, max_size=10), st.sampled_from(SPACES))
 def test_whatever_is_kept_a_look_up_below_a_space_stays_below_it(kept, space):
     catalog, there = Catalog(), {}
-    for bundle in SPACES:
-        catalog.add_source(LateTools(bundle, list))
+    lists = {bundle: ToolList(rank) for rank, bundle in enumerate(SPACES)}
+    for bundle, tools in lists.items():
+        catalog.add_source(LateSource(tools.rank, lambda tools=tools: [tools], bundles=[bundle]))
     for name, bundle, version, action in kept:
         run = Chained(kind="script", tool_type="x", executor=None, folder=None, action=action)
         tool = Tool(name=name, description="", parameters={}, run=run, bundle=bundle, version=version)
         if tool.address not in there:
-            catalog.add(tool)
+            lists[bundle].add(tool)
             there[tool.address] = tool
     allowed = SPACES[SPACES.index(space) :]
     for before, name, after in product(("", "project/", "user/", "system/"), NAMES, ("", "@1.0.0", "@2.0.0")):

@@ -9,7 +9,8 @@ import pytest
 from toolcrib import Crib
 from toolcrib.core import file_source as tree_module
 from toolcrib.core.catalog import Catalog
-from toolcrib.core.file_source import Folder
+from toolcrib.core.file_source import FileSource
+from toolcrib.core.sources import Rank, ToolList
 from toolcrib.model.errors import Kind
 from toolcrib.model.tool import Function, Tool
 
@@ -36,7 +37,7 @@ def test_the_files_of_every_folder_are_tools_without_any_repository_around_them(
     tree.write("deployment/kubernetes/deploy.card", "deploy 2.1.0")
     assert sorted(names(catalog)) == ["deploy", "hello", "top"]
     assert catalog.find("deploy@2.1.0").tool.address == "project/deploy@2.1.0"
-    assert [name for name, _ in catalog._folders[0].files] == [
+    assert [name for name, _ in catalog._sources[1].files] == [
         "deployment/kubernetes/deploy.card",
         "top.card",
         "utility/hello.card",
@@ -48,7 +49,7 @@ def test_a_folder_that_is_not_deep_has_no_folders(tree):
     tree.write("top.card")
     tree.write("below/hello.card")
     catalog = Catalog()
-    catalog.add_source(Folder(tree.path, "tools", [tree.dialect]))
+    catalog.add_source(FileSource(tree.path, "tools", [tree.dialect]))
     assert names(catalog) == ["top"]
 
 
@@ -201,7 +202,7 @@ def test_a_folder_that_may_not_be_read_is_reported_and_the_others_work(catalog, 
 
 def test_what_cannot_be_listed_for_a_moment_is_listed_at_the_next_look(catalog, tree, make_tool, monkeypatch):
     tree.write("below/hello.card")
-    catalog.add(make_tool("hello", "builtin"))
+    catalog.add_source(ToolList(Rank.BUILTINS, [make_tool("hello", "builtin")]))
     tree.settle()
 
     def fail(path):
@@ -304,7 +305,7 @@ def test_a_file_may_hold_several_tools_and_each_comes_and_goes_with_its_line(cat
 
 
 def test_a_broken_file_further_down_keeps_its_name_and_says_where_it_lies(catalog, tree, make_tool):
-    catalog.add(make_tool("hello", "builtin"))
+    catalog.add_source(ToolList(Rank.BUILTINS, [make_tool("hello", "builtin")]))
     tree.write("a/b/hello.card", "broken")
     assert catalog.find("hello") is None
     assert catalog.suggest("hello") == "its file is broken: project/a/b/hello.card:1: broken; correct the line"
@@ -337,7 +338,7 @@ async def test_a_call_in_flight_ends_on_the_version_it_began_with(project):
     dialect = Blocking()
     (project / "tools/answer.wait").write_text("old")
     async with Crib(project) as crib, asyncio.timeout(10):
-        crib._catalog.add_source(Folder(project / "tools", "waiting", [dialect], deep=True))
+        crib._catalog.add_source(FileSource(project / "tools", "waiting", [dialect], deep=True))
         first = asyncio.create_task(crib.call("answer"))
         await dialect.started.wait()
         (project / "tools/answer.wait").write_text("new")

@@ -157,7 +157,7 @@ def test_what_explain_says_is_what_the_call_does(wishes, disabled, grant):
     crib = make_crib(disabled)
     if grant:
         crib = Crib(
-            tools=crib._catalog._bundles["host"].values(),
+            tools=[entry.tool for entry in crib._catalog.host.entries()],
             rules=[Moody()],
             access={"grants": ["net.http"]},
             catalog={"disabled": disabled},

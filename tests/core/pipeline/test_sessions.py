@@ -357,23 +357,23 @@ async def test_a_session_finds_its_tools_in_the_registry_that_it_was_opened_with
     tools = {"asks": tool_of(asks), "touch": tool_of(touch)}
     found = []
 
-    def find(name, bundle=None, version=None, **bound):
-        found.append((name, bound))
+    def find(name, bundle=None, version=None, session=None):
+        found.append((name, session))
         return Entry(tool=tools[name])
 
     pipeline = pipeline_over(find)
     await pipeline.call(Call(name="touch", session=Session(id="s")))
     await pipeline.call(Call(name="touch"))
-    assert found == [("touch", {}), ("touch", {})]
+    assert found == [("touch", None), ("touch", None)]
     found.clear()
     session = Session(id="s", tools_version="1.0.abc")
     assert (await pipeline.call(Call(name="asks", session=session))).value == 3
-    assert found == [("asks", {"tools_version": "1.0.abc"}), ("touch", {"tools_version": "1.0.abc"})]
+    assert found == [("asks", session), ("touch", session)]
 
 
 async def test_a_registry_that_nobody_remembers_is_a_refusal_that_explain_tells_too():
-    def find(name, bundle=None, version=None, *, tools_version=""):
-        raise ToolError(Kind.CONFLICT, f"the registry {tools_version} is not loaded here; open a new session")
+    def find(name, bundle=None, version=None, session=None):
+        raise ToolError(Kind.CONFLICT, f"the registry {session.tools_version} is not loaded here; open a new session")
 
     pipeline = pipeline_over(find)
     call = Call(name="touch", session=Session(id="s", tools_version="1.0.abc"))

@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -20,26 +19,14 @@ def a_tool(name: str = "hello", bundle: str = "tools") -> Tool:
     return Tool(name=name, bundle=bundle, version="1.0.0", description="d", parameters={"type": "object"}, run=run)
 
 
-class Shelf:
+class Stored:
     """Switches that a test moves, also while they are read."""
 
     def __init__(self) -> None:
         self.off: frozenset[str] = frozenset()
         self.on_reading = lambda: None
 
-    def find(self, name: str, bundle: str | None, version: str | None) -> Entry | None:
-        return None
-
-    def entry(self, bundle_id: str, slug: str, version: str) -> Entry | None:
-        return None
-
-    def entries(self) -> Iterator[Entry]:
-        return iter(())
-
-    def problems(self) -> list:
-        return []
-
-    def switched_off(self, tool: Tool) -> str:
+    def why_off(self, tool: Tool) -> str:
         reason = "its own switch is off" if tool.slug in self.off else ""
         self.on_reading()
         return reason
@@ -49,30 +36,30 @@ class Shelf:
 
 
 def test_a_switch_that_is_moved_while_the_catalogue_reads_the_switches_is_not_forgotten():
-    catalog, shelf = Catalog(), Shelf()
-    catalog.add_source(shelf)
+    catalog, stored = Catalog(), Stored()
+    catalog.use_switches(stored)
     catalog.add(a_tool())
 
     def move_once():
-        shelf.on_reading = lambda: None
-        shelf.off = frozenset({"hello"})
+        stored.on_reading = lambda: None
+        stored.off = frozenset({"hello"})
         catalog.find("hello")
 
-    shelf.on_reading = move_once
+    stored.on_reading = move_once
     assert catalog.find("hello") is not None
     assert not catalog.find("hello").enabled
 
 
 def test_a_tool_that_comes_while_the_catalogue_is_built_is_not_forgotten():
-    catalog, shelf = Catalog(), Shelf()
-    catalog.add_source(shelf)
+    catalog, stored = Catalog(), Stored()
+    catalog.use_switches(stored)
     catalog.add(a_tool())
 
     def add_once():
-        shelf.on_reading = lambda: None
+        stored.on_reading = lambda: None
         catalog.add(a_tool("late"))
 
-    shelf.on_reading = add_once
+    stored.on_reading = add_once
     catalog.find("hello")
     assert catalog.find("late") is not None
 

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from toolcrib.core.catalog import Catalog
-from toolcrib.features.folders.source import VERSIONS_KEPT, Versions
+from toolcrib.core.sources import folder_rank
+from toolcrib.features.folders.source import VERSIONS_KEPT, RegistrySource, Versions
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.session import Session
 from toolcrib.model.tool import Function, Handler, Tool
 
 OPEN = {"type": "object"}
@@ -23,14 +25,12 @@ def of_the_host(name):
 
 
 class Registry(Versions):
-    """A registry that a test builds anew."""
+    """The registries of a project, which a test builds anew."""
 
-    has_versions = True
-    tool_bundles = ("tools",)
+    loaded = ()
 
-    def __init__(self, hint=""):
+    def __init__(self):
         super().__init__()
-        self.hint = hint
         self.builds = 0
 
     def put(self, version, tools):
@@ -40,11 +40,9 @@ class Registry(Versions):
     def generation(self):
         return self.builds
 
-    def problems(self):
-        return []
 
-    def why_missing(self, slug):
-        return self.hint and f"tools/{slug} {self.hint}"
+def bound(version):
+    return Session(id="s", tools_version=version)
 
 
 @pytest.fixture
@@ -55,7 +53,7 @@ def registry():
 @pytest.fixture
 def catalog(registry):
     catalog = Catalog()
-    catalog.add_source(registry)
+    catalog.add_source(RegistrySource(registry, Path("tools"), folder_rank(0)))
     return catalog
 
 
@@ -63,53 +61,57 @@ def test_a_session_finds_the_tools_of_the_registry_it_began_with(catalog, regist
     registry.put("1.0.a", [built("one", "old"), built("gone")])
     registry.put("1.0.b", [built("one", "new"), built("two")])
     assert catalog.find("one").tool.description == "new"
-    assert catalog.find("one", tools_version="1.0.b").tool.description == "new"
-    assert catalog.find("one", tools_version="1.0.a").tool.description == "old"
+    assert catalog.find("one", session=bound("1.0.b")).tool.description == "new"
+    assert catalog.find("one", session=bound("1.0.a")).tool.description == "old"
     assert catalog.find("gone") is None
-    assert catalog.find("gone", tools_version="1.0.a").tool.name == "gone"
-    assert catalog.find("two", tools_version="1.0.a") is None
-    assert catalog.find("tools/one@1.0.0", tools_version="1.0.a").tool.description == "old"
-    assert catalog.find("tools/one@2.0.0", tools_version="1.0.a") is None
+    assert catalog.find("gone", session=bound("1.0.a")).tool.name == "gone"
+    assert catalog.find("two", session=bound("1.0.a")) is None
+    assert catalog.find("tools/one@1.0.0", session=bound("1.0.a")).tool.description == "old"
+    assert catalog.find("tools/one@2.0.0", session=bound("1.0.a")) is None
 
 
 def test_tools_that_no_registry_names_are_found_by_every_session(registry):
     catalog = Catalog()
     catalog.add(of_the_host("one"))
-    catalog.add_source(registry)
+    catalog.add_source(RegistrySource(registry, Path("tools"), folder_rank(0)))
     registry.put("1.0.a", [built("two")])
     registry.put("1.0.b", [built("one"), built("two")])
-    assert catalog.find("one", tools_version="1.0.a").tool.description == "Host."
+    assert catalog.find("one", session=bound("1.0.a")).tool.description == "Host."
 
 
 def test_a_switch_holds_for_earlier_versions_too(registry):
     catalog = Catalog(frozenset({"one"}))
-    catalog.add_source(registry)
+    catalog.add_source(RegistrySource(registry, Path("tools"), folder_rank(0)))
     registry.put("1.0.a", [built("one")])
     registry.put("1.0.b", [built("one")])
-    assert not catalog.find("one", tools_version="1.0.a").enabled
+    assert not catalog.find("one", session=bound("1.0.a")).enabled
 
 
 def test_a_version_that_nobody_remembers_is_refused_with_its_name(catalog, registry):
     for number in range(VERSIONS_KEPT + 1):
         registry.put(f"1.0.{number}", [built("one")])
     with pytest.raises(ToolError, match="registry 1.0.0, which is not loaded here; open a new session") as refusal:
-        catalog.find("one", tools_version="1.0.0")
+        catalog.find("one", session=bound("1.0.0"))
     assert refusal.value.kind is Kind.CONFLICT
-    assert catalog.find("one", tools_version="1.0.1") is not None
+    assert catalog.find("one", session=bound("1.0.1")) is not None
 
 
 def test_two_built_tools_of_one_address_are_a_problem_and_the_first_stays(catalog, registry):
     registry.put("1.0.a", [built("one", "first"), replace(built("one"), description="second")])
     assert catalog.find("one").tool.description == "first"
-    assert "already registered" in catalog.problems()[0].message
+    assert "tools/one@1.0.0 is already defined in" in catalog.problems()[0].message
     registry.put("1.0.b", [built("one", "first")])
     assert catalog.problems() == []
 
 
-def test_a_folder_that_is_not_built_is_what_an_unknown_name_hints_at(catalog, registry):
-    registry.hint = "is not built; run: crib build"
+def test_a_folder_that_is_not_built_is_what_an_unknown_name_hints_at(registry, tmp_path):
+    (tmp_path / "tools" / "kb_search").mkdir(parents=True)
+    (tmp_path / "tools" / "kb_search" / "schema.json").touch()
+    catalog = Catalog()
+    catalog.add_source(RegistrySource(registry, tmp_path / "tools", folder_rank(0)))
     registry.put("", [])
-    assert catalog.suggest("kb_search") == "tools/kb-search is not built; run: crib build"
+    hint = "tools/kb_search is not built (not in a registry); run: crib build"
+    assert catalog.suggest("kb_search") == hint
     assert catalog.tools_version == ""
 
 
@@ -117,6 +119,6 @@ def test_a_session_is_shown_the_tools_of_the_registry_it_began_with_and_all_othe
     catalog.add(of_the_host("other"))
     registry.put("1.0.a", [built("one", "old"), built("gone")])
     registry.put("1.0.b", [built("one", "new"), built("two")])
-    shown = {entry.tool.name: entry.tool.description for entry in catalog.entries("1.0.a")}
+    shown = {entry.tool.name: entry.tool.description for entry in catalog.entries(bound("1.0.a"))}
     assert shown == {"other": "Host.", "one": "old", "gone": "Built."}
-    assert {entry.tool.name for entry in catalog.entries("1.0.b")} == {"other", "one", "two"}
+    assert {entry.tool.name for entry in catalog.entries(bound("1.0.b"))} == {"other", "one", "two"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolcrib.core.catalog import BUILTIN_BUNDLE, LateTools, Rank
+from toolcrib.core.sources import Rank, ToolList
 
 if TYPE_CHECKING:
     from toolcrib.core.plugins import Plugins
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 def register(plugins: Plugins) -> None:
     """Add the built-in tools; they are made when a lookup first comes to them."""
     plugins.add_resource("builtins", "toolcrib.features.builtins.tools:builtin_tools")
-    plugins.add_source("builtins", _sources, rank=Rank.BUILTINS)
+    plugins.add_source("builtins", _sources)
     plugins.add_settings("builtins", "toolcrib.features.builtins.settings:BuiltinsSettings")
 
 
-def _sources(resources: Resources) -> list[LateTools]:
-    return [LateTools(BUILTIN_BUNDLE, lambda: resources.get("builtins"))]
+def _sources(resources: Resources) -> list[ToolList]:
+    return [ToolList(Rank.BUILTINS, resources.get("builtins"))]

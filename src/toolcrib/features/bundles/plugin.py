@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolcrib.core.catalog import SYSTEM_BUNDLE, Rank
+from toolcrib.core.sources import SYSTEM_BUNDLE
 
 if TYPE_CHECKING:
     from toolcrib.core.plugins import Plugins
@@ -17,7 +17,7 @@ def register(plugins: Plugins) -> None:
     plugins.add_resource("bundles", "toolcrib.features.bundles.facade:Bundles", given=_for_bundles)
     plugins.add_resource("search_index", "toolcrib.infra.search.index:Index", given=_for_index)
     plugins.add_resource("bundle_source", "toolcrib.features.bundles.source:BundleSource")
-    plugins.add_source("bundles", lambda resources: [resources.get("bundle_source")], rank=Rank.BUNDLES)
+    plugins.add_source("bundles", lambda resources: [resources.get("bundle_source")])
     plugins.add_endpoints("toolcrib.features.bundles.endpoints:endpoints")
     plugins.add_command("bundle", "toolcrib.features.bundles.commands:bundle", "Keep tools in bundles.")
     plugins.add_command("search", "toolcrib.features.bundles.commands:search", "Find tools by what is typed.")

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from toolcrib.core.catalog import Rank
 from toolcrib.core.resources import INSTALLED, PROJECT_SCRIPTS
+from toolcrib.core.sources import LateSource, Rank
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from toolcrib.core.plugins import Plugins
     from toolcrib.core.resources import Resources
+    from toolcrib.model.protocols import Source
 
 REGISTRY = "tool_registry.json"
 
@@ -21,7 +24,8 @@ def register(plugins: Plugins) -> None:
     plugins.add_runner("handler", "toolcrib.features.folders.runner:HandlerRunner", given=_for_runner)
     plugins.add_resource("tool_folders", "toolcrib.features.folders.facade:ToolFolders")
     plugins.add_resource("registries", "toolcrib.features.folders.source:Registries")
-    plugins.add_source("registries", _sources, rank=Rank.REGISTRIES)
+    plugins.add_resource("registry_sources", "toolcrib.features.folders.source:registry_sources")
+    plugins.add_source("registries", _sources)
     plugins.add_protected_paths(_protected_paths)
     plugins.add_command(
         "new", "toolcrib.features.folders.commands:new", "Write a tool folder that passes the build, and its test."
@@ -37,9 +41,14 @@ def register(plugins: Plugins) -> None:
     plugins.add_settings("folders", "toolcrib.features.folders.settings:FoldersSettings")
 
 
-def _sources(resources: Resources) -> list[object]:
-    """The registries; a Crib without a project has no folders that could be built."""
-    return [] if resources.settings.root is None else [resources.get("registries")]
+def _sources(resources: Resources) -> Iterable[Source]:
+    """The registries; where no folder was built and none is watched, they are only loaded to say what is not built."""
+    if "folders.watch" in resources.settings.places or any(
+        (folder / REGISTRY).exists() for folder in resources.tool_folders()
+    ):
+        return resources.get("registry_sources")  # type: ignore[no-any-return]  # so it is registered
+    make = partial(resources.get, "registry_sources")
+    return [LateSource(Rank.TOOL_FOLDERS, make, is_empty=True)] if resources.tool_folders() else []
 
 
 def _for_runner(resources: Resources) -> dict[str, object]:

@@ -8,9 +8,11 @@ from collections import OrderedDict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from toolcrib.core.sources import ListedSource, NameIndex, folder_rank
 from toolcrib.features.folders.settings import FoldersSettings
 from toolcrib.lib.names import slug_of
 from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.tool import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
     from toolcrib.features.folders.build import Built
     from toolcrib.features.folders.facade import ToolFolders
     from toolcrib.features.folders.registry import Registry, Unbuilt
-    from toolcrib.model.tool import Tool
+    from toolcrib.model.session import Session
+    from toolcrib.model.tool import Broken, Tool
 
 REGISTRY = "tool_registry.json"
 # By these a folder is known to be meant as a tool.
@@ -56,14 +59,6 @@ class Versions:
             raise ToolError(Kind.CONFLICT, message)
         return self._versions[version]
 
-    def find(self, name: str, bundle: str | None, version: str | None, tools_version: str) -> Tool | None:
-        """The tool as it was in a version; raises ToolError for one that is no longer kept."""
-        slug = slug_of(name)
-        for tool in self.tools(tools_version):
-            if tool.slug == slug and bundle in (None, tool.bundle) and version in (None, tool.version):
-                return tool
-        return None
-
 
 class Registries:
     """What the builds of a project's tool folders made, as it was when they were loaded, and the way to build them anew.
@@ -71,13 +66,10 @@ class Registries:
     They are loaded at the start, and where the operator watches, again when one of the files is not the one that was loaded.
     """
 
-    has_versions = True
-
     def __init__(self, resources: Resources) -> None:
         self._resources = resources
         self._watches = resources.settings.table(FoldersSettings).watch
         self._roots = resources.tool_folders()
-        self.tool_bundles = tuple(root.name for root in self._roots)
         self._stamps: dict[Path, tuple[int, ...]] = {}
         self._versions = Versions()
         self._generation = 0
@@ -99,10 +91,6 @@ class Registries:
     def tools(self, version: str | None = None) -> tuple[Tool, ...]:
         """The tools in force, or those of an earlier version."""
         return self._versions.tools(version)
-
-    def find(self, name: str, bundle: str | None, version: str | None, tools_version: str) -> Tool | None:
-        """The tool as it was in an earlier version."""
-        return self._versions.find(name, bundle, version, tools_version)
 
     def refresh(self) -> None:
         """Load them again if one of the files is not the one that was loaded."""
@@ -129,8 +117,7 @@ class Registries:
             for tool in registry.tools
         ]
         version = "+".join(registry.version for registry in self.loaded if registry.version)
-        # What is added last is listed first.
-        self._versions.put(version, sorted(tools, key=lambda tool: tool.name, reverse=True))
+        self._versions.put(version, sorted(tools, key=lambda tool: tool.name))
 
     def build(self, *, strict: bool = False) -> list[Built]:
         """Check the tool folders and write their registries, which count from the next start."""
@@ -149,27 +136,6 @@ class Registries:
         known = {registry.path.parent: registry for registry in self.loaded}
         return [(root, folder) for root in self._roots for folder in self._folders.unbuilt(root, known.get(root))]
 
-    def problems(self) -> list[ToolError]:
-        """Why a registry could not be loaded."""
-        return [
-            ToolError(Kind.VALIDATION, f"{registry.path}: {registry.problem}")
-            for registry in self.loaded
-            if registry.problem
-        ]
-
-    def why_missing(self, slug: str) -> str:
-        """Why the folder of that name is no tool, and what to do about it; empty if there is no such folder."""
-        known = {slug_of(folder.name): folder.reason for registry in self.loaded for folder in registry.unbuilt}
-        if any(tool.slug == slug for registry in self.loaded for tool in registry.tools):
-            return ""
-        for root in self._roots:
-            for folder in (slug, slug.replace("-", "_")):
-                if any((root / folder / name).exists() for name in (SCHEMA, *HANDLERS)):
-                    return (
-                        f"{root.name}/{folder} is not built ({known.get(slug, 'not in a registry')}); run: crib build"
-                    )
-        return ""
-
     @property
     def _folders(self) -> ToolFolders:
         """What reads and builds folders: a project without a registry never loads it."""
@@ -185,3 +151,64 @@ class Registries:
                 continue
             stamps[root] = (facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns)
         return stamps
+
+
+class RegistrySource(ListedSource):
+    """The tools of the registry of one tool folder; a session keeps to the registries that it began with."""
+
+    def __init__(self, registries: Registries, root: Path, rank: float) -> None:
+        self.rank = rank
+        self.bundles = (root.name,)
+        self._registries = registries
+        self._root = root
+
+    @property
+    def version(self) -> str:  # type: ignore[override]  # it changes with the registries
+        """The version of all registries of the project; where the operator watches, a new build counts at once."""
+        self._registries.generation()
+        return self._registries.version
+
+    def generation(self) -> int:
+        """How often the registries were loaded."""
+        return self._registries.generation()
+
+    def find(
+        self, name: str, bundle: str | None, version: str | None, session: Session | None
+    ) -> Entry | Broken | None:
+        """The tool as the session's version has it; raises ToolError for a version that is no longer kept."""
+        index = self.index if session is None else NameIndex(self.entries(session))
+        return index.find(name, bundle, version)
+
+    def entries(self, session: Session | None = None) -> list[Entry]:
+        """The tools in force, or those of the session's version."""
+        tools = self._registries.tools(session.tools_version if session is not None else None)
+        return [Entry(tool=tool) for tool in tools if tool.bundle in self.bundles]
+
+    def problems(self) -> list[ToolError]:
+        """Why the registry could not be loaded."""
+        return [
+            ToolError(Kind.VALIDATION, f"{registry.path}: {registry.problem}")
+            for registry in self._registries.loaded
+            if registry.problem and registry.path.parent == self._root
+        ]
+
+    def hint(self, slug: str) -> str:
+        """Why the folder of that name is no tool, and what to do about it; empty if there is no such folder."""
+        loaded = self._registries.loaded
+        if any(tool.slug == slug for registry in loaded for tool in registry.tools):
+            return ""
+        known = {slug_of(folder.name): folder.reason for registry in loaded for folder in registry.unbuilt}
+        for folder in (slug, slug.replace("-", "_")):
+            if any((self._root / folder / name).exists() for name in (SCHEMA, *HANDLERS)):
+                reason = known.get(slug, "not in a registry")
+                return f"{self._root.name}/{folder} is not built ({reason}); run: crib build"
+        return ""
+
+
+def registry_sources(resources: Resources) -> list[RegistrySource]:
+    """The registries of a project, each before the files of its folder."""
+    registries = resources.get("registries")
+    return [
+        RegistrySource(registries, root, folder_rank(position))
+        for position, root in enumerate(resources.tool_folders())
+    ]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from toolcrib.core.catalog import SYSTEM_BUNDLE, LateTools, Rank
-from toolcrib.core.file_source import Folder
+from toolcrib.core.file_source import FileSource
 from toolcrib.core.resources import INSTALLED, PROJECT_SCRIPTS, LazyFormat
+from toolcrib.core.sources import Rank, ToolList
 from toolcrib.lib import __version__
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ def register(plugins: Plugins) -> None:
     plugins.add_resource("script_format", "toolcrib.features.scripts.format:ScriptFile", given=lambda _: {})
     plugins.add_resource("scripts", "toolcrib.features.scripts.facade:Scripts")
     plugins.add_resource("script_format", "toolcrib.features.scripts.format:ScriptFile", given=lambda _: {})
-    plugins.add_source("scripts", _script_sources, rank=Rank.SCRIPTS)
+    plugins.add_source("scripts", _script_sources)
     plugins.add_resource("system_tools", "toolcrib.lib.system_tools:system_tools", given=lambda _: {})
-    plugins.add_source("system", _system_source, rank=Rank.SYSTEM)
+    plugins.add_source("system", _system_source)
     plugins.add_protected_paths(_protected_paths)
     plugins.add_command("sink", "toolcrib.features.scripts.commands:sink", "Stream lines of standard input to a sink.")
     plugins.add_command(
@@ -43,17 +43,23 @@ def register(plugins: Plugins) -> None:
     plugins.add_settings("scripts", "toolcrib.features.scripts.settings:ScriptsSettings")
 
 
-def _script_sources(resources: Resources) -> list[Folder]:
+def _script_sources(resources: Resources) -> list[FileSource]:
     """The trees of scripts; formats of installed packages are asked before our own."""
     formats = resources.formats(in_trees=True)
     return [
-        Folder(path, bundle, [*formats, LazyFormat(partial(resources.make, "script_format", root=path))], deep=True)
+        FileSource(
+            path,
+            bundle,
+            [*formats, LazyFormat(partial(resources.make, "script_format", root=path))],
+            rank=Rank.SCRIPTS,
+            deep=True,
+        )
         for bundle, path in resources.get("script_trees").items()
     ]
 
 
-def _system_source(resources: Resources) -> list[LateTools]:
-    return [LateTools(SYSTEM_BUNDLE, lambda: resources.get("system_tools"))]
+def _system_source(resources: Resources) -> list[ToolList]:
+    return [ToolList(Rank.SYSTEM, resources.get("system_tools"))]
 
 
 def _for_runner(resources: Resources) -> dict[str, object]:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from toolcrib.core.catalog import BUILTIN_BUNDLE
 from toolcrib.core.client_protocol import ProjectCrib
 from toolcrib.core.describe import NOT_OFFERED
 from toolcrib.core.journal import MemoryJournal
+from toolcrib.core.sources import BUILTIN_BUNDLE
 from toolcrib.features.testing.case_files import find_cases, from_root, read_file
 from toolcrib.features.testing.cases import CaseResult, TriedCrib, try_cases
 from toolcrib.lib.names import read_address, slug_of

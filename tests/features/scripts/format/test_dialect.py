@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib.core.catalog import Catalog
-from toolcrib.core.file_source import Folder
+from toolcrib.core.file_source import FileSource
 from toolcrib.features.scripts.definition import build_tools
 from toolcrib.features.scripts.format import ScriptFile
 from toolcrib.features.scripts.metadata import Metadata
@@ -73,7 +73,7 @@ def test_a_plug_in_adds_a_language_without_touching_ours(tmp_path):
     (root / "ops").mkdir(parents=True)
     (root / "ops/do-it.rb").write_text(RUBY)
     (root / "ops/other.yaml").write_text(YAML.format("ops"))
-    folder = Folder(root / "ops", "project", [RubyFile(root), ScriptFile(root)])
+    folder = FileSource(root / "ops", "project", [RubyFile(root), ScriptFile(root)])
     folder.refresh()
     assert folder.problems == []
     assert [(tool.name, tool.kind, tool.bundle) for tool in folder.tools] == [
@@ -88,7 +88,7 @@ def test_a_file_that_is_wrong_costs_only_itself(tmp_path):
     (root / "ops").mkdir(parents=True)
     (root / "ops/good.yaml").write_text(YAML.format("ops"))
     (root / "ops/wrong.yaml").write_text(YAML.format("other").replace("a-b", "A"))
-    folder = Folder(root / "ops", "project", [ScriptFile(root)])
+    folder = FileSource(root / "ops", "project", [ScriptFile(root)])
     folder.refresh()
     assert [tool.name for tool in folder.tools] == ["a-b"]
     (problem,) = folder.problems
@@ -104,7 +104,7 @@ def ops(tmp_path):
     """The folder of a category, and a way to look at it as a space does."""
     folder = tmp_path / "tools/ops"
     folder.mkdir(parents=True)
-    space = Folder(tmp_path / "tools", "project", [ScriptFile(tmp_path / "tools")], deep=True)
+    space = FileSource(tmp_path / "tools", "project", [ScriptFile(tmp_path / "tools")], deep=True)
 
     def look() -> tuple[list[str], list[str]]:
         space.refresh()
@@ -187,7 +187,7 @@ def test_who_calls_a_tool_by_the_name_in_its_broken_file_is_told_so(ops, tmp_pat
     folder, _ = ops
     (folder / "types.yaml").write_text("tool_id: types-tool\ntool_type: script\n")
     catalog = Catalog()
-    catalog.add_source(Folder(tmp_path / "tools", "project", [ScriptFile(tmp_path / "tools")], deep=True))
+    catalog.add_source(FileSource(tmp_path / "tools", "project", [ScriptFile(tmp_path / "tools")], deep=True))
     for name in ("types-tool", "types_tool", "types"):
         assert catalog.find(name) is None
         assert catalog.suggest(name).startswith("its file is broken: tools/ops/types.yaml:1: ")
@@ -199,7 +199,7 @@ def test_a_catalogue_tells_the_problems_of_a_file_one_by_one(ops, tmp_path):
     folder, _ = ops
     (folder / "wrong.yaml").write_text(YAML.format("other").replace("a-b", "A").replace("1.0.0", "1"))
     catalog = Catalog()
-    catalog.add_source(Folder(tmp_path / "tools", "project", [ScriptFile(tmp_path / "tools")], deep=True))
+    catalog.add_source(FileSource(tmp_path / "tools", "project", [ScriptFile(tmp_path / "tools")], deep=True))
     assert [problem.message.removeprefix(f"{folder}/") for problem in catalog.problems()] == [
         "wrong.yaml:1: tool_id: 'A' is not in kebab-case; write tool_id: \"a\"",
         "wrong.yaml:2: category: 'other' is not the folder of the file; write category: \"ops\"",

@@ -1,0 +1,229 @@
+"""Sources of tools: their order, the index of names that they share, and those whose tools are held in memory."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from toolcrib.lib.names import action_of, slug_of
+from toolcrib.model.errors import Kind, ToolError
+from toolcrib.model.tool import Broken, Entry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+
+    from toolcrib.model.protocols import Source
+    from toolcrib.model.session import Session
+    from toolcrib.model.tool import Tool
+
+# The bundles of the tools that come with Toolcrib.
+BUILTIN_BUNDLE = "builtin"
+SYSTEM_BUNDLE = "system"
+
+
+class Rank:
+    """The order of sources: of equal names the tool of the source with the lower rank is meant."""
+
+    HOST = 0
+    TOOL_FOLDERS = 20
+    SCRIPTS = 30
+    PACKAGES = 40
+    DOCUMENTS = 45
+    BUNDLES = 50
+    BUILTINS = 60
+    SYSTEM = 70
+
+
+def folder_rank(position: int) -> float:
+    """The rank of everything in one of the tool folders: the first folder of the settings before the second."""
+    return Rank.TOOL_FOLDERS + position / 1_000
+
+
+class NameIndex:
+    """Entries by every spelling of their names; of equal names the one that was added first is meant."""
+
+    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+        self.names: dict[str, Entry | Broken] = {}
+        self.slugs: dict[str, list[Entry | Broken]] = {}
+        self.actions: dict[str, dict[str, str]] = {}
+        for entry in entries:
+            self.add(entry)
+
+    def add(self, entry: Entry) -> None:
+        """Add a tool behind those that were added before."""
+        tool = entry.tool
+        self.slugs.setdefault(tool.slug, []).append(entry)
+        self.names.setdefault(tool.name, self.names.setdefault(tool.slug, entry))
+        if action := action_of(tool):
+            self.actions.setdefault(action.whole, {}).setdefault(action.action, tool.slug)
+
+    def add_broken(self, slug: str, name: str, broken: Broken) -> None:
+        """Hold a name for a tool that cannot be read."""
+        self.slugs.setdefault(slug, []).append(broken)
+        self.names.setdefault(slug, broken)
+        self.names.setdefault(name, broken)
+
+    def slug_of(self, name: str) -> str:
+        """The slug that a spelling of a name means; `tool.action` means the tool of that action."""
+        slug = slug_of(name)
+        whole, dot, action = slug.rpartition(".")
+        return self.actions.get(whole, {}).get(action, slug) if dot else slug
+
+    def find(self, name: str, bundle: str | None, version: str | None) -> Entry | Broken | None:
+        """The entry that is meant, of any bundle and version unless they are given."""
+        if bundle is None and version is None:
+            return self.names.get(name) or self.names.get(self.slug_of(name))
+        for found in self.slugs.get(self.slug_of(name), ()):
+            # The bundle and version of a broken file are not known, so it is not what such a lookup asks for.
+            if (
+                isinstance(found, Entry)
+                and bundle in (None, found.tool.bundle)
+                and version in (None, found.tool.version)
+            ):
+                return found
+        return None
+
+
+class ListedSource(ABC):
+    """A Source that says what tools it has, and has them found by name: a subclass only writes `rank` and `entries`."""
+
+    rank: float = Rank.PACKAGES
+    bundles: Collection[str] = ()
+    listed = True
+    settled = True
+    version = ""
+    _named: tuple[object, NameIndex] | None = None
+
+    @abstractmethod
+    def entries(self, session: Session | None = None) -> Sequence[Entry]:
+        """Every tool, the one that is meant first of equal names first."""
+
+    def find(
+        self, name: str, bundle: str | None, version: str | None, session: Session | None
+    ) -> Entry | Broken | None:
+        """The tool that is meant among those of the source."""
+        return self.index.find(name, bundle, version)
+
+    @property
+    def index(self) -> NameIndex:
+        """The names of its tools as they are now."""
+        # Noted before the tools are read: what changes meanwhile is seen the next time.
+        generation, named = self.generation(), self._named
+        if named is None or named[0] != generation:
+            named = self._named = generation, NameIndex(self.entries())
+        return named[1]
+
+    def generation(self) -> object:
+        """What changes whenever the source has other tools."""
+        return 0
+
+    def problems(self) -> list[ToolError]:
+        """What the source holds and cannot be used."""
+        return []
+
+    def hint(self, slug: str) -> str:
+        """Why there is no tool of that slug, although there could be; empty if there is nothing to say."""
+        return ""
+
+
+class ToolList(ListedSource):
+    """Tools in memory: those of the host program, or those that come with packages.
+
+    An earlier bundle comes before a later one, and within a bundle the tool that was added last comes first.
+    """
+
+    def __init__(self, rank: float, tools: Iterable[Tool] = ()) -> None:
+        self.rank = rank
+        self._tools: dict[str, dict[str, Tool]] = {}
+        # A view, which follows the tools.
+        self.bundles = self._tools.keys()
+        self._changes = 0
+        self._changing = threading.Lock()
+        for tool in tools:
+            self.add(tool)
+
+    def add(self, tool: Tool) -> None:
+        """Add a tool; raises ToolError if its address is taken."""
+        with self._changing:
+            bundle = self._tools.setdefault(tool.bundle, {})
+            if tool.address in bundle:
+                message = f"{tool.address} is already registered; give the tool another name or version"
+                raise ToolError(Kind.CONFLICT, message)
+            bundle[tool.address] = tool
+            self._changes += 1
+
+    def remove(self, tool: Tool) -> None:
+        """Remove a tool."""
+        with self._changing:
+            if self._tools.get(tool.bundle, {}).pop(tool.address, None) is not None:
+                self._changes += 1
+
+    def generation(self) -> int:
+        """How often a tool was added or removed."""
+        return self._changes
+
+    def entries(self, session: Session | None = None) -> list[Entry]:
+        """Its tools, bundle by bundle, the newest first."""
+        with self._changing:
+            return [Entry(tool=tool) for bundle in self._tools.values() for tool in reversed(bundle.values())]
+
+
+class LateSource:
+    """Stands in for sources until a lookup first gets to them: a call of another tool never loads what makes them.
+
+    `is_empty` says that they have no tools as long as this Crib runs; they are only made for their hints.
+    """
+
+    version = ""
+
+    def __init__(
+        self,
+        rank: float,
+        make: Callable[[], Iterable[Source]],
+        *,
+        bundles: Collection[str] = (),
+        listed: bool = True,
+        is_empty: bool = False,
+    ) -> None:
+        self.rank = rank
+        self.bundles = bundles
+        self.listed = listed
+        self.settled = is_empty
+        self._is_empty = is_empty
+        self._make = make
+        self._made: tuple[Source, ...] | None = None
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The sources, made now if they were not; what could not be made is tried again the next time."""
+        if self._made is None:
+            self._made = tuple(self._make())
+        return self._made
+
+    def find(
+        self, name: str, bundle: str | None, version: str | None, session: Session | None
+    ) -> Entry | Broken | None:
+        """The tool that is meant in the first source that has one."""
+        for source in () if self._is_empty else self.sources:
+            found = source.find(name, bundle, version, session)
+            if found is not None:
+                return found
+        return None
+
+    def entries(self, session: Session | None = None) -> Iterable[Entry]:
+        """Every tool of every source."""
+        return chain.from_iterable(source.entries(session) for source in (() if self._is_empty else self.sources))
+
+    def generation(self) -> object:
+        """What the sources say; nothing while there are none."""
+        return None if self._is_empty or self._made is None else tuple(source.generation() for source in self._made)
+
+    def problems(self) -> list[ToolError]:
+        """What the sources hold and cannot be used."""
+        return [] if self._is_empty else [problem for source in self.sources for problem in source.problems()]
+
+    def hint(self, slug: str) -> str:
+        """What the first source says that has something to say."""
+        return next(filter(None, (source.hint(slug) for source in self.sources)), "")
