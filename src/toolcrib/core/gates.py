@@ -340,7 +340,9 @@ def step_of(case: Case, plan: Plan) -> Step:
         session = case.call.session
         is_marked = session is not None and _looks_for_loops(case, session)
         mark = _mark(plan.address, case.arguments) if is_marked else b""
-        case.step = Step(tool=plan.address, is_retrieval=_is_retrieval(plan), mark=mark)
+        case.step = Step(
+            tool=plan.address, is_retrieval=_is_retrieval(plan), mark=mark, capabilities=plan.tool.requires
+        )
     return case.step
 
 

@@ -67,7 +67,13 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
     ),
     "toolcrib.features.builtins.plugin:register": ("sources:builtins", "resources:builtins", "settings:builtins"),
     "toolcrib.features.safety_rules.plugin:register": (
-        *("rules", "resources:dangerous_commands", "resources:sensitive_files", "resources:operator_patterns"),
+        *(
+            "rules",
+            "resources:dangerous_commands",
+            "resources:sensitive_files",
+            "resources:operator_patterns",
+            "resources:data_flow",
+        ),
         *("settings:safety_rules", "settings:rules"),
     ),
     "toolcrib.features.project.plugin:register": (

@@ -24,11 +24,15 @@ MAX_EMPTY = 2
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
-    """A call as its session counts it; `mark` is the same for identical calls, and empty where nobody looks for loops."""
+    """A call as its session counts it; `mark` is the same for identical calls, and empty where loops are not looked for.
+
+    `capabilities` are what the tool may use.
+    """
 
     tool: str
     is_retrieval: bool = False
     mark: bytes = b""
+    capabilities: frozenset[str] = frozenset()
 
 
 @dataclass(kw_only=True, slots=True)
@@ -85,6 +89,7 @@ class Session:
         self._state: Mapping[str, object] = MappingProxyType(dict(state or {}))
         self._is_active = True
         self._calls = 0
+        self._capabilities: dict[str, str] = {}
         self._turn = Turn()
         self._send = send
         # Each is settled when the connection closes, and whoever waits for it gives its message up.
@@ -119,6 +124,11 @@ class Session:
         """How many calls the session has made."""
         return self._calls
 
+    @property
+    def capabilities(self) -> Mapping[str, str]:
+        """What the tools that were called in this session may use, each with the first of these tools."""
+        return MappingProxyType(self._capabilities)
+
     def next_turn(self) -> None:
         """The user has spoken: the bounds of a turn, and what is remembered of loops, begin anew."""
         with self._lock:
@@ -150,6 +160,8 @@ class Session:
                 return None
             self._calls += 1
             self._turn.count(step, 1)
+            for capability in step.capabilities:
+                self._capabilities.setdefault(capability, step.tool)
             return self._turn
 
     def take_back(self, step: Step, turn: Turn) -> None:

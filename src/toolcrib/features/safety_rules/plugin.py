@@ -31,6 +31,11 @@ def register(plugins: Plugins) -> None:
         },
     )
     plugins.add_resource("operator_patterns", "toolcrib.features.safety_rules.operator_patterns:rules_of_settings")
+    plugins.add_resource(
+        "data_flow",
+        "toolcrib.features.safety_rules.data_flow:DataFlow",
+        given=lambda resources: {"where": resources.settings.where("safety_rules.data_flow")},
+    )
     plugins.add_rules("safety_rules", _make_rules)
     plugins.add_settings("safety_rules", "toolcrib.features.safety_rules.settings:SafetyRulesSettings")
     plugins.add_settings("rules", "toolcrib.features.safety_rules.settings:RulesSettings")
@@ -40,4 +45,6 @@ def _make_rules(resources: Resources) -> list[Rule]:
     settings = resources.settings
     off = settings["safety_rules"].off if "safety_rules.off" in settings.places else ()
     rules: list[Rule] = [TextRule(name, partial(resources.get, name)) for name in DEFAULT_RULES if name not in off]
+    if "safety_rules.data_flow" in settings.places and settings["safety_rules"].data_flow:
+        rules.append(resources.get("data_flow"))
     return [*rules, *(resources.get("operator_patterns") if "rules" in settings.places else ())]

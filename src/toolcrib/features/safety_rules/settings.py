@@ -54,6 +54,12 @@ class SafetyRulesSettings(Table, name="safety_rules"):
         read=_read_default_rules,
         summary=f"names of default rules to leave out: {', '.join(DEFAULT_RULES)}",
     )
+    data_flow: bool = setting(
+        default=False,
+        read=read_switch,
+        opens=False,
+        summary="whether a session that has read private data (fs.read, shell.execute, data.*) may no longer send any out",
+    )
 
 
 class RulesSettings(Table, name="rules", is_array=True):

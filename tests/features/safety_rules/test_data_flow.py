@@ -1,0 +1,81 @@
+"""A session that has read private data may not send any out, where the operator says so."""
+
+import pytest
+
+from toolcrib import Call, Kind, tool
+
+GRANTS = {"access": {"grants": ["*"]}}
+
+
+@tool(requires=["fs.read"])
+def read_notes() -> str:
+    """Read private notes."""
+    return "notes"
+
+
+@tool(requires=["net.http"])
+def send(text: str) -> str:
+    """Send a text out."""
+    return "sent"
+
+
+@tool(requires=["data.customers"])
+def customers() -> str:
+    """Look customers up."""
+    return "customers"
+
+
+@tool
+def add(a: int) -> int:
+    """Add one."""
+    return a + 1
+
+
+@pytest.fixture
+def crib(crib_of):
+    return crib_of(read_notes, send, customers, add, safety_rules={"data_flow": True}, **GRANTS)
+
+
+async def call(crib, name, session, **arguments):
+    return await crib.call(Call(name=name, arguments=arguments, session=session))
+
+
+@pytest.mark.parametrize("reader", ["read_notes", "customers"])
+async def test_what_was_read_is_not_sent_out_in_the_same_session(crib, reader):
+    session = crib.session()
+    assert (await call(crib, "send", session, text="hello")).ok
+    assert (await call(crib, reader, session)).ok
+    refused = await call(crib, "send", session, text="hello")
+    assert refused.error.kind is Kind.BLOCKED
+    assert f"{crib.find(reader).tool.address} may have read private data in this session" in refused.error.message
+    assert refused.error.details["readBy"] == [crib.find(reader).tool.address]
+    assert (await call(crib, "add", session, a=1)).ok
+
+
+async def test_another_session_and_a_call_without_one_are_free(crib):
+    await call(crib, "read_notes", crib.session())
+    assert (await call(crib, "send", crib.session(), text="hello")).ok
+    assert (await crib.call("send", text="hello")).ok
+
+
+async def test_explain_says_the_same_before_the_call(crib):
+    session = crib.session()
+    sending = Call(name="send", arguments={"text": "hello"}, session=session)
+    assert crib.explain(sending).allowed
+    await call(crib, "read_notes", session)
+    found = {finding.gate: finding.verdict for finding in crib.explain(sending).findings}
+    assert found["rules"].rule == "data_flow"
+    assert "safety_rules.data_flow" in found["rules"].where
+
+
+async def test_a_call_that_was_refused_has_read_nothing(crib):
+    session = crib.session()
+    assert not (await call(crib, "read_notes", session, unknown=1)).ok
+    assert (await call(crib, "send", session, text="hello")).ok
+
+
+async def test_without_the_setting_nothing_is_forbidden(crib_of):
+    crib = crib_of(read_notes, send, **GRANTS)
+    session = crib.session()
+    await call(crib, "read_notes", session)
+    assert (await call(crib, "send", session, text="hello")).ok
