@@ -21,7 +21,7 @@ from toolcrib.core.rules import RuleEngine
 from toolcrib.core.settings import AccessSettings, CallsSettings, CatalogSettings, ModulesSettings
 from toolcrib.core.sources import SYSTEM_BUNDLE
 from toolcrib.infra.settings import HOST_PROGRAM, Settings, load_settings
-from toolcrib.model.call import Call, wish
+from toolcrib.model.call import Call, plain_call
 from toolcrib.model.errors import SettingsError, ToolError
 from toolcrib.model.session import Session
 from toolcrib.model.tool import Script
@@ -152,7 +152,7 @@ class Crib:
 
     def call_sync(self, name: str | Call, arguments: Mapping[str, object] | None = None, /, **more: object) -> Result:
         """Call a tool from code that is not async."""
-        call = name if isinstance(name, Call) else wish(name, {}, self.caller)
+        call = name if isinstance(name, Call) else plain_call(name, {}, self.caller)
         given: object = call.name
         entry = self._catalog.find(call.name, call.bundle, call.version) if isinstance(given, str) else None
         work = self.call(name, arguments, **more)
@@ -170,7 +170,7 @@ class Crib:
         """What every gate would say to this call, without making it."""
         if isinstance(name, Call):
             return self._pipeline.explain(name)
-        return self._pipeline.explain(wish(name, {**(arguments or {}), **more}, self.caller))
+        return self._pipeline.explain(plain_call(name, {**(arguments or {}), **more}, self.caller))
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -252,7 +252,7 @@ class Crib:
     ) -> Session:
         """Open a conversation; its calls are bounded by `calls.max_steps` of the settings unless `max_calls` says otherwise.
 
-        It keeps to the registry that is in force now. `send` hands messages of tools to the client, `on_intent` hears what
+        It keeps to the registry that is in force now. `send` hands messages of tools to the client, `on_intent` is called with what
         tools ask the host to do; the other bounds are those of a `Session`.
         """
         return Session(
@@ -284,7 +284,7 @@ class Crib:
         return "" if entry is None else entry.tool.documentation
 
     def offered(self, mode: str | None = None, session: Session | None = None) -> tuple[Tool, ...]:
-        """The tools that a model may be told of, in a mode or in any: switched on, meant by their name, and callable.
+        """The tools that a model may be told of, in a mode or in any: enabled, meant by their name, and callable.
 
         In a session they are those of the registry that it keeps to. They carry no example that is known to fail.
         """
@@ -327,7 +327,7 @@ class Crib:
         return self._scripts.open_sink(self._catalog.require(name), {**(arguments or {}), **more})
 
     def prepare(self, name: str, say: Callable[[str], None] | None = None) -> Path | None:
-        """Install what a Python file asks for into an environment of its own; None if it asks for nothing. `say` hears of progress."""
+        """Install what a Python file asks for into an environment of its own; None if it asks for nothing. `say` is called with progress."""
         return self._scripts.prepare(self._catalog.tool_in_file(name), say)
 
     def publish(self, name: str, place: str, *, files: Iterable[str] = (), key: Path | None = None) -> Published:
@@ -340,7 +340,7 @@ class Crib:
 
     @property
     def bundles(self) -> Bundles:
-        """Bundles and the tools in them: put, switch, delete, list and search, whoever owns them."""
+        """Bundles and the tools in them: put, switch, delete, list and search, of every owner."""
         return self._resources.get("bundles")  # type: ignore[no-any-return]  # so it is registered
 
     def find_tools(self, question: str, *, limit: int = 10) -> list[Tool]:
@@ -374,7 +374,7 @@ class Crib:
         return await self._requests.obtaining.obtain(name, request, experiment=experiment, seconds=seconds)
 
     def builder(self, *, maker: str | None = None, say: Callable[[str], None] | None = None) -> Builder:
-        """A Builder for this project: `await crib.builder().run(stop)`. `say` hears what it does."""
+        """A Builder for this project: `await crib.builder().run(stop)`. `say` is called with each step."""
         return self._requests.builder(maker, say)
 
     @property
@@ -411,7 +411,7 @@ class Crib:
         return self._resources.make("costs")  # type: ignore[no-any-return]  # so it is registered
 
     async def sandbox_report(self) -> dict[str, Mapping[str, object]]:
-        """What the sandbox guarantees here, tried if nobody has yet: for files of code, with a network, and for programs."""
+        """What the sandbox guarantees here, tried if that was not done yet: for files of code, with a network, and for programs."""
         sandbox = self._resources.get("sandbox")
         await sandbox.learn()
         return {profile: sandbox.report(profile) for profile in ("plain", "network", "program")}

@@ -106,7 +106,7 @@ def test_a_rule_that_fails_refuses_the_call_and_is_logged(caplog):
     with caplog.at_level(logging.ERROR):
         verdict = engine.judge(sample(), CALL)
     assert verdict.decision is Decision.DENY
-    assert verdict.reason == "rule 'broken' failed, so nobody decided and the call is refused"
+    assert verdict.reason == "rule 'broken' failed, so the call is refused"
     assert "hunter2" not in repr(verdict)
     assert [record.rule for record in caplog.records] == ["broken", "broken"]
 

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from toolcrib.model.bundle import Bundle
-from toolcrib.model.call import Call, wish
+from toolcrib.model.call import Call, plain_call
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.limits import Backoff, Cost, Limits, RetryPolicy
 from toolcrib.model.result import Intent, Result, succeed
@@ -38,7 +38,7 @@ def a_tool(**changes) -> Tool:
         (a_tool(), "name"),
         (Bundle(id="", slug="b"), "slug"),
         (Call(name="x"), "name"),
-        (wish("x", {}, "me"), "name"),
+        (plain_call("x", {}, "me"), "name"),
         (Result(value=1), "value"),
         (succeed(1, (), {}), "value"),
         (Intent(type="X"), "type"),
@@ -53,7 +53,7 @@ def test_a_fact_cannot_be_changed(fact, field):
 
 def test_the_quick_makers_make_the_same_facts_as_the_constructors():
     assert succeed(3, (), {"a": 1}) == Result(value=3, meta={"a": 1})
-    assert wish("x", {"a": 1}, "me") == Call(name="x", arguments={"a": 1}, caller="me")
+    assert plain_call("x", {"a": 1}, "me") == Call(name="x", arguments={"a": 1}, caller="me")
     assert {field.name for field in dataclasses.fields(Call)} == set(Call.__mro__[1].__slots__)
     assert {field.name for field in dataclasses.fields(Result)} == set(Result.__mro__[1].__slots__)
 

@@ -103,7 +103,7 @@ class RemoteCrib:
         return ""
 
     def list_bundles(self) -> list[Bundle]:
-        """Every bundle, also those that are switched off."""
+        """Every bundle, also disabled ones."""
         found = self._all(BUNDLES, [("includeDisabled", "true")], "bundles", shapes.BUNDLE_PAGE)
         return [read_bundle(document) for document in found]
 
@@ -294,7 +294,7 @@ class RemoteBundles:
         self._ask("PUT", place_of(bundle_id, slug, version), shapes.SWITCHED, body=document)
 
     def delete_tool(self, bundle_id: str, slug: str, version: str) -> None:
-        """Remove a version of a tool for good."""
+        """Remove a version of a tool permanently."""
         self._ask("DELETE", place_of(bundle_id, slug, version), shapes.NOTHING)
 
     def _send(self, method: str, bundle_id: str, body: Mapping[str, object] | None = None) -> Answer:

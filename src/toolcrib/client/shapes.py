@@ -1,4 +1,4 @@
-"""Check the answers of a server against the shapes that the client relies on, and read them into our nouns.
+"""Check the answers of a server against the shapes that the client relies on, and read them into the types of the model.
 
 Every answer is checked against its shape before it is read.
 """
@@ -227,12 +227,12 @@ APPROVAL_LIST = Shape(_object(approvals=_list(APPROVAL)))
 
 
 def read_success(document: Document) -> Result:
-    """What a call came to that did what was asked."""
+    """The result of a call that succeeded."""
     return Result(value=document["value"], intents=_intents(document), meta=document["meta"])
 
 
 def read_failure(document: Document, *, refused: bool) -> Result:
-    """What a call came to that did not; what it had achieved stands in its details."""
+    """The result of a call that failed; a partial value is in its details."""
     error = document["error"]
     details = dict(error["details"])
     value = details.pop(PARTIAL, None)

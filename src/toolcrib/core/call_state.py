@@ -1,4 +1,4 @@
-"""What can be decided about a tool before anybody calls it."""
+"""Mutable state of one call, and everything about a tool that is decided once, before it is called."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TEXT_MODE = "text"
 
 
 class Case:
-    """What all steps look at, and what one finds for the next."""
+    """Mutable state of one call."""
 
     __slots__ = (
         "approval",
@@ -143,7 +143,7 @@ def _audit(record: Record, case: Case, plan: Plan, event: str, data: Mapping[str
 HOLDS_THE_LOOP_SECONDS = 0.05
 CALL_SECONDS = 30.0
 RESULT_BYTES = 256_000
-# What runs in processes of its own may use its whole limit; ending them and telling about it takes a moment more.
+# What runs in processes of its own may use its whole limit; ending them and reporting it takes a moment more.
 ROOM_SECONDS = 0.5
 NET_HTTP = frozenset({"net.http"})
 
@@ -207,7 +207,7 @@ class Plan:
 
 
 class Gate(Protocol):
-    """One judge."""
+    """One check of a call."""
 
     name: str
 
@@ -267,7 +267,7 @@ def prepare(
 
 
 def _grants_for(tool: Tool, policy: Policy) -> frozenset[str]:
-    """What the operator granted; a tool of requests may make them, because the list of allowed hosts is its wall."""
+    """What the operator granted; a tool of requests may make them, because the list of allowed hosts bounds it."""
     return policy.grants | NET_HTTP if isinstance(tool.run, Http) else policy.grants
 
 

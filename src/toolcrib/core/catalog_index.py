@@ -116,7 +116,7 @@ class Switches:
             return entry
         tool = entry.tool
         whole = f"'{tool.bundle or HOST}/*'" if "bundle" in reason else tool.name
-        return Entry(tool=tool, enabled=False, reason=reason, cure=f"switch it on with: crib enable {whole}")
+        return Entry(tool=tool, enabled=False, reason=reason, cure=f"enable it with: crib enable {whole}")
 
     def apply_words(self, entry: Entry) -> Entry:
         """The entry, disabled if a word of the operator disables it."""

@@ -111,7 +111,7 @@ class AnyCrib(CallingCrib, Protocol):
         """The id of the request that was filed here for what was searched for in vain; empty if none was."""
 
     def list_bundles(self) -> Sequence[Bundle]:
-        """Every bundle, also those that are switched off."""
+        """Every bundle, also disabled ones."""
 
     def stored_tool(self, bundle_id: str, slug: str, version: str) -> Mapping[str, object] | None:
         """The document of a version with what is known of it; None if there is none."""
@@ -145,7 +145,7 @@ class AnyBundles(Protocol):
         """Add a version of a tool."""
 
     def delete_tool(self, bundle_id: str, slug: str, version: str) -> None:
-        """Remove a version of a tool for good."""
+        """Remove a version of a tool permanently."""
 
 
 class AnyApprovals(Protocol):

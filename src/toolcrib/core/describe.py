@@ -97,7 +97,7 @@ class DescribedCrib(Protocol):
 
 
 def offered_tools(entries: Iterable[Entry], find: Callable[[str], Entry | None], mode: str | None) -> tuple[Tool, ...]:
-    """Those that are switched on, that can be called, by their bare name, and in the mode if one is given."""
+    """Those that are enabled, that can be called, by their bare name, and in the mode if one is given."""
     return tuple(entry.tool for entry in entries if _is_offered(entry, find, mode))
 
 
@@ -155,7 +155,7 @@ def _offer(entry: Entry, shadow: Shadow) -> Facts:
 
 def _why_not_offered(entry: Entry, shadow: Shadow) -> str:
     if not entry.enabled:
-        return f"it is switched off, {entry.reason}; {entry.cure}"
+        return f"it is disabled, {entry.reason}; {entry.cure}"
     if shadow.by:
         return f"{shadow.by} comes first by this name; rename one of them"
     return NOT_OFFERED.get(entry.tool.kind, "")

@@ -1,4 +1,4 @@
-"""Ends calls whose time is up, at next to no cost for those that end by themselves."""
+"""Run calls without an event loop, classify failures, and cancel calls at their deadline."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def run_alone(work: Coroutine[object, object, T]) -> T:
 
 
 def refuse_inside_a_loop(work: Coroutine[object, object, object]) -> None:
-    """Raise where an event loop runs already: whoever stands there can wait, and must."""
+    """Raise inside a running event loop: code there must await."""
     if "asyncio" not in sys.modules:
         return
     import asyncio
@@ -107,7 +107,7 @@ def must_pass(problem: BaseException) -> bool:
 
 
 def is_cancellation(problem: BaseException) -> bool:
-    """Whether this is how asyncio ends a task; where nobody loaded asyncio, nothing is."""
+    """Whether this is how asyncio ends a task; never, while asyncio is not loaded."""
     asyncio = sys.modules.get("asyncio")
     return asyncio is not None and isinstance(problem, asyncio.CancelledError)
 
@@ -118,23 +118,23 @@ def _is_being_cancelled() -> bool:
     try:
         task = asyncio.current_task()
     except RuntimeError:
-        # No event loop runs, so nobody can have cancelled anything.
+        # No event loop runs, so nothing was cancelled.
         return False
     return task is None or task.cancelling() > 0
 
 
-STRIKE_AGAIN_SECONDS = 1.0
+CANCEL_AGAIN_SECONDS = 1.0
 
 
 class Watch:
     """One call under watch: which task to cancel when, how often that was done, and how often others had done it before."""
 
-    __slots__ = ("cancelled_before", "deadline", "struck", "task", "watched")
+    __slots__ = ("cancelled", "cancelled_before", "deadline", "task", "watched")
 
     deadline: float
     task: asyncio.Task[object]
     cancelled_before: int
-    struck: int
+    cancelled: int
     watched: set[Watch]
 
 
@@ -165,7 +165,7 @@ class Deadlines:
         watch.deadline = deadline
         watch.task = task
         watch.cancelled_before = task.cancelling()
-        watch.struck = 0
+        watch.cancelled = 0
         watch.watched = timer.watched
         timer.watched.add(watch)
         if deadline < timer.next:
@@ -177,7 +177,7 @@ class _Timer:
     """The timer of one event loop, set to the earliest deadline among its calls."""
 
     def __init__(self) -> None:
-        # Imported here: whoever calls plain functions from plain code never loads asyncio, which takes half of the start.
+        # Imported here: a program that only calls plain functions never loads asyncio, which takes half of the start.
         import asyncio
 
         self.loop = asyncio.get_running_loop()
@@ -190,14 +190,14 @@ class _Timer:
         if self._handle is not None:
             self._handle.cancel()
         self.next = deadline
-        self._handle = self.loop.call_later(max(0.0, deadline - monotonic()), self._strike)
+        self._handle = self.loop.call_later(max(0.0, deadline - monotonic()), self._cancel_overdue)
 
-    def _strike(self) -> None:
+    def _cancel_overdue(self) -> None:
         now = monotonic()
         for watch in [watch for watch in self.watched if watch.deadline <= now]:
-            watch.struck += 1
-            # A tool that swallows its cancellation, or one under a call that was struck too, is cancelled again.
-            watch.deadline = now + STRIKE_AGAIN_SECONDS
+            watch.cancelled += 1
+            # A tool that swallows its cancellation, or one under a call that was cancelled too, is cancelled again.
+            watch.deadline = now + CANCEL_AGAIN_SECONDS
             watch.task.cancel()
         self._handle, self.next = None, math.inf
         if self.watched:
@@ -242,30 +242,30 @@ def unwatch(watch: Watch | None, name: str, started: float) -> None:
     if watch is None:
         return
     watch.watched.discard(watch)
-    if watch.struck:
+    if watch.cancelled:
         raise stop(watch, name, started)
 
 
 def leave(watch: Watch | None, problem: BaseException, name: str, started: float) -> BaseException:
-    """End a watch over a call that came to nothing, and say what it really came to.
+    """End a watch over a call that failed, and return the real failure.
 
-    A cancellation that comes from the deadline of this very call and from nobody else is taken back and becomes a
-    TIMEOUT. One of somebody else's is handed on.
+    A cancellation that comes only from the deadline of this call is revoked and becomes a TIMEOUT. Any other cancellation
+    is returned as it is.
     """
     if watch is None:
         return problem
     watch.watched.discard(watch)
-    if not watch.struck:
+    if not watch.cancelled:
         return problem
-    is_ours = watch.task.cancelling() - watch.struck <= watch.cancelled_before
+    is_ours = watch.task.cancelling() - watch.cancelled <= watch.cancelled_before
     stopped = stop(watch, name, started)
     return stopped if is_ours or not is_cancellation(problem) else problem
 
 
 def stop(watch: Watch, name: str, started: float) -> ToolError:
-    """Take the cancellation of a call back that ran out of time, and say so instead."""
-    for _ in range(watch.struck):
+    """Revoke the cancellation of a call that ran out of time; the TIMEOUT to raise instead."""
+    for _ in range(watch.cancelled):
         watch.task.uncancel()
-    watch.struck = 0
+    watch.cancelled = 0
     message = f"{name} was stopped after {monotonic() - started:.3g} s"
     return ToolError(Kind.TIMEOUT, message, partial_side_effects=True)

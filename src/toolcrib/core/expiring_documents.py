@@ -1,4 +1,4 @@
-"""Confirmations: a token that lets one call run once."""
+"""Store what expires: confirmation tokens of calls, and results that are too large to return at once."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Confirmations:
         return ""
 
     def use(self, token: str) -> bool:
-        """Use the token up; False if somebody, in whichever process, was faster."""
+        """Use the token up; False if it was used before, in this process or another."""
         raw = _decode(token)
         return raw is not None and self._used.create(_expiry(raw), _name(raw), b"used")
 
@@ -159,7 +159,7 @@ def _name(raw: bytes) -> str:
     return hashlib.sha256(raw).hexdigest()
 
 
-# Values too large to hand over at once: kept aside, read piece by piece by the caller they belong to.
+# Values too large for one result: stored, and read piece by piece by the caller they belong to.
 
 SECONDS = 3600
 NAME_BYTES = 16
@@ -187,7 +187,7 @@ class KeptResults:
         self._clock = clock
 
     def keep(self, text: str, caller: str) -> str:
-        """Keep the text; nobody else can guess the handle."""
+        """Store the text; the handle cannot be guessed."""
         expiry, name = int(self._clock()) + self._seconds, os.urandom(NAME_BYTES).hex()
         self._kept.create(expiry, name, orjson.dumps({"caller": caller, "text": text}))
         return stamp(expiry) + name

@@ -68,7 +68,7 @@ def list_files(root: Path, *, deep: bool) -> Listing:
 def list_packages(root: Path, description: str, max_bytes: int) -> Listing:
     """List the folders directly in a folder that hold a description of at most so many bytes; nothing else is looked at.
 
-    What is wrong with the folder itself, whoever lists its files says.
+    Problems of the folder itself are reported by the source that lists its files.
     """
     walk = _Walk(root, deep=True)
     try:
@@ -99,7 +99,7 @@ def stamps_within(folder: str) -> dict[str, Stamp | None]:
 
 def refused(path: Path | str, problem: OSError) -> ToolError:
     """The problem of a file or folder that the system does not let us read."""
-    return ToolError(Kind.PERMANENT, f"{path}: {problem.strerror}; mend it or move it away")
+    return ToolError(Kind.PERMANENT, f"{path}: {problem.strerror}; fix it or move it away")
 
 
 class _Walk:

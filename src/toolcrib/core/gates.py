@@ -1,4 +1,4 @@
-"""The gates of a call but those that count. Each judges purely; `explain` and the call itself use the very same ones."""
+"""The gates of a call. Each judges without side effects, so `explain` and the call itself use the same ones."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ class Rules:
 
 
 class Enabled:
-    """Refuses a tool that is switched off."""
+    """Refuses a disabled tool."""
 
     name = "enabled"
 
     def concerns(self, plan: Plan) -> bool:
-        """Not by the tool itself; the short way looks at the switch too."""
+        """Not by the tool itself; the fast path checks the switch too."""
         return False
 
     def judge(self, case: Case, plan: Plan) -> Verdict:
-        """As the catalogue says."""
+        """Deny a disabled tool."""
         entry = case.entry
         if entry is None or entry.enabled:
             return ALLOW
-        return deny(f"{entry.tool.name} is switched off: {entry.reason}", kind=Kind.DISABLED, cure=entry.cure)
+        return deny(f"{entry.tool.name} is disabled: {entry.reason}", kind=Kind.DISABLED, cure=entry.cure)
 
 
 class Mode:
@@ -123,11 +123,11 @@ class Arguments:
     name = "arguments"
 
     def concerns(self, plan: Plan) -> bool:
-        """Not where the arguments are within the parameters, which the short way looks at too."""
+        """Not where the arguments are within the parameters, which the fast path checks too."""
         return plan.holds_text
 
     def judge(self, case: Case, plan: Plan) -> Verdict:
-        """As the schema says; nothing is coerced or dropped."""
+        """Check the arguments against the schema; nothing is coerced or dropped."""
         try:
             if plan.holds_text:
                 # A schema lets pass what it does not mention; numbers alone it mentions always.
@@ -159,7 +159,7 @@ CURES = {
 
 
 class Confirmation:
-    """Refuses an unconfirmed call of a tool, or under a rule, that asks for confirmation."""
+    """Refuses an unconfirmed call of a tool, or under a rule, that needs confirmation."""
 
     name = "confirmation"
 
@@ -188,7 +188,7 @@ class Confirmation:
             problem = self._confirmations.problem_with(call.confirmation, tool, case.arguments, call)
         if not problem:
             return ALLOW
-        asks = case.asks or confirm(f"{tool.name} asks to be confirmed", rule="requires_confirmation")
+        asks = case.asks or confirm(f"{tool.name} needs confirmation", rule="requires_confirmation")
         return confirm(
             f"{asks.reason}, and {problem}",
             rule=asks.rule,
@@ -216,7 +216,7 @@ class Prepare:
         return plan.bound.checks
 
     def judge(self, case: Case, plan: Plan) -> Verdict:
-        """As the runner says."""
+        """Deny what the runner refuses."""
         try:
             plan.bound.check(case.arguments, case.call)
         except ToolError as refusal:
@@ -236,7 +236,7 @@ def place_of(plan: Plan, what: str) -> str:
     return f"{what} of {plan.tool.name}" + (f" in {origin}" if origin else "")
 
 
-# The gates that count: how often a tool is called, how much a session may call, and whether it goes round in circles.
+# The gates that count: how often a tool is called, how much a session may call, and whether it repeats itself.
 
 MINUTE = 60.0
 NULL = {"type": "null"}

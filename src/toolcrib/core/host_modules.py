@@ -64,7 +64,7 @@ class HostModules:
         problems += found
         self._resources.functions |= functions_in(module, self._plugins)
         if rules_in(module) and name not in self._modules.rules:
-            message = f"module {name!r} holds rules that nobody obeys; name it in modules.rules too"
+            message = f"module {name!r} holds rules that are not used; name it in modules.rules too"
             problems.append(ToolError(Kind.VALIDATION, message))
         return [tool for tool in tools if not _is_listed_elsewhere(tool, name, self._modules.tools)]
 
@@ -104,7 +104,7 @@ def tools_in(module: ModuleType, plugins: Plugins | None = None) -> tuple[list[T
     """The tools that a module holds, and why others of it are none.
 
     Tools are decorated functions, Tool objects, instances and registries of agent-side tools, and classes of such tools
-    that nobody made an instance of.
+    without an instance in the module.
     """
     tools: list[Tool] = []
     problems: list[ToolError] = []
@@ -212,7 +212,7 @@ def _report(place: str, problem: BaseException, root: Path | None) -> ToolError:
 
 
 def _line_of(problem: BaseException, root: Path | None) -> str:
-    """The line to mend: the innermost one of the project, else the innermost that is no part of importing."""
+    """The line to correct: the innermost one of the project, else the innermost that is no part of importing."""
     if isinstance(problem, SyntaxError) and problem.filename:
         return f"{problem.filename}:{problem.lineno}"
     frames = [frame for frame in traceback.extract_tb(problem.__traceback__) if not _is_machinery(frame.filename)]
@@ -227,7 +227,7 @@ def _is_machinery(filename: str) -> bool:
 
 
 def _put_on_path(folder: Path | None) -> None:
-    """Have the modules of a folder found, last in line: a file that somebody puts there hides nobody else's module."""
+    """Have the modules of a folder found, last on the path: a file in it hides no other module."""
     text = None if folder is None else str(Path(folder).resolve())
     if text is not None and text not in sys.path:
         sys.path.append(text)

@@ -32,7 +32,7 @@ class Latency:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CostSum:
-    """How often a tool was called at a price, and what that came to."""
+    """How often a tool was called at a price, and the sum."""
 
     tool: str
     currency: str

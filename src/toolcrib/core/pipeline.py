@@ -1,4 +1,4 @@
-"""The way of a call: screen, find, allow, check, confirm, run, check again, record."""
+"""Run a tool call through its guard steps: screen, find, allow, check, confirm, run, check again, record."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from toolcrib.core.call_state import CALL, Case, Gate, Plan, Policy, make_contex
 from toolcrib.core.execution import Deadlines, as_coroutine, classify, go_on, unwatch
 from toolcrib.core.results import Answers, Whole, settle
 from toolcrib.core.rules import strictest
-from toolcrib.model.call import wish
+from toolcrib.model.call import plain_call
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import ALLOW, Decision, Explanation, Finding, Outcome, Result, Verdict, deny, succeed
 
@@ -41,19 +41,19 @@ VOICE = "voice"
 
 
 class Find(Protocol):
-    """Looks a tool up by name or slug, where needed in one bundle, of one version, or as a registry has it."""
+    """Looks up a tool by name or slug, where needed in one bundle, of one version, or as a session has it."""
 
     def __call__(
         self, name: str, bundle: str | None = None, version: str | None = None, session: Session | None = None
     ) -> Entry | None:
-        """The tool and whether it is switched on; None if nobody knows it."""
+        """The tool and whether it is enabled; None if there is none."""
 
 
 class Pipeline:
     """Performs guarded calls.
 
-    It never raises: what went wrong is in the Result. Only the cancellation of its caller passes through. `missing` hears
-    of calls whose tool nobody knows, and gives the id of the request that it files for it; empty if it files none.
+    It never raises: what went wrong is in the Result. Only the cancellation of its caller passes through. `missing` is
+    called for an unknown tool, and returns the id of the request that it files for it; empty if it files none.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Pipeline:
         )
 
     async def call(self, call: Call) -> Result:
-        """Run a tool under guard; a call that says nothing but which tool and with what takes the short way."""
+        """Run a tool under guard; a call that only carries arguments takes the fast path."""
         if call.is_plain:
             return await self.call_simply(call.name, call.arguments, call.caller, call)
         return await self._call_fully(call)
@@ -128,17 +128,16 @@ class Pipeline:
                 return self._answers.refuse(*overtaken, case, plan)
             logger.info("call %s: %s starts for %s", case.id, plan.tool.name, call.caller)
             answer = await self._run(case, plan)
-        except BaseException as problem:  # noqa: BLE001 - the border to foreign code; Answers.fail lets through what must pass
+        except BaseException as problem:  # noqa: BLE001 - the border to foreign code; Answers.fail re-raises what is meant for the host program
             return self._answers.fail(problem, case)
         return self._answers.finish(case, plan, answer)
 
-    async def call_simply(  # noqa: C901 - one short way, told flat, because each step less is part of the promise
+    async def call_simply(  # noqa: C901 - one fast path, told flat, because every step costs each call
         self, name: str, arguments: dict[str, object], caller: str, call: Call | None = None
     ) -> Result:
-        """Run a tool with nothing but arguments; the short way of `call`, whose wish may be at hand.
+        """Run a tool with nothing but arguments: the fast path of `call`, which may pass the Call itself.
 
-        Where no gate could say anything but that the arguments are right, nobody else is asked. Whatever is out of the
-        ordinary takes the long way.
+        Where only the argument gate could object, the other gates are skipped. Anything else falls back to the full pipeline.
         """
         started = monotonic()
         fits = False
@@ -151,10 +150,10 @@ class Pipeline:
             if plan is not None and plan.simple is not None and not logger.isEnabledFor(logging.INFO):
                 filled = arguments if plan.fill is None else plan.fill(arguments)
                 fits = plan.arguments.is_valid(filled)
-        except Exception:  # noqa: BLE001 - whatever it is, the long way says it
+        except Exception:  # noqa: BLE001 - the full pipeline reports it
             fits = False
         if not fits or plan is None or plan.simple is None:
-            return await self._call_fully(call or wish(name, arguments, caller))
+            return await self._call_fully(call or plain_call(name, arguments, caller))
 
         watch: Watch | None = None
         try:
@@ -175,15 +174,17 @@ class Pipeline:
                 unwatch(watch, plan.name, started)
             if isinstance(answer, Outcome):
                 return self._answers.finish(
-                    self._case(call or wish(name, arguments, caller), plan, started, watch), plan, answer
+                    self._case(call or plain_call(name, arguments, caller), plan, started, watch), plan, answer
                 )
             value = settle(plan, answer, self._result_bytes)
-        except BaseException as problem:  # noqa: BLE001 - the border to foreign code; Answers.fail lets through what must pass
-            return self._answers.fail(problem, self._case(call or wish(name, arguments, caller), plan, started, watch))
+        except BaseException as problem:  # noqa: BLE001 - the border to foreign code; Answers.fail re-raises what is meant for the host program
+            return self._answers.fail(
+                problem, self._case(call or plain_call(name, arguments, caller), plan, started, watch)
+            )
         seconds = monotonic() - started
         if seconds > plan.attention or type(value) is Whole:
             return self._answers.succeed(
-                self._case(call or wish(name, arguments, caller), plan, started, watch), plan, value
+                self._case(call or plain_call(name, arguments, caller), plan, started, watch), plan, value
             )
         call_id = (call is not None and call.id) or f"{self._id_prefix}-{next(self._id_numbers)}"
         self._record((CALL, started, call_id, plan.address, caller, seconds, None, None, plan.tool_id))
@@ -337,7 +338,7 @@ class Pipeline:
         except Exception:
             logger.exception("call %s: the gate %s failed", case.id, gate.name)
             return deny(
-                f"the gate {gate.name!r} failed, so nobody decided; the log has the details", kind=Kind.INTERNAL
+                f"the gate {gate.name!r} failed, so the call is refused; the log has the details", kind=Kind.INTERNAL
             )
 
     def _screen(self, case: Case) -> Verdict:
@@ -358,14 +359,14 @@ class Pipeline:
         return f"{self._id_prefix}-{next(self._id_numbers)}"
 
     def _case(self, call: Call, plan: Plan, started: float, watch: Watch | None) -> Case:
-        """The case of a call that took the short way."""
+        """The state of a call that took the fast path."""
         case = Case(call, call.id or self._new_id(), started)
         case.plan, case.watch, case.ran = plan, watch, True
         return case
 
 
 def _with_request(unknown: Verdict, request_id: str) -> Verdict:
-    """The verdict that nobody knows a tool, with the request that was filed for it."""
+    """The verdict of an unknown tool, with the request that was filed for it."""
     if not request_id:
         return unknown
     cure = f"{unknown.cure}; it is asked for by {request_id}: crib request show {request_id}"

@@ -146,7 +146,7 @@ class Part:
 
 
 class Plugins:
-    """Holds every part, whoever registered it; `problems` says which packages could not register theirs."""
+    """Holds every part, of Toolcrib and of other packages; `problems` says which packages could not register theirs."""
 
     def __init__(self, features: Mapping[str, tuple[str, ...]] | None = None) -> None:
         features = FEATURES if features is None else features

@@ -171,7 +171,7 @@ class Resources:
         self._making = threading.RLock()
 
     def get(self, name: str) -> Any:
-        """The resource of that name: one object for all threads, made now if nobody has asked for it before."""
+        """The resource of that name: one object for all threads, made at the first request."""
         try:
             return self._values[name]
         except KeyError:

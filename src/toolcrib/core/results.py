@@ -1,4 +1,4 @@
-"""What a call is answered, and what is told about it: in the result, in the journal and in the log."""
+"""Check the output of a call, make its Result, and write it to the journal and the log."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ AT_ONCE = "immediate"
 def deliver(intents: Iterable[Intent], session: Session | None, call_id: str) -> list[str]:
     """Apply the intents of a call that succeeded and tell the host of each; what could not be done comes back as warnings.
 
-    Without a session there is nobody to tell, and only what nobody could understand is told.
+    Without a session no client is told, and only what no client could understand is reported.
     """
     warnings: list[str] = []
     for intent in intents:
@@ -165,7 +165,7 @@ def _tell_intents(intent: Intent, session: Session, call_id: str) -> bool:
     except Exception:
         logger.exception("call %s: on_intent failed at %s", call_id, intent.type)
         return False
-    # What an `async def` returns waits for somebody to await it, and nobody does.
+    # What an `async def` returns must be awaited, and nothing awaits it.
     if type(returned) is CoroutineType:
         returned.close()
         logger.error("call %s: on_intent is async, so %s was not told; write it as def", call_id, intent.type)
@@ -243,7 +243,7 @@ class Answers:
         return self.succeed(case, plan, value)
 
     def succeed(self, case: Case, plan: Plan, value: object) -> Result:
-        """A success, written down with all there is to say about it; a value that is too large is kept aside."""
+        """A success, written down with all there is to say about it; a value that is too large is stored, and fetched with its handle."""
         seconds, call = monotonic() - case.started, case.call
         meta: dict[str, object] = {
             "callId": case.id,
@@ -282,7 +282,7 @@ class Answers:
         return self.answer(error, case)
 
     def fail(self, problem: BaseException, case: Case) -> Result:
-        """The answer to a call that came to nothing; lets through what is meant for the host program."""
+        """The result of a call that failed; re-raises what is meant for the host program."""
         name = case.call.name
         problem = leave(case.watch, problem, name, case.started)
         error = classify(problem, name)
@@ -307,7 +307,7 @@ class Answers:
         if plan is not None and case.ran:
             _tell(case, plan, meta, facts)
         self._record((CALL, case.started, case.id, name, call.caller, seconds, error.kind, facts or None, tool_id))
-        logger.info("call %s: %s came to nothing after %.1f ms: %s", case.id, name, seconds * 1000, error.kind)
+        logger.info("call %s: %s failed after %.1f ms: %s", case.id, name, seconds * 1000, error.kind)
         intents = case.outcome.intents if case.outcome else ()
         return Result(value=value, error=error, intents=intents, meta=meta, refused=plan is None or not case.ran)
 

@@ -72,12 +72,12 @@ def strictest_of(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 def unreadable(place: str, error: ToolError, *, rule: str, where: str) -> Verdict:
-    """Deny a command that nobody can read; the error says what would make it readable."""
+    """Deny a command that cannot be parsed; the error says what would make it readable."""
     return deny(f"rule {rule!r}: {place}: {error.message}", rule=rule, where=where, details={"argument": place})
 
 
 def too_much(rule: str, where: str) -> Verdict:
-    """Deny a call of which nobody can read everything."""
+    """Deny a call with more text than a rule can read."""
     return deny(
         f"rule {rule!r}: the arguments hold more strings than can be judged",
         rule=rule,
@@ -108,7 +108,7 @@ class TextRule:
         return holds_text(tool.parameters) or (isinstance(tool.run, Chained) and tool.run.is_command_line)
 
     def __call__(self, tool: Tool | None, call: Call) -> Verdict:
-        """Judge as the rule does."""
+        """Create the rule on first use and delegate to it."""
         return self._make()(tool, call)
 
 
@@ -124,7 +124,7 @@ def strictest(rules: Iterable[Rule], tool: Tool | None, call: Call) -> Verdict:
 class RuleEngine:
     """Holds the rules; `rules` replaces the default ones, whose relative paths start at `workspace`.
 
-    Whoever prepares something from the rules hands in with `when_changed` what is to be done when there is one more.
+    `when_changed` registers a callback that runs whenever a rule is added.
     """
 
     def __init__(self, rules: Iterable[Rule] | None = None, *, workspace: Path | None = None) -> None:
@@ -139,7 +139,7 @@ class RuleEngine:
 
     @property
     def added(self) -> tuple[Rule, ...]:
-        """The rules that somebody chose; without the default ones."""
+        """The rules that were added; without the default ones."""
         return tuple(self._added)
 
     def add_rule(self, rule: Rule) -> None:
@@ -170,7 +170,7 @@ def _concerns(rule: Rule, tool: Tool) -> bool:
 
 
 def _ask(rule: Rule, tool: Tool | None, call: Call) -> Verdict:
-    """Ask one rule; a rule that fails has not decided, and what nobody decided is refused."""
+    """Ask one rule; a rule that fails has not decided, so the call is refused."""
     try:
         verdict: object = rule(tool, call)  # a plug-in may give back anything
     except TooMuchToReadError:
@@ -183,8 +183,8 @@ def _ask(rule: Rule, tool: Tool | None, call: Call) -> Verdict:
 
 def _undecided(rule: Rule, what: str) -> Verdict:
     return deny(
-        f"rule {rule.name!r} {what}, so nobody decided and the call is refused",
+        f"rule {rule.name!r} {what}, so the call is refused",
         rule=rule.name,
         where=type(rule).__module__,
-        cure="see the log, and mend or remove the rule",
+        cure="see the log, and fix or remove the rule",
     )

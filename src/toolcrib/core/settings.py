@@ -15,7 +15,7 @@ def _read_variables(name: str, value: object) -> frozenset[str]:
 
 
 class CatalogSettings(Table, name="catalog"):
-    """Where tools are found, and which of them are switched off."""
+    """Where tools are found, and which of them are disabled."""
 
     folders: tuple[str, ...] = setting(
         default=("tools",),
@@ -27,7 +27,7 @@ class CatalogSettings(Table, name="catalog"):
         default=frozenset(),
         read=read_word_set,
         opens=False,
-        summary="tools that are switched off, by name, `bundle/name`, either with `@version`, or `bundle/*`",
+        summary="tools that are disabled, by name, `bundle/name`, either with `@version`, or `bundle/*`",
     )
 
 

@@ -117,7 +117,7 @@ def to_text(value: object) -> str:
 
 
 def _in_order(tools: Iterable[Tool]) -> list[Tool]:
-    """What the host and the project bring stands before what comes with the platform, as it does in the catalogue."""
+    """What the host and the project bring stands before what comes with the platform, as it does in the catalog."""
     given = list(tools)
     bundles = list(dict.fromkeys(tool.bundle for tool in given))
     return sorted(

@@ -1,1 +1,1 @@
-"""Nouns of the domain, frozen, and the protocols of parts."""
+"""Frozen types of the domain, and the protocols of parts."""

@@ -1,4 +1,4 @@
-"""Tools under one switch, and a tool as it is kept there."""
+"""Bundles of tools that are enabled and disabled together, and the tools stored in them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 class Owner(StrEnum):
     """Who says what is in a bundle."""
 
-    STORE = "store"  # whoever writes to the catalogue
+    STORE = "store"  # clients that write to the store
     FILES = "files"  # files in the folders of the project or of the user
     HOST = "host"  # the host program
     BUILTIN = "builtin"  # Toolcrib itself
@@ -59,7 +59,7 @@ class Kept:
     """A tool as it is kept in a bundle: with its switch, its times, and why it cannot be used.
 
     `tool` is None where its file is broken. `document` is what the store holds, with every key that its author wrote; empty
-    for a tool of another owner. `enabled` is its own switch. `reason` says why a call would find it switched off, whatever
+    for a tool of another owner. `enabled` is its own switch. `reason` says why a call would find it disabled, whatever
     the cause: its own switch, its bundle, a function or a model that is not there, a broken file; empty if it would not.
     `stamp` changes whenever the document does.
     """
@@ -82,7 +82,7 @@ class Kept:
 
     @property
     def usable(self) -> bool:
-        """Whether a call would find it switched on."""
+        """Whether a call would find it enabled."""
         return not self.reason
 
 

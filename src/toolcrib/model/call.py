@@ -32,7 +32,7 @@ class Consent(StrEnum):
 
 
 class _Draft:
-    """The fields of a Call before it is frozen; see `wish`."""
+    """The fields of a Call before it is frozen; see `plain_call`."""
 
     __slots__ = (
         "arguments",
@@ -99,7 +99,7 @@ class Call(_Draft):
         return 0 if self.parent is None else self.parent.depth + 1
 
 
-def wish(
+def plain_call(
     name: str,
     arguments: dict[str, object],
     caller: str,
@@ -107,7 +107,7 @@ def wish(
     version: str | None = None,
     call_id: str = "",
 ) -> Call:
-    """Make the Call of a plain wish, several times as fast as its constructor (see `result.succeed` for the reason)."""
+    """Make a Call that only carries arguments, several times as fast as its constructor (see `result.succeed` for the reason)."""
     draft = _Draft()
     draft.name = name
     draft.arguments = arguments

@@ -1,7 +1,7 @@
 """Why a call failed.
 
     Exception
-    └── ToolError             a call, or the loading of a tool, came to nothing; `kind` says why
+    └── ToolError             a call, or the loading of a tool, failed; `kind` says why
         └── SettingsError     the operator's settings are wrong; nothing starts
 
 Below the pipeline code raises `ToolError`; from the pipeline outwards there is only `Result`.

@@ -1,4 +1,4 @@
-"""How long, how often and how much: the limits of a tool and of the whole crib."""
+"""The limits of a tool: time, rate, retries and cost."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ class Rule(Protocol):
         """Whether any call of this tool could be judged other than ALLOW; False keeps the rule off its way."""
 
     def __call__(self, tool: Tool | None, call: Call) -> Verdict:
-        """Judge; `tool` is None when nobody knows the name."""
+        """Judge; `tool` is None when the name is unknown."""
 
 
 class Bound(Protocol):
@@ -187,7 +187,7 @@ class Store(Protocol):
         """Keep a new document; False if the key is taken. Of many creators, in whichever process, one wins."""
 
     def replace(self, key: str, document: bytes) -> None:
-        """Keep a document in place of the one that may be there; whoever reads sees the old one or the new one."""
+        """Keep a document in place of the one that may be there; a reader sees the old one or the new one."""
 
     def remove(self, key: str) -> bool:
         """Forget a document; False if there is none."""
@@ -196,10 +196,10 @@ class Store(Protocol):
         """The keys that begin so, sorted."""
 
     def stamp(self, key: str) -> str | None:
-        """What changes whenever the document does, whoever changed it; None if there is none. Quick: nothing is read."""
+        """What changes whenever the document does, also by another process; None if there is none. Quick: nothing is read."""
 
     def changed_at(self, key: str) -> float | None:
-        """When the document last changed, whoever changed it, in seconds since 1970; None if there is none."""
+        """When the document last changed, also by another process, in seconds since 1970; None if there is none."""
 
     def stamps(self, prefix: str) -> dict[str, str]:
         """The stamps of all documents whose keys begin so, in one pass."""
@@ -232,7 +232,7 @@ class Queue(Protocol):
     def file(self, request: ToolRequest) -> Filed:
         """Keep a request and wake an idle Builder, in one step; one without an id gets the next number of today (UTC).
 
-        The same id with the same text is no second request; with another text it is refused with CONFLICT. A wish that is
+        The same id with the same text is no second request; with another text it is refused with CONFLICT. A request that is
         open already is not built twice: without an id it becomes part of that one, which is returned; with an id it is kept
         under its own and ends as that one does. The higher priority counts for both. Its experiment waits from now on.
         Raises LIMIT_EXCEEDED when the numbers of a day are used up.
@@ -253,12 +253,12 @@ class Queue(Protocol):
     def claim(self, owner: str, seconds: float, request_id: str | None = None) -> Claim | None:
         """Take what is to be built next, by priority and then by age, or this very one, also one that is held.
 
-        None if there is nothing to build, or if somebody else builds that one or it is over. A lease that ran out is there
+        None if there is nothing to build, or if another builder has that one or it is over. A lease that ran out is there
         to be claimed again.
         """
 
     def renew(self, claim: Claim) -> bool:
-        """Go on holding it; False if it is somebody else's by now, or over."""
+        """Extend the lease; False if another builder has the request by now, or it is over."""
 
     def note(self, claim: Claim, step: str, text: str = "") -> bool:
         """Write what happens into the history; False as for `renew`."""
@@ -267,16 +267,16 @@ class Queue(Protocol):
         """Leave it to a person: it stays `building`, without a lease, until it is claimed by its id. False as for `renew`."""
 
     def give_back(self, claim: Claim, text: str) -> bool:
-        """Let somebody else build it. False as for `renew`."""
+        """Return it to the queue for another builder. False as for `renew`."""
 
     def finish(self, claim: Claim, made: Made) -> bool:
         """It is ready: say so to everyone, and release every experiment that waits for it, once. False as for `renew`."""
 
     def fail(self, claim: Claim, error: str) -> bool:
-        """It came to nothing, and this is why. False as for `renew`."""
+        """Mark as failed, with the reason. False as for `renew`."""
 
     def cancel(self, request_id: str, reason: str) -> Filed:
-        """Nobody wants it any more. Raises NOT_FOUND, or CONFLICT if it is over already."""
+        """Cancel it. Raises NOT_FOUND, or CONFLICT if it is over already."""
 
     def retry(self, request_id: str) -> Filed:
         """Have one that failed, or was cancelled, built again. Raises NOT_FOUND, or CONFLICT if it is not over or is ready."""
@@ -291,7 +291,7 @@ class Queue(Protocol):
         """Everything that waits or waited for a tool."""
 
     def reconcile(self) -> int:
-        """Take in what came while nobody listened, and what was left half-done; how much that was."""
+        """Take in what arrived while no builder listened, and what was left half-done; how much that was."""
 
     def wait(self, seconds: float) -> bool:
         """Sleep until anything may have changed since this object last waited, at most so long; False if nothing did."""
@@ -300,7 +300,7 @@ class Queue(Protocol):
         """What the operator should know: what would be lost in a fall, what could not be read."""
 
     def close(self) -> None:
-        """Let go of what is open, and wake whoever waits."""
+        """Close what is open, and wake every waiter."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -309,7 +309,7 @@ class Commission:
 
     `folder` is its workspace: it holds the brief, the request, the schemas and the contract, and the folder `package`
     that is to be filled. `complaints` are what the gate said to its last attempt. `deadline` is a reading of `time.monotonic`.
-    `say` tells whoever watches how it goes.
+    `say` reports progress.
     """
 
     request: ToolRequest

@@ -150,7 +150,7 @@ def deny(
 
 
 def confirm(reason: str, *, rule: str = "", where: str = "", cure: str = "") -> Verdict:
-    """Let the call run once somebody has confirmed it."""
+    """Let the call run once a person has confirmed it."""
     return Verdict(
         decision=Decision.CONFIRM, reason=reason, rule=rule, where=where, cure=cure, kind=Kind.CONFIRMATION_REQUIRED
     )

@@ -58,7 +58,7 @@ class Session:
     `max_calls` bounds the calls of the whole session, `max_turn_calls` and `max_turn_retrievals` those of one turn, and
     `max_repeats` how often the very same call may be made within a turn; None bounds nothing. `tools_version` is the
     registry that its tools come from. `send` hands a message to the client; without one there is no connection.
-    `on_intent` hears what tools ask the host to do, in their order.
+    `on_intent` is called with what tools ask the host to do, in their order.
     Calls may share it side by side, in several threads too.
     """
 
@@ -92,7 +92,7 @@ class Session:
         self._capabilities: dict[str, str] = {}
         self._turn = Turn()
         self._send = send
-        # Each is settled when the connection closes, and whoever waits for it gives its message up.
+        # Each is settled when the connection closes, and a waiting task gives its message up.
         self._under_way: set[asyncio.Future[None]] = set()
         self._lock = threading.Lock()
 
@@ -105,7 +105,7 @@ class Session:
         return self._state
 
     def set_state(self, **changes: object) -> None:
-        """Change what the conversation has come to; for the host alone. Whoever reads an earlier state keeps it whole."""
+        """Change the state of the conversation; for the host alone. A reader of an earlier state keeps it whole."""
         with self._lock:
             self._state = MappingProxyType({**self._state, **changes})
 
@@ -207,7 +207,7 @@ class Session:
             try:
                 closed.get_loop().call_soon_threadsafe(_settle, closed)
             except RuntimeError:
-                # The loop has ended, and with it whoever waited.
+                # The loop has ended, and with it the waiting task.
                 continue
 
 

@@ -1,4 +1,4 @@
-"""A tool, written down once: the canonical definition that every dialect translates into."""
+"""The canonical definition of a tool, which every format produces."""
 
 from __future__ import annotations
 
@@ -295,7 +295,7 @@ class Tool:
 
     `summary` is what a system prompt says of it, `documentation` all there is to read. `examples` are arguments that its
     author showed. `metadata` is what else the author said, for people to read.
-    `id` is how a keeper of tools names it, whatever it is called; empty where nobody keeps it.
+    `id` is the id of a stored tool, whatever its name is; empty where it is not stored.
     Two tools are the same only if they are one object: closures of one text are different tools, and `content_hash`
     says whether two definitions read alike.
     """
@@ -384,7 +384,7 @@ class Tool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
-    """A tool as the catalogue hands it out: switched on, or off for a reason."""
+    """A tool as the catalog returns it: enabled, or disabled for a reason."""
 
     tool: Tool
     enabled: bool = True

@@ -1,4 +1,4 @@
-"""An order for a tool that does not exist yet, and what became of it."""
+"""A request for a tool that does not exist yet, and its state."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MISSING: Final = Missing()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Input:
-    """One argument of the wished-for tool. `schema` is JSON Schema, with its description and default in it.
+    """One argument of the requested tool. `schema` is JSON Schema, with its description and default in it.
 
     `samples` are values that the request shows for it, where it shows any.
     """
@@ -71,7 +71,7 @@ class Output:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Example:
-    """A call that whoever asks shows, and the answer that is right; `expected` is the whole value."""
+    """A call that the requester gives as an example, and the right answer; `expected` is the whole value."""
 
     arguments: dict[str, object]
     expected: object
@@ -79,7 +79,7 @@ class Example:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordedAnswer:
-    """What a web server answers while a tool is proved: nobody is asked in earnest.
+    """What a web server answers while a tool is proved: no real server is reached.
 
     `url` is the address without its query, or with it where the query matters.
     """
@@ -112,13 +112,13 @@ class Allowance:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToolRequest:
-    """A wish, as it was written, understood.
+    """A request for a tool, parsed.
 
-    `id` is empty for a wish that has no number yet. `text` is the YAML itself. `function` is what the example imports, else
+    `id` is empty for a request that has no number yet. `text` is the YAML itself. `function` is what the example imports, else
     the tool's own name. `parameters` and `output_schema` are derived from
     the inputs and outputs; without outputs the answer is unconstrained. `shown` are the arguments that the example shows,
-    as far as they are literals. `hosts` narrows where its network leads; None narrows nothing. `extra` are keys that nobody
-    knows, kept as they are. `wish` is the same for two requests that ask for the same thing.
+    as far as they are literals. `hosts` narrows where its network leads; None narrows nothing. `extra` are unknown
+    keys, kept as they are. `wish` is the same for two requests that ask for the same thing.
     """
 
     id: str
@@ -173,7 +173,7 @@ class Event:
 class Filed:
     """A request as the queue keeps it.
 
-    `name` and `priority` are what the text says, `priority` raised by others that wish the same. `merged_into` is the id of
+    `name` and `priority` are what the text says, `priority` raised by others that request the same. `merged_into` is the id of
     the request that is built in its place. `tool` is the address of what was built. `held` means that a person builds it and
     no lease runs. `attempts` counts how often building it was begun. Times are RFC 3339 in UTC.
     """
@@ -232,7 +232,7 @@ class Submitted:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claim:
-    """The right to build one request, until the lease ends or somebody else claims it: `fence` grows with every claim."""
+    """The right to build one request, until the lease ends or another builder claims it: `fence` grows with every claim."""
 
     id: str
     fence: int

@@ -230,7 +230,7 @@ def test_a_folder_that_is_a_file_is_reported_and_the_others_work(files, tmp_path
     catalog.add_source(files.folder())
     catalog.add_source(FileSource(tmp_path / "absent", "absent", []))
     assert catalog.find("good") is not None
-    assert messages(catalog) == [f"{tmp_path}/file: Not a directory; mend it or move it away"]
+    assert messages(catalog) == [f"{tmp_path}/file: Not a directory; fix it or move it away"]
 
 
 def test_two_files_with_one_slug_are_reported_and_the_first_by_name_is_meant(catalog, files):

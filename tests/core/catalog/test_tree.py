@@ -211,7 +211,7 @@ def test_what_cannot_be_listed_for_a_moment_is_listed_at_the_next_look(catalog, 
     with monkeypatch.context() as patched:
         patched.setattr(tree_module.os, "scandir", fail)
         assert catalog.find("hello").tool.bundle == "builtin"
-        assert messages(catalog) == [f"{tree.path}: Too many open files; mend it or move it away"]
+        assert messages(catalog) == [f"{tree.path}: Too many open files; fix it or move it away"]
     assert catalog.find("hello").tool.bundle == "project"
     assert messages(catalog) == []
 

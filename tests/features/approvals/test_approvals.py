@@ -41,7 +41,7 @@ async def test_a_call_that_needs_a_person_is_stored_with_exactly_what_would_run(
     assert (approval.tool, approval.caller, approval.state) == (crib.find("pay").tool.address, "mcp:local", "pending")
     assert approval.arguments == {"amount": 5, "currency": "EUR"}
     assert approval.content_hash == crib.find("pay").tool.content_hash
-    assert "pay asks to be confirmed" in approval.reason
+    assert "pay needs confirmation" in approval.reason
 
 
 async def test_a_caller_that_may_not_confirm_gets_no_token_and_cannot_use_one(crib):

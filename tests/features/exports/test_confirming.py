@@ -9,7 +9,7 @@ from toolcrib.model.errors import Kind
 
 WIPE = ("1", "wipe", {"disk": "a"})
 TOKEN = re.compile(r"[\w-]{60}")
-WORDS = "wipe asks to be confirmed, and it was not confirmed; "
+WORDS = "wipe needs confirmation, and it was not confirmed; "
 
 
 async def test_without_anybody_to_ask_the_model_gets_the_refusal_and_no_token(shape, crib, bench):
@@ -78,7 +78,7 @@ async def test_what_was_changed_since_it_was_asked_is_not_confirmed(shape, crib,
     answer = await shape.adapter(crib, confirm=confirm).answer(shape.reply(WIPE))
     (told,) = shape.read(answer)
     assert told.value["message"] == (
-        "wipe asks to be confirmed, and the confirmation was given for another tool, other arguments or another caller; "
+        "wipe needs confirmation, and the confirmation was given for another tool, other arguments or another caller; "
         "the person was asked; ask for it again only if they say so"
     )
     assert bench.done == []

@@ -183,7 +183,7 @@ def test_full_prints_the_canonical_result(crib):
         (["read_file", "path=../secret"], 3, "BLOCKED"),
         (["ad", "first=1"], 4, "did you mean add"),
         (["nothing-like-it"], 4, "crib list"),
-        (["wipe", "what=disk"], 5, "wipe asks to be confirmed"),
+        (["wipe", "what=disk"], 5, "wipe needs confirmation"),
     ],
 )
 def test_the_exit_code_says_how_the_call_ended(crib, words, code, complaint):

@@ -40,7 +40,7 @@ def test_a_tool_that_is_switched_off_is_listed_as_such(crib, host_module):
     assert row.split()[1] == "off"
     shown = crib("show", "add").out
     assert "state:  off: 'add' stands in catalog.disabled in toolcrib.toml; take 'add' out of" in shown
-    assert "offered to models:  no: it is switched off" in shown
+    assert "offered to models:  no: it is disabled" in shown
 
 
 def test_list_mentions_what_could_not_be_loaded(crib, host_module):
@@ -103,7 +103,7 @@ def test_explain_answers_why_a_tool_is_not_being_called(crib, host_module):
         file.write('catalog.disabled = ["add"]\n')
     off = crib("explain", "add", "first=1").out
     assert "enabled:            no: 'add' stands in catalog.disabled in toolcrib.toml; take 'add' out of" in off
-    assert "offered to models:  no: it is switched off" in off
+    assert "offered to models:  no: it is disabled" in off
 
 
 @pytest.mark.parametrize(

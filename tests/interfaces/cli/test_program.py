@@ -124,7 +124,7 @@ def test_anything_but_a_clear_yes_is_a_no(host_module, answer):
 def test_on_a_terminal_a_confirmation_shows_the_call_and_each_question_comes_once(host_module):
     terminal = Terminal(host_module, "call", "wipe", "what=di\x1b[2Jsk")
     asked = terminal.wait_for("[y/N]")
-    assert "wipe asks to be confirmed" in asked
+    assert "wipe needs confirmation" in asked
     assert '"what": "di\\u001b[2Jsk"' in asked
     terminal.type("y\n")
     assert terminal.end() == 0
