@@ -25,6 +25,7 @@ TEXT = ('"a"', " a ", "a", "a")
 NAMES = ('["KEY"]', "KEY", ["KEY"], ("KEY",))
 # What takes only some words.
 WRITTEN = {
+    "project.data_dir": ('"../data"', "../data", "../data", Path("../data")),
     "workspace.folder": ('"work"', "work", "work", Path("work")),
     "workspace.open": ('[".env.test"]', ".env.test", [".env.test"], (".env.test",)),
     "access.variables": ('["deploy:HOME"]', "deploy:HOME", ["deploy:HOME"], frozenset({"deploy:HOME"})),
@@ -115,6 +116,35 @@ def test_the_workspace_is_found_from_the_project_and_is_the_project_itself_by_de
     assert load(root).workspace == root.resolve()
     assert load(root, workspace={"folder": "work"}).workspace == (root / "work").resolve()
     assert load(None).workspace == Path.cwd()
+
+
+def test_our_own_data_may_lie_elsewhere_but_never_where_tools_work(root, tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("data") / "ours"
+    assert load(None).data is None
+    assert load(root).data == root / ".toolcrib"
+    assert load(root, project={"data_dir": ".toolcrib"}).data == root / ".toolcrib"
+    assert load(root, project={"data_dir": elsewhere}).data == elsewhere
+    assert load(root, project={"data_dir": "ours"}, workspace={"folder": "work"}).data == root / "ours"
+    where = "project.data_dir in the host program"
+    (root / "link").symlink_to("work")
+    for inside in ("ours", "link/ours", "work/../deep/ours"):
+        told = refusal(root, project={"data_dir": inside})
+        assert told.endswith(f"where tools work; name a folder outside of it: {where}"), inside
+    for around in (".", "..", "/"):
+        assert refusal(root, project={"data_dir": around}).endswith(f"name a folder of its own: {where}"), around
+    told = refusal(root, project={"data_dir": "work"}, workspace={"folder": "work"})
+    assert told == f"{root}/work holds the workspace; name a folder of its own: {where}"
+
+
+def test_a_crib_keeps_its_data_where_it_is_told_to(root, tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("data") / "deep" / "ours"
+    (root / "tools").mkdir()
+    with Crib(root, environment={"TOOLCRIB_PROJECT_DATA_DIR": str(elsewhere)}) as crib:
+        assert crib.call_sync("write_file", path="note.txt", content="x").ok
+        crib.secrets.set("KEY", "hidden")
+    assert {"journal", "secrets.json"} <= {path.name for path in elsewhere.iterdir()}
+    assert elsewhere.stat().st_mode & 0o777 == 0o700
+    assert sorted(path.name for path in root.iterdir()) == ["note.txt", "tools", "work"]
 
 
 def test_what_tools_are_given_is_no_setting(root):

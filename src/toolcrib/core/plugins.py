@@ -87,7 +87,14 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
             "stores:files",
             "checks",
         ),
-        *("settings:workspace", "settings:catalog", "settings:modules", "settings:access", "settings:calls"),
+        *(
+            "settings:project",
+            "settings:workspace",
+            "settings:catalog",
+            "settings:modules",
+            "settings:access",
+            "settings:calls",
+        ),
         *("settings:sandbox", "settings:egress", "settings:secrets"),
     ),
     "toolcrib.features.exports.plugin:register": (

@@ -65,8 +65,7 @@ class Data:
     @property
     def path(self) -> Path | None:
         """The folder, whether it is there or not; None without a project."""
-        root = self._settings.root
-        return None if root is None else root / DATA_FOLDER
+        return self._settings.data
 
     def folder(self) -> Path:
         """The folder, made if it is not there."""

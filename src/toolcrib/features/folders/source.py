@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from toolcrib.core.sources import ListedSource, NameIndex, folder_rank
-from toolcrib.features.folders.settings import FoldersSettings
 from toolcrib.lib.names import slug_of
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Entry
@@ -68,7 +67,8 @@ class Registries:
 
     def __init__(self, resources: Resources) -> None:
         self._resources = resources
-        self._watches = resources.settings.table(FoldersSettings).watch
+        # The table is loaded only if somebody set it: every start comes by here.
+        self._watches = "folders.watch" in resources.settings.places and resources.settings["folders"].watch
         self._roots = resources.tool_folders()
         self._stamps: dict[Path, tuple[int, ...]] = {}
         self._versions = Versions()

@@ -43,6 +43,16 @@ def _read_protected_names(name: str, value: object) -> tuple[str, ...]:
     return words
 
 
+class ProjectSettings(Table, name="project"):
+    """The project itself."""
+
+    data_dir: Path = setting(
+        default=Path(".toolcrib"),
+        read=read_path,
+        summary="the folder of Toolcrib's own data, from the project folder; another one must lie outside the workspace",
+    )
+
+
 class WorkspaceSettings(Table, name="workspace"):
     """The folder that tools work in."""
 
@@ -63,6 +73,7 @@ class Settings:
 
     root: the project folder; none, and nothing is kept on disk
     workspace: the folder that tools work in, found and absolute
+    data: the folder of our own data, whether it is there or not; none without a project
     tables: the declarations of all tables, by name
     places: where each setting that is not a default was set, by its name `table.key`
     """
@@ -79,6 +90,23 @@ class Settings:
         if not workspace.is_dir():
             raise SettingsError(f"workspace {str(workspace)!r} is not a folder; {self.where('workspace.folder')}")
         self.workspace = workspace.resolve()
+        self.data = None if root is None else self._find_data(root)
+
+    def _find_data(self, root: Path) -> Path:
+        """Where our own data lies. Its usual name is protected wherever it lies; any other is kept out of reach of tools."""
+        folder = root / self.table(ProjectSettings).data_dir
+        if "project.data_dir" not in self.places:
+            return folder
+        real = folder.resolve()
+        for place, what in ((self.workspace, "the workspace"), (root.resolve(), "the project")):
+            if place.is_relative_to(real):
+                raise SettingsError(
+                    f"{folder} holds {what}; name a folder of its own: {self.where('project.data_dir')}"
+                )
+        if real.is_relative_to(self.workspace) and real != root.resolve() / ProjectSettings().data_dir:
+            message = f"{folder} lies in the workspace {self.workspace}, where tools work; name a folder outside of it"
+            raise SettingsError(f"{message}: {self.where('project.data_dir')}")
+        return real
 
     def table(self, declaration: type[T]) -> T:
         """The values of a table; the defaults if nobody set any."""

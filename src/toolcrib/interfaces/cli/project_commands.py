@@ -302,7 +302,7 @@ def _about(crib: Crib) -> Iterator[tuple[str, str]]:
     yield "settings file", _existing(root / FILE_NAME)
     for folder in crib.settings.table(CatalogSettings).folders:
         yield f"tools in {folder}", _existing(root / folder)
-    yield "own data", _existing(root / DATA_FOLDER)
+    yield "own data", _existing(crib.settings.data or root / DATA_FOLDER)
     yield "tools", str(len(crib.tools))
 
 
