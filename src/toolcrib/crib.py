@@ -6,12 +6,12 @@ import os
 import sys
 import threading
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.core.call_state import Policy
 from toolcrib.core.catalog import Catalog
-from toolcrib.core.catalog_index import StoredSwitches
 from toolcrib.core.execution import never_waits, refuse_inside_a_loop, run_alone
 from toolcrib.core.expiring_documents import Confirmations, KeptResults
 from toolcrib.core.pipeline import Pipeline
@@ -19,7 +19,7 @@ from toolcrib.core.plugins import Plugins
 from toolcrib.core.resources import Resources
 from toolcrib.core.rules import RuleEngine
 from toolcrib.core.settings import AccessSettings, CallsSettings, CatalogSettings, ModulesSettings
-from toolcrib.core.sources import SYSTEM_BUNDLE
+from toolcrib.core.sources import SWITCHES, SYSTEM_BUNDLE, StoredSwitches
 from toolcrib.infra.settings import HOST_PROGRAM, Settings, load_settings
 from toolcrib.model.call import Call, plain_call
 from toolcrib.model.errors import SettingsError, ToolError
@@ -456,7 +456,9 @@ class Crib:
                 resources.plugins.problems.append(problem)
         for source in resources.sources():
             catalog.add_source(source)
-        catalog.use_switches(StoredSwitches(resources))
+        catalog.use_switches(
+            StoredSwitches(partial(resources.has_made, "bundles"), partial(resources.stored_bundles, SWITCHES))
+        )
 
     @property
     def _requests(self) -> RequestService:

@@ -6,8 +6,7 @@ import threading
 from itertools import chain, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
-from toolcrib.core.catalog_index import Index, Switches
-from toolcrib.core.sources import Rank, ToolList
+from toolcrib.core.sources import Index, LateSource, Rank, Switches, ToolList
 from toolcrib.lib.names import action_of, did_you_mean, read_address, slug_of
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Broken, Entry
@@ -15,7 +14,7 @@ from toolcrib.model.tool import Broken, Entry
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from toolcrib.core.catalog_index import StoredSwitches
+    from toolcrib.core.sources import StoredSwitches
     from toolcrib.model.protocols import Source
     from toolcrib.model.session import Session
     from toolcrib.model.tool import Tool
@@ -45,7 +44,7 @@ class Catalog:
         self._sources: tuple[Source, ...] = (self.host,)
         # The sources before the first one whose files may change unnoticed: their tools need not be looked up again.
         self._settled: tuple[Source, ...] = self._sources
-        self._watched: tuple[Callable[[], object], ...] = (self.host.generation,)
+        self._watched: tuple[Callable[[], object], ...] = ()
         self._known: tuple[Generations, dict[str, Entry]] = ((), {})
         self._index: tuple[tuple[object, ...] | None, Index] = (None, Index())
         self._changing = threading.Lock()
@@ -53,10 +52,12 @@ class Catalog:
     def add(self, tool: Tool) -> None:
         """Add a tool of the host program."""
         self.host.add(tool)
+        self._watch()
 
     def remove(self, tool: Tool) -> None:
         """Remove a tool of the host program."""
         self.host.remove(tool)
+        self._watch()
 
     def add_source(self, source: Source) -> None:
         """Add a source, behind those of the same rank; its tools are read when a name first leads there."""
@@ -173,10 +174,12 @@ class Catalog:
         return named or did_you_mean(name, {entry.tool.name for entry in index.addresses.values()})
 
     def _watch(self) -> None:
-        """Forget what is known, because something else is to be asked whether it changed."""
+        """Forget what is known; a call asks only what can change without the catalog being told."""
         stored = self._switches.stored
-        asked = [source.generation for source in self._settled]
-        self._watched = (*asked,) if stored is None else (stored.generation, *asked)
+        changing = [
+            source for source in self._settled if source is not self.host and not isinstance(source, LateSource)
+        ]
+        self._watched = tuple(each.generation for each in (stored, *changing) if each is not None)
         self._known = ((), {})
 
     def _look_up(

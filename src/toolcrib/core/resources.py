@@ -243,7 +243,8 @@ class Resources:
                 yield PackageSource(path, path.name, [reader], description, rank=folder_rank(position))
         for space, reader in self.document_formats():
             yield DocumentSource(lambda: data.store, space, reader)
-        yield self._tools_of_packages()
+        if (packages := self._tools_of_packages()).bundles:
+            yield packages
         for name, (rank, bundles, listed) in LATE.items():
             yield LateSource(rank, partial(self._make_sources, name), bundles=bundles, listed=listed)
 

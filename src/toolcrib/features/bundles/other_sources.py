@@ -13,7 +13,7 @@ from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from toolcrib.core.catalog_index import HOST
+from toolcrib.core.sources import HOST
 from toolcrib.features.bundles.index_rows import row_of_tool
 from toolcrib.features.bundles.stored_documents import slot_of, write_time
 from toolcrib.lib.document_format import write_tool
