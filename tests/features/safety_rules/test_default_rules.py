@@ -50,7 +50,7 @@ def tool(parameters: dict[str, object], **facts) -> Tool:
         "nice -n 5 rm -rf x", "time rm -rf x", "timeout 5 rm -rf x", "command rm -rf x", "exec rm -rf x", "setsid rm -rf x",
         "stdbuf -o0 rm -rf x", "busybox rm -rf x", "watch 'rm -rf x'", "parallel rm -rf ::: a b", "parallel ::: 'rm -rf a'",
         "trap 'rm -rf x' EXIT", "alias ls='rm -rf x'", "su -c 'rm -rf x'", "sudo --unheard-of y rm -rf x", "sh <<E\nrm -rf x\nE",
-        "sh <<< 'rm -rf x'", "bash -c \"sh -c 'eval rm -rf x'\"", 'sh -c "rm -rf $X"',
+        "sh <<< 'rm -rf x'", "cat <<E | sh\nrm -rf x\nE", "bash -c \"sh -c 'eval rm -rf x'\"", 'sh -c "rm -rf $X"',
         # other deeds
         "rm -r *", "rm -r ./*", "mv / x", "mv /* x", "mv -t x /etc", "rm -r /", "rm -r ~", "rm -r /*", 'rm -r "$HOME"', "dd if=/dev/zero of=/dev/sda", "mkfs /dev/sda1", "mkfs.ext4 /dev/sda1",
         "mke2fs /dev/sda1", "shutdown now", "reboot", "halt", "poweroff", "systemctl reboot", "init 0", "fdisk /dev/sda",
@@ -77,7 +77,7 @@ def test_a_dangerous_command_is_denied(line, tmp_path):
     [
         "$X -rf x", "r$Y -rf x", "${X:-rm} -rf x", "$(echo rm) -rf x", "`echo rm` -rf x", "rm${IFS}-rf${IFS}x", "/bin/r? -rf x",
         "r* -rf x", "rm $X", "rm -$X x", "rm -r $X x", 'rm "$@"', "ls | xargs rm", '"$@"', "echo cm0gLXJmIHg= | base64 -d | sh",
-        "echo rm -rf x | sh", "cat <<E | sh\nrm -rf x\nE", "base64 -d x | python3", 'eval "$X"', 'sh -c "echo $X"', "bash $X",
+        "echo rm -rf x | sh", "base64 -d x | python3", 'eval "$X"', 'sh -c "echo $X"', "bash $X",
         "'rm -rf' x", "chmod $X /", "cat x > /dev/$DISK", "'rm -rf x'",
     ],
 )  # fmt: skip
@@ -88,18 +88,35 @@ def test_a_command_that_only_the_shell_knows_is_asked_about(line, tmp_path):
 @pytest.mark.parametrize(
     "line",
     [
-        "ls -la", "ls 2> /dev/null", "ls > /dev/stderr 2>&1", "ls &> /dev/null", "rm x", "rm -f x", "rm -r build",
-        "echo 'rm -rf x'", 'echo "rm -rf x"', "git commit -m 'no more rm -rf'", "echo a # rm -rf x", "format x",
-        "cat <<E > x\nrm -rf x\nE", "cat <<'E'\n$(rm -rf x)\nE", "command -v dd", "which dd", "grep -r dd .", "man reboot", "add x",
-        "chmod -R 755 build", "chmod 644 x", "find . -name '*.pyc' -delete", "systemctl status x", "kill -9 123", "python3 x.py",
-        "cat x | python3 -m json.tool", "curl http://x -o y", "curl http://x | jq .", "echo hi | sh x.sh", "ssh host 'rm -rf x'",
-        "for f in *.py; do wc -l $f; done", "echo $(date)", "f() { f x; }; f", "test -f x && make", "[[ -d x ]] || mkdir x", "[[ $x == y && $z > 1 ]] && ls", "((i++))", "((x > 5 && $y < 2))",
-        "make CC=gcc", "docker run --rm x", "npm run format", "sync", "cp a b > /dev/null", "dir=src; ls $dir",
-        "git diff | tee /dev/stderr | wc -l",
+        "ls -la", "ls 2> /dev/null", "ls > /dev/stderr 2>&1", "ls &> /dev/null", "echo 'rm -rf x'", 'echo "rm -rf x"',
+        "echo a # rm -rf x", "cat <<E > x\nrm -rf x\nE", "cat <<'E'\n$(rm -rf x)\nE", "command -v dd", "which dd",
+        "grep -r dd .", "man reboot", "for f in *.py; do wc -l $f; done", "echo $(date)", "dir=src; ls $dir",
     ],
 )  # fmt: skip
 def test_an_ordinary_command_is_left_alone(line, tmp_path):
     assert decide(tmp_path, line) is ALLOW
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "rm x", "rm -f x", "rm -r build", "git commit -m 'no more rm -rf'", "format x", "add x", "chmod -R 755 build",
+        "chmod 644 x", "find . -name '*.pyc' -delete", "systemctl status x", "kill -9 123", "python3 x.py",
+        "cat x | python3 -m json.tool", "curl http://x -o y", "curl http://x | jq .", "echo hi | sh x.sh",
+        "ssh host 'rm -rf x'", "f() { f x; }; f", "test -f x && make", "[[ -d x ]] || mkdir x",
+        "[[ $x == y && $z > 1 ]] && ls", "((i++))", "((x > 5 && $y < 2))", "make CC=gcc", "docker run --rm x",
+        "npm run format", "sync", "cp a b > /dev/null", "git diff | tee /dev/stderr | wc -l", "[[ $X ]]", "kill $!",
+        "cat <<< $X", 'git commit -m "$(cat msg)"', 'git commit -am "$X"', "tar czf backup-$(date +%F).tar.gz src",
+        "sed -i 's/a/b/' x", 'sed "s/$a/$b/" x', "diff <(sort a) <(sort b)", "for ((i=0;i<3;i++)); do cat $i; done",
+        "ls | xargs wc -l", "find . -name '*.py' | xargs grep x", "git ls-files | xargs wc", "mv x ~", "mv a b",
+        "mv -t src a", "rm *", "rm -r build/*", "git clone https://example.org/x.git",
+        "curl https://example.org/secrets.json", "python3 -c 'import secrets; print(secrets.token_hex())'",
+        "pip install secretstorage==3.3", "git commit -m 'ignore .env, rotate the secret. See docs/x.md'",
+        "rsync --exclude .env a b", "kubectl get secrets",
+    ],
+)  # fmt: skip
+def test_a_command_that_is_not_known_to_only_read_needs_confirmation(line, tmp_path):
+    assert decide(tmp_path, line) is CONFIRM
 
 
 @pytest.mark.spec("S4-19")
@@ -167,14 +184,13 @@ def test_a_file_that_only_the_shell_knows_is_asked_about(line, tmp_path):
 @pytest.mark.parametrize(
     "line",
     [
-        "echo $X", "printf '%s' $X", 'test -n "$X" && ls', '[ "$X" = y ] || ls', "[[ $X ]]", "export A=$X", "read x", "x=$(date)", "local x=$1",
-        "exit $?", "kill $!", "sleep $X", "mkdir -p $X", "shift $X", "echo ${X:-y} > out.txt", "cat <<< $X", 'git commit -m "$(cat msg)"',
-        'git commit -am "$X"', "dir=src; ls $dir", "dir=src; cat $dir/main.txt > $dir/key", "f=a.py; cat ${f}", "a=src; b=$a/x; cat $b/y",
+        "echo $X", "printf '%s' $X", 'test -n "$X" && ls', '[ "$X" = y ] || ls', "export A=$X", "read x", "x=$(date)",
+        "local x=$1", "exit $?", "sleep $X", "mkdir -p $X", "shift $X", "echo ${X:-y} > out.txt", "dir=src; ls $dir",
+        "dir=src; cat $dir/main.txt > $dir/key", "f=a.py; cat ${f}", "a=src; b=$a/x; cat $b/y",
         "for f in a.py b.py; do wc -l $f; done", "for f in *; do wc -l $f; done", "for f in src/*.py; do cat $f; done",
-        "for d in a b; do for f in x y; do cat $d/$f; done; done", "cat $X/main.py", "tar czf backup-$(date +%F).tar.gz src",
-        "sed -i 's/a/b/' x", 'sed "s/$a/$b/" x', "ls $HOME", "cat $PWD/x.txt", "cat ~/x", "diff <(sort a) <(sort b)", "cat $((1 + 2)).txt",
-        "for ((i=0;i<3;i++)); do cat $i; done", "ls | xargs wc -l", "find . -name '*.py' | xargs grep x", "git ls-files | xargs wc",
-        "OPTIONS='-l -a'; ls $OPTIONS", "cat */config", "cat *rc", "cat */*.txt", "cat src/[a-z]*.py", "cat {a,b}.py", "cat .github/*.yml",
+        "for d in a b; do for f in x y; do cat $d/$f; done; done", "cat $X/main.py", "ls $HOME", "cat $PWD/x.txt",
+        "cat ~/x", "cat $((1 + 2)).txt", "OPTIONS='-l -a'; ls $OPTIONS", "cat */config", "cat *rc", "cat */*.txt",
+        "cat src/[a-z]*.py", "cat {a,b}.py", "cat .github/*.yml",
     ],
 )  # fmt: skip
 def test_a_computed_word_that_names_no_sensitive_file_is_left_alone(line, tmp_path):
@@ -183,18 +199,18 @@ def test_a_computed_word_that_names_no_sensitive_file_is_left_alone(line, tmp_pa
 
 @pytest.mark.parametrize("line", ["rm -- $X", "rm ./$X"])
 def test_a_computed_file_is_no_option_of_rm(line):
-    assert DangerousCommands()(None, Call(name="shell", arguments={"command": line})).decision is ALLOW
+    verdict = DangerousCommands()(None, Call(name="shell", arguments={"command": line}))
+    assert verdict.reason == "rule 'dangerous_commands': command runs rm, which is not known to only read"
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        "cat src/secret_manager.py", "cat .env.example", "cat .env.sample", "cat .env.template", "cat secrets.yaml.example",
-        "cat docs/secrets.md", "cat credentials.go", "mv x ~", "mv a b", "mv -t src a", "rm *", "rm -r build/*", "cat src/.environment.py", "cat .envrc.md", "cat x.keys", "cat monkey", "cat /etc/hosts", "cat passwd", "cat .gitignore",
-        "git clone https://example.org/x.git", "curl https://example.org/secrets.json", "jq '.key' x.json", "grep -rn secret src",
-        "python3 -c 'import secrets; print(secrets.token_hex())'", "pip install secretstorage==3.3", "cat *", "cat *.json", "ls src/*",
-        "git commit -m 'ignore .env, rotate the secret. See docs/x.md'", "find . -not -path './.git/*'", "find . ! -name .env",
-        "grep -r --exclude-dir=.git x .", "rsync --exclude .env a b", "kubectl get secrets", "cat id_generator.py",
+        "cat src/secret_manager.py", "cat .env.example", "cat .env.sample", "cat .env.template",
+        "cat secrets.yaml.example", "cat docs/secrets.md", "cat credentials.go", "cat src/.environment.py",
+        "cat .envrc.md", "cat x.keys", "cat monkey", "cat /etc/hosts", "cat passwd", "cat .gitignore",
+        "jq '.key' x.json", "grep -rn secret src", "cat *", "cat *.json", "ls src/*", "find . -not -path './.git/*'",
+        "find . ! -name .env", "grep -r --exclude-dir=.git x .", "cat id_generator.py",
         "cat <<E > notes\nsee /etc/passwd\nE", "echo environ",
     ],
 )  # fmt: skip

@@ -7,7 +7,7 @@ import os
 import posixpath
 import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -34,6 +34,14 @@ class Role(StrEnum):
     VALUE = "value"
 
 
+class Reading(StrEnum):
+    """Why a string is read as a command."""
+
+    SHELL = "shell"  # the tool hands it to a shell
+    AUTHOR = "author"  # the author of the tool wrote it, and the call only fills it in
+    GUESS = "guess"  # its name says so, or the tool might
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Argument:
     """One string of a call, with its place in the arguments and the nearest name above it.
@@ -45,6 +53,7 @@ class Argument:
     name: str
     text: str
     role: Role
+    reading: Reading = Reading.GUESS
     sure: bool = True
 
 
@@ -53,62 +62,18 @@ LISTS_OF_COMMANDS = frozenset({"commands", "cmds"})
 SHELL_NAMES = COMMAND_NAMES | {"script", "line"}
 ARGUMENT_VECTORS = frozenset({"args", "arguments", "argv", "params", "parameters", "options", "flags"})
 PATH_NAMES = frozenset(
-    [
-        "path",
-        "paths",
-        "file",
-        "files",
-        "filename",
-        "filenames",
-        "pathname",
-        "pathnames",
-        "filepath",
-        "filepaths",
-        "cwd",
-        "dir",
-        "dirs",
-        "directory",
-        "directories",
-        "folder",
-        "folders",
-        "source",
-        "sources",
-        "src",
-        "destination",
-        "destinations",
-        "dest",
-        "dst",
-        "root",
-        "workdir",
-    ]
+    (
+        *("path", "paths", "file", "files", "filename", "filenames", "pathname", "pathnames", "filepath"),
+        *("filepaths", "cwd", "dir", "dirs", "directory", "directories", "folder", "folders", "source", "sources"),
+        *("src", "destination", "destinations", "dest", "dst", "root", "workdir"),
+    )
 )
 TEXT_NAMES = frozenset(
-    [
-        "content",
-        "contents",
-        "text",
-        "texts",
-        "body",
-        "message",
-        "messages",
-        "prompt",
-        "prompts",
-        "query",
-        "queries",
-        "question",
-        "description",
-        "note",
-        "notes",
-        "comment",
-        "comments",
-        "summary",
-        "title",
-        "subject",
-        "instructions",
-        "markdown",
-        "html",
-        "reason",
-    ]
+    (
+        *("content", "contents", "text", "texts", "body", "message", "messages", "prompt", "prompts", "query"),
+        *("queries", "question", "description", "note", "notes", "comment", "comments", "summary", "title"),
+        *("subject", "instructions", "markdown", "html", "reason"),
+    )
 )
 KEPT_NAME = 64
 KEY_MARK = " (its name)"
@@ -144,7 +109,8 @@ def read_arguments(tool: Tool | None, call: Call) -> list[Argument]:
 
 def _read(tool: Tool | None, call: Call) -> list[Argument]:
     runs_shell = tool is not None and "shell.execute" in tool.requires and _reads_code(tool, call)
-    found = _Found([] if tool is None else _command_line(tool, call))
+    is_shell = tool is None or (runs_shell and (not isinstance(tool.run, Chained) or tool.run.kind == "primitive"))
+    found = _Found([] if tool is None else _command_line(tool, call), Reading.SHELL if is_shell else Reading.GUESS)
     waiting: list[tuple[str, str, object]] = [("", "", call.arguments)]
     seen: set[tuple[int, str]] = set()
     while waiting:
@@ -167,8 +133,9 @@ def _read(tool: Tool | None, call: Call) -> list[Argument]:
 class _Found:
     """The strings that were read, as many as a judge can be asked to read."""
 
-    def __init__(self, arguments: Iterable[Argument]) -> None:
+    def __init__(self, arguments: Iterable[Argument], named: Reading) -> None:
         self.arguments: list[Argument] = []
+        self._named = named  # how what is called a command is read
         self._seen: set[tuple[object, ...]] = set()
         self._effort = 0
         self._letters = 0
@@ -185,7 +152,8 @@ class _Found:
     def add(self, arguments: Iterable[Argument]) -> None:
         """Take these in too."""
         for argument in arguments:
-            self.arguments.append(argument)
+            by_name = argument.role is Role.COMMAND and argument.reading is Reading.GUESS and _is_named(argument.name)
+            self.arguments.append(replace(argument, reading=self._named) if by_name else argument)
             self._effort += _effort(argument)
             self._letters += 0 if argument.role is Role.TEXT else len(argument.text)
             if self._effort > MAX_EFFORT or self._letters > MAX_LETTERS:
@@ -250,7 +218,7 @@ def _command_line(tool: Tool, call: Call) -> Iterator[Argument]:
         text = shlex.join([command, *(_fill(word, call) for word in _words(words))])
     else:
         return
-    yield Argument(place="config.command", name="command", text=text, role=Role.COMMAND)
+    yield Argument(place="config.command", name="command", text=text, role=Role.COMMAND, reading=Reading.AUTHOR)
 
 
 def _fill(template: str, call: Call) -> str:
@@ -340,6 +308,10 @@ def _words(items: Sequence[object]) -> list[str]:
 
 def _is_key(place: str) -> bool:
     return place.endswith(KEY_MARK)
+
+
+def _is_named(name: str) -> bool:
+    return _named_role(name) is Role.COMMAND
 
 
 def _is_command(name: str) -> bool:

@@ -12,7 +12,8 @@ import shlex
 from typing import TYPE_CHECKING
 
 from toolcrib.lib.command_arguments import SHELLS, spell
-from toolcrib.lib.shell.reader import MAX_LENGTH, read_commands
+from toolcrib.lib.shell.programs import DECLARES, INTERPRETERS, RUNS_PROGRAMS, SHELL_CODE, WRAPPERS
+from toolcrib.lib.shell.reader import MAX_LENGTH, read_line
 from toolcrib.lib.templates import Name, Text, compile_template, read_braces
 from toolcrib.model.errors import ToolError
 
@@ -31,31 +32,14 @@ OPAQUE = '"$1"'
 UNWRITABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 # Where bash calculates, or takes a text for the name of a variable: `((…))`, `[[…]]`, `${…}`, `$[…]`, `name[…]`.
 CALCULATES = re.compile(r"\(\(|\[\[|\$\{|\$\[|\w\[")
-LANGUAGES = frozenset(
-    {"bun", "deno", "expect", "irb", "julia", "lua", "luajit", "node", "nodejs", "octave", "osascript", "perl", "php"}
-    | {"pwsh", "python", "pypy", "r", "rscript", "ruby", "tclsh", "tsx"}
+# What takes code, the name of a program or that of a variable as one of its words; a shell's own program comes first.
+TAKES_CODE = (
+    (WRAPPERS - SHELLS)
+    | RUNS_PROGRAMS
+    | SHELL_CODE
+    | DECLARES
+    | {"awk", "gawk", "mawk", "nawk", "sed", "sort", "man", "crontab"}
 )
-# What takes code, or the name of a program, as one of its words.
-TAKES_CODE = frozenset(
-    {"awk", "crontab", "dc", "ed", "emacs", "env", "ex", "gawk", "gdb", "m4", "make", "man", "mawk", "mysql", "nawk"}
-    | {"psql", "rsh", "rsync", "scp", "screen", "sed", "sftp", "sort", "sqlite", "ssh", "tar", "tmux", "vi", "vim"}
-    | {
-        ".",
-        "alias",
-        "eval",
-        "exec",
-        "getopts",
-        "let",
-        "mapfile",
-        "read",
-        "readarray",
-        "source",
-        "trap",
-        "unset",
-        "wait",
-    }
-)
-DECLARES = frozenset({"declare", "export", "local", "readonly", "typeset"})
 NAMES_A_VARIABLE = frozenset({"[", "printf", "test"})
 CODE_OPTION = re.compile(r"-\w*[ceEpr]")
 VERSION = re.compile(r"[\d.]+$")
@@ -74,10 +58,11 @@ def reads_code(run: Chained, arguments: Mapping[str, object]) -> bool:
     if "command" not in run.config or CALCULATES.search(_written(run)):
         return True
     try:
-        commands = read_commands(_fill(run, arguments, lambda _: OPAQUE))
+        line = read_line(_fill(run, arguments, lambda _: OPAQUE))
     except ToolError:
         return True
-    return any(map(_takes_code, commands))
+    is_piped_to_shell = any(command.piped and _reads_input(command) for command in line.commands)
+    return is_piped_to_shell or any(map(_takes_code, line.commands))
 
 
 def _written(run: Chained) -> str:
@@ -140,9 +125,15 @@ def _takes_code(command: Command) -> bool:
         return command.name == "xargs" or (bool(command.words) and sets)
     name = VERSION.sub("", command.name).lower()
     texts = {word.text for word in command.arguments}
-    if name in TAKES_CODE | DECLARES or (name in NAMES_A_VARIABLE and "-v" in texts):
+    if name in TAKES_CODE or (name in NAMES_A_VARIABLE and "-v" in texts):
         return True
-    return (name in LANGUAGES and _is_program(command.arguments)) or _is_behind_shell(command.arguments)
+    return (name in SHELLS | INTERPRETERS and _is_program(command.arguments)) or _is_behind_shell(command.arguments)
+
+
+def _reads_input(command: Command) -> bool:
+    """Whether a shell takes its code from standard input."""
+    operands = [word.text for word in command.arguments if not word.text.startswith("-")]
+    return command.name in SHELLS | {"xargs", "parallel"} and (command.name not in SHELLS or not operands)
 
 
 def _is_program(words: tuple[Word, ...]) -> bool:
@@ -160,5 +151,5 @@ def _is_program(words: tuple[Word, ...]) -> bool:
 def _is_behind_shell(words: tuple[Word, ...]) -> bool:
     """Whether a value stands behind the name of a shell, as in `docker run image sh -c {code}`."""
     names = [VERSION.sub("", posixpath.basename(word.text)) for word in words]
-    shells = [position for position, name in enumerate(names) if name in SHELLS | LANGUAGES]
+    shells = [position for position, name in enumerate(names) if name in SHELLS | INTERPRETERS]
     return bool(shells) and any(word.computed for word in words[shells[0] :])

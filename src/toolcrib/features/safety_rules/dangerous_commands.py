@@ -1,4 +1,9 @@
-"""Commands that destroy more than anybody asked for."""
+"""Judge shell commands: deny what destroys, allow what only reads, ask about everything else.
+
+What is denied (`NEVER` and below) is denied in every spelling that can be read, also as a word of a command that runs its
+words. What is allowed stands in the tables of `lib/shell/programs.py`, or is named by the operator. A line that the small
+grammar of `lib/shell/reader.py` does not read for certain is never allowed. None of this is the boundary: the sandbox is.
+"""
 
 from __future__ import annotations
 
@@ -7,42 +12,42 @@ import re
 from typing import TYPE_CHECKING
 
 from toolcrib.core.rules import strictest_of, unreadable
-from toolcrib.features.safety_rules.arguments import Argument, Role, read_arguments, runs_command_line
+from toolcrib.features.safety_rules.arguments import Argument, Reading, Role, read_arguments, runs_command_line
+from toolcrib.lib.protected_names import OPEN, judge
 from toolcrib.lib.schema_structure import holds_text
-from toolcrib.lib.shell.reader import read_commands
-from toolcrib.lib.shell.words import UNKNOWN, Command, Redirection, Word
+from toolcrib.lib.shell.programs import (
+    DECLARES,
+    INTERPRETERS,
+    RUNS_PROGRAMS,
+    SETS_VARIABLES,
+    SHELLS,
+    STEERING,
+    WRAPPERS,
+    does_more,
+    is_listed,
+    split_words,
+)
+from toolcrib.lib.shell.reader import read_line
+from toolcrib.lib.shell.words import GLOB, UNKNOWN, Command, Redirection, Word
 from toolcrib.model.errors import ToolError
 from toolcrib.model.result import Verdict, confirm, deny
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from toolcrib.lib.shell.words import Line
     from toolcrib.model.call import Call
     from toolcrib.model.tool import Tool
 
 CURE = "use a narrower command; an operator may leave the rule out with safety_rules.off = ['dangerous_commands'] in toolcrib.toml"
+CURE_OF_DOUBT = "confirm it, or write the words out"
+CURE_OF_UNLISTED = "confirm it; an operator may allow it with rules_allow = ['make test'] in toolcrib.toml"
 
 NEVER = frozenset(
-    [
-        "dd",
-        "shutdown",
-        "reboot",
-        "halt",
-        "poweroff",
-        "fdisk",
-        "sfdisk",
-        "cfdisk",
-        "gdisk",
-        "sgdisk",
-        "parted",
-        "wipefs",
-        "shred",
-        "blkdiscard",
-        "mke2fs",
-        "mkswap",
-        "kexec",
-        "telinit",
-    ]
+    (
+        *("dd", "shutdown", "reboot", "halt", "poweroff", "fdisk", "sfdisk", "cfdisk", "gdisk", "sgdisk", "parted"),
+        *("wipefs", "shred", "blkdiscard", "mke2fs", "mkswap", "kexec", "telinit"),
+    )
 )
 NEVER_BEGINS = ("mkfs.", "mkfs")
 SYSTEM_VERBS = frozenset({"poweroff", "reboot", "halt", "kexec", "soft-reboot", "rescue", "emergency"})
@@ -51,44 +56,39 @@ WRITERS = frozenset({"tee", "cp", "mv", "install", "truncate", "sponge", "ln"})
 DOWNLOADERS = frozenset(
     {"curl", "wget", "fetch", "aria2c", "axel", "http", "https", "nc", "ncat", "netcat", "lynx", "ftp"}
 )
-ROOTS = frozenset(
-    [
-        "/",
-        "/bin",
-        "/boot",
-        "/dev",
-        "/etc",
-        "/home",
-        "/lib",
-        "/lib64",
-        "/opt",
-        "/proc",
-        "/root",
-        "/sbin",
-        "/sys",
-        "/usr",
-        "/var",
-        "~",
-        "$HOME",
-        "${HOME}",
-        ".",
-        "..",
-    ]
+CODE_TAKERS = SHELLS | INTERPRETERS | {"eval", "source", ".", "at", "batch"}
+SYSTEM_ROOTS = frozenset(
+    (
+        *("/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/root", "/sbin", "/sys"),
+        *("/usr", "/var", "~", "$HOME", "${HOME}"),
+    )
 )
-SYSTEM_ROOTS = ROOTS - {".", ".."}
+ROOTS = SYSTEM_ROOTS | {".", ".."}
 HARMLESS_DEVICES = re.compile(
     r"/dev/(?:null|zero|full|stdin|stdout|stderr|tty|ptmx|random|urandom|fd/\d+|pts/\d+|shm/[^\0]+)"
 )
-WRITES = frozenset({">", ">>", ">|", "&>", "&>>", ">&", "<>"})
+# A function that starts itself beside itself: `f() { f | f & }`.
+FORK_BOMB = re.compile(
+    r"(?<![^\s;&|(){}'\"])(?:function\s+([^\s;&|(){}]+)|([^\s;&|(){}]+)\s*\(\s*\))\s*(?:\(\s*\))?\s*[{(]"
+    r"[^}]{0,200}?(?<![^\s;&|(){}])(?:\1|\2)\s*\)?\s*[|&](?![|&])"
+)
 NETWORK_DEVICE = re.compile(r"/dev/(?:tcp|udp)/")
+WRITES = frozenset({">", ">>", ">|", ">&", "<>"})
+DESTROYS_BY_OPTION = OWNERS | {"rm", "find", "systemctl", "init"}
+OWN_PROGRAM = re.compile(r"-\w*[cemr]")
+VERSION = re.compile(r"[\d.]+$")
 
 
 class DangerousCommands:
-    """Denies a command that is known to destroy, and asks about one whose words only the shell knows."""
+    """Denies a command that is known to destroy, and asks about one that is not known to only read.
+
+    `allowed` are commands of the operator's choice, each as its first words: `make`, `npm test`.
+    """
 
     name = "dangerous_commands"
 
-    def __init__(self, *, where: str = "built-in rule", cure: str = CURE) -> None:
+    def __init__(self, *, allowed: Iterable[str] = (), where: str = "built-in rule", cure: str = CURE) -> None:
+        self.allowed = [command.split() for command in allowed]
         self.where = where
         self.cure = cure
 
@@ -103,26 +103,55 @@ class DangerousCommands:
 
     def _judge(self, argument: Argument) -> Iterator[Verdict]:
         try:
-            commands = read_commands(argument.text)
+            line = read_line(argument.text)
         except ToolError as error:
             if argument.sure:
                 yield unreadable(argument.place, error, rule=self.name, where=self.where)
             return
-        for command in commands:
-            danger = _danger(command)
-            if danger:
-                yield self._denied(argument, danger)
-            doubt = _doubt(command)
-            if doubt:
-                yield self._asked(argument, doubt)
+        for danger in _dangers(line):
+            yield self._denied(argument, danger)
+        if FORK_BOMB.search(argument.text):
+            yield self._denied(argument, "starts itself again and again")
+        for command in line.commands:
+            if not command.guessed:
+                yield from self._questions(argument, command)
+        if argument.reading is Reading.SHELL and line.unclear:
+            yield self._asked(argument, f"uses {', '.join(line.unclear)}", CURE_OF_DOUBT)
+
+    def _questions(self, argument: Argument, command: Command) -> Iterator[Verdict]:
+        """What to ask about one command; of a line that the author of a tool wrote, only what a call decides."""
+        doubt = _doubt(command)
+        if doubt:
+            yield self._asked(argument, doubt, CURE_OF_DOUBT)
+        if argument.reading is Reading.AUTHOR or self._is_allowed(command):
+            return
+        more = _does_more(command)
+        if more:
+            yield self._asked(argument, more, CURE_OF_UNLISTED)
+        elif argument.reading is Reading.SHELL and command.words and not is_listed(command):
+            yield self._asked(argument, f"runs {command.name[:100]}, which is not known to only read", CURE_OF_UNLISTED)
+
+    def _is_allowed(self, command: Command) -> bool:
+        """Whether the operator allowed it: the same name without a path, and the same first words."""
+        texts = [word.text for word in command.words]
+        plain = all(word.certain for word in command.words[: max(map(len, self.allowed), default=0)])
+        return plain and not command.assignments and any(texts[: len(words)] == words for words in self.allowed)
 
     def _denied(self, argument: Argument, danger: str) -> Verdict:
         reason = f"rule {self.name!r}: {argument.place} {danger}"
         return deny(reason, rule=self.name, where=self.where, cure=self.cure, details={"argument": argument.place})
 
-    def _asked(self, argument: Argument, doubt: str) -> Verdict:
-        reason = f"rule {self.name!r}: {argument.place} {doubt}"
-        return confirm(reason, rule=self.name, where=self.where, cure="confirm it, or write the words out")
+    def _asked(self, argument: Argument, doubt: str, cure: str) -> Verdict:
+        return confirm(f"rule {self.name!r}: {argument.place} {doubt}", rule=self.name, where=self.where, cure=cure)
+
+
+# What is denied
+
+
+def _dangers(line: Line) -> Iterator[str]:
+    yield from filter(None, map(_danger, line.commands))
+    if any(command.name in DOWNLOADERS for command in line.commands) and any(map(_runs_unseen_code, line.commands)):
+        yield "runs what it downloads"
 
 
 def _danger(command: Command) -> str:
@@ -133,21 +162,16 @@ def _danger(command: Command) -> str:
         return target
     if name in NEVER or name.startswith(NEVER_BEGINS):
         return f"runs {name}"
-    if name in command.functions and command.forked:
-        return f"starts itself again and again (the function {name!r})"
-    if command.words and command.words[0].computed and _is_downloaded(command.words[0]):
-        return "runs what it downloads"
     return _danger_by_name(name, command)
 
 
 def _danger_by_name(name: str, command: Command) -> str:
     options, operands = _split(command)
     if name == "rm" and _has(options, "rR", "--recursive"):
-        forced = _has(options, "f", "--force")
-        if forced or any(_is_root(word, ROOTS) for word in operands):
-            return (
-                "runs rm, recursive and forced" if forced else "runs rm, recursive, on a folder that holds everything"
-            )
+        if _has(options, "f", "--force"):
+            return "runs rm, recursive and forced"
+        if any(_is_root(word, ROOTS) for word in operands):
+            return "runs rm, recursive, on a folder that holds everything"
     texts = {word.text for word in command.arguments}
     if any(_is_root(word, SYSTEM_ROOTS) for word in _changed(name, options, operands, texts)):
         return f"runs {name} on a folder of the system"
@@ -159,29 +183,18 @@ def _danger_by_name(name: str, command: Command) -> str:
     return f"writes to the device {device!r}" if device else ""
 
 
-def _doubt(command: Command) -> str:
-    """What of the command only the shell knows, where that decides what it is."""
-    if not command.words:
-        return _doubtful_target(command)
-    first = command.words[0]
-    if not first.certain and not first.text:
-        return f"runs code that is only made when it runs ({first.source.strip()[:100]!r})"
-    if not first.certain:
-        return f"computes the name of a command ({first.text[:100]!r})"
-    if any(letter.isspace() for letter in first.text):
-        return f"runs a command with blanks in its name ({first.text[:100]!r})"
-    if command.name in OWNERS | {"rm", "find", "systemctl", "init"} and any(
-        map(_may_be_option, _before_dashes(command))
-    ):
-        return f"computes words of {command.name} that may be options"
-    return _doubtful_target(command)
-
-
-def _doubtful_target(command: Command) -> str:
-    for found in command.redirections:
-        if found.operator in WRITES and UNKNOWN in found.target.shape and found.target.shape.startswith("/dev/"):
-            return f"computes the device that it writes to ({found.target.text[:100]!r})"
-    return ""
+def _runs_unseen_code(command: Command) -> bool:
+    """Whether it runs code that is only made when it runs: from a pipe, or from an expansion."""
+    name = VERSION.sub("", command.name)
+    if name in {"xargs", "parallel"}:
+        return command.piped and any(posixpath.basename(word.text) in CODE_TAKERS for word in command.arguments)
+    if name not in CODE_TAKERS:
+        return False
+    if any(UNKNOWN in outline for word in command.arguments for outline in word.outlines):
+        return True
+    given = any(UNKNOWN in outline for found in command.redirections for outline in found.target.outlines)
+    own = any(not word.text.startswith("-") or OWN_PROGRAM.match(word.text) for word in command.arguments)
+    return given or (command.piped and (not own or "-s" in {word.text for word in command.arguments}))
 
 
 def _dangerous_target(redirection: Redirection) -> str:
@@ -194,11 +207,7 @@ def _dangerous_target(redirection: Redirection) -> str:
 
 def _is_device(word: Word) -> bool:
     path = re.sub("^/+", "/", posixpath.normpath(word.text)) if word.text else ""
-    return path.startswith("/dev/") and HARMLESS_DEVICES.fullmatch(path) is None and UNKNOWN not in word.shape
-
-
-def _is_downloaded(word: Word) -> bool:
-    return not DOWNLOADERS.isdisjoint(re.findall(r"[\w.+-]+", word.source))
+    return path.startswith("/dev/") and HARMLESS_DEVICES.fullmatch(path) is None and UNKNOWN not in word.outlines[0]
 
 
 def _is_root(word: Word, roots: frozenset[str]) -> bool:
@@ -206,7 +215,7 @@ def _is_root(word: Word, roots: frozenset[str]) -> bool:
     return re.sub("^/+", "/", posixpath.normpath(text)) in roots if text else False
 
 
-def _changed(name: str, options: list[str], operands: list[Word], texts: set[str]) -> list[Word]:
+def _changed(name: str, options: Sequence[str], operands: list[Word], texts: set[str]) -> list[Word]:
     """What the command changes with all that is in it; the last operand of mv is where it puts the others."""
     if name == "mv":
         return operands if _has(options, "t", "--target-directory") else operands[:-1]
@@ -215,28 +224,87 @@ def _changed(name: str, options: list[str], operands: list[Word], texts: set[str
 
 
 def _split(command: Command) -> tuple[list[str], list[Word]]:
-    """The options and the operands of a program that takes them in any order, as GNU's do."""
-    before = _before_dashes(command)
-    options = [word.text for word in before if word.text.startswith("-")]
-    operands = [word for word in before if not word.text.startswith("-")]
-    return options, operands + list(command.arguments[len(before) + 1 :])
+    options, operands = split_words(command.arguments)
+    return [word.text for word in options], [*operands, *(word for word in options if not word.text.startswith("-"))]
 
 
-def _before_dashes(command: Command) -> list[Word]:
-    texts = [word.text for word in command.arguments]
-    end = texts.index("--") if "--" in texts else len(texts)
-    return list(command.arguments[:end])
-
-
-def _has(options: list[str], letters: str, long: str) -> bool:
+def _has(options: Sequence[str], letters: str, long: str) -> bool:
     """Whether an option is given: by letter, alone or with others, or by name, in full or cut short."""
     return any(
         (len(option) > 2 and long.startswith(option.partition("=")[0]))  # noqa: PLR2004  `--` alone is no option
         if option.startswith("--")
-        else any(letter in option for letter in letters)
+        else option.startswith("-") and any(letter in option for letter in letters)
         for option in options
     )
 
 
-def _may_be_option(word: Word) -> bool:
-    return word.computed and word.shape.startswith(("-", UNKNOWN))
+# What is asked about
+
+
+def _doubt(command: Command) -> str:
+    """What of the command only the shell knows, where that decides what it is."""
+    for found in command.redirections:
+        shape = found.target.outlines[0]
+        if found.operator in WRITES and UNKNOWN in shape and shape.startswith("/dev/"):
+            return f"computes the device that it writes to ({found.target.text[:100]!r})"
+    return _doubtful_name(command) if command.words else ""
+
+
+def _doubtful_name(command: Command) -> str:
+    first = command.words[0]
+    if not first.certain:
+        return f"computes the name of a command ({first.text[:100]!r})"
+    if any(letter.isspace() for letter in first.text):
+        return f"runs a command with blanks in its name ({first.text[:100]!r})"
+    if _runs_unseen_code(command):
+        return f"runs code that is only made when it runs ({command.name[:100]})"
+    options, _ = split_words(command.arguments) if command.name in DESTROYS_BY_OPTION else ((), ())
+    doubtful = any(word.computed and not word.text.startswith("--") for word in options)
+    return f"computes words of {command.name} that may be options" if doubtful else ""
+
+
+def _does_more(command: Command) -> str:
+    """What of the command is known to do more than read."""
+    variable = next((name for name in _set_variables(command) if STEERING.fullmatch(name) or UNKNOWN in name), "")
+    if variable:
+        return (
+            f"sets {variable[:100]}, which decides what other programs do"
+            if variable != UNKNOWN
+            else "computes the name of a variable"
+        )
+    target = next((found.target.text for found in command.redirections if _writes_elsewhere(found)), None)
+    if target is not None:
+        return f"writes to {target[:100]!r}, which is not a plain file of the workspace"
+    name = command.name
+    if is_listed(command):
+        more = does_more(command)
+        return f"runs {name}, which {more}" if more else ""
+    runs = name in WRAPPERS | RUNS_PROGRAMS or VERSION.sub("", name) in INTERPRETERS
+    return f"runs {name} with words that it may run" if runs and command.arguments else ""
+
+
+def _set_variables(command: Command) -> Iterator[str]:
+    """The names of the variables that the command sets."""
+    yield from (assignment.name for assignment in command.assignments)
+    names = command.name in DECLARES | SETS_VARIABLES
+    if names and (command.name != "printf" or "-v" in {word.text for word in command.arguments}):
+        for word in command.arguments:
+            yield from (
+                UNKNOWN if outline.startswith((UNKNOWN, GLOB)) else outline.partition("=")[0]
+                for outline in word.outlines
+            )
+
+
+def _writes_elsewhere(redirection: Redirection) -> bool:
+    """Whether it writes to another place than a plain file of the workspace, as `write_file` writes one, or a harmless device."""
+    if redirection.operator not in WRITES:
+        return False
+    return any(map(_is_elsewhere, redirection.target.outlines))
+
+
+def _is_elsewhere(path: str) -> bool:
+    if HARMLESS_DEVICES.fullmatch(path):
+        return False
+    hidden = any(part.startswith((".", "~")) and part != "." for part in path.split("/"))
+    unsure = not path or UNKNOWN in path or GLOB in path
+    return unsure or path.startswith("/") or hidden or judge(path) != OPEN

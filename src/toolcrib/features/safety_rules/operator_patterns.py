@@ -9,7 +9,7 @@ from toolcrib.core.rules import strictest_of, unreadable
 from toolcrib.features.safety_rules.arguments import Argument, Role, read_arguments
 from toolcrib.features.safety_rules.settings import RulesSettings
 from toolcrib.lib.schema_structure import holds_text
-from toolcrib.lib.shell.reader import read_commands
+from toolcrib.lib.shell.reader import read_line
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Verdict, confirm, deny
 
@@ -86,7 +86,7 @@ class SafetyRule:
 
     def _judge_command(self, argument: Argument) -> Iterator[Verdict]:
         try:
-            commands = read_commands(argument.text)
+            commands = read_line(argument.text).commands
         except ToolError as error:
             if argument.sure:
                 yield unreadable(argument.place, error, rule=self.name, where=self.where)

@@ -21,7 +21,7 @@ from toolcrib.lib.sensitive_paths import (
     pattern_outline,
     spellings,
 )
-from toolcrib.lib.shell.reader import read_commands
+from toolcrib.lib.shell.reader import read_line
 from toolcrib.lib.shell.words import GLOB, UNKNOWN, Command, Word
 from toolcrib.model.errors import ToolError
 from toolcrib.model.result import Verdict, confirm, deny
@@ -48,48 +48,12 @@ EXCLUDING = frozenset({"grep", "egrep", "fgrep", "rsync", "tar", "du", "find", "
 EXCLUDE_OPTIONS = frozenset({"--exclude", "--exclude-dir"})
 FIND_TESTS = frozenset({"-path", "-wholename", "-ipath", "-name", "-iname"})
 OPENS_NOTHING = frozenset(
-    [
-        ":",
-        "[",
-        "alias",
-        "basename",
-        "break",
-        "continue",
-        "date",
-        "declare",
-        "dirname",
-        "echo",
-        "exit",
-        "export",
-        "expr",
-        "false",
-        "getopts",
-        "hash",
-        "kill",
-        "let",
-        "local",
-        "mkdir",
-        "printf",
-        "pwd",
-        "read",
-        "readonly",
-        "return",
-        "seq",
-        "set",
-        "shift",
-        "sleep",
-        "test",
-        "touch",
-        "trap",
-        "true",
-        "type",
-        "typeset",
-        "ulimit",
-        "umask",
-        "unset",
-        "wait",
-        "which",
-    ]
+    (
+        *(":", "[", "alias", "basename", "break", "continue", "date", "declare", "dirname", "echo", "exit"),
+        *("export", "expr", "false", "getopts", "hash", "kill", "let", "local", "mkdir", "printf", "pwd", "read"),
+        *("readonly", "return", "seq", "set", "shift", "sleep", "test", "touch", "trap", "true", "type", "typeset"),
+        *("ulimit", "umask", "unset", "wait", "which"),
+    )
 )
 MESSAGE_OPTIONS = {
     "git": frozenset({"-m", "-am", "--message"}),
@@ -154,7 +118,7 @@ class SensitiveFiles:
 
     def _judge_command(self, argument: Argument, folders: Sequence[str]) -> Iterator[Verdict]:
         try:
-            commands = read_commands(argument.text)
+            commands = read_line(argument.text).commands
         except ToolError as error:
             if argument.sure:
                 yield unreadable(argument.place, error, rule=self.name, where=self.where)
@@ -167,7 +131,7 @@ class SensitiveFiles:
                 yield self._asked(argument, word.text)
         for word in dict.fromkeys(word for command in commands for word in _opened(command)):
             if any(map(_may_be_anything, word.outlines)):
-                yield self._asked(argument, word.text or word.source.strip())
+                yield self._asked(argument, word.text)
 
     def _names_sensitive(self, text: str, bases: Sequence[str]) -> bool:
         """Whether a word, a value in it or a piece of code in it names a file of the list."""
@@ -206,7 +170,7 @@ def _texts(word: Word) -> Iterator[str]:
     """What the word says, and all else that it is sure to say at some time."""
     yield word.text
     yield from (
-        outline for outline in word.guesses if outline != word.text and UNKNOWN not in outline and GLOB not in outline
+        outline for outline in word.outlines if outline != word.text and UNKNOWN not in outline and GLOB not in outline
     )
 
 

@@ -1,21 +1,28 @@
-"""Read the simple commands of a command line from its syntax tree."""
+"""Read the simple commands of a shell line, and say what in the line is beyond the small grammar that is read for certain.
+
+A line whose `unclear` is empty is read as `sh` and `bash` both read it. Of any other line as many commands as can be seen
+are read, so that a forbidden one is found; nothing may be concluded from what is not there.
+"""
 
 from __future__ import annotations
 
+import math
+import posixpath
 import re
-from dataclasses import dataclass, replace
-from functools import cache, lru_cache
-from itertools import pairwise
+from codecs import decode
+from dataclasses import replace
+from functools import lru_cache
+from itertools import product
 from typing import TYPE_CHECKING
 
-from toolcrib.lib.shell.nested_commands import Code, unfold
+from toolcrib.lib.shell.programs import CODE_AS_WORDS, DECLARES, SETS_VARIABLES, SHELLS, WRAPPERS, does_more, is_listed
 from toolcrib.lib.shell.words import (
-    CONTINUATION,
+    GLOB,
     UNKNOWN,
     Assignment,
     Command,
+    Line,
     Redirection,
-    Speller,
     Word,
     plain,
     unknown,
@@ -24,384 +31,586 @@ from toolcrib.lib.shell.words import (
 from toolcrib.model.errors import ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from tree_sitter import Language, Node
+    Values = Mapping[str, set[str]]
 
+OPEN_BRACE, CLOSE_BRACE = "\x01", "\x02"  # unquoted braces while a word is put together
 MAX_LENGTH = 16_384
 MAX_COMMANDS = 500
 MAX_DEPTH = 12
 MAX_ROUNDS = 4
+MAX_OUTLINES = 32
 MAX_GUESSES = 2000
+MAX_GUESSED = 16
 REMEMBERED_LENGTH = 1000
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-BLANK = re.compile(rb"(?:[ \t]|\\\n)*")
-HIDDEN_CODE = re.compile(r"(?<!\\)(?:\\\\)*(?:\$\(|`)")
-IN_BACKTICKS = re.compile(r"\\([$`\\])")
-COMMANDS = frozenset({"command", "declaration_command", "unset_command"})
-REDIRECTIONS = frozenset({"file_redirect", "herestring_redirect", "heredoc_redirect"})
-ASSIGNMENTS = frozenset({"variable_assignment", "variable_assignments"})
-SPOKEN = frozenset({"word", "number", "string", "raw_string", "concatenation", "simple_expansion", "expansion"})
-QUOTED = frozenset({"raw_string", "ansi_c_string", "comment", "heredoc_start", "heredoc_end"})
-# Where the grammar takes one of these for a command, as after `time`, it reads on at the wrong place.
-CONDITIONS = frozenset({"if", "then", "elif", "else", "fi", "case", "esac", "[["})
-RESERVED = CONDITIONS | {"{", "}", "function", "for", "select", "while", "until", "do", "done"}
-NOT_ONLY_A_CONDITION = frozenset("\n#\\'\"`")
-BASH_ALONE = {"((": "", "[[": ": "}  # what stands before the text for a shell that does not know the bracket
-SETTERS = frozenset({"read", "mapfile", "readarray", "getopts", "printf", "unset"})
-OWN_PROCESS = frozenset({"subshell", "command_substitution", "process_substitution"})
+BLANKS = re.compile(r"(?:[ \t]|\\\n)*")
+PLAIN = re.compile(r"[^\s'\"\\$`*?\[{};&|()<>]+|\]")
+SEPARATOR = re.compile(r"&&|\|\||;;&|;;|;&|\|&|[;&|]")
+REDIRECTION = re.compile(r"\d*(<<<|<<-|<<|<>|<&|>>|>\||>&|<(?!\()|>(?!\())")
+ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\+?=)")
+SUBSCRIPT = re.compile(r"([A-Za-z_]\w*)\[")
+FUNCTION = re.compile(r"\([ \t]*\)")
+BRACKET = re.compile(r"\[\[?(?=\s)")  # the command, not a pattern
+NAME = re.compile(r"[A-Za-z_]\w*")
+# Expansions that give a value, a length, a default, or a value without its beginning or end.
+CLEAR_EXPANSION = re.compile(r"\{#?\w+\}|\{\w+(?::?[-+?]|[#%])")
+BRACED_NAME = re.compile(r"\{([A-Za-z_]\w*)\}")
+BRACES = re.compile(f"{OPEN_BRACE}[^{OPEN_BRACE}{CLOSE_BRACE}]*(?:,|\\.\\.)[^{OPEN_BRACE}{CLOSE_BRACE}]*{CLOSE_BRACE}")
+BRACKETS = re.compile(f"{GLOB}[^/{GLOB}{UNKNOWN}\\]]*\\]")  # what a glob letter leaves of `[a-z]`
+# Where a shell calculates, it runs the commands in an index, even those between single quotes.
+INDEX_CODE = re.compile(r"\[[^\]]*(?:\$\(|`)")
+SHELL_LETTERS = re.compile(r"[\s;&|<>$`(){}]")
+SHELL_CODE_OPTION = re.compile(r"-\w*c\w*|--command")
+BRACE_LIST = re.compile(r"\{.*,.*\}")
+CODE_PREFIX = re.compile(r"--?[\w-]+=|[A-Za-z_]\w*=|-[0iv]*S")
+# Words that only say where a command begins or ends.
+LEADS = frozenset(
+    {"if", "then", "elif", "else", "while", "until", "do", "!", "{", "}", "fi", "done", "esac", "function"}
+)
+LOOPS = frozenset({"for", "select"})
+NOT_IN_SH = frozenset({"[[", "case", "select"})
+ENDS_GUESS = frozenset({";", "+", ":::"})
+# What is known of variables that no line sets.
+PRESET = {"HOME": "~", "PWD": "."}
+NUMBERS = frozenset("?#$!")
 
 
-def read_commands(text: str) -> tuple[Command, ...]:
+def read_line(text: str) -> Line:
     """Every simple command of the line, those that it hands to other shells included; raises ToolError if it cannot be read."""
     return _read_again(text) if len(text) <= REMEMBERED_LENGTH else _read(text)
 
 
-def _read(text: str) -> tuple[Command, ...]:
+def _read(text: str) -> Line:
     """Read until every variable is known by all that it is given; one that grows with each reading is unknown."""
     values: dict[str, set[str]] = {}
     for _ in range(MAX_ROUNDS):
         reader = _Reader(values)
-        reader.read(Code(plain(text)), _Place(), depth=0)
+        reader.read_all(text)
         if reader.given == values:
-            return tuple(reader.found)
+            return reader.line()
         values = reader.given
     reader = _Reader({name: {UNKNOWN} for name in values})
-    reader.read(Code(plain(text)), _Place(), depth=0)
-    return tuple(reader.found)
+    reader.read_all(text)
+    return reader.line()
 
 
-# Several rules read the same line one after the other. Only short ones are kept, so that the memory stays small.
+# Several rules read the same line one after the other. Only short ones are cached, so that the memory stays small.
 _read_again = lru_cache(maxsize=64)(_read)
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where in the line a node stands; `given` is what a statement around it redirects into it."""
-
-    upstream: str = ""
-    given: tuple[Redirection, ...] = ()
-    functions: frozenset[str] = frozenset()
-    forked: bool = False
 
 
 class _Reader:
     """Collects the commands of one line; the limits hold for the whole of it, however deep a command lies."""
 
-    def __init__(self, values: Mapping[str, set[str]]) -> None:
+    def __init__(self, values: Values) -> None:
         self.found: list[Command] = []
-        self.variables: dict[str, Word] = {}
+        self.unclear: dict[str, None] = {}
         self.values = values
         self.given: dict[str, set[str]] = {}
+        self.bodies: list[str] = []
         self.guesses = 0
 
-    def read(self, code: Code, place: _Place, *, depth: int) -> None:
-        """Collect what the code runs."""
+    def line(self) -> Line:
+        return Line(commands=tuple(self.found), unclear=tuple(self.unclear))
+
+    def read_all(self, text: str) -> None:
+        """Read the line; a here-document is code as well where the line has a shell that may be fed with it."""
+        self.read(text, depth=0)
+        if INDEX_CODE.search(text):
+            self.unclear.setdefault("a command in an index")
+        if any(command.name in SHELLS | WRAPPERS for command in self.found):
+            for body in self.bodies:
+                self._read_guess(body, depth=1, sure=False)
+
+    def read(self, text: str, *, depth: int, guessed: bool = False) -> None:
         if depth > MAX_DEPTH:
             raise unreadable(f"commands lie more than {MAX_DEPTH} deep in each other")
-        if code.word.computed:
-            self._keep(Command(words=(unknown(source=code.word.source or code.word.text),)))
-        source = _encode(code.word.text)
-        _Walk(self, source, depth).follow(_parse(source), place)
+        _check(text)
+        _Scan(self, text, depth=depth, guessed=guessed).read()
 
     def add(self, command: Command, *, depth: int) -> None:
         """Collect a command and what it runs in its turn."""
         self._keep(command)
-        if command.name in SETTERS:
-            self.doubt(word.text for word in command.arguments)
-        for inner in unfold(command):
-            if depth >= MAX_DEPTH:
-                raise unreadable(f"commands lie more than {MAX_DEPTH} deep in each other")
-            if isinstance(inner, Code):
-                place = _Place(upstream=command.upstream, functions=command.functions, forked=command.forked)
-                self.read(inner, place, depth=depth + 1)
-            else:
-                self.add(inner, depth=depth + 1)
-
-    def assign(self, assignments: Iterable[Assignment]) -> None:
-        """Remember values, so that a later `$name` can be guessed."""
-        for assignment in assignments:
-            self.variables[assignment.name] = assignment.value
+        for assignment in command.assignments:
             self.given.setdefault(assignment.name, set()).update(assignment.value.outlines)
-
-    def doubt(self, names: Iterable[str]) -> None:
-        """Remember that the values of these variables are unknown."""
-        for name in names:
-            self.given.setdefault(name.partition("[")[0], set()).add(UNKNOWN)
+        if command.name in SETS_VARIABLES:
+            self.forget(word.text for word in command.arguments)
+        for word in command.arguments if command.name in DECLARES else ():
+            name, equals, _ = word.text.partition("=")
+            if equals:
+                self.given.setdefault(name, set()).update(outline.partition("=")[2] for outline in word.outlines)
+        if command.name in SHELLS:
+            self._read_shell_code(command, depth=depth)
+        elif _runs_words(command):
+            self._guess(command, depth=depth)
 
     def _keep(self, command: Command) -> None:
-        if command.words and command.words[0].text in RESERVED:
-            raise unreadable(f"{command.words[0].text!r} stands where a command was expected")
         if len(self.found) >= MAX_COMMANDS:
             raise unreadable(f"it holds more than {MAX_COMMANDS} commands")
+        if command.words and command.words[0].computed and BRACE_LIST.search(command.words[0].text):
+            raise unreadable("a list in braces stands where a command was expected")
         spoken = (*command.words, *(assignment.value for assignment in command.assignments))
-        self.guesses += sum(len(word.guesses) - 1 for word in spoken if word.guesses)
+        self.guesses += sum(len(word.outlines) - 1 for word in spoken)
         if self.guesses > MAX_GUESSES:
             raise unreadable(f"its variables can come to more than {MAX_GUESSES} words")
         self.found.append(command)
 
+    def forget(self, names: Iterable[str]) -> None:
+        """Remember that the values of these variables are unknown."""
+        for name in names:
+            self.given.setdefault(name.partition("[")[0], set()).add(UNKNOWN)
 
-class _Walk:
-    """Goes through one tree in the order of the text, without recursion: lists of commands nest as deep as they are long."""
+    def _read_shell_code(self, command: Command, *, depth: int) -> None:
+        """Read the code of `sh -c code`; a word that follows it is data, and a file cannot be seen."""
+        words = [word.text for word in command.arguments]
+        position = next((number for number, text in enumerate(words) if SHELL_CODE_OPTION.fullmatch(text)), len(words))
+        while position < len(words) and words[position].startswith(("-", "+")):
+            position += 2 if words[position].endswith(("o", "O")) else 1
+        if position < len(words):
+            self._read_guess(words[position], depth=depth + 1, sure=True)
 
-    def __init__(self, reader: _Reader, code: bytes, depth: int) -> None:
+    def _guess(self, command: Command, *, depth: int) -> None:
+        """Read the words of a command that runs its words: from each of them on, and each that looks like code."""
+        words = command.words
+        starts = [
+            position
+            for position, word in enumerate(words)
+            if position and not word.text.startswith("-") and not ASSIGNMENT.match(word.text)
+        ]
+        if sum(posixpath.basename(words[position].text) in WRAPPERS for position in starts) > MAX_DEPTH:
+            raise unreadable(f"commands lie more than {MAX_DEPTH} deep in each other")
+        given = (unknown(),) if command.name in {"xargs", "parallel"} else ()
+        for position in starts[:MAX_GUESSED]:
+            ends = (end for end in range(position, len(words)) if words[end].text in ENDS_GUESS)
+            inner = words[position : next(ends, len(words))]
+            if inner:
+                self._keep(replace(command, words=(*inner, *given), assignments=(), guessed=True))
+        code = [" ".join(word.text for word in command.arguments)] if command.name in CODE_AS_WORDS else []
+        for word in command.arguments:
+            if SHELL_LETTERS.search(word.text):
+                code += [word.text, *(word.text[match.end() :] for match in [CODE_PREFIX.match(word.text)] if match)]
+        for text in dict.fromkeys(code):
+            self._read_guess(text, depth=depth + 1, sure=command.name == "eval")
+
+    def _read_guess(self, text: str, *, depth: int, sure: bool) -> None:
+        """Read what may be code; only what is `sure` to be has to be readable."""
+        before, unclear = len(self.found), dict(self.unclear)
+        try:
+            self.read(text, depth=depth, guessed=True)
+        except ToolError:
+            if sure or len(self.found) >= MAX_COMMANDS or depth > MAX_DEPTH:
+                raise
+            del self.found[before:]
+        self.unclear = unclear
+
+
+class _Scan:
+    """Goes through one text from left to right; commands in it are scanned by a scan of their own."""
+
+    def __init__(self, reader: _Reader, text: str, *, depth: int, guessed: bool, start: int = 0) -> None:
         self.reader = reader
-        self.code = code
+        self.text = text
         self.depth = depth
-        self.speller = Speller(code, reader.variables, reader.values)
+        self.guessed = guessed
+        self.position = start
+        self.groups = 0
+        self.heredocs: list[tuple[str, bool, bool]] = []
+        self.piped = False
+        self._begin()
 
-    def follow(self, root: Node, place: _Place) -> None:
-        waiting = [(root, place)]
-        while waiting:
-            node, place = waiting.pop()
-            waiting.extend(reversed(list(self._visit(node, place))))
+    def _begin(self) -> None:
+        self.words: list[Word] = []
+        self.assignments: list[Assignment] = []
+        self.redirections: list[Redirection] = []
 
-    def _visit(self, node: Node, place: _Place) -> Iterator[tuple[Node, _Place]]:
-        """Collect what this node says, and give the nodes to look at next."""
-        if not node.children:
-            self._check_leaf(node, place)
-            return
-        if node.type in COMMANDS:
-            self._add_command(node, (), place)
-        elif node.type == "redirected_statement":
-            yield from self._visit_redirected(node, place)
-            return
-        elif node.type in ASSIGNMENTS or node.type == "for_statement":
-            self._add_assignments(node)
-        elif node.type == "file_redirect" and node.parent is not None and node.parent.type not in COMMANDS:
-            self.reader.add(Command(redirections=(self._redirection(node),)), depth=self.depth)
-        elif node.type == "heredoc_redirect":
-            self._check_heredoc(node)
-        elif node.children[0].type in BASH_ALONE:
-            self._read_as_plain_shell(node, place)
-        elif self._is_backticks(node):
-            self._read_backticks(node, place)
-            return
-        yield from self._children(node, place)
+    def read(self, end: str = "") -> None:
+        """Read commands up to the closing parenthesis, or the end of the text."""
+        while True:
+            self.position = _match(BLANKS, self.text, self.position).end()
+            if self.position >= len(self.text):
+                break
+            letter = self.text[self.position]
+            if letter == ")" and end and not self.groups:
+                self.position += 1
+                self._finish()
+                return
+            self._step(letter)
+        if end or self.heredocs or self.groups:
+            raise unreadable("it ends before it is complete")
+        self._finish()
 
-    def _visit_redirected(self, node: Node, place: _Place) -> Iterator[tuple[Node, _Place]]:
-        redirections = [child for child in node.children if child.type in REDIRECTIONS]
-        body = node.children[0]
-        if body.type in COMMANDS:
-            self._add_command(body, redirections, place)
-            yield from self._children(body, place)
+    def _step(self, letter: str) -> None:
+        separator = SEPARATOR.match(self.text, self.position)
+        redirection = REDIRECTION.match(self.text, self.position)
+        if letter == "\n":
+            self.position += 1
+            self._end()
+            self._read_heredocs()
+        elif letter == "#":
+            end = self.text.find("\n", self.position)
+            self.position = len(self.text) if end < 0 else end
+        elif separator:
+            self.position = separator.end()
+            self._end()
+            self.piped = self.piped or separator[0] in {"|", "|&"}
+        elif letter == "(":
+            self._open()
+        elif letter == ")":
+            self._close()
+        elif redirection:
+            self.position = redirection.end()
+            self._redirect(redirection[1])
         else:
-            if any(len(self._redirect_words(child)) > 1 for child in redirections):
-                raise unreadable("words stand behind a redirection of something that takes none")
-            targets = tuple(self._redirection(child) for child in redirections)
-            self.reader.add(Command(redirections=targets), depth=self.depth)
-            if body.type not in REDIRECTIONS:
-                given = tuple(target for target in targets if target.operator.startswith("<"))
-                yield body, replace(place, given=place.given + given)
-        for child in redirections:
-            if child.type == "heredoc_redirect":
-                self._check_heredoc(child)
-            yield from self._children(child, place)
+            self._add_word()
 
-    def _children(self, node: Node, place: _Place) -> Iterator[tuple[Node, _Place]]:
-        if node.type == "function_definition":
-            place = replace(place, functions=place.functions | {self.speller.text(_first(node, "word"))})
-        if node.type in OWN_PROCESS:
-            place = replace(place, forked=True)
-        if node.type == "process_substitution" and node.children[0].type == ">(":
-            place = replace(place, upstream=self.code.decode())
-        if node.type == "pipeline" and len(node.children) > MAX_COMMANDS:
-            raise unreadable(f"a pipeline has more than {MAX_COMMANDS // 2} stages")
-        following_types = [*(child.type for child in node.children[1:]), ""]
-        for position, (child, following) in enumerate(zip(node.children, following_types, strict=True)):
-            yield child, self._place_of(node, position, replace(place, forked=True) if following == "&" else place)
-
-    def _place_of(self, node: Node, position: int, place: _Place) -> _Place:
-        """A stage of a pipeline reads what stands before it; after a here-document that is the whole statement."""
-        if node.type != "pipeline":
-            return place
-        first = node
-        if node.parent is not None and node.parent.type == "heredoc_redirect":
-            first = node.parent.parent or node
-        before = self.code[first.start_byte : node.children[position].start_byte].decode()
-        return replace(place, upstream=f"{place.upstream} {before}" if before else place.upstream, forked=True)
-
-    # What the nodes say
-
-    def _add_command(self, node: Node, around: Sequence[Node], place: _Place) -> None:
-        self._check_line((*node.children, *around))
-        inside = [child for child in node.children if child.type in REDIRECTIONS]
-        assigned = [child for child in node.children if child.type == "variable_assignment"]
-        spoken = [child for child in node.children if child not in inside and child not in assigned]
-        trailing = self._trailing_words((*inside, *around))
-        assignments = tuple(found for child in assigned for found in self._assignments(child))
-        command = Command(
-            words=(*(self.speller.word(nodes) for nodes in self._words(spoken)), *trailing),
-            assignments=assignments,
-            redirections=(*place.given, *(self._redirection(child) for child in (*inside, *around))),
-            upstream=place.upstream,
-            functions=place.functions,
-            forked=place.forked,
-        )
-        self.reader.assign(assignments)
-        self.reader.add(command, depth=self.depth)
-
-    def _add_assignments(self, node: Node) -> None:
-        if node.type == "variable_assignments" or _stands_in_command(node):
+    def _open(self) -> None:
+        function = FUNCTION.match(self.text, self.position)
+        if self.words and function:
+            self._doubt("a function")
+            self.position = function.end()
+            self._begin()
             return
-        found = tuple(self._assignments(node))
-        self.reader.assign(found)
-        self.reader.add(Command(assignments=found), depth=self.depth)
+        if not self._is_start() or self.assignments or self.text.startswith("((", self.position):
+            self._doubt("a parenthesis inside a command")
+        self.position += 1
+        self.groups += 1
+        self._end()
 
-    def _assignments(self, node: Node) -> Iterator[Assignment]:
-        """The values of an assignment or of a loop; an array gives one for each element."""
-        name = _first(node, "variable_name") if node.type == "for_statement" else node.children[0]
-        if node.type == "variable_assignment":
-            self.speller.check_touching(node.children)
-            if name.type == "subscript" or node.children[1].type == "+=":
-                self.reader.doubt([self.speller.text(name)])
-        rest = [child for child in node.children if child.start_byte >= name.end_byte]
-        values = [child for child in rest if child.is_named and child.type != "do_group"]
-        elements = [item for value in values for item in (value.children[1:-1] if value.type == "array" else [value])]
-        for nodes in self._words(elements):
-            yield Assignment(name=self.speller.text(name), value=self.speller.word(nodes))
+    def _close(self) -> None:
+        self.position += 1
+        self._end()
+        if self.groups:
+            self.groups -= 1
+        else:
+            self._doubt("a closing parenthesis")
 
-    def _redirection(self, node: Node) -> Redirection:
-        operator = next(child.type for child in node.children if not child.is_named)
-        if node.type == "heredoc_redirect":
-            return Redirection(operator=operator, target=self._heredoc_body(node))
-        words = self._redirect_words(node)
-        return Redirection(operator=operator, target=words[0] if words else plain(""))
+    # Commands
 
-    def _redirect_words(self, node: Node) -> list[Word]:
-        """The target, and after it the words of the command that the grammar counts to the redirection."""
-        if node.type == "heredoc_redirect":
-            inner = [child for child in node.children if child.type in REDIRECTIONS]
-            spoken = [child for child in node.children if child.type in SPOKEN]
-            words = [self.speller.word(nodes) for nodes in self._words(spoken)]
-            return [plain(""), *words, *(word for child in inner for word in self._redirect_words(child)[1:])]
-        self._check_line(node.children)
-        spoken = [child for child in node.children if child.is_named and child.type != "file_descriptor"]
-        return [self.speller.word(nodes) for nodes in self._words(spoken)]
+    def _is_start(self) -> bool:
+        return all(word.text in LEADS for word in self.words)
 
-    def _trailing_words(self, redirections: Sequence[Node]) -> list[Word]:
-        """The words behind redirections; behind `&>` a shell that does not know it begins another command."""
-        found: list[Word] = []
-        splits = False
-        for child in redirections:
-            splits = splits or any(mark.type.startswith("&>") for mark in child.children)
-            words = self._redirect_words(child)[1:]
-            if splits and words:
-                raise unreadable("a word stands behind '&>'")
-            found += words
+    def _finish(self) -> None:
+        if self.heredocs:
+            raise unreadable("a here-document has no end")
+        self._end()
+
+    def _end(self) -> None:
+        """Add the command that was read so far."""
+        words, assignments = self.words, self.assignments
+        redirections = tuple(self.redirections)
+        self._begin()
+        while words and words[0].text in LEADS:
+            if words.pop(0).text == "function":
+                self._doubt("a function")
+                del words[:1]
+        if words and words[0].text in NOT_IN_SH:
+            self._doubt(words[0].text)
+        if words and words[0].text == "case":
+            words = []
+        if words and words[0].text in LOOPS:
+            assignments += self._loop_values(words)
+            words = []
+        if words or assignments or redirections:
+            command = Command(
+                words=tuple(words),
+                assignments=tuple(assignments),
+                redirections=redirections,
+                piped=self.piped,
+                guessed=self.guessed,
+            )
+            self.reader.add(command, depth=self.depth)
+
+    def _loop_values(self, words: list[Word]) -> list[Assignment]:
+        """The values that `for name in …` gives; without a list they are unknown."""
+        if len(words) < 2:  # noqa: PLR2004  `for` and a name
+            self._doubt("for ((…))")
+            return []
+        values = words[3:] if len(words) > 2 else [unknown()]  # noqa: PLR2004  `for name in …`
+        return [Assignment(name=words[1].text, value=value) for value in values]
+
+    def _redirect(self, operator: str) -> None:
+        self.position = _match(BLANKS, self.text, self.position).end()
+        start = self.position
+        target = self._word()
+        if operator in {"<<", "<<-"}:
+            written = self.text[start : self.position]
+            delimiter = re.sub(r"[\"'\\]", "", written)
+            if not re.fullmatch(r"\w+", delimiter):
+                raise unreadable(f"the here-document {delimiter!r} has no plain name")
+            self.heredocs.append((delimiter, operator == "<<-", delimiter != written))
+            self.redirections.append(Redirection(operator=operator, target=plain("")))
+            return
+        if operator == "<<<":
+            self._doubt("<<<")
+            self.reader.bodies.append(target.text)
+        if operator not in {">&", "<&"} or not re.fullmatch(r"\d+-?|-", target.text):
+            self.redirections.append(Redirection(operator=operator, target=target))
+
+    def _read_heredocs(self) -> None:
+        for delimiter, strips, quoted in self.heredocs:
+            lines: list[str] = []
+            while True:
+                if self.position >= len(self.text):
+                    raise unreadable(f"the here-document {delimiter!r} has no end")
+                line, _, _ = self.text[self.position :].partition("\n")
+                self.position += len(line) + 1
+                if (line.lstrip("\t") if strips else line) == delimiter:
+                    break
+                lines.append(line)
+            if lines and lines[-1].endswith("\\") and not quoted:
+                raise unreadable(f"the here-document {delimiter!r} has no plain end")
+            self.reader.bodies.append("\n".join(lines))
+            if not quoted:
+                self._inner(self.reader.bodies[-1])
+        self.heredocs = []
+
+    # Words
+
+    def _add_word(self) -> None:
+        assigned = ASSIGNMENT.match(self.text, self.position) if self._is_start() else None
+        subscript = SUBSCRIPT.match(self.text, self.position) if self._is_start() else None
+        if subscript:
+            self.reader.forget([subscript[1]])
+        if not assigned:
+            self.words.append(self._word())
+            return
+        self.position = assigned.end()
+        if assigned[2] == "+=":
+            self.reader.forget([assigned[1]])
+        self.assignments.append(Assignment(name=assigned[1], value=self._word()))
+
+    def _word(self) -> Word:
+        """The word that begins here, which may be empty."""
+        draft, text = _Draft(), self.text
+        bracket = BRACKET.match(text, self.position)
+        if bracket:
+            self.position = bracket.end()
+            return plain(bracket[0])
+        while self.position < len(text):
+            letter = text[self.position]
+            run = PLAIN.match(text, self.position)
+            if run:
+                self.position = run.end()
+                draft.literal(run[0])
+            elif letter in "*?[":
+                self.position += 1
+                draft.add(letter, (GLOB,))
+            elif letter in "{}":
+                self.position += 1
+                draft.add(letter, (OPEN_BRACE if letter == "{" else CLOSE_BRACE,))
+            elif text.startswith(("<(", ">("), self.position):
+                self._doubt("<(…)")
+                self.position += 2
+                self._nested(piped=letter == ">")
+                draft.expansion(text[self.position - 1 : self.position])
+            elif not self._quoting(letter, draft):
+                break
+        return draft.finish()
+
+    def _quoting(self, letter: str, draft: _Draft) -> bool:
+        """Read quotes, backslashes and expansions; False if nothing of the kind begins here."""
+        if letter == "'":
+            draft.literal(self._until("'"))
+        elif letter == '"':
+            self.position += 1
+            self._quoted('"', draft)
+        elif letter == "\\":
+            draft.literal(self.text[self.position + 1 : self.position + 2].replace("\n", ""))
+            self.position += 2
+        elif letter == "$":
+            self._dollar(draft, quoted=False)
+        elif letter == "`":
+            self._backticks(draft)
+        else:
+            return False
+        return True
+
+    def _until(self, closing: str) -> str:
+        end = self.text.find(closing, self.position + 1)
+        if end < 0:
+            raise unreadable(f"a {closing} is not closed")
+        found = self.text[self.position + 1 : end]
+        self.position = end + 1
         return found
 
-    def _heredoc_body(self, node: Node) -> Word:
-        body = _first(node, "heredoc_body")
-        text = self.speller.text(body)
-        if body.children and any(child.type != "heredoc_content" for child in body.children):
-            return replace(unknown(source=text), text=text)
-        return plain(text)
+    def _quoted(self, closing: str, draft: _Draft) -> None:
+        """Read up to the closing letter as between double quotes; in `${…}` quotes may stand inside."""
+        while self.position < len(self.text):
+            letter = self.text[self.position]
+            if letter == closing:
+                self.position += 1
+                return
+            if letter == "\\":
+                escaped = self.text[self.position + 1 : self.position + 2]
+                draft.literal(escaped.replace("\n", "") if escaped in '$`"\\\n' else f"\\{escaped}")
+                self.position += 2
+            elif letter == "$":
+                self._dollar(draft, quoted=True)
+            elif letter == "`":
+                self._backticks(draft)
+            elif closing == "}" and letter in "'\"":
+                self._quoting(letter, draft)
+            else:
+                self.position += 1
+                draft.literal(letter)
+        if closing:
+            raise unreadable(f"a {closing} is not closed")
 
-    def _words(self, nodes: Iterable[Node]) -> Iterator[list[Node]]:
-        """Nodes that touch are one word; a backslash before a line's end joins what it separates."""
-        group: list[Node] = []
-        for node in nodes:
-            between = self.code[group[-1].end_byte : node.start_byte] if group else b""
-            if group and CONTINUATION.fullmatch(between) is None:
-                yield group
-                group = []
-            group.append(node)
-        if group:
-            yield group
+    def _dollar(self, draft: _Draft, *, quoted: bool) -> None:
+        text, start = self.text, self.position
+        self.position += 1
+        name = NAME.match(text, self.position) or BRACED_NAME.match(text, self.position)
+        following = text[self.position : self.position + 1]
+        if name:
+            self.position = name.end()
+            draft.expansion(name[0], self._values(name[1] if name.re is BRACED_NAME else name[0]))
+        elif following == "(":
+            self.position += 1
+            is_number = self._arithmetic()
+            if not is_number:
+                self._nested()
+            draft.expansion(text[start : self.position], ("0",) if is_number else (UNKNOWN,))
+        elif following == "{":
+            if not CLEAR_EXPANSION.match(text, self.position):
+                self._doubt("an expansion that may calculate, assign or run something")
+            self.position += 1
+            self._quoted("}", _Draft())
+            draft.expansion(text[start : self.position])
+        elif following in {"'", '"', "["} and following and not quoted:
+            self._doubt(f"${following}")
+            if following == "'":
+                self._ansi(draft)
+        elif following and following in "?#$!@*-0123456789":
+            self.position += 1
+            draft.expansion(text[start : self.position], ("0",) if following in NUMBERS else (UNKNOWN,))
+        else:
+            draft.literal("$")
 
-    # Where the grammar and the shell might not agree
-
-    def _check_line(self, nodes: Sequence[Node]) -> None:
-        """Refuse a command over several lines that the shell would take for several commands."""
-        for node, following in pairwise(nodes):
-            if BLANK.fullmatch(self.code[node.end_byte : following.start_byte]) is None:
-                raise unreadable("a line begins where a word was expected")
-
-    def _check_leaf(self, node: Node, place: _Place) -> None:
-        """Read the code that the grammar took for text, as in `${name#$(code)}`."""
-        text = self.speller.text(node)
-        if not node.is_named or node.type in QUOTED or HIDDEN_CODE.search(text) is None:
-            return
-        if node.type == "heredoc_body" and _is_quoted_heredoc(node):
-            return
-        self.reader.read(Code(plain(text)), place, depth=self.depth + 1)
-
-    def _check_heredoc(self, node: Node) -> None:
-        """Refuse a here-document that might end on another line than the grammar believes."""
-        start, end = _first(node, "heredoc_start"), _first(node, "heredoc_end")
-        delimiter = re.sub(r"[\"'\\]", "", self.speller.text(start))
-        body = self.code[_first(node, "heredoc_body").start_byte : end.start_byte].decode()
-        earlier = [line.lstrip("\t") for line in body.split("\n")[:-1]]
-        last = self.code[end.start_byte :].decode().partition("\n")[0]
-        if not re.fullmatch(r"\w+", delimiter) or last != delimiter or delimiter in earlier:
-            raise unreadable(f"the here-document {delimiter!r} has no plain end")
-
-    def _read_as_plain_shell(self, node: Node, place: _Place) -> None:
-        """Read `(( … ))` and `[[ … ]]` a second time, as a shell does that does not know them: as commands."""
-        other = _Reader(self.reader.values)
-        code = BASH_ALONE[node.children[0].type] + self.speller.text(node)[2:-2]
+    def _ansi(self, draft: _Draft) -> None:
+        end = re.compile(r"'((?:[^'\\]|\\.)*)'", re.DOTALL).match(self.text, self.position)
+        if end is None:
+            raise unreadable("a ' is not closed")
+        self.position = end.end()
         try:
-            other.read(Code(plain(code)), place, depth=self.depth + 1)
-        except ToolError:
-            if not NOT_ONLY_A_CONDITION.isdisjoint(code):
-                raise
-            return  # a plain condition, which such a shell cannot read either
-        for command in other.found:
-            if command.words and command.words[0].certain and command.name != ":":
-                self.reader.add(command, depth=self.depth)
+            draft.literal(decode(end[1], "unicode_escape"))
+        except ValueError:
+            draft.expansion(end[1])
 
-    def _is_backticks(self, node: Node) -> bool:
-        return node.type == "command_substitution" and node.children[0].type == "`"
+    def _arithmetic(self) -> bool:
+        """Pass over `$((…))`, with the commands in it; False if it turns out to be a subshell in a substitution."""
+        if not self.text.startswith("(", self.position):
+            return False
+        depth, position = 0, self.position
+        for position in range(self.position, len(self.text)):
+            depth += {"(": 1, ")": -1}.get(self.text[position], 0)
+            if depth == 0:
+                break
+        if not self.text.startswith("))", position):
+            self._doubt("$((…)")
+            return False
+        inner = self.text[self.position + 1 : position]
+        if NAME.search(inner):
+            self._doubt("a variable in a calculation")  # bash runs the commands in an index that its value may be
+        self.position = position + 2
+        self._inner(inner)
+        return True
 
-    def _read_backticks(self, node: Node, place: _Place) -> None:
-        """Read the code between backticks, in which a backslash hides the inner ones from the outer shell."""
-        code = IN_BACKTICKS.sub(r"\1", self.speller.text(node)[1:-1])
-        self.reader.read(Code(plain(code)), replace(place, forked=True), depth=self.depth + 1)
+    def _backticks(self, draft: _Draft) -> None:
+        end = re.compile(r"`((?:[^`\\]|\\.)*)`", re.DOTALL).match(self.text, self.position)
+        if end is None:
+            raise unreadable("a ` is not closed")
+        self.position = end.end()
+        self.reader.read(re.sub(r"\\([$`\\])", r"\1", end[1]), depth=self.depth + 1, guessed=self.guessed)
+        draft.expansion("" if end[0] == "``" else end[0], ("",) if end[0] == "``" else (UNKNOWN,))
+
+    def _nested(self, *, piped: bool = False) -> None:
+        """Read the commands up to the closing parenthesis."""
+        if self.depth >= MAX_DEPTH:
+            raise unreadable(f"commands lie more than {MAX_DEPTH} deep in each other")
+        scan = _Scan(self.reader, self.text, depth=self.depth + 1, guessed=self.guessed, start=self.position)
+        scan.piped = piped or self.piped
+        scan.read(")")
+        self.position = scan.position
+
+    def _inner(self, text: str) -> None:
+        """Read the substitutions in a text that is no command itself."""
+        scan = _Scan(self.reader, text, depth=self.depth, guessed=self.guessed)
+        scan._quoted("", _Draft())
+
+    def _values(self, name: str) -> tuple[str, ...]:
+        """All that a variable can hold, whole and word by word, because the shell splits what it expands."""
+        if name not in self.reader.values:
+            return (PRESET.get(name, UNKNOWN),)
+        whole = {re.sub(r"[*?\[]", GLOB, value) for value in self.reader.values[name]}
+        return tuple(dict.fromkeys([*sorted(whole), *(part for value in sorted(whole) for part in value.split())]))
+
+    def _doubt(self, what: str) -> None:
+        self.reader.unclear.setdefault(what)
 
 
-@cache
-def _language() -> Language:
-    import tree_sitter_bash
-    from tree_sitter import Language
+class _Draft:
+    """A word while it is put together."""
 
-    return Language(tree_sitter_bash.language())
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.values: list[tuple[str, ...]] = []
+        self.computed = False
+
+    def literal(self, text: str) -> None:
+        self.add(text, (text,))
+
+    def expansion(self, spelled: str, values: tuple[str, ...] = (UNKNOWN,)) -> None:
+        self.computed = True
+        known = [value for value in values if UNKNOWN not in value and GLOB not in value]
+        self.add(known[0] if known else f"${spelled}" if spelled[:1].isalpha() else spelled, values)
+
+    def add(self, said: str, values: tuple[str, ...]) -> None:
+        self.said.append(said)
+        self.values.append(values)
+
+    def finish(self) -> Word:
+        braces = False
+        outlines: list[str] = []
+        for outline in self._spellings():
+            shape, count = outline, 1
+            while count:
+                shape, count = BRACES.subn(UNKNOWN, shape)
+                braces = braces or bool(count)
+            shape = shape.replace(OPEN_BRACE, "{").replace(CLOSE_BRACE, "}")
+            outlines.append(BRACKETS.sub(GLOB, shape))
+        text = "".join(self.said)
+        return Word(text=text, outlines=tuple(dict.fromkeys(outlines)), computed=self.computed or braces)
+
+    def _spellings(self) -> Iterator[str]:
+        longest = sum(max(map(len, values)) for values in self.values)
+        if longest > MAX_LENGTH or math.prod(map(len, self.values)) > MAX_OUTLINES:
+            return iter((UNKNOWN,))
+        return ("".join(parts) for parts in product(*self.values))
 
 
-def _parse(code: bytes) -> Node:
-    from tree_sitter import Parser
-
-    root = Parser(_language()).parse(code).root_node
-    if root.has_error:
-        raise unreadable("it is no complete shell code, or a form that is not understood")
-    return root
+def _runs_words(command: Command) -> bool:
+    """Whether it may run its words: a wrapper, or a `find` that does more than find."""
+    if command.name not in WRAPPERS and command.name != "find":
+        return False
+    return not is_listed(command) or bool(does_more(command))
 
 
-def _encode(text: str) -> bytes:
+def _check(text: str) -> None:
     if CONTROL.search(text):
         raise unreadable("it holds control characters")
     try:
-        code = text.encode()
+        size = len(text.encode())
     except UnicodeEncodeError:
-        raise unreadable("it holds half of a character") from None
-    if len(code) > MAX_LENGTH:
+        raise unreadable("it holds a lone surrogate") from None
+    if size > MAX_LENGTH:
         raise unreadable(f"it is longer than {MAX_LENGTH} bytes")
-    return code
 
 
-def _first(node: Node, kind: str) -> Node:
-    found = next((child for child in node.children if child.type == kind), None)
+def _match(pattern: re.Pattern[str], text: str, position: int) -> re.Match[str]:
+    """Match a pattern that matches anything, if only nothing."""
+    found = pattern.match(text, position)
     if found is None:
-        raise unreadable(f"a {node.type.replace('_', ' ')} without its {kind.replace('_', ' ')}")
+        raise unreadable("it has no words")
     return found
-
-
-def _stands_in_command(node: Node) -> bool:
-    return node.parent is not None and node.parent.type in COMMANDS
-
-
-def _is_quoted_heredoc(body: Node) -> bool:
-    parent = body.parent
-    start = None if parent is None else _first(parent, "heredoc_start")
-    return start is not None and start.text is not None and any(mark in start.text for mark in (b"'", b'"', b"\\"))

@@ -1,0 +1,245 @@
+"""Tables of programs: those that only read, with what makes them do more, and those that run what their words say.
+
+To add a program that only reads, add a row to `READS`: `PLAIN` if it can neither write a file nor start a program whatever
+its words are, else a `Program` that names the words which make it do so. When in doubt, leave it out: what is in no table
+needs confirmation.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from toolcrib.lib.shell.words import GLOB, UNKNOWN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from toolcrib.lib.shell.words import Command, Word
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Program:
+    """What makes a program do more than read.
+
+    `letters` are short options, `options` long ones and `words` any words that do, `operands` is how many other words it takes at the most,
+    `code` is what no word may hold, and `program` what its first operand has to be. With `only`, one of these options must be
+    its first word; with `verbs`, one of these, and the rest is judged by the row of that verb.
+    """
+
+    letters: str = ""
+    options: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    operands: int | None = None
+    code: re.Pattern[str] | None = None
+    program: re.Pattern[str] | None = None
+    only: tuple[str, ...] = ()
+    verbs: Mapping[str, Program] = field(default_factory=dict)
+
+
+PLAIN = Program()
+# Code of awk that runs programs, writes files or reads further ones.
+AWK_CODE = re.compile(r"system|getline|close|[|>@]")
+# One command of sed that prints, deletes or replaces; `e` runs programs, `w` writes files.
+SED_PROGRAM = re.compile(
+    r"(?:[\d$,+~! ]|/(?:\\.|[^/\\])*/)*(?:[pdq=lnN]|s([^\w\s\\])(?:\\.|(?!\1)[^\\])*\1(?:\\.|(?!\1)[^\\])*\1[gpiI\d]*)?"
+)
+FIND_ACTION = re.compile(r"-(?:delete|exec|execdir|ok|okdir|fls|fprint|fprint0|fprintf)")
+PRINTS_COMMITS = Program(
+    letters="oO", options=("--output", "--ext-diff", "--textconv", "--filters", "--open-files-in-pager")
+)
+GIT_VERBS: dict[str, Program] = {
+    **dict.fromkeys(("status", "rev-parse", "ls-files", "ls-tree", "merge-base", "name-rev", "describe"), PLAIN),
+    **dict.fromkeys(("rev-list", "check-ignore", "count-objects", "--version", "version"), PLAIN),
+    **dict.fromkeys(("log", "show", "diff", "shortlog", "blame", "whatchanged", "grep", "cat-file"), PRINTS_COMMITS),
+    "branch": Program(operands=0, letters="dDmMcCfut", options=("--delete", "--move", "--copy", "--edit-description")),
+    "remote": Program(operands=0),
+    "stash": Program(verbs={"list": PRINTS_COMMITS}),
+    "tag": Program(operands=0, letters="adsufm", options=("--delete", "--annotate", "--sign")),
+}
+
+READS: dict[str, Program] = {
+    # The shell itself
+    **dict.fromkeys((":", "true", "false", "cd", "pushd", "popd", "dirs", "pwd", "exit", "return", "break"), PLAIN),
+    **dict.fromkeys(("continue", "shift", "wait", "jobs", "times", "type", "umask", "set"), PLAIN),
+    **dict.fromkeys(("export", "local", "readonly", "unset", "read", "getopts", "sleep"), PLAIN),
+    **dict.fromkeys(("test", "["), Program(words=("-v", "-R"))),  # they calculate the index of a variable
+    "command": Program(only=("-v", "-V")),
+    "history": Program(operands=1, letters="acdnprsw"),
+    # Text
+    **dict.fromkeys(
+        ("echo", "printf", "cat", "tac", "head", "tail", "wc", "nl", "cut", "tr", "rev", "fold", "fmt"), PLAIN
+    ),
+    **dict.fromkeys(("paste", "join", "comm", "cmp", "expand", "unexpand", "column", "seq", "yes", "expr"), PLAIN),
+    **dict.fromkeys(("grep", "egrep", "fgrep", "zgrep", "strings", "od", "hexdump", "base64", "base32", "jq"), PLAIN),
+    **dict.fromkeys(("md5sum", "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum", "cksum", "b2sum"), PLAIN),
+    "awk": Program(letters="fileE", options=("--file", "--include", "--load", "--exec", "--source"), code=AWK_CODE),
+    "diff": PLAIN,
+    "rg": Program(options=("--pre", "--hostname-bin", "--search-zip")),
+    "sed": Program(
+        letters="efils",
+        options=("--expression", "--file", "--in-place", "--line-length", "--separate"),
+        program=SED_PROGRAM,
+    ),
+    "sort": Program(letters="oT", options=("--output", "--compress-program", "--temporary-directory", "--files0-from")),
+    "uniq": Program(operands=1),
+    "xxd": Program(letters="r", options=("-revert",), operands=1),
+    # Files
+    **dict.fromkeys(("ls", "dir", "stat", "du", "df", "basename", "dirname", "realpath", "readlink"), PLAIN),
+    **dict.fromkeys(("mkdir", "touch"), PLAIN),  # they create what is empty, and change nothing that is there
+    "file": Program(letters="C", options=("--compile",)),
+    "find": Program(code=FIND_ACTION),
+    "tree": Program(letters="o", options=("--output",)),
+    # The machine
+    **dict.fromkeys(("id", "whoami", "groups", "uname", "arch", "nproc", "uptime", "free", "ps", "printenv"), PLAIN),
+    **dict.fromkeys(("which", "tty", "locale", "cal", "who", "w", "lscpu", "lsblk"), PLAIN),
+    "crontab": Program(only=("-l",), operands=0),
+    "date": Program(letters="s", options=("--set",)),
+    "env": Program(operands=0, letters="S", options=("--split-string",)),
+    "hostname": Program(operands=0, letters="bF", options=("--boot", "--file")),
+    "man": Program(letters="PHX", options=("--pager", "--html", "--gxditview", "--preprocessor")),
+    "mount": Program(operands=0, letters="aoBMR", options=("--all", "--bind", "--move", "--rbind", "--options")),
+    # Version control; a global option, such as -c or --exec-path, can name a program
+    "git": Program(verbs={**GIT_VERBS, "--no-pager": Program(verbs=GIT_VERBS)}),
+}
+READS |= {"mawk": READS["awk"], "gawk": READS["awk"], "nawk": READS["awk"]}
+
+SYSTEM_FOLDERS = frozenset({"", "/bin", "/usr/bin"})
+SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "rbash", "fish"})
+# What runs its words as a command, or reads one of them as shell code.
+WRAPPERS = SHELLS | frozenset(
+    (
+        *("!", ".", "alias", "at", "batch", "builtin", "busybox", "chroot", "chrt", "command", "coproc", "doas", "env"),
+        *("eval", "exec", "fakeroot", "flock", "ionice", "ltrace", "nice", "nohup", "nsenter", "parallel", "pkexec"),
+        *("rlwrap", "runuser", "script", "setarch", "setpriv", "setsid", "source", "stdbuf", "strace", "su", "sudo"),
+        *("systemd-run", "taskset", "time", "timeout", "toybox", "trap", "unbuffer", "unshare", "valgrind", "watch"),
+        *("xargs", "xvfb-run"),
+    )
+)
+CODE_AS_WORDS = frozenset({"eval", "watch", "parallel"})
+INTERPRETERS = frozenset(
+    (
+        *("bun", "deno", "expect", "irb", "julia", "lua", "luajit", "node", "nodejs", "octave", "osascript", "perl"),
+        *("php", "pwsh", "python", "pypy", "r", "rscript", "ruby", "tclsh", "tsx"),
+    )
+)
+# What runs a program that one of its words or files names, and what decides which programs run later.
+RUNS_PROGRAMS = frozenset(
+    (
+        *(
+            "bunx",
+            "chsh",
+            "dc",
+            "docker",
+            "ed",
+            "emacs",
+            "ex",
+            "gdb",
+            "insmod",
+            "m4",
+            "make",
+            "modprobe",
+            "mysql",
+            "npx",
+        ),
+        *(
+            "pip",
+            "pipx",
+            "podman",
+            "psql",
+            "rsh",
+            "rsync",
+            "scp",
+            "screen",
+            "sftp",
+            "sqlite",
+            "ssh",
+            "swapon",
+            "sysctl",
+        ),
+        *("systemctl", "tar", "tmux", "umount", "uvx", "vi", "vim", "visudo", "zip"),
+    )
+)
+# What the shell itself does with a word that is code, or the name of a variable.
+SHELL_CODE = frozenset({"let", "mapfile", "read", "readarray", "getopts", "unset", "wait"})
+DECLARES = frozenset({"declare", "export", "local", "readonly", "typeset"})
+SETS_VARIABLES = frozenset({"read", "mapfile", "readarray", "getopts", "printf", "unset"})
+# Variables by which the shell or a program that only reads is made to run something else.
+STEERING = re.compile(
+    r"PATH|LD_\w+|DYLD_\w+|BASH_\w+|ENV|IFS|PS4|PROMPT_COMMAND|SHELL|SHELLOPTS|BASHOPTS|GCONV_PATH|NLSPATH|TERMINFO"
+    r"|GIT_\w+|SSH_\w+|\w*PAGER|MANOPT|\w*EDITOR|VISUAL|BROWSER|LESS\w*|\w*_OPTIONS|\w*OPTS|RIPGREP_CONFIG_PATH|JQ_\w+"
+    r"|AWK\w*|PERL\w*|PYTHON\w*|RUBY\w*|NODE_\w+|POSIXLY_CORRECT|TMPDIR|HOME|XDG_\w+"
+)
+
+
+def is_listed(command: Command) -> bool:
+    """Whether it is a program of `READS`, by its bare name or from where the system keeps its programs."""
+    folder, _, name = command.words[0].text.rpartition("/") if command.words else ("", "", "")
+    return folder in SYSTEM_FOLDERS and name in READS
+
+
+def does_more(command: Command) -> str:
+    """What makes a listed program do more than read, in words; nothing if it only reads."""
+    return _does_more(READS[command.name], command.arguments)
+
+
+def _does_more(row: Program, words: Sequence[Word]) -> str:
+    if row.verbs:
+        verb = words[0].text if words else ""
+        if verb not in row.verbs or not words[0].certain:
+            return f"is called with {verb[:40]!r}" if verb else "is called without a verb"
+        return _does_more(row.verbs[verb], words[1:])
+    if row.only:
+        named = bool(words) and words[0].text in row.only
+        return "" if named and (row.operands is None or len(words) == 1) else f"is called without {row.only[0]}"
+    return next(_findings(row, words), "") if row != PLAIN else ""
+
+
+def _findings(row: Program, words: Sequence[Word]) -> Iterator[str]:
+    options, operands = split_words(words)
+    if row.letters or row.options:
+        for word in options:
+            if not word.certain:
+                yield f"is given a word that may be an option ({word.text[:40]!r}; write ./ or -- before it)"
+            elif _is_option(word.text, row):
+                yield f"is called with {word.text[:40]}"
+    yield from (f"is called with {word.text}" for word in words if word.text in row.words)
+    if row.operands is not None:
+        several = [
+            word for word in words if not word.certain
+        ]  # a pattern or a variable may come to any number of words
+        yield from (f"is given {word.text[:40]!r}" for word in (*several, *operands[row.operands :]))
+    if row.code is not None and any(_may_hold(row.code, word) for word in words):
+        yield "is given words that may write or run something"
+    if row.program is not None and any(not _is_exactly(row.program, word) for word in operands[:1]):
+        yield "is given code that may write or run something"
+
+
+def _may_hold(code: re.Pattern[str], word: Word) -> bool:
+    return any(code.search(outline) or outline.startswith((UNKNOWN, GLOB)) for outline in word.outlines)
+
+
+def _is_exactly(program: re.Pattern[str], word: Word) -> bool:
+    return word.certain and program.fullmatch(word.text) is not None
+
+
+def split_words(words: Sequence[Word]) -> tuple[list[Word], list[Word]]:
+    """The words that are or may be options, and the operands, as GNU's programs take them: in any order, up to `--`."""
+    texts = [word.text for word in words]
+    end = texts.index("--") if "--" in texts else len(texts)
+    options = [
+        word for word in words[:end] if any(outline.startswith(("-", UNKNOWN, GLOB)) for outline in word.outlines)
+    ]
+    operands = [word for word in words[:end] if word not in options or word.text == "-"]
+    return [word for word in options if word.text != "-"], [*operands, *words[end + 1 :]]
+
+
+def _is_option(text: str, row: Program) -> bool:
+    """Whether it is one of the row's: a letter among others, or a name in full, cut short or with its value."""
+    name = text.partition("=")[0]
+    if name in row.options:
+        return True
+    if text.startswith("--"):
+        return any(option.startswith(name) for option in row.options if option.startswith("--"))
+    return any(letter in row.letters for letter in text[1:])
