@@ -77,6 +77,7 @@ def test_responses_hold_a_chat(shapes, vendors, server, environment, bench):
     assert server.asked[0]["tools"][0]["name"] == "greet"
 
 
+@pytest.mark.spec("S4-29")
 async def test_async_clients_hold_a_chat(shapes, vendors, server, environment, crib):
     shape = shapes["openai-chat"]
     server.script += [shape.wire(("c1", "add", {"a": 1, "b": 2})), shape.silent()]

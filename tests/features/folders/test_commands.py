@@ -81,6 +81,26 @@ def test_a_broken_folder_fails_the_build_with_place_and_cure_and_keeps_the_old_r
     assert json.loads(cli("build", "--json").out)[0]["ok"] is False
 
 
+@pytest.mark.spec("S2-01")
+@pytest.mark.parametrize("file", ["schema.json", "doc_summary.md", "doc.md", "handler.js"])
+def test_a_folder_without_one_of_its_files_fails_the_build_and_the_file_is_named(cli, shop, file):
+    (shop / "tools" / "count-words" / file).unlink()
+    built = cli("build")
+    assert built.code == ExitCode.FAILED
+    assert f"tools/count-words/{file}" in built.out
+    assert not (shop / "tools" / "tool_registry.json").exists()
+
+
+@pytest.mark.spec("S2-01")
+def test_a_folder_with_two_handlers_fails_the_build_and_both_are_named(cli, shop):
+    (shop / "tools" / "count-words" / "handler.py").write_text("def execute(args, context):\n    return {'ok': True}\n")
+    built = cli("build")
+    assert built.code == ExitCode.FAILED
+    (problem,) = [line for line in built.out.splitlines() if "handler.py" in line]
+    assert "tools/count-words/" in problem
+    assert "handler.js" in problem
+
+
 @pytest.mark.spec("S2-67")
 def test_registry_says_whether_there_is_one_whether_it_is_stale_and_whether_it_holds_a_tool(cli, shop):
     none = cli("registry")

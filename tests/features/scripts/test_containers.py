@@ -213,7 +213,7 @@ def test_a_runtime_of_the_project_may_bring_the_image(bench, engine):
 # With a stand-in that runs
 
 
-@pytest.mark.spec("S3-31")
+@pytest.mark.spec("S3-11", "S3-31")
 async def test_a_container_is_run_and_its_output_is_the_value(bench, engine):
     bench.variables["sample", "TOKEN"] = "abcd-1234"
     tool = container(bench, config={"command": "greet", "env": ["TOKEN"]}, output_schema={"type": "object"})

@@ -85,7 +85,7 @@ async def test_events_are_appended_as_json_lines_and_what_is_no_json_as_it_is(fi
 
 @pytest.mark.spec("S3-66")
 async def test_another_format_is_written_verbatim(file_sink, pour, workspace):
-    events = ['{"a":1}', "", "Köln \u2028 \U0001f600", "tab\tand \\n"]
+    events = ['{"a":1}', '  {"b" :2} ', "", "  ", "Köln \u2028 \U0001f600", "tab\tand \\n", "\t'x'\"y\" ", '"quoted"']
     await pour(file_sink, events, path="plain.txt", format="text")
     assert (workspace / "plain.txt").read_text().split("\n") == [*events, ""]
 

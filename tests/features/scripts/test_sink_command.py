@@ -55,6 +55,14 @@ def test_lines_of_a_file_become_events(feed, project, capsys):
     assert capsys.readouterr().err.endswith("crib: events written: 4\n")
 
 
+@pytest.mark.spec("S3-66")
+def test_in_another_format_lines_reach_the_file_to_the_letter(feed, project):
+    lines = ['{"a":1}', '  {"b" :2} ', "", " ", "words\tand\u2028Köln \U0001f600 ", '"quoted"', "\\n"]
+    data = "\n".join(lines).encode()
+    assert feed("file_sink", "path=log.txt", "format=text", data=data) == ExitCode.DONE
+    assert (project / "log.txt").read_bytes() == data + b"\n"
+
+
 def test_lines_are_taken_from_a_pipe_in_whatever_pieces_they_come(feed, project):
     lines = [json.dumps({"number": number, "text": "ö" * 50}).encode() + b"\n" for number in range(3_000)]
     text = b"".join(lines)

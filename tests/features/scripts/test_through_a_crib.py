@@ -74,6 +74,70 @@ async def test_a_capability_that_was_not_granted_is_named_before_anything_runs(w
     assert not (project / "work" / "ran").exists()
 
 
+ECHO = """
+tool_id: echoes
+executor_id: bash
+config: {args: [-c, 'echo "$*"', sh]}
+"""
+
+
+@pytest.mark.spec("S3-19")
+async def test_a_parameter_that_does_not_say_whether_it_is_required_may_be_left_out(write, call):
+    parameters = "parameters:\n  - {name: city, type: string, description: Where}\n"
+    write("echoes.yaml", ECHO + parameters)
+    assert (await call("echoes")).value == ""
+    assert (await call("echoes", city="Oslo")).value == "--city Oslo"
+    write("echoes.yaml", ECHO + parameters.replace("}", ", required: true}"))
+    refused = (await call("echoes")).error
+    assert refused.kind is Kind.VALIDATION
+    assert "city" in refused.message
+
+
+@pytest.mark.spec("S3-27")
+async def test_what_a_tool_declares_as_its_outputs_is_offered_and_held_against_its_answer(write, call, project):
+    write("echoes.yaml", ECHO + "outputs: {type: string, enum: [--word good]}\n")
+    assert (await call("echoes", word="good")).value == "--word good"
+    refused = (await call("echoes", word="bad")).error
+    assert refused.kind is Kind.OUTPUT_INVALID
+    assert "--word good" in refused.message
+    async with Crib(project) as crib:
+        assert crib.find("echoes").tool.output_schema == {"type": "string", "enum": ["--word good"]}
+        (offered,) = [found.definition for found in crib.export("mcp") if found.definition["name"] == "echoes"]
+    assert "--word good" in str(offered)
+
+
+ACTIONS = """
+tool_id: service
+actions:
+  deploy:
+    description: Deploy it.
+    parameters: [{name: replicas, type: integer, required: true, description: How many}]
+  rollback:
+    description: Roll it back.
+    parameters: [{name: version, type: string, description: To which}]
+"""
+
+
+@pytest.mark.spec("S3-28")
+@pytest.mark.parametrize(
+    "runs",
+    [
+        "executor_id: bash\nconfig: {args: [-c, 'echo \"$*\"', sh]}\n",
+        "executor_id: subprocess\nconfig: {command: echo}\n",
+        "executor_id: subprocess\nconfig: {command: 'echo', shell: true}\n",
+        "executor_id: subprocess\nconfig: {command: 'cat - | echo', shell: true}\n",
+    ],
+    ids=["runtime", "program", "command line", "pipeline"],
+)
+async def test_each_action_runs_with_its_name_and_its_own_parameters(write, call, runs):
+    write("service.yaml", ACTIONS + runs)
+    assert (await call("service-deploy", replicas=3)).value == "deploy --replicas 3"
+    assert (await call("service-rollback", version="1.2")).value == "rollback --version 1.2"
+    assert (await call("service-rollback")).value == "rollback"
+    assert (await call("service-deploy", version="1.2")).error.kind is Kind.VALIDATION
+    assert (await call("service-scale")).error.kind is Kind.NOT_FOUND
+
+
 COUNTING = """
 tool_id: flaky
 executor_id: bash

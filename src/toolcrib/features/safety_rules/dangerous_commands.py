@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 CURE = "use a narrower command; an operator may leave the rule out with safety_rules.off = ['dangerous_commands'] in toolcrib.toml"
 CURE_OF_DOUBT = "confirm it, or write the words out"
-CURE_OF_UNLISTED = "confirm it; an operator may allow it with rules_allow = ['make test'] in toolcrib.toml"
+CURE_OF_UNLISTED = "confirm it, or use a command that only reads"
 
 NEVER = frozenset(
     (

@@ -61,7 +61,7 @@ BRACED_NAME = re.compile(r"\{([A-Za-z_]\w*)\}")
 BRACES = re.compile(f"{OPEN_BRACE}[^{OPEN_BRACE}{CLOSE_BRACE}]*(?:,|\\.\\.)[^{OPEN_BRACE}{CLOSE_BRACE}]*{CLOSE_BRACE}")
 BRACKETS = re.compile(f"{GLOB}[^/{GLOB}{UNKNOWN}\\]]*\\]")  # what a glob letter leaves of `[a-z]`
 # Where a shell calculates, it runs the commands in an index, even those between single quotes.
-INDEX_CODE = re.compile(r"\[[^\]]*(?:\$\(|`)")
+INDEX = re.compile(r"\w\[")
 SHELL_LETTERS = re.compile(r"[\s;&|<>$`(){}]")
 SHELL_CODE_OPTION = re.compile(r"-\w*c\w*|--command")
 BRACE_LIST = re.compile(r"\{.*,.*\}")
@@ -118,7 +118,8 @@ class _Reader:
     def read_all(self, text: str) -> None:
         """Read the line; a here-document is code as well where the line has a shell that may be fed with it."""
         self.read(text, depth=0)
-        if INDEX_CODE.search(text):
+        index = INDEX.search(text)
+        if index and ("$(" in text[index.end() :] or "`" in text[index.end() :]):
             self.unclear.setdefault("a command in an index")
         if any(command.name in SHELLS | WRAPPERS for command in self.found):
             for body in self.bodies:
@@ -574,8 +575,8 @@ class _Draft:
         braces = False
         outlines: list[str] = []
         for outline in self._spellings():
-            shape, count = outline, 1
-            while count:
+            shape = outline
+            for _ in range(MAX_DEPTH):
                 shape, count = BRACES.subn(UNKNOWN, shape)
                 braces = braces or bool(count)
             shape = shape.replace(OPEN_BRACE, "{").replace(CLOSE_BRACE, "}")
