@@ -127,6 +127,27 @@ def test_no_program_of_the_table_lets_a_command_in_its_words_through(name):
     assert judge(f"{name} x > ~/y") is Decision.CONFIRM
 
 
+@pytest.mark.parametrize(
+    ("line", "decision"),
+    [
+        ("make", Decision.ALLOW),
+        ("make -j4 all && npm test -- -x", Decision.ALLOW),
+        ("npm install", Decision.CONFIRM),
+        ("./make", Decision.CONFIRM),
+        ("CC=pwn make", Decision.CONFIRM),
+        ("make > ~/x", Decision.CONFIRM),
+        ("m$X", Decision.CONFIRM),
+        ("npm $X", Decision.CONFIRM),
+        ("make; rm -rf x", Decision.DENY),
+        ("make .env", Decision.DENY),
+    ],
+)
+async def test_an_operator_allows_commands_by_their_first_words(line, decision, crib_of):
+    crib = crib_of(access={"grants": ["shell.execute"]}, safety_rules={"commands": ["make", "npm test"]})
+    verdict = crib.explain("shell", command=line).refusal
+    assert (Decision.ALLOW if verdict is None else verdict.verdict.decision) is decision
+
+
 def test_a_wrapper_that_is_also_in_the_table_only_reads_without_a_command():
     assert {name: judge(f"{name} pwn") for name in WRAPPERS & set(READS)} == {
         "command": Decision.CONFIRM,

@@ -1,5 +1,6 @@
 """Tools in files, from the tree of a project through the whole pipeline."""
 
+import json
 import textwrap
 import time
 
@@ -95,15 +96,16 @@ async def test_a_parameter_that_does_not_say_whether_it_is_required_may_be_left_
 
 @pytest.mark.spec("S3-27")
 async def test_what_a_tool_declares_as_its_outputs_is_offered_and_held_against_its_answer(write, call, project):
-    write("echoes.yaml", ECHO + "outputs: {type: string, enum: [--word good]}\n")
-    assert (await call("echoes", word="good")).value == "--word good"
+    schema = {"type": "object", "properties": {"word": {"enum": ["good"]}}, "required": ["word"]}
+    says = ECHO.replace('echo "$*"', 'printf %s "{\\"word\\": \\"$2\\"}"')
+    write("echoes.yaml", f"{says}outputs: {json.dumps(schema)}\n")
+    assert (await call("echoes", word="good")).value == {"word": "good"}
     refused = (await call("echoes", word="bad")).error
     assert refused.kind is Kind.OUTPUT_INVALID
-    assert "--word good" in refused.message
+    assert "good" in refused.message
     async with Crib(project) as crib:
-        assert crib.find("echoes").tool.output_schema == {"type": "string", "enum": ["--word good"]}
         (offered,) = [found.definition for found in crib.export("mcp") if found.definition["name"] == "echoes"]
-    assert "--word good" in str(offered)
+    assert offered["outputSchema"] == schema
 
 
 ACTIONS = """

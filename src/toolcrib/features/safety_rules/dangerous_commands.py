@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 CURE = "use a narrower command; an operator may leave the rule out with safety_rules.off = ['dangerous_commands'] in toolcrib.toml"
 CURE_OF_DOUBT = "confirm it, or write the words out"
-CURE_OF_UNLISTED = "confirm it, or use a command that only reads"
+CURE_OF_UNLISTED = "confirm it; an operator may allow it with safety_rules.commands = ['make test'] in toolcrib.toml"
 
 NEVER = frozenset(
     (
@@ -123,19 +123,19 @@ class DangerousCommands:
         doubt = _doubt(command)
         if doubt:
             yield self._asked(argument, doubt, CURE_OF_DOUBT)
-        if argument.reading is Reading.AUTHOR or self._is_allowed(command):
+        if argument.reading is Reading.AUTHOR:
             return
-        more = _does_more(command)
+        more = _changes_surroundings(command) or ("" if self._is_allowed(command) else _does_more(command))
         if more:
             yield self._asked(argument, more, CURE_OF_UNLISTED)
-        elif argument.reading is Reading.SHELL and command.words and not is_listed(command):
+        elif argument.reading is Reading.SHELL and not (is_listed(command) or self._is_allowed(command)):
             yield self._asked(argument, f"runs {command.name[:100]}, which is not known to only read", CURE_OF_UNLISTED)
 
     def _is_allowed(self, command: Command) -> bool:
-        """Whether the operator allowed it: the same name without a path, and the same first words."""
+        """Whether the operator allowed it by its first words, or there is no command."""
         texts = [word.text for word in command.words]
         plain = all(word.certain for word in command.words[: max(map(len, self.allowed), default=0)])
-        return plain and not command.assignments and any(texts[: len(words)] == words for words in self.allowed)
+        return not texts or (plain and any(texts[: len(words)] == words for words in self.allowed))
 
     def _denied(self, argument: Argument, danger: str) -> Verdict:
         reason = f"rule {self.name!r}: {argument.place} {danger}"
@@ -263,18 +263,19 @@ def _doubtful_name(command: Command) -> str:
     return f"computes words of {command.name} that may be options" if doubtful else ""
 
 
-def _does_more(command: Command) -> str:
-    """What of the command is known to do more than read."""
-    variable = next((name for name in _set_variables(command) if STEERING.fullmatch(name) or UNKNOWN in name), "")
-    if variable:
-        return (
-            f"sets {variable[:100]}, which decides what other programs do"
-            if variable != UNKNOWN
-            else "computes the name of a variable"
-        )
+def _changes_surroundings(command: Command) -> str:
+    """What of the command reaches beyond it: a variable that steers programs, or a file outside the workspace."""
+    for name in _set_variables(command):
+        if name == UNKNOWN:
+            return "computes the name of a variable"
+        if STEERING.fullmatch(name) or (command.words and command.assignments and not is_listed(command)):
+            return f"sets {name[:100]}, which may decide what other programs do"
     target = next((found.target.text for found in command.redirections if _writes_elsewhere(found)), None)
-    if target is not None:
-        return f"writes to {target[:100]!r}, which is not a plain file of the workspace"
+    return "" if target is None else f"writes to {target[:100]!r}, which is not a plain file of the workspace"
+
+
+def _does_more(command: Command) -> str:
+    """What of a known program's words does more than read."""
     name = command.name
     if is_listed(command):
         more = does_more(command)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toolcrib.core.rules import TextRule
 
@@ -20,7 +20,7 @@ def register(plugins: Plugins) -> None:
     plugins.add_resource(
         "dangerous_commands",
         "toolcrib.features.safety_rules.dangerous_commands:DangerousCommands",
-        given=lambda _: {},
+        given=lambda resources: {"allowed": _setting(resources, "commands")},
     )
     plugins.add_resource(
         "sensitive_files",
@@ -42,9 +42,14 @@ def register(plugins: Plugins) -> None:
 
 
 def _make_rules(resources: Resources) -> list[Rule]:
-    settings = resources.settings
-    off = settings["safety_rules"].off if "safety_rules.off" in settings.places else ()
+    off = _setting(resources, "off")
     rules: list[Rule] = [TextRule(name, partial(resources.get, name)) for name in DEFAULT_RULES if name not in off]
-    if "safety_rules.data_flow" in settings.places and settings["safety_rules"].data_flow:
+    if _setting(resources, "data_flow"):
         rules.append(resources.get("data_flow"))
-    return [*rules, *(resources.get("operator_patterns") if "rules" in settings.places else ())]
+    return [*rules, *(resources.get("operator_patterns") if "rules" in resources.settings.places else ())]
+
+
+def _setting(resources: Resources, name: str) -> Any:
+    """A key of the table, which is only loaded where the operator wrote it; else nothing."""
+    settings = resources.settings
+    return getattr(settings["safety_rules"], name) if f"safety_rules.{name}" in settings.places else ()

@@ -49,7 +49,7 @@ EXCLUDE_OPTIONS = frozenset({"--exclude", "--exclude-dir"})
 FIND_TESTS = frozenset({"-path", "-wholename", "-ipath", "-name", "-iname"})
 OPENS_NOTHING = frozenset(
     (
-        *(":", "[", "alias", "basename", "break", "continue", "date", "declare", "dirname", "echo", "exit"),
+        *(":", "[", "[[", "alias", "basename", "break", "continue", "date", "declare", "dirname", "echo", "exit"),
         *("export", "expr", "false", "getopts", "hash", "kill", "let", "local", "mkdir", "printf", "pwd", "read"),
         *("readonly", "return", "seq", "set", "shift", "sleep", "test", "touch", "trap", "true", "type", "typeset"),
         *("ulimit", "umask", "unset", "wait", "which"),

@@ -60,6 +60,11 @@ class SafetyRulesSettings(Table, name="safety_rules"):
         opens=False,
         summary="whether a session that has read private data (fs.read, shell.execute, data.*) may no longer send any out",
     )
+    commands: tuple[str, ...] = setting(
+        default=(),
+        read=read_words,
+        summary="shell commands that need no confirmation although they do more than read, each by its first words: `make`, `npm test`",
+    )
 
 
 class RulesSettings(Table, name="rules", is_array=True):
