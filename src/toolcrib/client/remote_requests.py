@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from toolcrib.client.connection import Answer, Query
     from toolcrib.client.shapes import Shape
-    from toolcrib.model.toolrequest import Allowance, Event, Experiment, Filed, RecordedAnswer
+    from toolcrib.model.toolrequest import Allowance, Event, Experiment, Filed
 
     # Within the class below, `list` is what it does.
     Filings = list[Filed]
@@ -202,16 +202,6 @@ def _spell_allowance(allowance: Allowance) -> dict[str, object]:
     return {
         "capabilities": sorted(allowance.capabilities),
         "hosts": list(allowance.hosts),
-        "answers": [_spell_answer(answer) for answer in allowance.answers],
+        "answers": [answer.to_json() for answer in allowance.answers],
         "unproved": allowance.unproved,
-    }
-
-
-def _spell_answer(answer: RecordedAnswer) -> dict[str, object]:
-    return {
-        "url": answer.url,
-        "method": answer.method,
-        "status": answer.status,
-        "headers": dict(answer.headers),
-        "body": answer.body,
     }

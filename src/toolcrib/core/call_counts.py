@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from toolcrib.core.journal import CALL
-from toolcrib.infra.files.disk import make_folder
+from toolcrib.infra.files.disk import commit_or_rollback, make_folder
 from toolcrib.lib.names import stable_id
 from toolcrib.model.errors import ToolError
 
@@ -267,13 +267,8 @@ def _add_rows(connection: sqlite3.Connection, counts: Mapping[str, Count]) -> No
 @contextmanager
 def _transaction(connection: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
     connection.execute(begin)
-    try:
+    with commit_or_rollback(connection):
         yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:

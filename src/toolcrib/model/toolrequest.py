@@ -90,6 +90,16 @@ class RecordedAnswer:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: str = ""
 
+    def to_json(self) -> dict[str, object]:
+        """The answer as it is stored and sent."""
+        return {
+            "url": self.url,
+            "method": self.method,
+            "status": self.status,
+            "headers": dict(self.headers),
+            "body": self.body,
+        }
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Allowance:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
@@ -219,3 +220,15 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
             return list(entries)
     except OSError:
         return []
+
+
+@contextmanager
+def commit_or_rollback(connection: sqlite3.Connection) -> Iterator[None]:
+    """End the open transaction of a database: with all its changes, or, if something fails, with none."""
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise

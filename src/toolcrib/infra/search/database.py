@@ -9,7 +9,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from toolcrib.infra.files.disk import make_folder
+from toolcrib.infra.files.disk import commit_or_rollback, make_folder
 from toolcrib.infra.search.tables import LAYOUT, make_tables
 from toolcrib.infra.search.tokens import Vocabulary
 from toolcrib.model.errors import Kind, ToolError
@@ -196,7 +196,7 @@ class OpenDatabase:
         """A connection to change rows with: everything or, if something fails, nothing."""
         with self._writing:
             self._writer.execute("BEGIN IMMEDIATE")
-            with _ended(self._writer):
+            with commit_or_rollback(self._writer):
                 yield self._writer
 
     @contextmanager
@@ -209,7 +209,7 @@ class OpenDatabase:
         connection = self._borrow()
         try:
             connection.execute("BEGIN")
-            with _ended(connection):
+            with commit_or_rollback(connection):
                 yield connection
         finally:
             self._give_back(connection)
@@ -293,7 +293,7 @@ def _prepare(connection: sqlite3.Connection, *, full_text: bool) -> None:
     if _layout(connection) == LAYOUT:
         return
     connection.execute("BEGIN IMMEDIATE")
-    with _ended(connection):
+    with commit_or_rollback(connection):
         # Another process may have been quicker.
         if _layout(connection) == LAYOUT:
             return
@@ -304,18 +304,6 @@ def _prepare(connection: sqlite3.Connection, *, full_text: bool) -> None:
 
 def _layout(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
-
-
-@contextmanager
-def _ended(connection: sqlite3.Connection) -> Iterator[None]:
-    """End the transaction: with all its changes, or, if something fails, with none."""
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 def _is_broken(problem: Exception, code: int) -> bool:

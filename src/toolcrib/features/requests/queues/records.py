@@ -131,7 +131,7 @@ def write_allowance(allowance: Allowance) -> str:
     document = {
         "capabilities": sorted(allowance.capabilities),
         "hosts": list(allowance.hosts),
-        "answers": [_write_answer(answer) for answer in allowance.answers],
+        "answers": [answer.to_json() for answer in allowance.answers],
         "unproved": allowance.unproved,
     }
     try:
@@ -151,16 +151,6 @@ def read_allowance(text: str) -> Allowance:
         answers=tuple(RecordedAnswer(**answer) for answer in document["answers"]),
         unproved=document["unproved"],
     )
-
-
-def _write_answer(answer: RecordedAnswer) -> dict[str, object]:
-    return {
-        "url": answer.url,
-        "method": answer.method,
-        "status": answer.status,
-        "headers": dict(answer.headers),
-        "body": answer.body,
-    }
 
 
 def unknown(request_id: str) -> ToolError:

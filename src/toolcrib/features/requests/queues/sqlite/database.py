@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from toolcrib.features.requests.queues.sqlite.tables import APPLICATION, LAYOUT, new_file
+from toolcrib.infra.files.disk import commit_or_rollback
 from toolcrib.infra.files.durable import create, show
 from toolcrib.infra.files.locks import Locks, check_lockable
 from toolcrib.model.errors import Kind, ToolError
@@ -166,7 +167,7 @@ class Database:
                 stack.enter_context(self._line.hold(self._path.stem, self._busy_seconds))
             stack.enter_context(self._writing)
             self._writer.execute("BEGIN IMMEDIATE")
-            stack.enter_context(_ended(self._writer))
+            stack.enter_context(commit_or_rollback(self._writer))
             yield self._writer
 
     @contextmanager
@@ -174,7 +175,7 @@ class Database:
         """A read transaction, which sees one state of the file."""
         with self._reading:
             self._reader.execute("BEGIN")
-            with _ended(self._reader):
+            with commit_or_rollback(self._reader):
                 yield self._reader
 
     def version(self) -> int:
@@ -247,18 +248,6 @@ def _check_layout(connection: sqlite3.Connection, path: Path) -> None:
         raise _foreign(path)
     if layout != LAYOUT:
         raise _other_layout(path, layout, LAYOUT)
-
-
-@contextmanager
-def _ended(connection: sqlite3.Connection) -> Iterator[None]:
-    """End the transaction: with all its changes, or, if something fails, with none."""
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 def _version(database: Database) -> tuple[int, int]:
