@@ -96,12 +96,13 @@ class Catalog:
             session = None
         # Noted before anything is looked up: what changes meanwhile is seen the next time.
         generations = tuple((generation, generation()) for generation in self._watched)
-        if generations != self._known[0]:
-            self._known = generations, {}
-        known = self._known[1]
+        kept = self._known
+        if generations != kept[0]:
+            kept = self._known = generations, {}
         entry, source = self._look_up(_read_wanted(name, bundle, version), session, self._sources)
         if is_bare and entry is not None and source in self._settled:
-            known[name] = entry
+            # Into the one that belongs to these generations: another thread may have begun a new one meanwhile.
+            kept[1][name] = entry
         return entry
 
     def require(self, name: str) -> Entry:
