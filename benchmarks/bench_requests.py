@@ -18,8 +18,8 @@ from toolcrib import Crib
 from toolcrib.features.requests.demo import HONEST, NAME, REQUEST
 from toolcrib.features.requests.document.reader import read_request
 from toolcrib.features.requests.document.writer import write_request
-from toolcrib.features.requests.queues.redis.queue import RedisQueue
-from toolcrib.features.requests.queues.sqlite.queue import EmbeddedQueue
+from toolcrib.features.requests.queues.redis import RedisQueue
+from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

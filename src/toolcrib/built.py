@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from toolcrib.crib import Crib
-from toolcrib.features.requests.built_functions import Answer, Record, open_package
-from toolcrib.features.requests.crib_pool import ROOMS
+from toolcrib.features.requests.built_functions import ROOMS, Answer, Record, open_package
 
 __all__ = ["Answer", "Record", "open_package"]
 

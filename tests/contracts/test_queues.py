@@ -28,8 +28,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from toolcrib.features.requests.queues.redis.queue import RedisQueue
-from toolcrib.features.requests.queues.sqlite.queue import EmbeddedQueue
+from toolcrib.features.requests.queues.redis import RedisQueue
+from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Allowance, Made, Priority, RecordedAnswer, Status, ToolRequest
 from warm_python import WarmPython
@@ -974,10 +974,10 @@ from toolcrib.model.toolrequest import Made, Priority, Status, ToolRequest
 
 storage, names, what, who = json.loads(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3], sys.argv[4]
 if "url" in storage:
-    from toolcrib.features.requests.queues.redis.queue import RedisQueue
+    from toolcrib.features.requests.queues.redis import RedisQueue
     queue = RedisQueue(storage["url"], **names)
 else:
-    from toolcrib.features.requests.queues.sqlite.queue import EmbeddedQueue
+    from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
     queue = EmbeddedQueue(Path(storage["path"]))
 
 def a_request(name, experiment=""):

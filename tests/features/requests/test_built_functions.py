@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from toolcrib import Crib, Kind, ToolError
 from toolcrib.features.requests.built_functions import Answer, Record, to_answer
 from toolcrib.features.requests.candidate import publish, read_candidate
-from toolcrib.features.requests.crib_pool import ROOMS
+from toolcrib.features.requests.built_functions import ROOMS
 from toolcrib.features.requests.document.reader import read_request
 from toolcrib.features.requests.document.writer import write_request
 from toolcrib.model.toolrequest import ToolRequest
@@ -253,7 +253,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), word_counter(text="one
 
 INTERRUPTED = """
 import asyncio, os, signal, threading, time
-from toolcrib.features.requests.crib_pool import ROOMS
+from toolcrib.features.requests.built_functions import ROOMS
 from tools.word_counter import run
 
 def going_on():

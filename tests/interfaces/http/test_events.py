@@ -15,7 +15,7 @@ import pytest
 from toolcrib import Crib
 from toolcrib.features.requests import event_stream
 from toolcrib.features.requests.plugin import QUEUE_FILE
-from toolcrib.features.requests.queues.sqlite.queue import EmbeddedQueue
+from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
 from toolcrib.interfaces.http.server import serve
 
 SECONDS = 20

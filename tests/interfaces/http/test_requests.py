@@ -11,10 +11,10 @@ import pytest
 
 from toolcrib import tool
 from toolcrib.features.requests import endpoint_handlers, event_stream
-from toolcrib.features.requests.delivered_package import written_package
+from toolcrib.features.requests.delivery import written_package
 from toolcrib.features.requests.document.writer import with_id, write_request
 from toolcrib.features.requests.plugin import QUEUE_FILE
-from toolcrib.features.requests.queues.sqlite.queue import EmbeddedQueue
+from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
 from toolcrib.features.requests.tracker import MAX_TEXT_BYTES
 from toolcrib.interfaces.http.server import serve
 from toolcrib.toolkit.http.concurrency import Threads

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import sys
 from typing import TYPE_CHECKING
 
 from toolcrib.features.requests.candidate import allowed_hosts
 from toolcrib.features.requests.document.parameters import is_argument_name
-from toolcrib.features.requests.makers.foreign_text import fence, on_one_line, quote, to_json
 from toolcrib.lib.hidden_text import show_hidden
 from toolcrib.model.toolrequest import MISSING, Allowance
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from toolcrib.model.toolrequest import Input, ToolRequest
+
 
 TYPES = {
     "string": "str",
@@ -33,6 +34,8 @@ TYPES = {
 }
 ANYTHING = "object"
 NONE = "None"
+
+_TICKS = re.compile(r"`{3,}")
 
 
 def write_brief(
@@ -228,3 +231,27 @@ def _literal(value: object) -> str:
     except (ValueError, SyntaxError):
         return NONE
     return written
+
+
+def quote(text: str) -> str:
+    """The text, every line of it marked as a quotation."""
+    return "".join(
+        f"> {line}".rstrip() + "\n" for line in show_hidden(text.replace("\r\n", "\n")).strip("\n").split("\n")
+    )
+
+
+def fence(language: str, text: str) -> str:
+    """A block of code that no line of its text can close."""
+    ticks = "`" * max((len(found) + 1 for found in _TICKS.findall(text)), default=3)
+    return f"{ticks}{language}\n{text.rstrip()}\n{ticks}\n"
+
+
+def on_one_line(text: str) -> str:
+    """The text where it stands in a line of ours, which it cannot end."""
+    return " ".join(show_hidden(text).split())
+
+
+def to_json(value: object) -> str:
+    """The value as JSON for people; what is not drawn stands in escapes."""
+    plain = json.dumps(value, indent=2, ensure_ascii=False)
+    return plain if show_hidden(plain) == plain else json.dumps(value, indent=2)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from toolcrib.features.requests.candidate import Candidate
-    from toolcrib.features.requests.gate.types import OpenTrial
+    from toolcrib.features.requests.gate.contract import OpenTrial
     from toolcrib.model.protocols import Queue
     from toolcrib.model.toolrequest import Allowance, Claim, Made, ToolRequest
 

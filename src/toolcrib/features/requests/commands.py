@@ -9,9 +9,9 @@ import click
 
 from toolcrib.features.requests.builder_process import run_builder
 from toolcrib.features.requests.demo import show_missing_tool
-from toolcrib.features.requests.interview import ask_for_request
 from toolcrib.features.requests.terminal import (
     COLUMNS,
+    ask_for_request,
     code_of,
     facts_of,
     find_id,

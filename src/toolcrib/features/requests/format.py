@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from toolcrib.model.tool import Tool
 
+
 # A tool.json of another program does not contain these keys.
 MARKS = (b'"digest"', b'"requestID"')
 # Fields that depend on the folder, the request and the time, and not on what was proved.
@@ -280,3 +281,17 @@ def _explained(place: str) -> Iterator[None]:
 
 def _beyond(place: str, reason: str) -> ToolError:
     return ToolError(Kind.LIMIT_EXCEEDED, f"{place}: {reason}")
+
+
+class BuiltPackage:
+    """Reads the description of a package; its code is not run."""
+
+    name = "built"
+
+    def reads(self, path: Path) -> bool:
+        """Whether it may describe a package."""
+        return path.suffix == ".json"
+
+    def read(self, path: Path, code: bytes) -> list[Tool]:
+        """The one tool of the package; none if the file describes something else."""
+        return read_package(path, code)

@@ -19,13 +19,13 @@ QUEUE_FILE = "queue.sqlite3"
 
 def register(plugins: Plugins) -> None:
     """Add built packages as tools, the service that Crib uses, queues and makers."""
-    plugins.add_format("toolcrib.features.requests.source:BuiltPackage", folder="tool.json")
+    plugins.add_format("toolcrib.features.requests.format:BuiltPackage", folder="tool.json")
     plugins.add_resource("requests", "toolcrib.features.requests.service:RequestService")
-    plugins.add_queue("", "toolcrib.features.requests.queues.sqlite.queue:EmbeddedQueue", given=_for_file_queue)
-    plugins.add_queue("redis", "toolcrib.features.requests.queues.redis.queue:RedisQueue", given=_for_redis_queue)
-    plugins.add_maker("person", "toolcrib.features.requests.makers.person:PersonMaker", given=lambda _: {})
-    plugins.add_maker("command", "toolcrib.features.requests.makers.command:CommandMaker", given=_for_command_maker)
-    plugins.add_maker("openai", "toolcrib.features.requests.makers.openai:OpenAIMaker", given=_for_openai_maker)
+    plugins.add_queue("", "toolcrib.features.requests.queues.sqlite:EmbeddedQueue", given=_for_file_queue)
+    plugins.add_queue("redis", "toolcrib.features.requests.queues.redis:RedisQueue", given=_for_redis_queue)
+    plugins.add_maker("person", "toolcrib.features.requests.delivery:PersonMaker", given=lambda _: {})
+    plugins.add_maker("command", "toolcrib.features.requests.command_maker:CommandMaker", given=_for_command_maker)
+    plugins.add_maker("openai", "toolcrib.features.requests.openai_maker:OpenAIMaker", given=_for_openai_maker)
     plugins.add_endpoints("toolcrib.features.requests.endpoints:endpoints")
     plugins.add_command(
         "request", "toolcrib.features.requests.commands:request", "Ask for a tool that does not exist yet."

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from toolcrib.core.resources import Resources
     from toolcrib.features.requests.claim import Bench
-    from toolcrib.features.requests.gate.types import OpenTrial
+    from toolcrib.features.requests.gate.contract import OpenTrial
     from toolcrib.model.call import Call
     from toolcrib.model.protocols import Maker, Queue
     from toolcrib.model.tool import Entry

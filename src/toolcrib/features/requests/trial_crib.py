@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from toolcrib.core.resources import Resources
-    from toolcrib.features.requests.gate.types import OpenTrial, Trial, TrialTerms
+    from toolcrib.features.requests.gate.contract import OpenTrial, Trial, TrialTerms
     from toolcrib.infra.programs.observed_effects import Deed
     from toolcrib.infra.settings import Settings
     from toolcrib.model.result import Result

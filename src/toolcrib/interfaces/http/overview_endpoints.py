@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from toolcrib.core.describe import all_facts_of, found_facts, listed
 from toolcrib.features.bundles.endpoints import INDEX_SECONDS
 from toolcrib.features.bundles.openapi import ASKED_FOR
-from toolcrib.features.requests.queue_threads import QueueThreads
+from toolcrib.features.requests.endpoint_handlers import QueueThreads
 from toolcrib.features.requests.settings import QueueSettings
 from toolcrib.lib import __version__
 from toolcrib.lib.document_format import SCHEMA_VERSION

@@ -13,8 +13,8 @@ from toolcrib.features.requests.candidate import read_candidate
 from toolcrib.features.requests.claim import Proof, real_bench
 from toolcrib.features.requests.document.reader import read_request
 from toolcrib.features.requests.document.writer import write_request
-from toolcrib.features.requests.queues.sqlite.queue import EmbeddedQueue
-from toolcrib.features.requests.queues.sqlite.transitions import read_clock
+from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
+from toolcrib.features.requests.queues.sqlite_changes import read_clock
 from toolcrib.model.errors import ToolError
 
 SECONDS = 30.0

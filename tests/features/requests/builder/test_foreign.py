@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 from toolcrib.features.requests.document.writer import with_id
-from toolcrib.features.requests.queues.redis.queue import RedisQueue
+from toolcrib.features.requests.queues.redis import RedisQueue
 
 SECONDS = 30.0
 

@@ -14,8 +14,8 @@ import pytest
 from toolcrib.features.requests.builder import GIVEN_BACK, MAX_FALLS, UnfitError, count_falls
 from toolcrib.features.requests.candidate import publish, read_candidate
 from toolcrib.features.requests.claim import MAX_SAYINGS, read_task
-from toolcrib.features.requests.makers.command import CommandMaker
-from toolcrib.features.requests.makers.person import PersonMaker
+from toolcrib.features.requests.command_maker import CommandMaker
+from toolcrib.features.requests.delivery import PersonMaker
 from toolcrib.features.requests.workspace import find_package, write_workspace
 from toolcrib.infra.programs.executables import Commands
 from toolcrib.infra.sandbox.jobs import MEGABYTE

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from toolcrib.features.requests.brief import write_brief, write_starter
 from toolcrib.features.requests.document.reader import read_request
-from toolcrib.features.requests.makers.foreign_text import quote
+from toolcrib.features.requests.brief import quote
 from toolcrib.features.requests.workspace import write_workspace
 from toolcrib.model.toolrequest import MISSING, Allowance, Example, Input, RecordedAnswer
 

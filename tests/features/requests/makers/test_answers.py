@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.features.requests.makers.chat import read_answer, read_files
-from toolcrib.features.requests.makers.foreign_text import fence
+from toolcrib.features.requests.openai_maker import read_answer, read_files
+from toolcrib.features.requests.brief import fence
 from toolcrib.model.errors import Kind, ToolError
 
 ENTRY = "word_counter.py"

@@ -11,7 +11,7 @@ from openai.types.chat.completion_create_params import CompletionCreateParamsNon
 from pydantic import TypeAdapter
 
 from toolcrib.features.requests.candidate import read_candidate
-from toolcrib.features.requests.makers.openai import OpenAIMaker
+from toolcrib.features.requests.openai_maker import OpenAIMaker
 from toolcrib.infra.egress.client import Egress
 from toolcrib.infra.secrets.secret import Secret
 from toolcrib.model.errors import Kind, SettingsError, ToolError

@@ -1,6 +1,6 @@
 """A person as a maker."""
 
-from toolcrib.features.requests.makers.person import PersonMaker
+from toolcrib.features.requests.delivery import PersonMaker
 
 
 async def test_a_person_is_told_where_to_work_and_how_to_deliver(office):

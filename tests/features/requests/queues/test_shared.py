@@ -15,8 +15,8 @@ from toolcrib.features.requests.queues.records import (
     spell_time,
     write_allowance,
 )
-from toolcrib.features.requests.queues.redis.queue import RedisQueue
-from toolcrib.features.requests.queues.sqlite.queue import EmbeddedQueue
+from toolcrib.features.requests.queues.redis import RedisQueue
+from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
 from toolcrib.model.toolrequest import Allowance, RecordedAnswer
 
 answers = st.builds(

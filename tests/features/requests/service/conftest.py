@@ -7,7 +7,7 @@ import pytest
 from toolcrib import Crib
 from toolcrib.features.requests.document.writer import with_id, write_request
 from toolcrib.features.requests.plugin import QUEUE_FILE
-from toolcrib.features.requests.queues.sqlite.queue import EmbeddedQueue
+from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
 from toolcrib.model.toolrequest import Made
 
 

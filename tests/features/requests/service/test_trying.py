@@ -10,7 +10,7 @@ import pytest
 from toolcrib import Crib
 from toolcrib.core.settings import AccessSettings
 from toolcrib.features.requests.gate.calls import write_probe
-from toolcrib.features.requests.gate.types import TrialTerms
+from toolcrib.features.requests.gate.contract import TrialTerms
 from toolcrib.features.requests.trial_crib import AUTHORITY
 from toolcrib.infra.programs.observed_effects import Comparison
 from toolcrib.infra.sandbox.child import notifications

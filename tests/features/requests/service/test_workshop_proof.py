@@ -8,7 +8,7 @@ import time
 import pytest
 
 from toolcrib.features.requests.plugin import QUEUE_FILE
-from toolcrib.features.requests.queues.sqlite.queue import EmbeddedQueue
+from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 from toolcrib.model.toolrequest import Status
 

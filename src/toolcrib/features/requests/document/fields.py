@@ -31,7 +31,6 @@ SAMPLE = f"{ROOT}: and its fields below, indented by two spaces"
 SHOWN = 80
 MAX_TOLD = 100
 MAX_GUESSES = 20
-MAX_NAME = 64
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]")
 # Invisible to people and read by models: direction marks, zero-width characters, tags.
 HIDDEN = re.compile(

@@ -21,7 +21,16 @@ from toolcrib.features.requests.gate.answer_checks import (
     has_to_vary,
 )
 from toolcrib.features.requests.gate.calls import MOST, TOO_MUCH, Calls, Probed, Reason, message_of, write_probe
-from toolcrib.features.requests.gate.contract import check_schemas, derive_contract
+from toolcrib.features.requests.gate.contract import (
+    Check,
+    Judgement,
+    Sample,
+    TrialTerms,
+    check_schemas,
+    complain,
+    derive_contract,
+    show_call,
+)
 from toolcrib.features.requests.gate.effects import (
     Achievement,
     check_effects,
@@ -31,7 +40,6 @@ from toolcrib.features.requests.gate.effects import (
     uses_network,
 )
 from toolcrib.features.requests.gate.interface import check_import, check_interface, line_of_function
-from toolcrib.features.requests.gate.types import Check, Judgement, Sample, TrialTerms, complain, show_call
 from toolcrib.infra.sandbox.jobs import has_network
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.tool import Chained
@@ -41,7 +49,7 @@ if TYPE_CHECKING:
 
     from toolcrib.features.requests.candidate import Candidate
     from toolcrib.features.requests.gate.calls import Tried
-    from toolcrib.features.requests.gate.types import Complaint, Contract, OpenTrial
+    from toolcrib.features.requests.gate.contract import Complaint, Contract, OpenTrial
     from toolcrib.infra.programs.observed_effects import Deed
     from toolcrib.model.tool import Tool
     from toolcrib.model.toolrequest import Allowance, ToolRequest

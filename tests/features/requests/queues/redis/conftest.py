@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from toolcrib.features.requests.queues.redis.queue import RedisQueue
+from toolcrib.features.requests.queues.redis import RedisQueue
 
 SHARED_MEMORY = Path("/dev/shm")
 TEXT = """\

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from toolcrib.features.requests.document.reader import read_request
-from toolcrib.features.requests.queues.redis.queue import RedisQueue
+from toolcrib.features.requests.queues.redis import RedisQueue
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 
 ID = "req_20240115_001"
@@ -71,7 +71,7 @@ def test_without_the_package_the_cure_is_named(tmp_path):
     program = """
 import sys
 sys.modules["redis"] = None
-from toolcrib.features.requests.queues.redis.queue import RedisQueue
+from toolcrib.features.requests.queues.redis import RedisQueue
 try:
     RedisQueue("redis://host")
 except Exception as problem:

@@ -11,7 +11,7 @@ import pytest
 from toolcrib.features.requests.document.reader import read_request
 from toolcrib.features.requests.queues.redis import connection as link
 from toolcrib.features.requests.queues.redis import subscription
-from toolcrib.features.requests.queues.redis.queue import RedisQueue
+from toolcrib.features.requests.queues.redis import RedisQueue
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Allowance, Made, Status
 from warm_python import WarmPython
@@ -363,7 +363,7 @@ class TestRemarks:
 
 HOLDER = """
 import sys
-from toolcrib.features.requests.queues.redis.queue import RedisQueue
+from toolcrib.features.requests.queues.redis import RedisQueue
 from toolcrib.model.toolrequest import Made
 
 queue = RedisQueue(sys.argv[1])

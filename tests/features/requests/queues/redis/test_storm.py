@@ -28,7 +28,7 @@ from pathlib import Path
 
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Made
-from toolcrib.features.requests.queues.redis.queue import RedisQueue
+from toolcrib.features.requests.queues.redis import RedisQueue
 
 url, who, seconds, work, place = sys.argv[1:]
 place, finished = Path(place), Path(place, "finished", who)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.features.requests.queues.sqlite.queue import EmbeddedQueue
+from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
 from toolcrib.model.toolrequest import Priority, ToolRequest
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.features.requests.queues.sqlite.queue import EmbeddedQueue
-from toolcrib.features.requests.queues.sqlite.tables import LAYOUT
+from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
+from toolcrib.features.requests.queues.sqlite_changes import LAYOUT
 from toolcrib.model.errors import Kind, ToolError
 
 SOMEBODY = 65534
@@ -213,7 +213,7 @@ def test_a_disk_that_is_really_full_refuses_and_keeps_what_it_has(path):
         import ctypes, importlib.util, sys
         from pathlib import Path
         from toolcrib.model.errors import ToolError
-        from toolcrib.features.requests.queues.sqlite.queue import EmbeddedQueue
+        from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
 
         spec = importlib.util.spec_from_file_location("parts", {str(__file__).replace("test_file", "conftest")!r})
         parts = importlib.util.module_from_spec(spec)
@@ -253,7 +253,7 @@ def test_a_folder_that_may_not_be_written_is_explained():
         import os, sys
         from pathlib import Path
         from toolcrib.model.errors import ToolError
-        from toolcrib.features.requests.queues.sqlite.queue import EmbeddedQueue
+        from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
 
         if os.geteuid() == 0:
             os.setuid({SOMEBODY})
@@ -282,7 +282,7 @@ def test_a_file_of_somebody_else_is_explained(a_request):
         import ctypes, os, sys
         from pathlib import Path
         from toolcrib.model.errors import ToolError
-        from toolcrib.features.requests.queues.sqlite.queue import EmbeddedQueue
+        from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
 
         os.setuid({SOMEBODY})
         for door in (EmbeddedQueue.requests, EmbeddedQueue.reconcile):
@@ -302,7 +302,7 @@ def test_a_forked_child_opens_the_file_for_itself(path):
         f"""
         import importlib.util, os, sys
         from pathlib import Path
-        from toolcrib.features.requests.queues.sqlite.queue import EmbeddedQueue
+        from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
 
         spec = importlib.util.spec_from_file_location("parts", {str(__file__).replace("test_file", "conftest")!r})
         parts = importlib.util.module_from_spec(spec)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from toolcrib.features.requests.queues.sqlite.transitions import Clock, read_clock
+from toolcrib.features.requests.queues.sqlite_changes import Clock, read_clock
 from toolcrib.model.toolrequest import Status
 
 

@@ -6,16 +6,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from toolcrib.features.requests.document.reader import request_day
+from toolcrib.features.requests.queues import sqlite_changes as changes
 from toolcrib.features.requests.queues.records import CommandQueue, cut, is_text, spell_time, utc_now
-from toolcrib.features.requests.queues.sqlite import transitions
-from toolcrib.features.requests.queues.sqlite.database import BUSY_SECONDS, Handle
-from toolcrib.features.requests.queues.sqlite.tables import (
-    Change,
-    known_row,
-    read_experiments,
-    read_row,
-    to_filed,
-)
+from toolcrib.features.requests.queues.sqlite_changes import Change, known_row, read_experiments, read_row, to_filed
+from toolcrib.features.requests.queues.sqlite_database import BUSY_SECONDS, Handle
 from toolcrib.model.toolrequest import Event, Status
 
 if TYPE_CHECKING:
@@ -24,8 +18,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from toolcrib.features.requests.queues.records import Refusal
-    from toolcrib.features.requests.queues.sqlite.transitions import Clock
+    from toolcrib.features.requests.queues.sqlite_changes import Clock
     from toolcrib.model.toolrequest import Claim, Experiment, Filed, Made, ToolRequest
+
 
 MAX_NUMBER = 2**62
 
@@ -42,7 +37,7 @@ class EmbeddedQueue(CommandQueue):
         path: Path,
         *,
         now: Callable[[], datetime] = utc_now,
-        clock: Callable[[], Clock] = transitions.read_clock,
+        clock: Callable[[], Clock] = changes.read_clock,
         busy_seconds: float = BUSY_SECONDS,
     ) -> None:
         self._file = Handle(path, busy_seconds)
@@ -52,7 +47,7 @@ class EmbeddedQueue(CommandQueue):
     def file(self, request: ToolRequest) -> Filed:
         """Store a request and wake an idle Builder; one without an id gets the next number of today."""
         with self._changing() as change:
-            return transitions.file_request(change, request)
+            return changes.file_request(change, request)
 
     def get(self, request_id: str) -> Filed | None:
         """One request."""
@@ -96,8 +91,8 @@ class EmbeddedQueue(CommandQueue):
         """Claim the next request, or this one, also if it is held; for one that follows, its leader."""
         with self._changing() as change:
             if request_id is None:
-                return transitions.claim_next(change, self._clock(), owner, seconds)
-            return transitions.claim_one(change, self._clock(), owner, seconds, request_id)
+                return changes.claim_next(change, self._clock(), owner, seconds)
+            return changes.claim_one(change, self._clock(), owner, seconds, request_id)
 
     def experiments(self) -> list[Experiment]:
         """The experiments that wait or waited for a tool."""
@@ -107,7 +102,7 @@ class EmbeddedQueue(CommandQueue):
     def reconcile(self) -> int:
         """Return requests whose lease expired to the queue; how many."""
         with self._changing() as change:
-            return transitions.take_back(change, self._clock())
+            return changes.take_back(change, self._clock())
 
     def wait(self, seconds: float) -> bool:
         """Wait until anything may have changed since this object last waited, at most so many seconds."""
@@ -123,17 +118,17 @@ class EmbeddedQueue(CommandQueue):
 
     def _act(self, command: str, claim: Claim, **given: object) -> bool:
         with self._changing() as change:
-            row = transitions.held_by(change.connection, claim)
+            row = changes.held_by(change.connection, claim)
             if row is None:
                 return False
             if command == "renew":
-                transitions.lease(change, self._clock(), row, claim.seconds)
+                changes.lease(change, self._clock(), row, claim.seconds)
             else:
-                transitions.OF_BUILDERS[command](change, row, **given)
+                changes.OF_BUILDERS[command](change, row, **given)
             return True
 
     def _decide(self, command: str, request_id: str, refusal: Refusal, **given: object) -> Filed:
-        decide, statuses = transitions.DECISIONS[command]
+        decide, statuses = changes.DECISIONS[command]
         with self._changing() as change:
             row = known_row(change.connection, request_id)
             if row["status"] not in statuses:

@@ -1,4 +1,4 @@
-"""The SQLite file of a queue: opened when it is needed, one connection that writes and one that reads, its errors told with the cure."""
+"""The file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import time
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from toolcrib.features.requests.queues.sqlite.tables import APPLICATION, LAYOUT, new_file
 from toolcrib.infra.files.disk import commit_or_rollback
 from toolcrib.infra.files.durable import create, show
 from toolcrib.infra.files.locks import Locks, check_lockable
@@ -18,6 +17,73 @@ from toolcrib.model.errors import Kind, ToolError
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+
+LAYOUT = 1
+APPLICATION = 0x54635175  # how SQLite files tell each other apart
+
+# The bytes of the file header that say its write and read version; 2 means a write-ahead log.
+_MODES = slice(18, 20)
+_WITH_LOG = b"\x02\x02"
+
+_TABLES = (
+    """
+    CREATE TABLE requests (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        id TEXT NOT NULL UNIQUE,
+        name TEXT NOT NULL,
+        status TEXT NOT NULL,
+        rank INTEGER NOT NULL,
+        text TEXT NOT NULL,
+        wish TEXT NOT NULL,
+        experiment TEXT NOT NULL,
+        created_at TEXT NOT NULL,
+        updated_at TEXT NOT NULL,
+        error TEXT NOT NULL DEFAULT '',
+        tool TEXT NOT NULL DEFAULT '',
+        merged_into TEXT NOT NULL DEFAULT '',
+        owner TEXT NOT NULL DEFAULT '',
+        held INTEGER NOT NULL DEFAULT 0,
+        attempts INTEGER NOT NULL DEFAULT 0,
+        wishes INTEGER NOT NULL DEFAULT 1,
+        allowance TEXT NOT NULL DEFAULT '',
+        fence INTEGER NOT NULL DEFAULT 0,
+        boot TEXT NOT NULL DEFAULT '',
+        leased_from REAL NOT NULL DEFAULT 0,
+        leased_until REAL NOT NULL DEFAULT 0,
+        events INTEGER NOT NULL DEFAULT 0
+    )
+    """,
+    # The query of a claim repeats this condition: SQLite uses a partial index only then.
+    """
+    CREATE INDEX claimable ON requests (rank, number)
+    WHERE merged_into = '' AND held = 0 AND status IN ('pending', 'building')
+    """,
+    "CREATE INDEX followers ON requests (merged_into, number) WHERE merged_into != ''",
+    "CREATE INDEX wishes ON requests (wish, number)",
+    "CREATE INDEX names ON requests (name, number)",
+    "CREATE INDEX statuses ON requests (status, number)",
+    """
+    CREATE TABLE events (
+        request INTEGER NOT NULL,
+        number INTEGER NOT NULL,
+        at TEXT NOT NULL,
+        step TEXT NOT NULL,
+        text TEXT NOT NULL,
+        PRIMARY KEY (request, number)
+    ) WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE edges (
+        experiment TEXT NOT NULL,
+        request INTEGER NOT NULL,
+        released_at TEXT NOT NULL DEFAULT '',
+        PRIMARY KEY (experiment, request)
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX waiting ON edges (request) WHERE released_at = ''",
+    "CREATE TABLE days (day TEXT PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID",
+)
 
 
 # How long a change waits for other processes; each holds the file for a few milliseconds.
@@ -52,6 +118,25 @@ _MEANINGS: dict[int, tuple[Kind, str]] = {
         "cannot be reached: the disk reports an error; check it, then look what was stored",
     ),
 }
+
+
+def new_file() -> bytes:
+    """The bytes of a queue file without requests.
+
+    The file is created complete: of many processes that created tables in an empty file, some would fail.
+    """
+    connection = sqlite3.connect(":memory:")
+    try:
+        for statement in _TABLES:
+            connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {LAYOUT}")
+        connection.commit()
+        data = bytearray(connection.serialize())
+    finally:
+        connection.close()
+    data[_MODES] = _WITH_LOG
+    return bytes(data)
 
 
 class Handle:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
-    from toolcrib.features.requests.queues.redis.connection import Link
+    from toolcrib.features.requests.queues.redis_connection import Link
 
 
 TASKS = "fullsend:builder_tasks"
@@ -249,6 +249,6 @@ def _text(value: object) -> str:
 
 @cache
 def _script() -> tuple[str, str]:
-    folder = files("toolcrib.features.requests.queues.redis") / "scripts"
+    folder = files("toolcrib.features.requests.queues") / "scripts"
     text = "\n".join([*((folder / part).read_text(encoding="utf-8") for part in _PARTS), "return answer()"])
     return text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()

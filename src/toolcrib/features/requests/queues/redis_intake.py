@@ -13,14 +13,14 @@ from uuid import uuid4
 from toolcrib.features.requests.document.reader import LAST_NUMBER, is_safe_id, read_request, spell_id
 from toolcrib.features.requests.document.writer import read_message, readable_id, with_id
 from toolcrib.features.requests.queues.records import check_text, cut, other_text
-from toolcrib.features.requests.queues.redis.lua_commands import LONGEST_TEXT, read_filed, read_foreign_hash
+from toolcrib.features.requests.queues.redis_commands import LONGEST_TEXT, read_filed, read_foreign_hash
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Priority
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from toolcrib.features.requests.queues.redis.lua_commands import Answer, Commands
+    from toolcrib.features.requests.queues.redis_commands import Answer, Commands
     from toolcrib.model.toolrequest import Filed, ToolRequest
 
 

@@ -1,1 +1,0 @@
-"""The request queue in Redis, shared by several machines."""

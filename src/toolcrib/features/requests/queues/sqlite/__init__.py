@@ -1,1 +1,0 @@
-"""The request queue in an SQLite file of the project."""
