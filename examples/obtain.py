@@ -1,4 +1,4 @@
-"""A program that needs a tool which is not there yet: it asks for it, waits, and goes on."""
+"""A program that needs a tool which does not exist yet: it requests the tool, waits and continues."""
 
 import asyncio
 import tempfile
@@ -17,7 +17,7 @@ async def agent(crib):
 
 
 async def maker(crib):
-    """Whoever makes tools, here a person who has one ready."""
+    """A maker that has the tool ready."""
     while not (waiting := crib.requests.list()):
         await asyncio.sleep(0.05)
     print("the maker sees:", waiting[0].name, waiting[0].status)

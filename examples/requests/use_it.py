@@ -1,4 +1,4 @@
-"""What was asked for is imported as the request shows it; every call is guarded all the same."""
+"""Import a built tool as its request shows; every call still passes the whole pipeline."""
 
 from tools.slug_maker import make_slug
 
