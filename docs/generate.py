@@ -49,7 +49,7 @@ PROTOCOLS = (
         "Queue",
         "Maker",
         "ApprovalStore",
-        "Commission",
+        "MakerTask",
     ),
 )
 LONGEST_LINE = 100

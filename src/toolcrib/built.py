@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from toolcrib.crib import Crib
-from toolcrib.features.requests.built_functions import ROOMS, Answer, Record, open_package
+from toolcrib.features.requests.built_functions import POOL, Answer, Record, open_package
 
 __all__ = ["Answer", "Record", "open_package"]
 
-ROOMS.open_crib = Crib
+POOL.open_crib = Crib

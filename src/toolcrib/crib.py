@@ -133,7 +133,7 @@ class Crib:
                 result_bytes=calls.result_bytes,
                 where=self.settings.where,
             ),
-            missing=(lambda call: self._requests.wish_for(call)) if files_requests else None,  # noqa: PLW0108 - made when used
+            missing=(lambda call: self._requests.request_for(call)) if files_requests else None,  # noqa: PLW0108 - made when used
         )
 
     def call(
@@ -347,7 +347,7 @@ class Crib:
         """The tools that fit a question in plain words, the most fitting first."""
         page = self.bundles.ask(question, page_size=limit)
         if not page.items:
-            self.wish_from_search(question)
+            self.request_from_search(question)
         return [found.kept.tool for found in page.items if found.kept.tool is not None]
 
     @property
@@ -355,9 +355,9 @@ class Crib:
         """Requests for tools that do not exist yet: file, list, watch, deliver, cancel."""
         return self._requests.requests
 
-    def wish_from_search(self, text: str) -> str:
+    def request_from_search(self, text: str) -> str:
         """The id of the request for what was searched for in vain; empty unless `requests.missing` has one filed."""
-        return self._requests.wish_from_search(text)
+        return self._requests.request_from_search(text)
 
     async def obtain(
         self,
@@ -371,7 +371,7 @@ class Crib:
 
         `request` is the YAML, a file of it, or its fields. Raises ToolError if the tool cannot be built, or not in time.
         """
-        return await self._requests.obtaining.obtain(name, request, experiment=experiment, seconds=seconds)
+        return await self._requests.obtainer.obtain(name, request, experiment=experiment, seconds=seconds)
 
     def builder(self, *, maker: str | None = None, say: Callable[[str], None] | None = None) -> Builder:
         """A Builder for this project: `await crib.builder().run(stop)`. `say` is called with each step."""

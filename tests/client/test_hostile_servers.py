@@ -284,7 +284,7 @@ FILED = {
     "priority": "high",
     "held": False,
     "attempts": 1,
-    "wishes": 1,
+    "requesters": 1,
     "allowance": {"capabilities": [], "hosts": [], "answers": 0, "unproved": False},
 }
 HAPPENED = {"number": 1, "at": "2024-01-15T00:00:00Z", "step": "filed", "text": "a\nb"}

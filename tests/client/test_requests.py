@@ -111,7 +111,7 @@ def desk(served, tmp_path, capsys, request) -> Desk:
 
 
 @pytest.mark.spec("S0-01", "S0-35", "S0-37")
-def test_a_wish_is_filed_delivered_and_called_on_a_server(desk):
+def test_a_request_is_filed_delivered_and_called_on_a_server(desk):
     request_id = desk.file()
     assert request_id.startswith("req_")
     shown = json.loads(desk.crib("request", "show", desk.name, "--json")[1])
@@ -139,7 +139,7 @@ def test_a_wish_is_filed_delivered_and_called_on_a_server(desk):
 
     code, _, err = desk.crib("request", "new", desk.wish)
     assert code == 1
-    assert f"{address} is there already" in err
+    assert f"{address} exists already" in err
 
 
 @pytest.mark.spec("S0-04")
@@ -157,7 +157,7 @@ def test_a_request_with_an_id_is_filed_once_and_one_without_is_not_submitted(des
     assert "id: is missing" in err
 
 
-def test_the_same_wish_becomes_part_of_the_open_one_and_warnings_are_told(desk):
+def test_the_same_request_becomes_part_of_the_open_one_and_warnings_are_told(desk):
     request_id = desk.file()
     code, out, err = desk.crib("request", "new", desk.wish)
     assert (code, out.strip(), "built once" in err) == (0, request_id, True)
@@ -227,7 +227,7 @@ def test_what_the_operator_adds_over_a_url_is_what_the_server_has(desk):
     shown = {"capabilities": ["fs.read"], "hosts": ["api.example.com"], "answers": 1, "unproved": True}
     assert json.loads(desk.crib("request", "show", request_id, "--json")[1])["allowance"] == shown
     code, _, err = desk.crib("request", "allow", request_id, "--host", "http://x")
-    assert (code, "--host: 'http://x' is none" in err) == (2, True)
+    assert (code, "--host: 'http://x' is not a host" in err) == (2, True)
 
 
 def test_a_package_is_read_here_and_what_is_no_package_is_not_sent(desk):
@@ -258,7 +258,7 @@ FILED = {
     "owner": None,
     "held": False,
     "attempts": 0,
-    "wishes": 1,
+    "requesters": 1,
     "allowance": {"capabilities": [], "hosts": [], "answers": 0, "unproved": False},
     "createdAt": "2024-01-15T00:00:00Z",
     "updatedAt": "2024-01-15T00:00:00Z",
@@ -306,7 +306,7 @@ def news(status: str, *numbers: int) -> dict:
 
 
 def test_a_server_that_is_away_for_a_while_is_asked_again_from_where_it_was(puppet):
-    busy = {"kind": "OVERLOADED", "detail": "256 listen already", "retryable": False}
+    busy = {"kind": "OVERLOADED", "detail": "256 clients listen already", "retryable": False}
     script = Script(puppet, news("building", 1, 2), b"", busy, news("building", 3), news("ready", 4))
     heard, filed = script.follow(puppet.url)
     assert (heard, filed.status, filed.tool) == ([1, 2, 3, 4], Status.READY, "tools/shout-words@1.0.0")
@@ -341,7 +341,7 @@ def test_a_server_that_does_not_wait_is_not_asked_all_the_time(puppet):
 
 def test_where_too_many_listen_one_looks_now_and_then_for_as_long_as_it_takes(puppet, monkeypatch):
     monkeypatch.setattr(remote_requests, "PATIENCE_SECONDS", 2.0)
-    busy = {"kind": "OVERLOADED", "detail": "256 listen already", "retryable": False}
+    busy = {"kind": "OVERLOADED", "detail": "256 clients listen already", "retryable": False}
     script = Script(puppet, news("building", 1), *[busy, news("building")] * 5, busy, news("ready", 2))
     assert script.follow(puppet.url)[0] == [1, 2]
     asked = [head.split(" ")[1].partition("?")[2] for head in puppet.heard[1:-1]]
@@ -349,10 +349,10 @@ def test_where_too_many_listen_one_looks_now_and_then_for_as_long_as_it_takes(pu
 
 
 def test_whole_numbers_are_whole_however_a_server_spells_them(puppet):
-    puppet.answer({**FILED, "attempts": 2.0, "wishes": 1e3})
+    puppet.answer({**FILED, "attempts": 2.0, "requesters": 1e3})
     with RemoteCrib(puppet.url) as crib:
         filed = crib.requests.show(ID)
-    assert (str(filed.attempts), str(filed.wishes)) == ("2", "1000")
+    assert (str(filed.attempts), str(filed.requesters)) == ("2", "1000")
     script = Script(puppet, news("building", 1.0), news("ready", 2.0))
     assert script.follow(puppet.url)[0] == [1, 2]
     assert any("after=1&" in head for head in puppet.heard)
@@ -363,7 +363,7 @@ def test_what_a_server_tells_twice_or_in_another_order_is_heard_once_and_in_orde
     assert script.follow(puppet.url)[0] == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("change", [{"status": "odd"}, {"yaml": None}, {"wishes": -1}, {"held": "no"}, {"id": 1}])
+@pytest.mark.parametrize("change", [{"status": "odd"}, {"yaml": None}, {"requesters": -1}, {"held": "no"}, {"id": 1}])
 def test_an_answer_that_is_none_of_ours_is_refused(puppet, change):
     puppet.answer({**FILED, **change})
     with RemoteCrib(puppet.url) as crib, pytest.raises(ToolError, match="does not answer as this version"):

@@ -133,8 +133,8 @@ def queue(queue_maker):
     return queue_maker()
 
 
-def a_request(name="some_tool", *, id="", priority="medium", experiment="", wish="", note=""):
-    """A request by hand; two of the same name, or of the same `wish`, ask for the same thing."""
+def a_request(name="some_tool", *, id="", priority="medium", experiment="", content="", note=""):
+    """A request by hand; two of the same name, or of the same `content`, ask for the same thing."""
     lines = [
         *(["tool_request:", f"  id: {id}"] if id else ["tool_request:"]),
         f"  name: {name}",
@@ -151,7 +151,7 @@ def a_request(name="some_tool", *, id="", priority="medium", experiment="", wish
         priority=Priority(priority),
         requested_by="fullsend",
         text="\n".join(lines) + "\n",
-        wish=hashlib.sha256((wish or name).encode()).hexdigest(),
+        digest=hashlib.sha256((content or name).encode()).hexdigest(),
         function=name,
         parameters={"type": "object", "properties": {}, "required": [], "additionalProperties": False},
         experiment=experiment,
@@ -187,7 +187,7 @@ class TestFiling:
         assert (filed.id, filed.name, filed.status) == (the_id(1), "mail_sender", Status.PENDING)
         assert (filed.priority, filed.experiment, filed.text) == (Priority.HIGH, "exp_1", request.text)
         assert (filed.error, filed.tool, filed.merged_into, filed.owner) == ("", "", "", "")
-        assert (filed.held, filed.attempts, filed.wishes, filed.allowance) == (False, 0, 1, Allowance())
+        assert (filed.held, filed.attempts, filed.requesters, filed.allowance) == (False, 0, 1, Allowance())
         assert before <= datetime.fromisoformat(filed.created_at) <= datetime.now(UTC) + timedelta(seconds=1)
         assert filed.created_at == filed.updated_at
         assert filed.created_at.endswith("Z")
@@ -263,7 +263,7 @@ class TestFiling:
         assert len(queue.requests(limit=2_000)) == 999
         assert queue.find_open("one_more") is None
         assert queue.experiments() == []
-        assert queue.file(a_request("tool_7")).id == the_id(7)  # an open wish needs no number
+        assert queue.file(a_request("tool_7")).id == the_id(7)  # an open request needs no number
         moment += timedelta(days=1)
         assert queue.file(a_request("one_more")).id == the_id(1, "20240116")
 
@@ -615,17 +615,17 @@ class TestEnding:
 
 
 class TestMerging:
-    def test_a_wish_without_an_id_becomes_part_of_the_one_that_is_open(self, queue_maker):
+    def test_a_request_without_an_id_becomes_part_of_the_one_that_is_open(self, queue_maker):
         queue = queue_maker(now=lambda: datetime(2024, 1, 15, tzinfo=UTC))
         first = queue.file(a_request("some_tool", priority="low"))
         second = queue_maker().file(a_request("some_tool", priority="high", note="other words"))
         assert second.id == first.id
-        assert (second.priority, second.wishes, second.text) == (Priority.HIGH, 2, first.text)
+        assert (second.priority, second.requesters, second.text) == (Priority.HIGH, 2, first.text)
         assert len(queue.requests()) == 1
         assert queue.file(a_request("other_tool")).id == the_id(2)
         assert queue.file(a_request("some_tool", priority="low")).priority is Priority.HIGH
 
-    def test_what_is_over_is_no_longer_open_to_the_same_wish(self, queue):
+    def test_what_is_over_is_no_longer_open_to_the_same_content(self, queue):
         first = queue.file(a_request("some_tool"))
         queue.finish(queue.claim("o", 60), MADE)
         second = queue.file(a_request("some_tool"))
@@ -638,11 +638,11 @@ class TestMerging:
         merged = queue.file(a_request(id=the_id(3), priority="high", note="mine"))
         assert (merged.id, merged.merged_into, merged.status) == (the_id(3), the_id(1), Status.PENDING)
         assert "# mine" in merged.text
-        assert merged.wishes == 1
+        assert merged.requesters == 1
         leader = queue.get(the_id(1))
-        assert (leader.priority, leader.wishes, leader.merged_into) == (Priority.HIGH, 2, "")
+        assert (leader.priority, leader.requesters, leader.merged_into) == (Priority.HIGH, 2, "")
         assert queue.file(a_request(id=the_id(3), priority="high", note="mine")) == merged
-        assert queue.get(the_id(1)).wishes == 2
+        assert queue.get(the_id(1)).requesters == 2
         assert queue.find_open("some_tool").id == the_id(1)
         assert [queue.claim("o", 60).id for _ in range(2)] == [the_id(1), the_id(2)]
         assert queue.claim("o", 60) is None
@@ -683,7 +683,7 @@ class TestMerging:
         assert queue.claim("o", 60).id == the_id(1)
         assert queue.claim("o", 60) is None
 
-    def test_what_comes_back_follows_the_same_wish_if_that_is_open_by_then(self, queue):
+    def test_what_comes_back_follows_the_same_content_if_that_is_open_by_then(self, queue):
         for number in (1, 2):
             queue.file(a_request(id=the_id(number), priority="high"))
         queue.fail(queue.claim("o", 60), "no")
@@ -695,7 +695,7 @@ class TestMerging:
         follower = queue.get(the_id(2))
         assert (follower.merged_into, follower.status, follower.error) == (the_id(3), Status.BUILDING, "")
         leader = queue.get(the_id(3))
-        assert (leader.wishes, leader.priority) == (3, Priority.HIGH)
+        assert (leader.requesters, leader.priority) == (3, Priority.HIGH)
         assert queue.claim("o", 60) is None
         assert queue.finish(claim, MADE)
         assert {filed.status for filed in queue.requests()} == {Status.READY}
@@ -705,7 +705,7 @@ class TestMerging:
             queue.file(a_request(id=the_id(number)))
         claim = queue.claim("o", 60)
         assert queue.cancel(the_id(2), "not this one").status is Status.CANCELLED
-        assert queue.get(the_id(1)).wishes == 1
+        assert queue.get(the_id(1)).requesters == 1
         assert queue.renew(claim)
         assert queue.finish(claim, MADE)
         assert queue.get(the_id(2)).status is Status.CANCELLED
@@ -719,7 +719,7 @@ class TestMerging:
         queue.cancel(the_id(2), "not this one")
         again = queue.retry(the_id(2))
         assert (again.status, again.merged_into, again.error) == (Status.PENDING, the_id(1), "")
-        assert queue.get(the_id(1)).wishes == 2
+        assert queue.get(the_id(1)).requesters == 2
 
     @pytest.mark.parametrize("how", ["pending", "building", "held"])
     def test_a_cancelled_leader_hands_over_to_the_oldest_that_follows(self, queue, how):
@@ -730,12 +730,12 @@ class TestMerging:
         if how == "held":
             queue.hold(claim, "")
         cancelled = queue.cancel(the_id(1), "not mine")
-        assert (cancelled.status, cancelled.wishes) == (Status.CANCELLED, 1)
+        assert (cancelled.status, cancelled.requesters) == (Status.CANCELLED, 1)
         if claim:
             assert not queue.renew(claim)
             assert not queue.finish(claim, MADE)
         second, third = queue.get(the_id(2)), queue.get(the_id(3))
-        assert (second.status, second.merged_into, second.wishes) == (Status.PENDING, "", 2)
+        assert (second.status, second.merged_into, second.requesters) == (Status.PENDING, "", 2)
         assert (third.status, third.merged_into) == (Status.PENDING, the_id(2))
         assert second.priority is third.priority is Priority.HIGH
         fresh = queue.claim("o", 60)
@@ -755,8 +755,8 @@ class TestMerging:
         assert queue.file(a_request(id=the_id(3))).allowance.unproved
 
     def test_requests_of_one_name_that_ask_for_different_things_are_not_merged(self, queue):
-        queue.file(a_request(id=the_id(1), wish="one thing"))
-        assert queue.file(a_request(id=the_id(2), wish="another thing")).merged_into == ""
+        queue.file(a_request(id=the_id(1), content="one thing"))
+        assert queue.file(a_request(id=the_id(2), content="another thing")).merged_into == ""
         assert {queue.claim("o", 60).id, queue.claim("o", 60).id} == {the_id(1), the_id(2)}
 
 
@@ -815,7 +815,7 @@ class TestExperiments:
         assert waiting(queue) == {}
         assert steps(queue, the_id(1)).count("released") == 1
 
-    def test_a_wish_that_is_fulfilled_by_another_request_releases_too(self, queue):
+    def test_a_tool_that_another_request_brought_releases_too(self, queue):
         queue.file(a_request(id=the_id(1), experiment="exp_1"))
         queue.fail(queue.claim("o", 60), "no")
         queue.file(a_request(id=the_id(2), experiment="exp_2"))
@@ -982,7 +982,7 @@ else:
 
 def a_request(name, experiment=""):
     text = f"tool_request:\\n  name: {name}\\n"
-    facts = {"name": name, "text": text, "wish": name, "function": name, "experiment": experiment}
+    facts = {"name": name, "text": text, "digest": name, "function": name, "experiment": experiment}
     return ToolRequest(
         id="", description="d", priority=Priority.HIGH, requested_by="fullsend", parameters={}, **facts
     )
@@ -1005,7 +1005,7 @@ def create_many():
         thread.join()
     print(json.dumps(given), flush=True)
 
-def wish_the_same():
+def ask_the_same():
     wait_for_start()
     given = [queue.file(a_request("one_tool", f"exp_{who}_{number}")).id for number in range(8)]
     print(json.dumps(given), flush=True)
@@ -1021,7 +1021,7 @@ def build(seconds):
         if queue.finish(claim, made):
             print("finished", claim.id, claim.fence, flush=True)
 
-{"create_many": create_many, "wish_the_same": wish_the_same, "build": lambda: build(60), "build briefly": lambda: build(0.5)}[what]()
+{"create_many": create_many, "ask_the_same": ask_the_same, "build": lambda: build(60), "build briefly": lambda: build(0.5)}[what]()
 queue.close()
 """
 
@@ -1068,12 +1068,12 @@ class TestProcesses:
             assert numbers == list(range(1, len(numbers) + 1))
         assert sorted(filed.id for filed in queue.requests()) == sorted(given)
 
-    def test_one_wish_from_many_processes_is_one_request(self, queue, storage):
-        given = [request_id for each in race(storage, "wish_the_same") for request_id in each]
+    def test_the_same_content_from_many_processes_is_one_request(self, queue, storage):
+        given = [request_id for each in race(storage, "ask_the_same") for request_id in each]
         assert len(given) == 32
         (filed,) = queue.requests()
         assert set(given) == {filed.id}
-        assert filed.wishes == 32
+        assert filed.requesters == 32
         assert len(queue.experiments()) == 32
 
     @pytest.mark.spec("S0-34")
@@ -1132,7 +1132,7 @@ class Known:
     """What the model knows of a request."""
 
     id: str
-    wish: int
+    content: int
     rank: int
     number: int
     status: str = "pending"
@@ -1143,7 +1143,7 @@ class Known:
     held: bool = False
     alive: bool = False
     attempts: int = 0
-    wishes: int = 1
+    requesters: int = 1
     fence: int = 0
     unproved: bool = False
 
@@ -1162,17 +1162,19 @@ class Model:
     def led_by(self, leader):
         return [each for each in self.requests.values() if each.merged_into == leader.id]
 
-    def open_leader(self, wish):
-        return next((r for r in self.requests.values() if r.wish == wish and r.is_open and not r.merged_into), None)
+    def open_leader(self, content):
+        return next(
+            (r for r in self.requests.values() if r.content == content and r.is_open and not r.merged_into), None
+        )
 
-    def file(self, request_id, wish, rank, experiment, by_id):
-        leader = self.open_leader(wish)
+    def file(self, request_id, content, rank, experiment, by_id):
+        leader = self.open_leader(content)
         if leader and not by_id:
-            leader.wishes += 1
+            leader.requesters += 1
             self.share_rank(leader, rank)
             self.wait_for(experiment, leader.id)
             return leader.id
-        self.requests[request_id] = Known(id=request_id, wish=wish, rank=rank, number=len(self.requests))
+        self.requests[request_id] = Known(id=request_id, content=content, rank=rank, number=len(self.requests))
         self.wait_for(experiment, request_id)
         if leader:
             self.follow([self.requests[request_id]], leader)
@@ -1189,9 +1191,9 @@ class Model:
 
     def follow(self, requests, leader):
         for each in requests:
-            each.status, each.error, each.merged_into, each.wishes = leader.status, "", leader.id, 1
+            each.status, each.error, each.merged_into, each.requesters = leader.status, "", leader.id, 1
             each.unproved = leader.unproved
-        leader.wishes += len(requests)
+        leader.requesters += len(requests)
         self.share_rank(leader, min(each.rank for each in (leader, *requests)))
 
     def claim(self, owner, alive, request_id=None):
@@ -1232,13 +1234,13 @@ class Model:
             each.status, each.error, each.tool = status, error, tool
         if status == "ready":
             for experiment, request_id in self.edges:
-                self.edges[experiment, request_id] |= self.requests[request_id].wish == request.wish
+                self.edges[experiment, request_id] |= self.requests[request_id].content == request.content
 
     def cancel(self, request, reason):
         heirs = [] if request.merged_into else [each for each in self.led_by(request) if each.is_open]
         if request.merged_into:
-            self.requests[request.merged_into].wishes -= 1
-        request.wishes -= len(heirs)
+            self.requests[request.merged_into].requesters -= 1
+        request.requesters -= len(heirs)
         if heirs:
             heirs[0].status, heirs[0].merged_into = "pending", ""
             for each in heirs[1:]:
@@ -1256,10 +1258,10 @@ class Model:
 
     def retry(self, request):
         back = self.together(request)
-        leader = self.open_leader(request.wish)
+        leader = self.open_leader(request.content)
         if leader is None:
             leader = back.pop(0)
-            leader.status, leader.error, leader.merged_into, leader.wishes = "pending", "", "", 1
+            leader.status, leader.error, leader.merged_into, leader.requesters = "pending", "", "", 1
         self.follow(back, leader)
 
     def allow(self, request):
@@ -1293,23 +1295,23 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(
         target=ids,
         which=objects,
-        wish=st.integers(0, 2),
+        content=st.integers(0, 2),
         priority=st.sampled_from(Priority),
         experiment=st.sampled_from(["", "exp_1", "exp_2"]),
         by_id=st.booleans(),
     )
-    def file(self, which, wish, priority, experiment, by_id):
+    def file(self, which, content, priority, experiment, by_id):
         request_id = the_id(len(self.model.requests) + 1) if by_id else ""
-        request = a_request(f"tool_{wish}", id=request_id, priority=str(priority), experiment=experiment)
+        request = a_request(f"tool_{content}", id=request_id, priority=str(priority), experiment=experiment)
         filed = self.queues[which].file(request)
-        assert self.model.file(filed.id, wish, priority.rank, experiment, by_id) == filed.id
+        assert self.model.file(filed.id, content, priority.rank, experiment, by_id) == filed.id
         return filed.id
 
     @rule(which=objects, request_id=ids)
     def file_again(self, which, request_id):
         filed = self.queues[which].get(request_id)
         known = self.model.requests[request_id]
-        again = a_request(f"tool_{known.wish}", id=request_id)
+        again = a_request(f"tool_{known.content}", id=request_id)
         facts = {field: getattr(again, field) for field in again.__slots__}
         assert self.queues[which].file(ToolRequest(**facts | {"text": filed.text})) == filed
         with pytest.raises(ToolError, match="another request has the id"):
@@ -1384,7 +1386,7 @@ class QueueMachine(RuleBasedStateMachine):
             assert list(seen) == list(self.model.requests)
             for known in self.model.requests.values():
                 filed = seen[known.id]
-                for field in ("status", "merged_into", "error", "tool", "owner", "held", "attempts", "wishes"):
+                for field in ("status", "merged_into", "error", "tool", "owner", "held", "attempts", "requesters"):
                     assert getattr(filed, field) == getattr(known, field), (known.id, field)
                 assert filed.priority.rank == known.rank
                 assert filed.allowance.unproved == known.unproved

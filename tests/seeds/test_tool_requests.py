@@ -70,7 +70,7 @@ class TestTheFullTemplate:
         stripped = template.rstrip("\n")
         message = read_message(stripped)
         assert (message.id, message.text) == ("req_20240115_001", stripped)
-        assert read_request(stripped).wish == read_request(template).wish
+        assert read_request(stripped).digest == read_request(template).digest
 
     def test_another_number_changes_that_line_alone(self, template):
         changed = with_id(template, "req_20240115_002")

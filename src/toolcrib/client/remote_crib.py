@@ -98,8 +98,8 @@ class RemoteCrib:
         tools: list[Facts] = page["tools"]
         return tools, bool(page["nextPageToken"])
 
-    def wish_from_search(self, text: str) -> str:
-        """Empty: a server files by itself what was searched for in vain."""
+    def request_from_search(self, text: str) -> str:
+        """Empty: a search over HTTP files no request."""
         return ""
 
     def list_bundles(self) -> list[Bundle]:

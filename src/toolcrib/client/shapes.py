@@ -189,7 +189,7 @@ FILED = _object(
     owner=MAYBE_TEXT,
     held=SWITCH,
     attempts=WHOLE,
-    wishes=WHOLE,
+    requesters=WHOLE,
     allowance=_object(capabilities=TEXTS, hosts=TEXTS, answers={**WHOLE, "maximum": MAX_ANSWERS}, unproved=SWITCH),
     createdAt=TEXT,
     updatedAt=TEXT,
@@ -290,7 +290,7 @@ def read_filed(document: Document) -> Filed:
         owner=document["owner"] or "",
         held=document["held"],
         attempts=int(document["attempts"]),
-        wishes=int(document["wishes"]),
+        requesters=int(document["requesters"]),
         allowance=_allowance(document["allowance"]),
     )
 

@@ -107,7 +107,7 @@ class AnyCrib(CallingCrib, Protocol):
     def search_tools(self, text: str, *, is_question: bool, everything: bool, limit: int) -> tuple[list[Facts], bool]:
         """The tools that fit what was typed, or a question; and whether there are more."""
 
-    def wish_from_search(self, text: str) -> str:
+    def request_from_search(self, text: str) -> str:
         """The id of the request that was filed here for what was searched for in vain; empty if none was."""
 
     def list_bundles(self) -> Sequence[Bundle]:

@@ -304,7 +304,7 @@ class Queue(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Commission:
+class MakerTask:
     """What a maker is asked for.
 
     `folder` is its workspace: it holds the brief, the request, the schemas and the contract, and the folder `package`
@@ -331,7 +331,7 @@ class Maker(Protocol):
 
     name: str
 
-    async def make(self, commission: Commission) -> bool:
+    async def make(self, task: MakerTask) -> bool:
         """Fill the package; False leaves that to a person, who delivers it. Raises ToolError if it comes to nothing."""
 
     async def close(self) -> None:

@@ -122,13 +122,13 @@ class Allowance:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToolRequest:
-    """A request for a tool, parsed.
+    """A request for a missing tool, read and checked.
 
     `id` is empty for a request that has no number yet. `text` is the YAML itself. `function` is what the example imports, else
     the tool's own name. `parameters` and `output_schema` are derived from
     the inputs and outputs; without outputs the answer is unconstrained. `shown` are the arguments that the example shows,
     as far as they are literals. `hosts` narrows where its network leads; None narrows nothing. `extra` are unknown
-    keys, kept as they are. `wish` is the same for two requests that ask for the same thing.
+    keys, kept as they are. `digest` is the same for two requests that ask for the same thing.
     """
 
     id: str
@@ -137,7 +137,7 @@ class ToolRequest:
     priority: Priority
     requested_by: str
     text: str
-    wish: str
+    digest: str
     function: str
     parameters: dict[str, object]
     output_schema: dict[str, object] | None = None
@@ -183,7 +183,7 @@ class Event:
 class Filed:
     """A request as the queue keeps it.
 
-    `name` and `priority` are what the text says, `priority` raised by others that request the same. `merged_into` is the id of
+    `name` and `priority` are what the text says, `priority` raised by others that ask for the same. `merged_into` is the id of
     the request that is built in its place. `tool` is the address of what was built. `held` means that a person builds it and
     no lease runs. `attempts` counts how often building it was begun. Times are RFC 3339 in UTC.
     """
@@ -202,7 +202,7 @@ class Filed:
     owner: str = ""
     held: bool = False
     attempts: int = 0
-    wishes: int = 1
+    requesters: int = 1
     allowance: Allowance = Allowance()
 
     def to_json(self) -> dict[str, object]:
@@ -219,7 +219,7 @@ class Filed:
             "owner": self.owner or None,
             "held": self.held,
             "attempts": self.attempts,
-            "wishes": self.wishes,
+            "requesters": self.requesters,
             "allowance": self.allowance.to_json(),
             "createdAt": self.created_at,
             "updatedAt": self.updated_at,

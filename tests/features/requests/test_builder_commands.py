@@ -237,7 +237,7 @@ def test_a_builder_waits_for_its_queue_and_tells_what_is_wrong_with_it(project, 
     command = [sys.executable, "-m", "toolcrib", "builder", "run"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with WarmPython(command, cwd=project, **pipes) as builder, ended_in_time(builder):
-        read_until(builder.stderr, "the queue is not there yet, and the Builder waits for it: ")
+        read_until(builder.stderr, "the queue cannot be reached yet, and the Builder waits for it: ")
         read_until(builder.stderr, "the queue could not be asked: ")
         with valkey(path) as client:
             request_id = file_it(project, capsys)

@@ -22,9 +22,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib import Crib, Kind, ToolError
-from toolcrib.features.requests.built_functions import Answer, Record, to_answer
+from toolcrib.features.requests.built_functions import POOL, Answer, Record, to_answer
 from toolcrib.features.requests.candidate import publish, read_candidate
-from toolcrib.features.requests.built_functions import ROOMS
 from toolcrib.features.requests.document.reader import read_request
 from toolcrib.features.requests.document.writer import write_request
 from toolcrib.model.toolrequest import ToolRequest
@@ -74,7 +73,7 @@ def imported(project, monkeypatch) -> Iterator[Callable[[str], ModuleType]]:
     monkeypatch.syspath_prepend(str(project))
     known = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == "tools"}
     yield lambda name: importlib.import_module(f"tools.{name}")
-    ROOMS.close()
+    POOL.close()
     for name in [name for name in sys.modules if name.partition(".")[0] == "tools"]:
         del sys.modules[name]
     sys.modules.update(known)
@@ -204,11 +203,11 @@ class TestTheCall:
             thread.join(60)
 
         assert answers == [2] * 8
-        assert len(ROOMS._rooms) == 1
+        assert len(POOL._cribs) == 1
 
     def test_where_it_would_wait_for_itself_it_says_so(self, count, project):
         count(text="x")
-        room = ROOMS.of(project)
+        room = POOL.of(project)
         caught: list[BaseException] = []
 
         def call() -> None:
@@ -229,7 +228,7 @@ class TestTheCall:
 
     def test_after_closing_the_next_call_opens_again(self, count):
         assert count(text="x") == 1
-        ROOMS.close()
+        POOL.close()
         assert count(text="x y") == 2
 
 
@@ -253,11 +252,11 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), word_counter(text="one
 
 INTERRUPTED = """
 import asyncio, os, signal, threading, time
-from toolcrib.features.requests.built_functions import ROOMS
+from toolcrib.features.requests.built_functions import POOL
 from tools.word_counter import run
 
 def going_on():
-    return [task for room in list(ROOMS._rooms.values()) for task in asyncio.all_tasks(room._loop)]
+    return [task for room in list(POOL._cribs.values()) for task in asyncio.all_tasks(room._loop)]
 
 def interrupt():
     while not going_on():

@@ -67,7 +67,7 @@ def file_it(capsys) -> str:
 
 
 @pytest.mark.spec("S0-01", "S0-35", "S0-37")
-def test_a_wish_is_filed_delivered_and_called(project, capsys):
+def test_a_request_is_filed_delivered_and_called(project, capsys):
     request_id = file_it(capsys)
     assert request_id.startswith("req_")
     assert "blocked  shout_words" in crib(capsys, "experiments")[1]
@@ -88,7 +88,7 @@ def test_a_wish_is_filed_delivered_and_called(project, capsys):
 
     code, _, err = crib(capsys, "request", "new", "wish.yaml")
     assert code == 1
-    assert "tools/shout-words@1.0.0 is there already" in err
+    assert "tools/shout-words@1.0.0 exists already" in err
 
 
 def test_what_is_wrong_with_a_request_is_told_at_once_and_nothing_is_filed(project, capsys):
@@ -136,12 +136,12 @@ def test_a_request_with_an_id_is_filed_once(project, capsys):
     assert "wish.yaml: id: is missing; to have it numbered write: crib request new wish.yaml" in err
 
 
-def test_the_same_wish_becomes_part_of_the_open_one(project, capsys):
+def test_the_same_request_becomes_part_of_the_open_one(project, capsys):
     request_id = file_it(capsys)
     code, out, err = crib(capsys, "request", "new", "wish.yaml")
     assert (code, out.strip()) == (0, request_id)
     assert "built once" in err
-    assert [found["wishes"] for found in json.loads(crib(capsys, "request", "list", "--json")[1])] == [2]
+    assert [found["requesters"] for found in json.loads(crib(capsys, "request", "list", "--json")[1])] == [2]
 
 
 def test_a_request_is_cancelled_and_taken_up_again(project, capsys):
@@ -199,7 +199,7 @@ def test_the_operator_adds_what_a_request_cannot(project, capsys):
     for host in ("https://api.example.com/", "a b", "*"):
         code, out, err = crib(capsys, "request", "allow", request_id, "--host", host)
         assert (code, out) == (2, "")
-        assert f"--host: '{host}' is none; write api.example.com" in err
+        assert f"--host: '{host}' is not a host; write api.example.com" in err
     (project / "answers.yaml").write_text("- url: https://api.example.com/\n  body: '{}'\n")
     code, out, _ = crib(capsys, "request", "allow", request_id, "--answers", "answers.yaml", "--unproved")
     assert (code, out) == (0, f"{request_id} is allowed 1 recorded answer, unproved\n")
@@ -222,7 +222,7 @@ def test_what_was_allowed_can_be_seen_and_is_taken_back_in_so_many_words(project
 
     for words in ((), ("--nothing", "--host", "api.example.com")):
         code, _, err = crib(capsys, "request", "allow", request_id, *words)
-        assert (code, "or take all of that back: --nothing" in err) == (2, True)
+        assert (code, "or revoke all of it: --nothing" in err) == (2, True)
     assert "allowed:" in crib(capsys, "request", "show", request_id)[1]
     assert crib(capsys, "request", "allow", request_id, "--nothing")[0] == 0
     assert json.loads(crib(capsys, "request", "show", request_id, "--json")[1])["allowance"] == nothing
@@ -233,7 +233,7 @@ def test_a_file_that_is_no_python_is_not_delivered(project, capsys):
     code, _, err = crib(capsys, "request", "deliver", request_id, "wish.yaml")
     assert (code, err) == (
         2,
-        "crib: wish.yaml is no file of Python; name NAME.py, by the name of the tool, or its folder\n",
+        "crib: wish.yaml is not a Python file; name NAME.py, by the name of the tool, or its folder\n",
     )
 
 
@@ -287,7 +287,7 @@ def test_an_answer_on_the_terminal_that_no_request_can_hold_is_asked_for_again(p
     told = json.loads(out)
     assert "description: Counts letters" in told["yaml"]
     assert told["yaml"].count("- name:") == 2
-    for words in ("without them", "no keyword", "text is there already", "use letters, digits, '_', '-' and '.'"):
+    for words in ("without them", "no keyword", "text is listed already", "use letters, digits, '_', '-' and '.'"):
         assert words in err
 
 
@@ -310,7 +310,7 @@ def test_outside_of_a_project_there_is_nowhere_to_keep_a_request(tmp_path, capsy
 def test_a_builder_ends_in_order_when_it_is_told_to(project):
     command = [sys.executable, "-m", "toolcrib", "builder", "run"]
     with WarmPython(command, stdout=subprocess.PIPE, text=True, cwd=project) as builder:
-        assert builder.stdout.readline().startswith("the Builder is here (person)")
+        assert builder.stdout.readline().startswith("the Builder runs (person)")
         builder.send_signal(signal.SIGTERM)
         assert builder.wait(SECONDS) == 0
 

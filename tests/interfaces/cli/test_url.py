@@ -94,7 +94,7 @@ async def slow() -> str:
 
 
 @tool
-def wish_for() -> object:
+def request_for() -> object:
     """Ask the host for something."""
     return Outcome(value={"deep": [1, 2.5, None, 2**70]}, intents=(Intent(type="open_door", fields={"n": 1}),))
 '''
@@ -230,7 +230,7 @@ SAME = [
     ("call", "speak", "--mode", "text"),
     ("call", "half"),
     ("call", "pretend", "--yes"),
-    ("call", "wish_for"),
+    ("call", "request_for"),
     ("call", "add_number", "first=1"),
     ("call", "shell", "command=ls"),
     ("call", "send", "to=Ada"),
@@ -267,7 +267,7 @@ def test_the_codes_of_a_call_from_afar_are_those_of_a_call_here(there):
 
 
 def test_a_whole_result_keeps_its_shape(here, there):
-    for words in (("wish_for",), ("half",), ("nobody",)):
+    for words in (("request_for",), ("half",), ("nobody",)):
         near, far = (json.loads(run("call", *words, "--full").out) for run in (here, there))
         assert {**far, "meta": None} == {**near, "meta": None}
         assert far["meta"].keys() == near["meta"].keys()

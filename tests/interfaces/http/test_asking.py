@@ -9,8 +9,8 @@ import threading
 import pytest
 
 from toolcrib import tool
-from toolcrib.features.requests.plugin import QUEUE_FILE
 from toolcrib.features.requests.endpoint_handlers import READERS, WRITERS, QueueThreads
+from toolcrib.features.requests.plugin import QUEUE_FILE
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.toolkit.http.concurrency import Threads
 

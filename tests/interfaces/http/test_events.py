@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from toolcrib import Crib
-from toolcrib.features.requests import event_stream
 from toolcrib.features.requests.plugin import QUEUE_FILE
 from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
 from toolcrib.interfaces.http.server import serve
+from toolcrib.toolkit.http import event_stream
 
 SECONDS = 20
 WISH = {
@@ -208,9 +208,9 @@ async def test_two_numbers_are_refused_and_so_are_parameters(post):
 
 
 async def test_who_hears_nothing_for_a_while_hears_that_the_server_is_there(post, monkeypatch):
-    monkeypatch.setattr(event_stream, "QUIET_SECONDS", 0.05)
+    monkeypatch.setattr(event_stream, "KEEP_ALIVE_SECONDS", 0.05)
     listener = await post.listen(headers="Last-Event-ID: 1\r\n")
-    assert [await listener.piece() for _ in range(4)] == ["retry: 1000\n\n", *[": still here\n\n"] * 3]
+    assert [await listener.piece() for _ in range(4)] == ["retry: 1000\n\n", *[": keep-alive\n\n"] * 3]
 
 
 async def test_a_stream_ends_in_order_before_the_time_of_an_answer_is_up(posts):

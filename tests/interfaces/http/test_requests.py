@@ -9,14 +9,14 @@ import threading
 
 import pytest
 
-from toolcrib import tool
-from toolcrib.features.requests import endpoint_handlers, event_stream
+from toolcrib.features.requests import endpoint_handlers
 from toolcrib.features.requests.delivery import written_package
 from toolcrib.features.requests.document.writer import with_id, write_request
 from toolcrib.features.requests.plugin import QUEUE_FILE
 from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
 from toolcrib.features.requests.tracker import MAX_TEXT_BYTES
 from toolcrib.interfaces.http.server import serve
+from toolcrib.toolkit.http import event_stream
 from toolcrib.toolkit.http.concurrency import Threads
 
 ID = "req_20240115_001"
@@ -26,12 +26,6 @@ CODE = "def word_counter(text: str) -> dict:\n    return {'words': len(text.spli
 LIES = "def word_counter(text: str) -> dict:\n    return {'letters': 1}\n"
 HANGS = "import time\ntime.sleep(1000)\n" + CODE
 ANSWER = {"url": "https://api.example.com/users", "status": 200, "body": {"users": []}}
-
-
-@tool
-def poem_machine(text: str) -> str:
-    """Translate poems."""
-    return text
 
 
 def fields(name="word_counter", **more):
@@ -121,7 +115,7 @@ async def test_the_same_text_again_answers_200_and_another_text_409(world):
     assert (await world.client.get(f"/requests/{ID}")).json["yaml"] == text_of(ID)
 
 
-async def test_the_same_wish_becomes_part_of_the_open_one_with_200(world):
+async def test_the_same_request_becomes_part_of_the_open_one_with_200(world):
     first = await world.client.post("/requests", {"request": fields()})
     second = await world.client.post("/requests", {"yaml": text_of()})
     third = await post_yaml(world, text_of(ID))
@@ -565,7 +559,7 @@ async def test_a_delivery_for_what_somebody_builds_or_what_is_over_says_so(world
 async def test_a_server_without_room_for_a_delivery_says_so_and_not_where(world, held, monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
     reply = await world.client.post(f"/requests/{held}/deliver", {"files": {"word_counter.py": CODE}})
-    assert (reply.status, "has no place for what was delivered" in reply.json["detail"]) == (500, True)
+    assert (reply.status, "cannot store what was delivered" in reply.json["detail"]) == (500, True)
     assert str(tmp_path) not in reply.raw.decode()
     assert (await world.client.get(f"/requests/{held}")).json["held"]
 
@@ -656,27 +650,13 @@ async def test_everything_that_cannot_be_allowed_is_told_at_once(world, file, qu
     assert many.status == 400
 
 
-@pytest.mark.parametrize("path", ["/tools/search?q=translate+poems", "/crib/tools?q=translate+poems"])
-async def test_a_search_that_finds_nothing_names_the_request_that_it_became(make_world, path):
+@pytest.mark.parametrize("word", ["q", "question"])
+@pytest.mark.parametrize("path", ["/tools/search", "/crib/tools"])
+async def test_a_search_that_finds_nothing_files_no_request(make_world, path, word):
     world = make_world(requests={"missing": True})
-    found = (await world.client.get(path)).json
-    assert found["tools"] == []
-    [filed] = (await world.client.get("/requests")).json["requests"]
-    assert (found["requestID"], filed["name"]) == (filed["id"], "translate_poems")
-    again = (await world.client.get(path.replace("q=", "question="))).json
-    assert again["requestID"] == filed["id"]
-    assert len((await world.client.get("/requests")).json["requests"]) == 1
-
-
-@pytest.mark.parametrize("path", ["/tools/search?q=translate+poems", "/crib/tools?q=translate+poems"])
-async def test_a_search_becomes_no_request_unless_the_operator_wants_that_or_something_is_found(make_world, path):
-    closed = make_world()
-    assert (await closed.client.get(path)).json == {"tools": [], "nextPageToken": None}
-
-    found = (await make_world(poem_machine, requests={"missing": True}).client.get(path)).json
-    assert len(found["tools"]) == 1
-    assert "requestID" not in found
-    assert (await closed.client.get("/requests")).json == {"requests": []}
+    found = (await world.client.get(f"{path}?{word}=translate+poems")).json
+    assert found == {"tools": [], "nextPageToken": None}
+    assert (await world.client.get("/requests")).json == {"requests": []}
 
 
 async def test_a_call_of_an_unknown_tool_names_the_request_that_it_became(make_world):

@@ -139,7 +139,7 @@ def search(
         words = " ".join(text)
         tools, has_more = crib.search_tools(words, is_question=question, everything=everything, limit=limit)
         if not tools:
-            request_id = crib.wish_from_search(words)
+            request_id = crib.request_from_search(words)
             hint = f"it is asked for by {request_id}" if request_id else "list all tools with: crib list"
             complain(f"nothing fits {words!r:.80}; {hint}")
         if as_json:

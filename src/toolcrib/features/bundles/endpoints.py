@@ -128,9 +128,8 @@ def _answer_bundle(bundle: Bundle, *, status: int = 200, headers: tuple[Header, 
 class ToolEndpoints:
     """List, search, read, make, switch and delete tools in bundles."""
 
-    def __init__(self, bundles: Bundles, request_missing: Callable[[str], str], threads: Threads) -> None:
+    def __init__(self, bundles: Bundles, threads: Threads) -> None:
         self._bundles = bundles
-        self._request_missing = request_missing
         self._threads = threads
         self._switches = _Switches(bundles, threads)
 
@@ -157,10 +156,7 @@ class ToolEndpoints:
             patience=INDEX_SECONDS,
         )
         shown = [found_to_wire(found) for found in page.items]
-        if shown or page.indexing or query.text("pageToken"):
-            return answer_page("tools", shown, page)
-        request_id = await self._threads.write(self._request_missing, text)
-        return answer_page("tools", shown, page, **({"requestID": request_id} if request_id else {}))
+        return answer_page("tools", shown, page)
 
     async def read(self, request: Request) -> Answer:
         """GET one version of a tool."""
@@ -285,7 +281,7 @@ def _bundle_endpoints(host: Host) -> BundleEndpoints:
 
 
 def _tool_endpoints(host: Host) -> ToolEndpoints:
-    return ToolEndpoints(host.crib.bundles, host.crib.wish_from_search, host.threads)
+    return ToolEndpoints(host.crib.bundles, host.threads)
 
 
 BUNDLE_ENDPOINTS = EndpointTable(

@@ -16,10 +16,6 @@ from toolcrib.toolkit.http.contract import (
 )
 from toolcrib.toolkit.http.places import SLUG, UUID7, VERSION
 
-ASKED_FOR: dict[str, object] = {
-    **TEXT,
-    "description": "The request for the tool that was searched for in vain, where such requests are filed.",
-}
 TEMPLATES: dict[str, object] = {"type": "object", "maxProperties": 100, "additionalProperties": TEXT}
 SECONDS: dict[str, object] = {"type": "number", "minimum": 0, "maximum": 3_600}
 
@@ -119,7 +115,7 @@ SCHEMAS: dict[str, object] = {
     ),
     "BundlePage": page("bundles", "Bundle"),
     "ToolPage": page("tools", "Tool", indexing=INDEXING),
-    "FoundPage": page("tools", "FoundTool", requestID=ASKED_FOR, indexing=INDEXING),
+    "FoundPage": page("tools", "FoundTool", indexing=INDEXING),
     "Tool": open_to_more(
         (
             *("schemaVersion", "bundleID", "bundleSlug", "toolID", "slug", "version", "isEnabled", "isBuiltIn"),

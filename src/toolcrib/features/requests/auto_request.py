@@ -1,9 +1,8 @@
-"""Obtain tools that may not exist yet, and file requests for what was called or searched for in vain."""
+"""Obtain tools that may not exist yet, and file requests for missing tools that were called or searched for."""
 
 from __future__ import annotations
 
 import asyncio
-import keyword
 import logging
 import math
 import re
@@ -15,12 +14,11 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from toolcrib.features.requests.document.parameters import MAX_ITEMS, is_argument_name
-from toolcrib.features.requests.document.reader import SNAKE_CASE, read_request
+from toolcrib.features.requests.document.reader import name_problem, read_request
 from toolcrib.features.requests.document.writer import set_field, write_request
 from toolcrib.features.requests.tracker import MAX_TEXT_BYTES
 from toolcrib.infra.files.disk import read_small
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.tool import MAX_NAME
 from toolcrib.model.toolrequest import Priority, Status
 
 if TYPE_CHECKING:
@@ -31,11 +29,11 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Entry, Tool
     from toolcrib.model.toolrequest import Filed
 
-    Wish = str | Path | Mapping[str, object]
+    Requested = str | Path | Mapping[str, object]
     Fields = dict[str, object]
 
 
-# What was announced is in the project already; the catalogue may look there only after a moment.
+# An announced tool is in the project already, but the catalog may see it only a moment later.
 SEEN_SECONDS = 5.0
 LOOK_SECONDS = 0.05
 
@@ -44,18 +42,18 @@ logger = logging.getLogger("toolcrib.requests")
 MAX_OPEN = 100
 # How long a call that found no tool waits for the number of its request; it is filed in any case.
 PATIENCE_SECONDS = 0.5
-# So many wishes are on their way at once; what comes besides is forgotten.
+# The number of automatic requests in progress; more are dropped.
 MAX_ON_THEIR_WAY = 8
 MAX_REMEMBERED = 1_000
-# How long nothing is asked of a queue that holds too many of these, or cannot be reached.
+# How long a queue is left alone that holds too many automatic requests, or cannot be reached.
 QUIET_SECONDS = 10.0
 MAX_WORDS = 8
 MAX_TEXT = 200
-MARK = "Filed by itself:"
-OF_CALL = f"{MARK} a tool of this name was called, and there is none."
-OF_SEARCH = f"{MARK} a tool was searched for by these words, and none was found."
+MARK = "Filed automatically:"
+OF_CALL = f"{MARK} a tool of this name was called and does not exist."
+OF_SEARCH = f"{MARK} a search for these words found no tool."
 REQUESTED_BY = "fullsend"
-INPUT = "Given by the call that found no tool."
+INPUT = "An argument of the call that found no tool."
 _TYPES: dict[type, str] = {
     bool: "boolean",
     int: "integer",
@@ -71,22 +69,22 @@ _QUESTION = re.compile(r"[A-Za-z0-9\s_-]+[?!.]?")
 _LONG_NUMBER = re.compile(r"[0-9](?:[\s_-]?[0-9]){4}")
 
 
-class Obtaining:
-    """Waits for tools, for any number of callers at once. `find` looks a tool up as a call would."""
+class Obtainer:
+    """Waits for tools, for any number of callers at once. `find` looks up a tool like a call does."""
 
     def __init__(self, requests: Requests, find: Callable[[str], Entry | None]) -> None:
         self._requests = requests
         self._find = find
 
     async def obtain(
-        self, name: str, request: Wish | None = None, *, experiment: str = "", seconds: float | None = None
+        self, name: str, request: Requested | None = None, *, experiment: str = "", seconds: float | None = None
     ) -> Tool:
-        """The tool of that name, as soon as it is there.
+        """The tool of that name, as soon as it exists.
 
-        One that is missing is asked for with the request: a text, a file of it, or its fields. Without a request, the one is
-        waited for that is open for the name. `experiment` waits with it. Raises PERMANENT if it cannot be built, CANCELLED
-        if nobody wants it any more, and TIMEOUT after so many seconds: the request stays open then, and its id is in
-        `details["requestId"]` each time.
+        If it is missing, the request is filed: a text, a file, or its fields. Without one, the open request for the name is
+        waited for. `experiment` waits with it. Raises PERMANENT if the tool cannot be built, CANCELLED if the request was
+        cancelled, and TIMEOUT after so many seconds: the request then stays open. The id is in `details["requestId"]`
+        each time.
         """
         if seconds is not None and not (math.isfinite(seconds) and seconds >= 0):
             raise ToolError(
@@ -98,7 +96,7 @@ class Obtaining:
         try:
             filed = await asyncio.to_thread(self._ask, name, request, experiment)
         except ToolError as problem:
-            # It may have come between two looks.
+            # It may have been published between the two lookups.
             if problem.kind is Kind.CONFLICT and (tool := await asyncio.to_thread(self._look, name)) is not None:
                 return tool
             raise
@@ -108,13 +106,13 @@ class Obtaining:
         details = {"requestId": request_id}
         try:
             async with asyncio.timeout(seconds):
-                filed = await self._requests.waiting.until_over(request_id)
+                filed = await self._requests.waiters.until_over(request_id)
         except TimeoutError:
-            message = f"{name} was not there after {seconds:g} seconds; {request_id} stays open, wait for it again"
+            message = f"{name} did not exist after {seconds:g} seconds; {request_id} stays open, wait for it again"
             raise ToolError(Kind.TIMEOUT, message, retryable=True, details=details) from None
         if filed.status is Status.CANCELLED:
             raise ToolError(Kind.CANCELLED, f"{request_id} was cancelled: {filed.error}", details=details)
-        # What was asked for may have been built for somebody who asked otherwise for a tool of that name.
+        # A tool of that name may have been built for another request.
         if filed.status is Status.FAILED and (tool := await asyncio.to_thread(self._look, name)) is not None:
             return tool
         if filed.status is Status.FAILED:
@@ -141,14 +139,14 @@ class Obtaining:
         if entry is None:
             return None
         if not entry.enabled:
-            raise ToolError(Kind.DISABLED, f"{name} is there, but switched off: {entry.reason}")
+            raise ToolError(Kind.DISABLED, f"{name} exists, but is disabled: {entry.reason}")
         return entry.tool
 
-    def _ask(self, name: str, wish: Wish | None, experiment: str) -> Filed:
-        if wish is None:
+    def _ask(self, name: str, given: Requested | None, experiment: str) -> Filed:
+        if given is None:
             return self._join(name, experiment)
-        place = "request" if isinstance(wish, str | Mapping) else str(wish)
-        request = read_request(_text_of(wish), place=place, numbered=False)
+        place = "request" if isinstance(given, str | Mapping) else str(given)
+        request = read_request(_text_of(given), place=place, numbered=False)
         if request.name != name:
             message = f"the request asks for {request.name!r:.80}, and {name!r:.80} is wanted; use one name in both"
             raise ToolError(Kind.VALIDATION, message)
@@ -159,29 +157,31 @@ class Obtaining:
         """The open request for the name; the experiment waits for it too."""
         filed = self._requests.find_open(name)
         if filed is None:
-            message = f"there is no tool {name[:80]!r}, and nobody builds one; give the request that says what it does"
+            message = (
+                f"there is no tool {name[:80]!r} and no open request for one; give the request that says what it does"
+            )
             raise ToolError(Kind.NOT_FOUND, message)
         return self._requests.join(filed, experiment) if experiment else filed
 
 
-def _text_of(wish: Wish) -> str | bytes:
-    if isinstance(wish, Mapping):
-        return write_request(wish)
-    if isinstance(wish, str):
-        return wish
-    data = read_small(wish, MAX_TEXT_BYTES)
+def _text_of(given: Requested) -> str | bytes:
+    if isinstance(given, Mapping):
+        return write_request(given)
+    if isinstance(given, str):
+        return given
+    data = read_small(given, MAX_TEXT_BYTES)
     if data is None:
         message = (
-            f"{wish} is not a file of at most {MAX_TEXT_BYTES} bytes; name the request that says what the tool does"
+            f"{given} is not a file of at most {MAX_TEXT_BYTES} bytes; name the request that says what the tool does"
         )
         raise ToolError(Kind.NOT_FOUND, message)
     return data
 
 
-def wish_from_call(name: str, arguments: object) -> Fields | None:
-    """What to ask for when a tool was called that is not there; None if no tool can have such a name.
+def fields_from_call(name: str, arguments: object) -> Fields | None:
+    """The fields of a request for a missing tool that was called; None if no tool can have such a name.
 
-    The values of the arguments stay where they are: they may be private, and a request is read by many.
+    The values of the arguments are left out: they may be private, and a request has many readers.
     """
     spelled = _spell(name)
     if not spelled:
@@ -191,11 +191,10 @@ def wish_from_call(name: str, arguments: object) -> Fields | None:
     return _fields(spelled, OF_CALL) | {"inputs": inputs[:MAX_ITEMS]}
 
 
-def wish_from_search(text: str) -> Fields | None:
-    """What to ask for when a search found nothing; None if the words are too few or too many for a name, or no words.
+def fields_from_search(text: str) -> Fields | None:
+    """The fields of a request for what a search did not find; None if the words are too few or too many for a name, or no words.
 
-    One word is no tool yet, but often the beginning of what somebody types; and a long number is no part of a name, but of
-    what is private.
+    A single word is too often an unfinished search, and a long number is likely to be private.
     """
     if len(text) > MAX_TEXT or not _QUESTION.fullmatch(text.strip()) or _LONG_NUMBER.search(text):
         return None
@@ -212,8 +211,7 @@ def _spell(text: str) -> str:
     if len(text) > MAX_TEXT:
         return ""
     name = _GAPS.sub("_", _CAPITAL.sub("_", text.strip())).lower().strip("_")
-    is_name = SNAKE_CASE.fullmatch(name) and len(name) <= MAX_NAME and not keyword.iskeyword(name)
-    return name if is_name else ""
+    return "" if name_problem(name) else name
 
 
 def _fields(name: str, description: str) -> Fields:
@@ -225,12 +223,12 @@ def _fields(name: str, description: str) -> Fields:
     }
 
 
-class Wishing:
-    """Files what was called or searched for in vain: once for each name, so many open ones at most, and held up by nothing.
+class AutoRequests:
+    """Files a request for each missing tool that was called or searched for: once per name, with a limit on open ones.
 
-    Both methods take a moment at most and never raise; within a loop call them in a thread. They return the id of the
-    request for the name, if it is known in time. `suggest` hints at what was perhaps meant by a name: then it is most likely
-    a slip, and nothing is filed.
+    Both methods wait for a moment at most and never raise; in an event loop call them in a thread. They return the id of the
+    request for the name, if it is known in time. If `suggest` finds a similar name, the name is most likely a typing error
+    and nothing is filed.
     """
 
     def __init__(
@@ -251,21 +249,21 @@ class Wishing:
         self._filing = threading.Lock()
 
     def of_call(self, name: str, arguments: object) -> str | None:
-        """Wish for the tool that was called."""
-        return self._wish(wish_from_call(name, arguments))
+        """File a request for the tool that was called."""
+        return self._request(fields_from_call(name, arguments))
 
     def of_search(self, text: str) -> str | None:
-        """Wish for the tool that was searched for."""
-        return self._wish(wish_from_search(text))
+        """File a request for the tool that was searched for."""
+        return self._request(fields_from_search(text))
 
-    def _wish(self, fields: Fields | None) -> str | None:
+    def _request(self, fields: Fields | None) -> str | None:
         if fields is None:
             return None
         known = self._known.get(str(fields["name"]))
         if known is not None or monotonic() < self._quiet_until or not self._places.acquire(blocking=False):
             return known
         filed: Future[str | None] = Future()
-        threading.Thread(target=self._file_alone, args=(fields, filed), name="toolcrib-wish", daemon=True).start()
+        threading.Thread(target=self._file_alone, args=(fields, filed), name="toolcrib-request", daemon=True).start()
         try:
             return filed.result(self._patience)
         except TimeoutError:
@@ -279,7 +277,7 @@ class Wishing:
         except ToolError as problem:
             logger.warning("no request was filed for %s: %s", fields["name"], problem.message)
             self._quiet_until = monotonic() + QUIET_SECONDS
-        except Exception:  # a wish is an extra, and nothing may depend on it
+        except Exception:  # an automatic request is an extra, and nothing may depend on it
             logger.exception("no request was filed for %s", fields["name"])
             self._quiet_until = monotonic() + QUIET_SECONDS
         finally:
@@ -287,7 +285,7 @@ class Wishing:
             filed.set_result(found)
 
     def _file(self, fields: Fields) -> str | None:
-        """The id of the request for the name, which is filed unless there is one or there are too many."""
+        """The id of the request for the name; it is filed unless there is one already or too many are open."""
         name = str(fields["name"])
         if name in self._known:
             return self._known[name]

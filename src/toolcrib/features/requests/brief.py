@@ -126,7 +126,7 @@ def _describe_result(request: ToolRequest) -> str:
         names = ", ".join(f"`{on_one_line(output.name)}`" for output in request.outputs)
         result = (
             f"It returns a dictionary with exactly these keys: {names}.\n"
-            "The dictionary fits schemas/result.json; whatever does not is refused.\n"
+            "The dictionary fits schemas/result.json; other answers are refused.\n"
         )
     failure = "If it cannot do its work it raises an exception whose message says why.\n"
     if request.asks_for_partial_results:
@@ -235,9 +235,8 @@ def _literal(value: object) -> str:
 
 def quote(text: str) -> str:
     """The text, every line of it marked as a quotation."""
-    return "".join(
-        f"> {line}".rstrip() + "\n" for line in show_hidden(text.replace("\r\n", "\n")).strip("\n").split("\n")
-    )
+    lines = show_hidden(text.replace("\r\n", "\n")).strip("\n").split("\n")
+    return "".join(f"> {line}".rstrip() + "\n" for line in lines)
 
 
 def fence(language: str, text: str) -> str:
@@ -247,7 +246,7 @@ def fence(language: str, text: str) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """The text where it stands in a line of ours, which it cannot end."""
+    """The text on one line, within a line of ours."""
     return " ".join(show_hidden(text).split())
 
 

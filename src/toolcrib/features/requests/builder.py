@@ -14,7 +14,7 @@ from toolcrib.features.requests.gate.contract_tests import write_contract_tests
 from toolcrib.features.requests.queues.records import Step
 from toolcrib.features.requests.workspace import remove_workspace, sweep, workspace_of, write_workspace
 from toolcrib.model.errors import Kind, SettingsError, ToolError
-from toolcrib.model.protocols import Commission
+from toolcrib.model.protocols import MakerTask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -194,10 +194,10 @@ class Builder:
         proof = Proof()
         for attempt in range(1, self._attempts + 1):
             lease.note("making", f"attempt {attempt} of {self._attempts} by {self._maker.name}")
-            laid_out = partial(self._commission, lease, task, folder, attempt, proof.complaints, deadline)
-            commission = await _finish_in_thread(laid_out)
+            laid_out = partial(self._lay_out, lease, task, folder, attempt, proof.complaints, deadline)
+            maker_task = await _finish_in_thread(laid_out)
             try:
-                if not await self._maker.make(commission):
+                if not await self._maker.make(maker_task):
                     return None
             except ToolError as problem:
                 if problem.kind in UNFIT or isinstance(problem, SettingsError):
@@ -207,7 +207,7 @@ class Builder:
                 proof = Proof(complaints=(problem.message,))
             else:
                 lease.note("proving", f"attempt {attempt}")
-                proof = await self._bench.prove(commission.package, task.request, task.allowance, deadline, lease.say)
+                proof = await self._bench.prove(maker_task.package, task.request, task.allowance, deadline, lease.say)
             if proof.passed:
                 return proof
             lease.note("refused", proof.reason)
@@ -215,9 +215,9 @@ class Builder:
                 raise ToolError(Kind.PERMANENT, proof.reason)
         raise ToolError(Kind.PERMANENT, f"refused after {self._attempts} attempts: {proof.reason}")
 
-    def _commission(
+    def _lay_out(
         self, lease: Lease, task: BuildTask, folder: Path, attempt: int, complaints: tuple[str, ...], deadline: float
-    ) -> Commission:
+    ) -> MakerTask:
         """Write the workspace, and describe the work for the maker."""
         brief = write_workspace(
             folder,
@@ -227,7 +227,7 @@ class Builder:
             attempt=attempt,
             allowance=task.allowance,
         )
-        return Commission(
+        return MakerTask(
             request=task.request,
             folder=folder,
             brief=brief,
@@ -295,7 +295,7 @@ async def _first_of(*events: asyncio.Event) -> None:
         await drop(*waits)
 
 
-async def _finish_in_thread(work: Callable[[], Commission]) -> Commission:
+async def _finish_in_thread(work: Callable[[], MakerTask]) -> MakerTask:
     """Run it in a thread, to its end even if cancelled: what it writes is removed afterwards."""
     doing = asyncio.create_task(asyncio.to_thread(work))
     try:

@@ -1,11 +1,11 @@
-"""`crib builder run`: run a Builder in this process until it is told to end."""
+"""`crib builder run`: run a Builder in this process until it is told to stop."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
 import sys
-from contextlib import contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol
 
 from toolcrib.features.requests.settings import BuilderSettings
@@ -15,20 +15,18 @@ from toolcrib.toolkit.cli.console import ExitCode, complain, on_one_line, requir
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import TracebackType
-    from typing import Self
 
     from toolcrib.features.requests.builder import Builder
     from toolcrib.features.requests.tracker import Requests
     from toolcrib.infra.settings import Settings
 
-# Whose warnings an operator wants to see while a Builder runs.
+# The loggers whose warnings are shown while a Builder runs.
 TELLING = ("toolcrib.builder", "toolcrib.queues", "toolcrib.requests")
-# How often a queue that is not there yet is asked what there is to say about it.
+# How often a queue that cannot be reached yet is asked for its remarks.
 AGAIN_SECONDS = 1.0
 
 
-class BuilderCrib(Protocol):
+class BuilderCrib(AbstractAsyncContextManager["BuilderCrib"], Protocol):
     """What a Builder uses of a crib."""
 
     @property
@@ -45,12 +43,6 @@ class BuilderCrib(Protocol):
     def builder(self, *, maker: str | None = None, say: Callable[[str], None] | None = None) -> Builder:
         """A Builder for the project."""
 
-    async def __aenter__(self) -> Self: ...
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
 
 def run_builder(crib: BuilderCrib, *, once: bool, maker: str | None) -> ExitCode:
     """Run a Builder in this process."""
@@ -66,25 +58,24 @@ def run_builder(crib: BuilderCrib, *, once: bool, maker: str | None) -> ExitCode
 async def _run(crib: BuilderCrib, *, once: bool, maker: str | None) -> ExitCode:
     async with crib:
         with _stopping() as stop:
-            voice = _Voice(stop)
-            builder = crib.builder(maker=maker, say=voice)
+            progress = _Progress(stop)
+            builder = crib.builder(maker=maker, say=progress)
             try:
                 if once:
                     code = await _until_empty(crib, builder, stop)
                 else:
-                    voice(
-                        f"the Builder is here ({maker or crib.settings.table(BuilderSettings).maker}); Ctrl-C ends it"
-                    )
+                    name = maker or crib.settings.table(BuilderSettings).maker
+                    progress(f"the Builder runs ({name}); Ctrl-C ends it")
                     code = await _until_told(crib, builder, stop)
             finally:
                 await builder.close()
-    if voice.problem is not None:
-        raise voice.problem
+    if progress.problem is not None:
+        raise progress.problem
     return code
 
 
 async def _until_empty(crib: BuilderCrib, builder: Builder, stop: asyncio.Event) -> ExitCode:
-    """Build what is there, unless told to end."""
+    """Build the open requests, unless told to stop."""
     await _remark(crib)
     await builder.reconcile()
     code = ExitCode.DONE
@@ -95,14 +86,14 @@ async def _until_empty(crib: BuilderCrib, builder: Builder, stop: asyncio.Event)
 
 
 async def _until_told(crib: BuilderCrib, builder: Builder, stop: asyncio.Event) -> ExitCode:
-    """Build whatever comes, also where the queue comes later than the Builder."""
+    """Build requests until told to stop; a queue that cannot be reached yet is waited for."""
     later = None
     try:
         await _remark(crib)
     except ToolError as problem:
         if problem.kind is not Kind.TRANSIENT:
             raise
-        complain(f"the queue is not there yet, and the Builder waits for it: {problem.message}")
+        complain(f"the queue cannot be reached yet, and the Builder waits for it: {problem.message}")
         later = asyncio.create_task(_remark_later(crib))
     try:
         await builder.run(stop)
@@ -114,7 +105,7 @@ async def _until_told(crib: BuilderCrib, builder: Builder, stop: asyncio.Event) 
 
 
 async def _remark(crib: BuilderCrib) -> None:
-    """Say what the operator should know about the queue."""
+    """Print the remarks of the queue."""
     for remark in await asyncio.to_thread(crib.requests.remarks):
         complain(remark)
 
@@ -129,7 +120,7 @@ async def _remark_later(crib: BuilderCrib) -> None:
 
 @contextmanager
 def _stopping() -> Iterator[asyncio.Event]:
-    """An event that is set when the process is told to end; told twice, it ends at once."""
+    """An event that SIGINT or SIGTERM sets; a second signal cancels the task at once."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
@@ -148,8 +139,8 @@ def _stopping() -> Iterator[asyncio.Event]:
             loop.remove_signal_handler(number)
 
 
-class _Voice:
-    """Says what happens, in any thread; once the output cannot be written the Builder ends, and no request is failed for that."""
+class _Progress:
+    """Prints progress, from any thread; when the output cannot be written the Builder ends, and no request fails for that."""
 
     def __init__(self, stop: asyncio.Event) -> None:
         self.problem: OSError | None = None

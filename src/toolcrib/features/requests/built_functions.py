@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 HINTS = {"string": str, "integer": int, "number": float, "boolean": bool, "array": list, "object": dict}
 
 CALLER = "local"
-# What a process of a tool can answer at all: whoever calls from Python has room for it, and nothing is kept aside.
+# As much as the process of a tool can answer: a caller in Python gets all of it, and nothing is stored for later.
 RESULT_BYTES = 8 * 1024 * 1024
 CLOSING_SECONDS = 10.0
 
@@ -99,26 +99,24 @@ def _function(package: Package, tools: Path, project: Path) -> Callable[..., Any
 
     def function(*positional: object, **arguments: object) -> Any:
         refuse_positional(positional)
-        room = ROOMS.of(project)
-        if room.is_here:
+        background = POOL.of(project)
+        if background.is_here:
             raise RuntimeError(
                 f"this code runs where the call would run; write: await {package.function}.call_async(…)"
             )
-        wish = Wish()
+        pending = PendingCall()
         try:
-            result = room.call(address, arguments, wish).result()
+            result = background.call(address, arguments, pending).result()
         except BaseException:
             # The caller was interrupted, so the call is cancelled.
-            room.call_off(wish)
+            background.cancel(pending)
             raise
         return _value(result, package)
 
     async def call_async(*positional: object, **arguments: object) -> Any:
         """Wait for the call without holding up the loop."""
-        import asyncio  # it is loaded with the first such call, not with the import of a tool
-
         refuse_positional(positional)
-        future = ROOMS.of(project).call(address, arguments, Wish())
+        future = POOL.of(project).call(address, arguments, PendingCall())
         return _value(await asyncio.wrap_future(future), package)
 
     _introduce(function, package, signature, f"{tools.name}.{package.name}")
@@ -196,26 +194,26 @@ def project_of(tools: Path) -> Path:
     return find_project(tools.parent, cure, Plugins().tables())
 
 
-class Wish:
-    """What a caller holds before its call begins, so that an interruption at any moment finds something to call off.
+class PendingCall:
+    """Cancels a call at any moment, also before it begins.
 
-    Both methods run on the loop of the room, one after the other.
+    Both methods run on the loop of the background Crib, one after the other.
     """
 
     def __init__(self) -> None:
         self._task: asyncio.Task[Result] | None = None
         self._is_off = False
 
-    async def fulfil(self, work: Coroutine[object, object, Result]) -> Result:
-        """Do the work, unless it was called off before it began."""
+    async def run(self, work: Coroutine[object, object, Result]) -> Result:
+        """Run the call, unless it was cancelled before it began."""
         self._task = asyncio.current_task()
         if self._is_off:
             work.close()
             raise asyncio.CancelledError
         return await work
 
-    def call_off(self) -> None:
-        """Nobody waits for it any more; what has ended stays as it is."""
+    def cancel(self) -> None:
+        """Cancel the call; one that has ended stays as it is."""
         self._is_off = True
         if self._task is not None:
             self._task.cancel()
@@ -231,7 +229,7 @@ class PooledCrib(Protocol):
         """Close what was started."""
 
 
-class Room:
+class BackgroundCrib:
     """An open Crib and the thread that its loop runs in."""
 
     def __init__(self, project: Path, open_crib: Callable[..., PooledCrib]) -> None:
@@ -240,13 +238,13 @@ class Room:
         self._thread = threading.Thread(target=self._loop.run_forever, name=f"toolcrib {project.name}", daemon=True)
         self._thread.start()
 
-    def call(self, name: str, arguments: Mapping[str, object], wish: Wish) -> Future[Result]:
+    def call(self, name: str, arguments: Mapping[str, object], pending: PendingCall) -> Future[Result]:
         """Begin a call."""
-        return asyncio.run_coroutine_threadsafe(wish.fulfil(self._crib.call(name, arguments)), self._loop)
+        return asyncio.run_coroutine_threadsafe(pending.run(self._crib.call(name, arguments)), self._loop)
 
-    def call_off(self, wish: Wish) -> None:
+    def cancel(self, pending: PendingCall) -> None:
         """End a call, or keep it from beginning."""
-        self._loop.call_soon_threadsafe(wish.call_off)
+        self._loop.call_soon_threadsafe(pending.cancel)
 
     @property
     def is_here(self) -> bool:
@@ -254,7 +252,7 @@ class Room:
         return threading.current_thread() is self._thread
 
     def close(self) -> None:
-        """End what was started, and write down what is owed."""
+        """Close the Crib, and end the thread."""
         # The interpreter may be about to end, when no thread can be started any more.
         self._loop.call_soon_threadsafe(self._loop.set_default_executor, _Inline())
         asyncio.run_coroutine_threadsafe(self._crib.close(), self._loop).result(CLOSING_SECONDS)
@@ -263,8 +261,8 @@ class Room:
         self._loop.close()
 
 
-class Rooms:
-    """Opens each room when it is first needed, and closes all of them when the program ends. Threads may share it.
+class CribPool:
+    """Opens the Crib of each project on first use, and closes all of them when the program ends. Threads may share it.
 
     `open_crib` is the class Crib; the module that packages import sets it, because this one may not know it.
     """
@@ -273,27 +271,27 @@ class Rooms:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._rooms: dict[Path, Room] = {}
-        self._left_behind: list[dict[Path, Room]] = []
+        self._cribs: dict[Path, BackgroundCrib] = {}
+        self._left_behind: list[dict[Path, BackgroundCrib]] = []
         self._is_registered = False
 
-    def of(self, project: Path) -> Room:
-        """The room of a project."""
-        room = self._rooms.get(project)
-        if room is not None:
-            return room
+    def of(self, project: Path) -> BackgroundCrib:
+        """The Crib of a project."""
+        background = self._cribs.get(project)
+        if background is not None:
+            return background
         with self._lock:
             self._register()
-            if project not in self._rooms:
-                self._rooms[project] = Room(project, self.open_crib)
-            return self._rooms[project]
+            if project not in self._cribs:
+                self._cribs[project] = BackgroundCrib(project, self.open_crib)
+            return self._cribs[project]
 
     def close(self) -> None:
-        """Close every room; the next call opens another."""
+        """Close every Crib; the next call opens another."""
         with self._lock:
-            rooms, self._rooms = self._rooms, {}
-        for room in rooms.values():
-            room.close()
+            cribs, self._cribs = self._cribs, {}
+        for background in cribs.values():
+            background.close()
 
     def _register(self) -> None:
         if self._is_registered:
@@ -305,22 +303,22 @@ class Rooms:
         self._is_registered = True
 
     def _leave(self) -> None:
-        """In a process that was forked no thread of a room goes on: what is open stays the parent's."""
+        """A forked process has none of the threads: what is open belongs to the parent."""
         self._lock = threading.Lock()
-        self._left_behind.append(self._rooms)
-        self._rooms = {}
+        self._left_behind.append(self._cribs)
+        self._cribs = {}
 
 
 class _Inline(ThreadPoolExecutor):
-    """Does at once what is handed to it."""
+    """Runs each call at once, in the thread that submits it."""
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **more: Any) -> Future[Any]:
         done: Future[Any] = Future()
         try:
             done.set_result(function(*arguments, **more))
-        except BaseException as problem:  # noqa: BLE001 - whoever waits for it gets it
+        except BaseException as problem:  # noqa: BLE001 - the waiter gets it
             done.set_exception(problem)
         return done
 
 
-ROOMS = Rooms()
+POOL = CribPool()

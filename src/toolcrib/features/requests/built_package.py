@@ -201,6 +201,15 @@ def write_generated(tool: Tool, bundle: str) -> dict[str, bytes]:
     }
 
 
+def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write files and their folders where nothing of that name is yet."""
+    for path, content in files.items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("xb") as file:
+            file.write(content)
+
+
 def _framed(part: bytes) -> bytes:
     return len(part).to_bytes(8, "big") + part
 

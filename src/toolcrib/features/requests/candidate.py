@@ -10,7 +10,6 @@ import shutil
 import stat
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from toolcrib.features.requests.built_package import (
@@ -22,6 +21,7 @@ from toolcrib.features.requests.built_package import (
     write_description,
 )
 from toolcrib.features.requests.format import load_package, read_file, read_folder
+from toolcrib.features.requests.queues.records import spell_time, utc_now
 from toolcrib.infra.files.disk import DISK, OPEN_FOLDER
 from toolcrib.infra.files.durable import UnsyncedError, explained
 from toolcrib.infra.files.tool_folder import MARKS
@@ -32,6 +32,7 @@ from toolcrib.model.toolrequest import Allowance, Made
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from datetime import datetime
     from pathlib import Path
 
     from toolcrib.infra.files.disk import Disk
@@ -109,14 +110,14 @@ def publish(
     *,
     project_tools: Path,
     allowance: Allowance = NOTHING_MORE,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    now: Callable[[], datetime] = utc_now,
     disk: Disk = DISK,
 ) -> Made:
     """Put the candidate into the folder of tools, where the next call finds it; raises CONFLICT if something else is there.
 
     If the same package is there already, that is success. A failure leaves nothing that could be loaded as a tool.
     """
-    moment = now().astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    moment = spell_time(now())
     times = {"createdAt": moment, "modifiedAt": moment}
     package = replace(_package_of(candidate.files, request, allowance), times=times)
     contents = {**package.contents, DESCRIPTION_FILE: _describe(package, project_tools)}

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from toolcrib.features.requests import candidate as candidates
 from toolcrib.features.requests.document.reader import read_request
@@ -18,7 +18,7 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
     from pathlib import Path
     from types import TracebackType
     from typing import Any, Self
@@ -64,31 +64,54 @@ class Proof:
         return "\n".join(self.complaints)[:MAX_REASON]
 
 
-class Prove(Protocol):
-    """Reads the candidate at a path and checks it; `deadline` is a reading of `time.monotonic`."""
-
-    def __call__(
-        self, path: Path, request: ToolRequest, allowance: Allowance, deadline: float, say: Say
-    ) -> Awaitable[Proof]:
-        """The verdict; raises ToolError only for what is not the candidate's fault."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Bench:
     """Where a candidate is proved and published, and what the operator allows there.
 
-    `publish` puts the candidate into the project. `published` finds what was already published for a request. `exists` is
-    the address of the registered tool of a name, or empty. `capabilities` are those that a request may ask for, written as
-    grants are; `unproved` lets tools go live that need a network and come without recorded answers.
+    `tools` is the folder of built tools. `exists` is the address of the registered tool of a name, or empty.
+    `capabilities` are those that a request may ask for, written as grants are; `unproved` lets tools go live that need a
+    network and come without recorded answers.
     """
 
-    read: Callable[[str], ToolRequest]
-    prove: Prove
-    publish: Callable[[Candidate, ToolRequest, Allowance], Made]
-    published: Callable[[ToolRequest, Allowance], Made | None]
+    trial: OpenTrial
+    tools: Path
     exists: Callable[[str], str]
+    seconds_per_call: float
     capabilities: frozenset[str] = frozenset()
     unproved: bool = False
+
+    async def prove(self, path: Path, request: ToolRequest, allowance: Allowance, deadline: float, say: Say) -> Proof:
+        """Read a candidate and have the gate check it; one that cannot be read is refused too.
+
+        `deadline` is a reading of `time.monotonic`. Raises ToolError only for what is not the candidate's fault.
+        """
+        try:
+            candidate = await asyncio.to_thread(candidates.read_candidate, path, request)
+        except ToolError as problem:
+            return Proof(complaints=(problem.message,))
+        judgement = await judge(
+            candidate,
+            request,
+            self.trial,
+            allowance=allowance,
+            seconds_per_call=self.seconds_per_call,
+            deadline=deadline,
+            say=say,
+        )
+        return Proof(
+            candidate=candidate,
+            passed=judgement.passed,
+            complaints=tuple(map(str, judgement.complaints)),
+            unprovable=judgement.unprovable,
+        )
+
+    def publish(self, candidate: Candidate, request: ToolRequest, allowance: Allowance) -> Made:
+        """Put the candidate into the project."""
+        return candidates.publish(candidate, request, project_tools=self.tools, allowance=allowance)
+
+    def published(self, request: ToolRequest, allowance: Allowance) -> Made | None:
+        """What was already published for a request."""
+        return candidates.find_published(request, project_tools=self.tools, allowance=allowance)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,13 +130,13 @@ class Lease:
     """Renews a claim while the `async with` lasts. `lost` is set once another Builder has it, or the request is over.
 
     A queue that cannot be reached is retried until the lease has expired; then the claim counts as lost, because another
-    Builder may have it. `hear` is called with every note at once, also with those that the queue never gets.
+    Builder may have it. `listener` is called with every note at once, also with those that the queue never gets.
     """
 
-    def __init__(self, queue: Queue, claim: Claim, hear: Callable[[str, str], None] | None = None) -> None:
+    def __init__(self, queue: Queue, claim: Claim, listener: Callable[[str, str], None] | None = None) -> None:
         self.queue = queue
         self.claim = claim
-        self._hear = hear or (lambda _step, _text: None)
+        self._listener = listener or (lambda _step, _text: None)
         self.lost = asyncio.Event()
         self._notes: deque[tuple[str, str]] = deque()
         self._sayings = 0
@@ -136,7 +159,7 @@ class Lease:
     def note(self, step: str, text: str = "") -> None:
         """Write an event into the history, in the order of the calls; any thread may call this, and it does not block."""
         self._notes.append((step, text[:MAX_NOTE]))
-        self._hear(step, text[:MAX_NOTE])
+        self._listener(step, text[:MAX_NOTE])
         with suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(self._wake.set)
 
@@ -231,12 +254,12 @@ class Lease:
 
 def read_task(claim: Claim, bench: Bench) -> BuildTask:
     """Read the claimed request; raises ToolError with the reason if it cannot be built."""
-    request = bench.read(claim.text)
+    request = read_request(claim.text)
     # The published package was proved, and a maker would not write the same bytes again.
     if made := bench.published(request, claim.allowance):
         return BuildTask(request=request, allowance=claim.allowance, made=made)
     if address := bench.exists(request.name):
-        message = f"{address} is registered already: call it, or ask for a tool of another name"
+        message = f"{address} is registered already: call it, or request a tool of another name"
         raise ToolError(Kind.CONFLICT, message, details={"tool": address})
     allowance = replace(claim.allowance, unproved=claim.allowance.unproved or bench.unproved)
     refuse_beyond(request, allowance, bench.capabilities)
@@ -263,58 +286,6 @@ async def announce(lease: Lease, made: Made) -> Made | None:
     Removing it here could remove what the next holder is announcing.
     """
     return made if await lease.end(partial(lease.queue.finish, lease.claim, made)) else None
-
-
-def real_bench(
-    *,
-    trial: OpenTrial,
-    tools: Path,
-    exists: Callable[[str], str],
-    seconds_per_call: float,
-    capabilities: frozenset[str] = frozenset(),
-    unproved: bool = False,
-) -> Bench:
-    """The bench of a project whose built tools are in the folder `tools`."""
-    return Bench(
-        read=read_request,
-        prove=partial(_prove_candidate, trial, seconds_per_call),
-        publish=lambda candidate, request, allowance: candidates.publish(
-            candidate, request, project_tools=tools, allowance=allowance
-        ),
-        published=lambda request, allowance: candidates.find_published(
-            request, project_tools=tools, allowance=allowance
-        ),
-        exists=exists,
-        capabilities=capabilities,
-        unproved=unproved,
-    )
-
-
-async def _prove_candidate(
-    trial: OpenTrial,
-    seconds_per_call: float,
-    path: Path,
-    request: ToolRequest,
-    allowance: Allowance,
-    deadline: float,
-    say: Say,
-) -> Proof:
-    """Read a candidate and have the gate check it; one that cannot be read is refused too."""
-    try:
-        candidate = await asyncio.to_thread(candidates.read_candidate, path, request)
-    except ToolError as problem:
-        return Proof(complaints=(problem.message,))
-    judgement = await judge(
-        candidate,
-        request,
-        trial,
-        allowance=allowance,
-        seconds_per_call=seconds_per_call,
-        deadline=deadline,
-        say=say,
-    )
-    complaints = tuple(map(str, judgement.complaints))
-    return Proof(candidate=candidate, passed=judgement.passed, complaints=complaints, unprovable=judgement.unprovable)
 
 
 async def drop(*tasks: asyncio.Task[Any]) -> None:

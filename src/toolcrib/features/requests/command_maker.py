@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from toolcrib.infra.sandbox.attempt import Proxy
     from toolcrib.infra.sandbox.host import Sandbox
     from toolcrib.infra.sandbox.jobs import CompletedJob, WorkspacePolicy
-    from toolcrib.model.protocols import Commission
+    from toolcrib.model.protocols import MakerTask
 
 
-STDOUT_LETTERS = 2_000
-STDERR_LETTERS = 1_000
+STDOUT_CHARACTERS = 2_000
+STDERR_CHARACTERS = 1_000
 MEASURE_SECONDS = 0.2
 SETTING = "builder.command"
 SHELL = "/bin/sh"
@@ -55,7 +55,7 @@ LIMITS = {
 MAX_ENTRIES = 10_000
 
 MAX_LINES = 200
-MAX_LINE_LETTERS = 300
+MAX_LINE_CHARACTERS = 300
 # More than is shown, so that a secret at the cut is whole when it is looked for.
 KEPT_BYTES = 64 * 1024
 _LONGEST_LINE_BYTES = 8 * 1024
@@ -124,22 +124,22 @@ class CommandMaker:
         except ToolError as problem:
             raise SettingsError(problem.message) from problem
 
-    async def make(self, commission: Commission) -> bool:
+    async def make(self, task: MakerTask) -> bool:
         """Run the program until it ends; True if it ended well."""
-        masking, folder = Masking(), commission.folder.resolve()
-        stdout, stderr, lines = _Tail(), _Tail(), _Lines(commission.say, masking.hide)
+        masking, folder = Masking(), task.folder.resolve()
+        stdout, stderr, lines = _Tail(), _Tail(), _Lines(task.say, masking.hide)
 
-        def hear(data: bytes) -> None:
-            stdout.hear(data)
-            lines.hear(data)
+        def take_stdout(data: bytes) -> None:
+            stdout.take(data)
+            lines.take(data)
 
-        with _Pipe(folder, hear) as out, _Pipe(folder, stderr.hear) as err:
-            job = self._job(folder, self._environment(masking, commission.say), (str(out.path), str(err.path)))
-            ended = await self._until_its_end(job, commission.deadline)
+        with _Pipe(folder, take_stdout) as out, _Pipe(folder, stderr.take) as err:
+            job = self._job(folder, self._environment(masking, task.say), (str(out.path), str(err.path)))
+            ended = await self._until_its_end(job, task.deadline)
         lines.finish()
         printed = {
-            "stdout": stdout.show(STDOUT_LETTERS, masking.hide),
-            "stderr": stderr.show(STDERR_LETTERS, masking.hide),
+            "stdout": stdout.show(STDOUT_CHARACTERS, masking.hide),
+            "stderr": stderr.show(STDERR_CHARACTERS, masking.hide),
         }
         self._refuse_bad_end(ended, {name: text for name, text in printed.items() if text})
         return True
@@ -261,18 +261,18 @@ class _Tail:
     def __init__(self) -> None:
         self._kept = bytearray()
 
-    def hear(self, data: bytes) -> None:
-        """Take in what comes next."""
+    def take(self, data: bytes) -> None:
+        """Append data."""
         self._kept += data
         del self._kept[:-KEPT_BYTES]
 
-    def show(self, letters: int, hide: Callable[[str], str]) -> str:
-        """Its last letters, fit to be shown; hidden before it is cut, so that no half of a secret is left."""
-        return hide(drop_hidden(self._kept.decode("utf-8", "replace"))).strip()[-letters:]
+    def show(self, characters: int, hide: Callable[[str], str]) -> str:
+        """Its last characters for a message; secrets are masked before it is cut, so that no part of one is left."""
+        return hide(drop_hidden(self._kept.decode("utf-8", "replace"))).strip()[-characters:]
 
 
 class _Lines:
-    """The lines of a stream, each told once it is whole; so many of them, and so much of each."""
+    """Reports the complete lines of a stream, limited in number and length."""
 
     def __init__(self, say: Callable[[str], None], hide: Callable[[str], str]) -> None:
         self._say = say
@@ -280,19 +280,19 @@ class _Lines:
         self._begun = bytearray()
         self._told = 0
 
-    def hear(self, data: bytes) -> None:
-        """Take in what comes next."""
+    def take(self, data: bytes) -> None:
+        """Append data."""
         for line in data.splitlines(keepends=True):
             if self._told > MAX_LINES:
                 return
-            room = _LONGEST_LINE_BYTES - len(self._begun)
-            self._begun += line[:room]
+            space = _LONGEST_LINE_BYTES - len(self._begun)
+            self._begun += line[:space]
             if line.endswith((b"\n", b"\r")):
                 self.finish()
 
     def finish(self) -> None:
-        """Tell the line that was begun."""
-        text = self._hide(drop_hidden(self._begun.decode("utf-8", "replace"))).strip()[:MAX_LINE_LETTERS]
+        """Report the line that was begun."""
+        text = self._hide(drop_hidden(self._begun.decode("utf-8", "replace"))).strip()[:MAX_LINE_CHARACTERS]
         self._begun.clear()
         if not text or self._told > MAX_LINES:
             return
@@ -301,11 +301,11 @@ class _Lines:
 
 
 class _Pipe:
-    """A pipe with a name in a folder, for a program that opens it; whatever comes through is heard in the running loop."""
+    """A named pipe in a folder, for a program that opens it; the running loop reads it and passes the data on."""
 
-    def __init__(self, folder: Path, hear: Callable[[bytes], None]) -> None:
+    def __init__(self, folder: Path, on_data: Callable[[bytes], None]) -> None:
         self.path = folder / f".printing-{os.urandom(8).hex()}"
-        self._hear = hear
+        self._on_data = on_data
         self._loop = asyncio.get_running_loop()
         os.mkfifo(self.path, 0o600)
         # Opened for writing too: so a writer never blocks on opening it, and it has no end of file before we close it.
@@ -330,7 +330,7 @@ class _Pipe:
             data = os.read(self._descriptor, _READ_BYTES)
         except BlockingIOError:
             return False
-        self._hear(data)
+        self._on_data(data)
         return True
 
 

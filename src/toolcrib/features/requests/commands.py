@@ -47,6 +47,8 @@ from toolcrib.toolkit.cli.console import (
 from toolcrib.toolkit.cli.group import json_option, pass_opener, project_option, url_option
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from toolcrib.core.client_protocol import ProjectCrib
     from toolcrib.features.requests.builder_process import BuilderCrib
     from toolcrib.features.requests.demo import DemoCrib
@@ -54,25 +56,27 @@ if TYPE_CHECKING:
     from toolcrib.toolkit.cli.group import Opener
 
 EXPERIMENT_COLUMNS = ("experiment", "status", "waits for", "requests", "released")
-STATUSES = ("pending", "building", "ready", "failed", "cancelled")
 # The number of a request; the name of a tool means the newest request for it.
 id_argument = click.argument("request_id", metavar="ID|NAME")
 strict_option = click.option("--strict", is_flag=True, help="Refuse what is only readable with warnings.")
 
 
+def on_queue(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the opener, and the options that name a project or a server."""
+    return project_option(url_option(pass_opener(command)))
+
+
 @click.group("request")
 def request() -> None:
-    """Ask for a tool that does not exist yet."""
+    """Request a tool that does not exist yet."""
 
 
 @request.command("new")
 @click.argument("file", required=False, metavar="[FILE]")
 @click.option("--dry-run", is_flag=True, help="Print what would be filed, and file nothing.")
 @strict_option
-@project_option
-@url_option
+@on_queue
 @json_option
-@pass_opener
 def request_new(
     opener: Opener[ProjectCrib], file: str | None, *, url: str | None, dry_run: bool, strict: bool, as_json: bool
 ) -> int:
@@ -94,14 +98,12 @@ def request_new(
 @request.command("submit")
 @click.argument("file", metavar="FILE")
 @strict_option
-@project_option
-@url_option
+@on_queue
 @json_option
-@pass_opener
 def request_submit(opener: Opener[ProjectCrib], file: str, *, url: str | None, strict: bool, as_json: bool) -> int:
     """File a request under the id that it has.
 
-    FILE is the request as YAML; `-` is standard input. The same text again is no second request. One without an id is filed by
+    FILE is the request as YAML; `-` is standard input. The same text again is a no-op. One without an id is filed by
     `crib request new`.
     """
     with opener.open_durable(url) as crib:
@@ -114,12 +116,10 @@ def request_submit(opener: Opener[ProjectCrib], file: str, *, url: str | None, s
 
 
 @request.command("list")
-@click.option("--status", type=click.Choice(STATUSES), help="Only these.")
+@click.option("--status", type=click.Choice(tuple(map(str, Status))), help="Only these.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="How many of the newest.")
-@project_option
-@url_option
+@on_queue
 @json_option
-@pass_opener
 def request_list(opener: Opener[ProjectCrib], *, url: str | None, status: str | None, limit: int, as_json: bool) -> int:
     """List the requests, the newest last."""
     with opener.open_durable(url) as crib:
@@ -136,10 +136,8 @@ def request_list(opener: Opener[ProjectCrib], *, url: str | None, status: str | 
 @request.command("show")
 @id_argument
 @click.option("--yaml", "as_yaml", is_flag=True, help="Print the request as it was written.")
-@project_option
-@url_option
+@on_queue
 @json_option
-@pass_opener
 def request_show(opener: Opener[ProjectCrib], request_id: str, *, url: str | None, as_yaml: bool, as_json: bool) -> int:
     """Show a request and what happened to it."""
     with opener.open_durable(url) as crib:
@@ -162,17 +160,15 @@ def request_show(opener: Opener[ProjectCrib], request_id: str, *, url: str | Non
 
 @request.command("watch")
 @id_argument
-@project_option
-@url_option
+@on_queue
 @json_option
-@pass_opener
 def request_watch(opener: Opener[ProjectCrib], request_id: str, *, url: str | None, as_json: bool) -> int:
     """Follow a request until it is over.
 
     Ends with 0 if the tool is ready, else with 1. With --json, every line is an event, and the last one the request.
     """
 
-    def hear(event: Event) -> None:
+    def report(event: Event) -> None:
         if as_json:
             say_line(event.to_json())
         else:
@@ -182,7 +178,7 @@ def request_watch(opener: Opener[ProjectCrib], request_id: str, *, url: str | No
             sys.stdout.flush()
 
     with opener.open_durable(url) as crib:
-        filed = crib.requests.follow(find_id(crib.requests, request_id), hear)
+        filed = crib.requests.follow(find_id(crib.requests, request_id), report)
         if not as_json:
             return tell_end(filed, as_json=False)
         say_line(filed.to_json())
@@ -192,23 +188,21 @@ def request_watch(opener: Opener[ProjectCrib], request_id: str, *, url: str | No
 @request.command("deliver")
 @id_argument
 @click.argument("path", required=False, metavar="[PATH]", type=click.Path(exists=True))
-@project_option
-@url_option
+@on_queue
 @json_option
-@pass_opener
 def request_deliver(
     opener: Opener[ProjectCrib], request_id: str, path: str | None, *, url: str | None, as_json: bool
 ) -> int:
-    """Have what you made proved and published.
+    """Prove and publish what you made.
 
     PATH is a folder that holds NAME.py, the tool's name, with what it needs beside it; or that file alone. Without PATH it
-    is the folder that the Builder laid out for the request. What the gate refuses is named, and you can deliver again.
+    is the folder that the Builder laid out for the request. Complaints of the gate are printed, and you can deliver again.
     """
     with opener.open_durable(url) as crib:
         request_id = find_id(crib.requests, request_id)
-        hear = (lambda _: None) if as_json else (lambda text: complain(on_one_line(text)))
+        report = (lambda _: None) if as_json else (lambda text: complain(on_one_line(text)))
         try:
-            filed = crib.requests.deliver(request_id, package_of(crib.requests, request_id, path), hear)
+            filed = crib.requests.deliver(request_id, package_of(crib.requests, request_id, path), report)
         except ToolError as problem:
             complaints = problem.details.get("complaints")
             if problem.kind is not Kind.VALIDATION or not isinstance(complaints, list):
@@ -225,9 +219,7 @@ def request_deliver(
 @request.command("cancel")
 @id_argument
 @click.option("--reason", metavar="TEXT", default="", help="Why, for the history.")
-@project_option
-@url_option
-@pass_opener
+@on_queue
 def request_cancel(opener: Opener[ProjectCrib], request_id: str, *, url: str | None, reason: str) -> int:
     """Cancel a request; a builder that works on it stops."""
     with opener.open_durable(url) as crib:
@@ -238,11 +230,9 @@ def request_cancel(opener: Opener[ProjectCrib], request_id: str, *, url: str | N
 
 @request.command("retry")
 @id_argument
-@project_option
-@url_option
-@pass_opener
+@on_queue
 def request_retry(opener: Opener[ProjectCrib], request_id: str, *, url: str | None) -> int:
-    """Have one built again that failed or was cancelled."""
+    """Have a failed or cancelled request built again."""
     with opener.open_durable(url) as crib:
         filed = crib.requests.retry(find_id(crib.requests, request_id))
         say(on_one_line(f"{filed.id} is {filed.status}"))
@@ -255,10 +245,8 @@ def request_retry(opener: Opener[ProjectCrib], request_id: str, *, url: str | No
 @click.option("--host", "hosts", multiple=True, metavar="HOST", help="Where its tool may connect; repeatable.")
 @click.option("--answers", metavar="FILE", help="Recorded answers of web servers to prove it with, as YAML or JSON.")
 @click.option("--unproved", is_flag=True, help="Let it go live although nothing recorded proves its network.")
-@click.option("--nothing", is_flag=True, help="Take back all that was added.")
-@project_option
-@url_option
-@pass_opener
+@click.option("--nothing", is_flag=True, help="Revoke everything that was added.")
+@on_queue
 def request_allow(
     opener: Opener[ProjectCrib],
     request_id: str,
@@ -277,7 +265,7 @@ def request_allow(
     with opener.open_durable(url) as crib:
         if bool(capabilities or hosts or unproved or answers is not None) == nothing:
             options = "--capability, --host, --answers or --unproved"
-            raise WrongUseError(f"say what it is allowed: {options}; or take all of that back: --nothing")
+            raise WrongUseError(f"say what it is allowed: {options}; or revoke all of it: --nothing")
         allowance = read_allowance(capabilities, hosts, answers, unproved=unproved)
         filed = crib.requests.allow(find_id(crib.requests, request_id), allowance)
         say(on_one_line(f"{filed.id} is allowed {spell_allowance(allowance) or 'nothing besides what it says'}"))
@@ -285,10 +273,8 @@ def request_allow(
 
 
 @click.command("experiments")
-@project_option
-@url_option
+@on_queue
 @json_option
-@pass_opener
 def experiments(opener: Opener[ProjectCrib], *, url: str | None, as_json: bool) -> int:
     """List what waits for tools, and what waits no more."""
     with opener.open_durable(url) as crib:
@@ -319,14 +305,14 @@ def builder() -> None:
 
 
 @builder.command("run")
-@click.option("--once", is_flag=True, help="Build what is asked for now, and end when nothing is left.")
-@click.option("--maker", metavar="NAME", help="Who writes the code; without it the setting builder.maker.")
+@click.option("--once", is_flag=True, help="Build the open requests, and end when none is left.")
+@click.option("--maker", metavar="NAME", help="What writes the code; default: the setting builder.maker.")
 @project_option
 @pass_opener
 def builder_run(opener: Opener[BuilderCrib], *, once: bool, maker: str | None) -> int:
-    """Build what is asked for until told to end.
+    """Build requests until told to stop.
 
-    The setting builder.maker says who writes the code: `person` lays out a workspace and waits for `crib request deliver`,
+    The setting builder.maker says what writes the code: `person` lays out a workspace and waits for `crib request deliver`,
     `command` starts a program of yours in the sandbox, `openai` asks a model. The gate decides what goes live. A maker that can
     make nothing, as its key or its program is wrong, ends the Builder with 1; with --once, so does a request that failed.
     """

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from toolcrib.features.requests.built_package import write_files
 from toolcrib.features.requests.claim import Lease, announce, publish, read_task
 from toolcrib.infra.files.tool_folder import MAX_DEPTH, MAX_FILES
 from toolcrib.lib.names import is_foreign
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
     from toolcrib.features.requests.claim import Bench, BuildTask, Proof
-    from toolcrib.model.protocols import Commission, Queue
+    from toolcrib.model.protocols import MakerTask, Queue
     from toolcrib.model.toolrequest import Filed
     from toolcrib.toolkit.http.concurrency import Threads
 
@@ -32,7 +33,7 @@ PARTING_SECONDS = 2.0
 
 MAX_NAME_BYTES = 255
 SHOWN = 80
-# What those who made it call it, in complaints and in the history.
+# The name of the folder in complaints and in the history.
 FOLDER = "package"
 
 
@@ -41,11 +42,11 @@ class PersonMaker:
 
     name = "person"
 
-    async def make(self, commission: Commission) -> bool:
+    async def make(self, task: MakerTask) -> bool:
         """False: the person who writes the tool delivers it."""
-        number = commission.request.id
-        commission.say(
-            f"{commission.folder / 'BRIEF.md'} says what to write; fill {commission.package} "
+        number = task.request.id
+        task.say(
+            f"{task.folder / 'BRIEF.md'} says what to write; fill {task.package} "
             f"and hand it over with: crib request deliver {number}"
         )
         return False
@@ -121,27 +122,23 @@ async def written_package(files: Mapping[str, bytes], threads: Threads) -> Async
         try:
             yield await asyncio.shield(writing)
         finally:
-            # What is still being written would outlive the folder.
+            # Wait for the writer, which would otherwise outlive the folder.
             await asyncio.wait({writing})
 
 
 def _write(folder: Path, files: Mapping[str, bytes]) -> Path:
     with _explained():
-        for path, content in files.items():
-            target = folder / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with target.open("xb") as file:
-                file.write(content)
+        write_files(folder, files)
     return folder
 
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """Tell that the fault is the server's, and not where on its disk."""
+    """Report an error of the server's disk without its paths."""
     try:
         yield
     except OSError as problem:
-        message = f"the server has no place for what was delivered: {problem.strerror}; look at its TMPDIR and its disk"
+        message = f"the server cannot store what was delivered: {problem.strerror}; look at its TMPDIR and its disk"
         raise ToolError(Kind.INTERNAL, message) from problem
 
 
@@ -168,7 +165,7 @@ def _encode(path: str, text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        message = f"body: files: {path!r:.{SHOWN}} holds half of a character; send it as base64 in binary"
+        message = f"body: files: {path!r:.{SHOWN}} contains a lone surrogate; send it as base64 in binary"
         raise ToolError(Kind.VALIDATION, message) from None
 
 
@@ -176,16 +173,18 @@ def _decode(path: str, text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise ToolError(Kind.VALIDATION, f"body: binary: {path!r:.{SHOWN}} is no base64") from None
+        raise ToolError(
+            Kind.VALIDATION, f"body: binary: {path!r:.{SHOWN}} is not base64; encode the file again"
+        ) from None
 
 
 def _check_paths(paths: tuple[str, ...]) -> None:
-    """Refuse what would lead out of the folder, would be left behind, or means one place twice."""
+    """Refuse paths that lead out of the folder, are not published, or mean the same file twice."""
     taken: set[str] = set()
     folders: set[str] = set()
     for path in paths:
         _check_path(path)
-        # A disk that knows no capitals would keep one of two.
+        # A case-insensitive disk would keep one of two.
         key = path.casefold()
         if key in taken:
             raise ToolError(Kind.VALIDATION, f"body: {path!r:.{SHOWN}} is sent twice; send it once, by one name")
@@ -199,9 +198,11 @@ def _check_paths(paths: tuple[str, ...]) -> None:
 def _check_path(path: str) -> None:
     parts = path.split("/")
     if "" in parts or "\\" in path or not path.isprintable() or len(parts) > MAX_DEPTH:
-        message = f"body: {path!r:.{SHOWN}} is no path within the package; write name.py or folder/name.py"
+        message = f"body: {path!r:.{SHOWN}} is not a path within the package; write name.py or folder/name.py"
         raise ToolError(Kind.VALIDATION, message)
     for name in parts:
         if is_foreign(name) or len(name.encode()) > MAX_NAME_BYTES:
-            message = f"body: {path!r:.{SHOWN}}: {name!r:.{SHOWN}} is no part of a package; leave it out, or rename it"
+            message = (
+                f"body: {path!r:.{SHOWN}}: {name!r:.{SHOWN}} cannot be part of a package; leave it out, or rename it"
+            )
             raise ToolError(Kind.VALIDATION, message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -16,8 +16,6 @@ from toolcrib.toolkit.cli.console import ExitCode, WrongUseError, on_one_line, s
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import TracebackType
-    from typing import Self
 
     from toolcrib.features.requests.tracker import Requests
     from toolcrib.model.bundle import Found, Page
@@ -42,7 +40,7 @@ tool_request:
   inputs:
     - name: address
       type: string
-      description: "What somebody typed"
+      description: "The text to check"
       required: true
   outputs:
     - name: valid
@@ -63,7 +61,7 @@ tool_request:
 """
 
 LYING = '''\
-"""Keeps what it is shown, and says nothing of it."""
+"""Stores every address in a file, undeclared."""
 
 
 def validate_email(address: str) -> dict:
@@ -95,7 +93,7 @@ class SearchedBundles(Protocol):
         """The tools that fit what was typed."""
 
 
-class DemoCrib(Protocol):
+class DemoCrib(AbstractAsyncContextManager["DemoCrib"], Protocol):
     """What the demo uses of a crib."""
 
     @property
@@ -112,23 +110,17 @@ class DemoCrib(Protocol):
     async def obtain(self, name: str, request: str, *, experiment: str, seconds: float) -> Tool:
         """The tool of that name, requested if it is not there."""
 
-    async def __aenter__(self) -> Self: ...
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
 
 @dataclass(slots=True)
 class Story:
-    """Tells each step with the time that it took."""
+    """Prints each step with its duration."""
 
     began: float = field(default_factory=perf_counter)
     number: int = 0
 
     @contextmanager
     def step(self, title: str) -> Iterator[list[str]]:
-        """Time what happens inside; what is put on the list is told beneath the title."""
+        """Time the block, and print the title with the lines of the list below it."""
         self.number += 1
         lines: list[str] = []
         started = perf_counter()
@@ -147,7 +139,7 @@ class Story:
 
 
 def show_missing_tool(keep: str | None, open_crib: OpenFolder) -> ExitCode:
-    """Tell the story in a project of its own, which `open_crib` opens."""
+    """Run the demo in a project of its own, which `open_crib` opens."""
     if keep is None:
         with tempfile.TemporaryDirectory(prefix="toolcrib-demo-") as passing:
             return asyncio.run(_tell(Path(passing), open_crib))
@@ -183,7 +175,7 @@ async def _go_on(crib: DemoCrib, story: Story, waiter: asyncio.Task[object], can
     with story.step("the corrected one is delivered") as lines:
         live = not await _deliver(crib, filed.id, candidates["honest"], lines)
     if not (refused and live):
-        say("the story ended otherwise than it should; please report this")
+        say("the demo did not end as it should; please report this")
         return ExitCode.FAILED
     with story.step("the waiting caller resumes") as lines:
         await waiter
@@ -211,8 +203,8 @@ async def _deliver(crib: DemoCrib, request_id: str, candidate: Path, lines: list
         filed = await crib.requests.deliver(request_id, candidate)
     except ToolError as problem:
         complaints = problem.details.get("complaints")
-        told = complaints if isinstance(complaints, list) else [problem.message]
-        lines += [f"refused: {_short(str(text))}" for text in told]
+        shown = complaints if isinstance(complaints, list) else [problem.message]
+        lines += [f"refused: {_short(str(text))}" for text in shown]
         return True
     lines.append(f"proved and live: {filed.tool}")
     return False

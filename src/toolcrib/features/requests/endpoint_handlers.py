@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import re
 from collections.abc import Mapping
-from contextlib import aclosing, contextmanager
+from contextlib import contextmanager
 from pathlib import PurePath
 from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 from urllib.parse import quote
@@ -20,18 +18,18 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Status, Submitted
 from toolcrib.toolkit.http.bodies import read_body, read_yaml, text_of
 from toolcrib.toolkit.http.concurrency import Admission
-from toolcrib.toolkit.http.messages import Answer, answer_json, to_bytes, until_gone
+from toolcrib.toolkit.http.event_stream import EventStreams, encode_event
+from toolcrib.toolkit.http.messages import answer_json, until_gone
 from toolcrib.toolkit.http.problems import Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
-    from types import TracebackType
-    from typing import Any, Self
+    import asyncio
+    from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 
     from toolcrib.features.requests.tracker import Requests
     from toolcrib.model.toolrequest import Event, Filed
     from toolcrib.toolkit.http.concurrency import Threads
-    from toolcrib.toolkit.http.messages import Request
+    from toolcrib.toolkit.http.messages import Answer, Request
 
     # A request as it was written: its fields, or its text.
     Written = Mapping[str, object] | str | bytes
@@ -43,9 +41,9 @@ LISTED = 100
 MAX_LISTED_BYTES = 8_000_000
 FIRST_ASKED = 32
 MAX_NUMBER = 2**31 - 1
-# A client that waits longer asks again; proxies on the way give up sooner than the server.
+# A client that waits longer asks again; proxies have shorter timeouts than the server.
 MAX_WAIT_SECONDS = 30
-# So many are proved at once: each starts processes of its own.
+# The number of deliveries proved at once: each starts processes of its own.
 MAX_DELIVERIES = 2
 DELIVERY_SECONDS = 10
 NUMBER = re.compile("[0-9]{1,9}")
@@ -53,25 +51,12 @@ NUMBER = re.compile("[0-9]{1,9}")
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# So many of all threads, so that tools can be read and written meanwhile.
+# A share of all threads, so that tools can be read and written at the same time.
 READERS = 4
 # Reading a document is work for the processor: more at once would not be done sooner, and delay other requests.
 WRITERS = 2
 QUEUE = 1_000
 PATH = "path"
-
-logger = logging.getLogger("toolcrib.http")
-
-EVENT_STREAM = b"text/event-stream; charset=utf-8"
-# Proxies that buffer answers are asked not to.
-UNBUFFERED = (b"x-accel-buffering", b"no")
-MAX_LISTENERS = 256
-COME_AGAIN_SECONDS = 5
-QUIET_SECONDS = 15.0
-# A stream ends by itself before the server would cut it off; the client comes again and misses nothing.
-SHARE_OF_TIME = 0.9
-BEGINNING = b"retry: 1000\n\n"
-STILL_HERE = b": still here\n\n"
 
 
 class RequestEndpoints:
@@ -84,7 +69,7 @@ class RequestEndpoints:
         self._requests = requests
         self._threads = threads
         self._queue = QueueThreads(threads)
-        self._events = EventStreams(requests, self._queue, seconds=seconds, ending=ending)
+        self._streams = EventStreams(seconds=seconds, ending=ending)
         self._deliveries = 0
 
     async def list(self, request: Request) -> Answer:
@@ -112,11 +97,11 @@ class RequestEndpoints:
         """GET /requests/{requestID}/history: what happened behind a number; `wait` is how long to wait for more."""
         request_id = request.path_params["requestID"]
         after, seconds = request.query.number("after") or 0, request.query.number("wait") or 0
-        # That a client has left is only seen behind all that it sent.
+        # A disconnect is only seen after the whole body was read.
         await request.body()
         filed, events = await self._queue.read(self._look, request_id, after)
         if seconds and not events and not filed.status.is_final:
-            await until_gone(request, self._events.until_news(request_id, after, seconds))
+            await until_gone(request, self._streams.until_event(self._events(request_id, after), seconds))
             filed, events = await self._queue.read(self._look, request_id, after)
         return answer_json({"status": str(filed.status), "history": [event.to_json() for event in events]})
 
@@ -126,7 +111,12 @@ class RequestEndpoints:
         after = _last_number(request)
         await request.body()
         await self._queue.read(self._requests.show, request_id)
-        return self._events.stream(request, request_id, after)
+
+        async def last() -> bytes:
+            filed = await self._queue.read(self._requests.show, request_id)
+            return encode_event("end", filed.to_json())
+
+        return self._streams.stream(request, self._events(request_id, after), _encode, last)
 
     async def deliver(self, request: Request) -> Answer:
         """POST /requests/{requestID}/deliver: have proved and published what was made for it."""
@@ -144,30 +134,36 @@ class RequestEndpoints:
         return answer_json(filed.to_json())
 
     async def cancel(self, request: Request) -> Answer:
-        """POST /requests/{requestID}/cancel: it is no longer wanted."""
+        """POST /requests/{requestID}/cancel: cancel it."""
         body = await read_body(request)
-        reason = text_of(body, "reason") or ""
-        return answer_json(
-            (await self._queue.write(self._requests.cancel, request.path_params["requestID"], reason)).to_json()
-        )
+        return await self._change(request, self._requests.cancel, text_of(body, "reason") or "")
 
     async def retry(self, request: Request) -> Answer:
         """POST /requests/{requestID}/retry: have it built again."""
         await read_body(request)
-        return answer_json((await self._queue.write(self._requests.retry, request.path_params["requestID"])).to_json())
+        return await self._change(request, self._requests.retry)
 
     async def allow(self, request: Request) -> Answer:
         """PUT /requests/{requestID}/allowance: what the operator adds to it."""
         body = await read_body(request)
-        return answer_json((await self._queue.write(self._allow, request.path_params["requestID"], body)).to_json())
+        return await self._change(request, self._allow, body)
 
     async def experiments(self, request: Request) -> Answer:
         """GET /experiments: everything that waits or waited for a tool."""
         found = await self._queue.read(self._requests.experiments)
         return answer_json({"experiments": [one.to_json() for one in found]})
 
+    def _events(self, request_id: str, after: int) -> AsyncGenerator[Event, None]:
+        # It is a generator, and has to be closed where it is left before its end.
+        return cast("AsyncGenerator[Event, None]", self._requests.watch(request_id, after))
+
+    async def _change(self, request: Request, work: Callable[..., Filed], *given: object) -> Answer:
+        """Carry out a decision about the request of the path."""
+        filed = await self._queue.write(work, request.path_params["requestID"], *given)
+        return answer_json(filed.to_json())
+
     async def _read_request(self, request: Request) -> Written:
-        """What is asked for: YAML itself, or JSON with the YAML or its fields in it."""
+        """The request: YAML itself, or JSON that holds the YAML or its fields."""
         text = await read_yaml(request)
         if text is not None:
             return text
@@ -180,7 +176,7 @@ class RequestEndpoints:
         raise ToolError(Kind.VALIDATION, f"body: {key}: must be {'a text' if key == 'yaml' else 'an object'}")
 
     def _newest(self, status: Status | None, limit: int) -> Sequence[Filed]:
-        """The newest that fit into one answer, asked for little by little: a queue hands them out with all their texts."""
+        """The newest that fit into one answer, read in growing portions: each comes with its whole text."""
         asked = FIRST_ASKED
         while True:
             found = self._requests.list(status, limit=min(asked, limit))
@@ -193,7 +189,7 @@ class RequestEndpoints:
         return self._requests.allow(request_id, read_allowance(body, place="body"))
 
     def _file(self, written: Written, *, strict: bool) -> tuple[Submitted, bool]:
-        """File it; whether it is a request that was not there before."""
+        """File it; whether it is a new request."""
         was_there = self._is_filed(_id_of(written))
         # Where the operator is strict, no client is less so.
         submitted = self._requests.new(written, strict=strict or None)
@@ -208,7 +204,7 @@ class RequestEndpoints:
             return False
 
     def _look(self, request_id: str, after: int = 0) -> tuple[Filed, Events]:
-        # In this order: what ended it is in its history by then.
+        # In this order: the history of a request that is over is then complete.
         filed = self._requests.show(request_id)
         return filed, self._requests.history(request_id, after)
 
@@ -219,7 +215,7 @@ class RequestEndpoints:
 
 
 def _that_fit(found: Sequence[Filed]) -> Sequence[Filed]:
-    """The newest whose texts are no more in all than one answer should hold, and the newest of all."""
+    """The newest whose texts fit into one answer, and always the newest of all."""
     size = 0
     for place, filed in enumerate(reversed(found)):
         size += len(filed.text.encode())
@@ -228,18 +224,24 @@ def _that_fit(found: Sequence[Filed]) -> Sequence[Filed]:
     return found
 
 
+def _encode(event: Event) -> bytes:
+    return encode_event("step", event.to_json(), event.number)
+
+
 def _last_number(request: Request) -> int:
-    """The number of the last event that a client heard before it lost its connection."""
+    """The number of the last event that a client received before it lost its connection."""
     if not request.has(b"last-event-id"):
         return 0
     last = request.header(b"last-event-id")
     if not NUMBER.fullmatch(last):
-        raise ToolError(Kind.VALIDATION, "the header Last-Event-ID is no number; send the id of the last event heard")
+        raise ToolError(
+            Kind.VALIDATION, "the header Last-Event-ID is not a number; send the id of the last event received"
+        )
     return int(last)
 
 
 def _id_of(written: Written) -> str:
-    """The id that a request brings along; empty if it has none."""
+    """The id in a request; empty if it has none."""
     if isinstance(written, Mapping):
         return str(written.get("id") or "")
     text = written.decode(errors="replace") if isinstance(written, bytes) else written
@@ -247,7 +249,7 @@ def _id_of(written: Written) -> str:
 
 
 class QueueThreads:
-    """Lets the queue of requests have some of the threads; a caller that finds them taken waits a while, and is told to come again."""
+    """Limits how many threads the queue of requests may use; other callers wait, and after a while get a retry-after."""
 
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
@@ -255,13 +257,13 @@ class QueueThreads:
         self._writers = Admission(WRITERS, QUEUE)
 
     async def read(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Have something looked up."""
+        """Run a lookup in a thread."""
         async with self._readers:
             with without_folders():
                 return await self._threads.read(work, *args, **kwargs)
 
     async def write(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Have something changed."""
+        """Run a change in a thread."""
         async with self._writers:
             with without_folders():
                 return await self._threads.write(work, *args, **kwargs)
@@ -269,7 +271,7 @@ class QueueThreads:
 
 @contextmanager
 def without_folders() -> Iterator[None]:
-    """Tell what is wrong with a file by its name: where it lies is for those on this machine."""
+    """Replace absolute paths in errors with file names: clients must not see the folders of the server."""
     try:
         yield
     except ToolError as problem:
@@ -284,126 +286,3 @@ def without_folders() -> Iterator[None]:
             partial_side_effects=problem.partial_side_effects,
             details={**problem.details, PATH: name},
         ) from problem
-
-
-class EventStreams:
-    """Streams of events, so many at once, and none longer than an answer may take."""
-
-    def __init__(self, requests: Requests, queue: QueueThreads, *, seconds: float, ending: asyncio.Event) -> None:
-        self._requests = requests
-        self._queue = queue
-        self._ending = ending
-        self._seconds = seconds * SHARE_OF_TIME
-        self._listeners = 0
-
-    def stream(self, request: Request, request_id: str, after: int) -> Answer:
-        """An answer that goes on until the request is over, the client is gone, its time is, or the server ends."""
-        self._refuse_too_many()
-        return Answer(content_type=EVENT_STREAM, headers=(UNBUFFERED,), stream=self._stream(request, request_id, after))
-
-    async def until_news(self, request_id: str, after: int, seconds: float) -> None:
-        """Wait until there is something to tell, or long enough, or until the server ends."""
-        self._refuse_too_many()
-        with self._place():
-            async with _Subscription(self._events(request_id, after), self._ending.wait()) as subscription:
-                await subscription.next(min(seconds, self._seconds))
-
-    async def _stream(self, request: Request, request_id: str, after: int) -> AsyncGenerator[bytes, None]:
-        with self._place():
-            yield BEGINNING
-            try:
-                events, stops = self._events(request_id, after), (self._ending.wait(), request.gone())
-                async with (
-                    _Subscription(events, *stops) as subscription,
-                    aclosing(self._pieces(subscription)) as pieces,
-                ):
-                    async for piece in pieces:
-                        yield piece
-                if subscription.is_over:
-                    filed = await self._queue.read(self._requests.show, request_id)
-                    yield _encode("end", filed.to_json())
-            except ToolError as problem:
-                logger.warning("the events of %s broke off: %s", request_id, problem.message)
-
-    async def _pieces(self, events: _Subscription) -> AsyncGenerator[bytes, None]:
-        loop = asyncio.get_running_loop()
-        end = loop.time() + self._seconds
-        while (left := end - loop.time()) > 0:
-            event = await events.next(min(left, QUIET_SECONDS))
-            if event is not None:
-                yield _encode("step", event.to_json(), event.number)
-            elif events.is_shut:
-                return
-            else:
-                yield STILL_HERE
-
-    def _events(self, request_id: str, after: int) -> AsyncGenerator[Event, None]:
-        # It is a generator, and has to be closed where it is left before its end.
-        return cast("AsyncGenerator[Event, None]", self._requests.watch(request_id, after))
-
-    def _refuse_too_many(self) -> None:
-        if self._listeners >= MAX_LISTENERS:
-            message = f"{MAX_LISTENERS} listen already; ask for the history, without wait"
-            again = (b"retry-after", b"%d" % COME_AGAIN_SECONDS)
-            raise Refusal(429, Kind.OVERLOADED, message, headers=(again,))
-
-    @contextmanager
-    def _place(self) -> Iterator[None]:
-        self._listeners += 1
-        try:
-            yield
-        finally:
-            self._listeners -= 1
-
-
-class _Subscription:
-    """One listener, until the events end or one of the stops has come; `is_over` says that it was the events."""
-
-    def __init__(self, events: AsyncGenerator[Event, None], *stops: Coroutine[object, object, object]) -> None:
-        self._events = events
-        self._stops: list[asyncio.Future[object]] = [asyncio.ensure_future(stop) for stop in stops]
-        self._coming: asyncio.Future[Event | None] | None = None
-        self.is_over = False
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        waiting: list[asyncio.Future[Any]] = [*self._stops, *([] if self._coming is None else [self._coming])]
-        for one in waiting:
-            one.cancel()
-        # An event that came in the last moment comes again to the next listener.
-        await asyncio.gather(*waiting, return_exceptions=True)
-        await self._events.aclose()
-
-    @property
-    def is_shut(self) -> bool:
-        """Whether nothing more is to be heard."""
-        return self.is_over or any(stop.done() for stop in self._stops)
-
-    async def next(self, seconds: float) -> Event | None:
-        """The next event; None if none came in that time, or there is nothing more to hear."""
-        if self.is_shut:
-            return None
-        if self._coming is None:
-            self._coming = asyncio.ensure_future(_next(self._events))
-        awaited: set[asyncio.Future[Any]] = {self._coming, *self._stops}
-        await asyncio.wait(awaited, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        if not self._coming.done():
-            return None
-        event = self._coming.result()
-        self._coming = None
-        self.is_over = event is None
-        return event
-
-
-async def _next(events: AsyncGenerator[Event, None]) -> Event | None:
-    return await anext(events, None)
-
-
-def _encode(name: str, document: object, number: int | None = None) -> bytes:
-    """One event; JSON has no line ends of its own, so one line of data holds it."""
-    mark = b"" if number is None else b"id: %d\n" % number
-    return b"event: " + name.encode() + b"\n" + mark + b"data: " + to_bytes(document) + b"\n\n"

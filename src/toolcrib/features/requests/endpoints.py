@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from toolcrib.features.requests.endpoint_handlers import LISTED, MAX_NUMBER, MAX_WAIT_SECONDS, NUMBER, RequestEndpoints
@@ -50,10 +51,10 @@ FILED_KEYS: dict[str, object] = {
     "tool": {**OPTIONAL_TEXT, "description": "The address of what was built."},
     "error": OPTIONAL_TEXT,
     "mergedInto": {**OPTIONAL_TEXT, "description": "The request that is built in its place, as it asks for the same."},
-    "owner": {**OPTIONAL_TEXT, "description": "Who builds it."},
+    "owner": {**OPTIONAL_TEXT, "description": "The Builder that works on it."},
     "held": {**SWITCH, "description": "Whether it is left to a person, who delivers it."},
     "attempts": WHOLE,
-    "wishes": {**WHOLE, "description": "How many ask for the same."},
+    "requesters": {**WHOLE, "description": "How many requests ask for the same."},
     "allowance": {
         **closed(
             ("capabilities", "hosts", "answers", "unproved"),
@@ -163,6 +164,9 @@ LINKS: dict[str, object] = {
 
 REQUEST = "/requests/{requestID}"
 NOW = Reply(description="The request as it is now.", schema="ToolRequest")
+# Endpoints of one request: those that read it, and those that change it.
+reading = partial(Endpoint, method="GET", scope=Scope.READ, refusals=(404,))
+changing = partial(Endpoint, method="POST", scope=Scope.MANAGE, refusals=(404, 409), replies={200: NOW})
 
 
 def _request_endpoints(host: Host) -> RequestEndpoints:
@@ -221,22 +225,17 @@ REQUEST_ENDPOINTS = EndpointTable(
                 ),
             },
         ),
-        Endpoint(
+        reading(
             name="readRequest",
-            method="GET",
             path=REQUEST,
             handler=RequestEndpoints.read,
-            scope=Scope.READ,
             summary="Read a request, and what happened to it.",
-            refusals=(404,),
             replies={200: Reply(description="The request.", schema="ToolRequestWithHistory")},
         ),
-        Endpoint(
+        reading(
             name="readHistory",
-            method="GET",
             path=f"{REQUEST}/history",
             handler=RequestEndpoints.history,
-            scope=Scope.READ,
             summary="Read what happened to a request, or wait for it.",
             description=f"The latest {HISTORY_EVENTS} events are kept; a number that follows the last one heard with a gap "
             "says that some were missed.",
@@ -250,15 +249,12 @@ REQUEST_ENDPOINTS = EndpointTable(
                     0,
                 ),
             ),
-            refusals=(404,),
             replies={200: Reply(description="How far it has come, and the events.", schema="RequestHistory")},
         ),
-        Endpoint(
+        reading(
             name="followRequest",
-            method="GET",
             path=f"{REQUEST}/events",
             handler=RequestEndpoints.events,
-            scope=Scope.READ,
             summary="Follow a request as server-sent events, until it is over.",
             description="A stream that breaks off is taken up again with `Last-Event-ID`; after `end` close it.",
             headers=(
@@ -269,7 +265,6 @@ REQUEST_ENDPOINTS = EndpointTable(
                     pattern=f"^{NUMBER.pattern}$",
                 ),
             ),
-            refusals=(404,),
             replies={
                 200: Reply(
                     description="`step` for each event, with its number as id, and `end` with the request when it is over.",
@@ -277,52 +272,38 @@ REQUEST_ENDPOINTS = EndpointTable(
                 )
             },
         ),
-        Endpoint(
+        changing(
             name="deliverTool",
-            method="POST",
             path=f"{REQUEST}/deliver",
             handler=RequestEndpoints.deliver,
-            scope=Scope.MANAGE,
             summary="Have proved and published what was made for a request.",
             description="What the gate refuses answers 400 with its complaints in `details`, and the request waits as "
             "before; likewise when the client does not wait for the end.",
             body=Body(name="Delivery", schema=DELIVERY_BODY, example=DELIVERY),
-            refusals=(404, 409),
             replies={200: Reply(description="The request, which is ready.", schema="ToolRequest")},
         ),
-        Endpoint(
+        changing(
             name="cancelRequest",
-            method="POST",
             path=f"{REQUEST}/cancel",
             handler=RequestEndpoints.cancel,
-            scope=Scope.MANAGE,
-            summary="Say that nobody wants the tool any more; whoever builds it stops.",
+            summary="Cancel a request; a Builder that works on it stops.",
             body=Body(name="CancelBody", schema=CANCEL_BODY, example={"reason": "found another way"}, optional=True),
-            refusals=(404, 409),
-            replies={200: NOW},
         ),
-        Endpoint(
+        changing(
             name="retryRequest",
-            method="POST",
             path=f"{REQUEST}/retry",
             handler=RequestEndpoints.retry,
-            scope=Scope.MANAGE,
             summary="Have a request built again that failed or was cancelled.",
             body=NOTHING_AT_ALL,
-            refusals=(404, 409),
-            replies={200: NOW},
         ),
-        Endpoint(
+        changing(
             name="allowRequest",
             method="PUT",
             path=f"{REQUEST}/allowance",
             handler=RequestEndpoints.allow,
-            scope=Scope.MANAGE,
             summary="Add what only the operator can: capabilities, hosts, recorded answers.",
             description="What was added before is replaced.",
             body=Body(name="Allowance", schema=ALLOWANCE_BODY, example=ALLOWANCE, open_keys=True),
-            refusals=(404, 409),
-            replies={200: NOW},
         ),
         Endpoint(
             name="listExperiments",

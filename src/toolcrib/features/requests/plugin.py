@@ -28,7 +28,7 @@ def register(plugins: Plugins) -> None:
     plugins.add_maker("openai", "toolcrib.features.requests.openai_maker:OpenAIMaker", given=_for_openai_maker)
     plugins.add_endpoints("toolcrib.features.requests.endpoints:endpoints")
     plugins.add_command(
-        "request", "toolcrib.features.requests.commands:request", "Ask for a tool that does not exist yet."
+        "request", "toolcrib.features.requests.commands:request", "Request a tool that does not exist yet."
     )
     plugins.add_command(
         "experiments",
@@ -92,7 +92,7 @@ def _for_openai_maker(resources: Resources) -> dict[str, object]:
 
 
 def _find_program(resources: Resources, command: str) -> object:
-    """A program of the operator's: on the search path, or where its absolute path says."""
+    """A program of the operator: on the search path, or at its absolute path."""
     named = [str(Path(command).parent)] if command.startswith("/") else []
     places = os.pathsep.join([resources.environment.get("PATH", ""), *named])
     trees = tuple(resources.get("script_trees").values())

@@ -1,15 +1,16 @@
-"""Where missing tools come from: the queue of requests, the bench of the gate, the makers; each made when it is first needed."""
+"""The service of requests: their queue, the bench of the gate and the makers, each made on first use."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from toolcrib.features.requests.auto_request import Obtaining, Wishing
+from toolcrib.features.requests.auto_request import AutoRequests, Obtainer
 from toolcrib.features.requests.builder import Builder
-from toolcrib.features.requests.claim import real_bench
+from toolcrib.features.requests.claim import Bench
 from toolcrib.features.requests.settings import BuilderSettings, QueueSettings, RequestsSettings
 from toolcrib.features.requests.tracker import Requests
 from toolcrib.features.requests.trial_crib import trials_of
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from toolcrib.core.resources import Resources
-    from toolcrib.features.requests.claim import Bench
     from toolcrib.features.requests.gate.contract import OpenTrial
     from toolcrib.model.call import Call
     from toolcrib.model.protocols import Maker, Queue
@@ -66,29 +66,26 @@ class RequestService:
         )
 
     @cached_property
-    def obtaining(self) -> Obtaining:
-        """Who waits for tools."""
-        return Obtaining(self.requests, self._find)
+    def obtainer(self) -> Obtainer:
+        """Waits for tools."""
+        return Obtainer(self.requests, self._find)
 
     @cached_property
-    def wishing(self) -> Wishing:
-        """Who files what was called or searched for in vain."""
-        return Wishing(self.requests, suggest=self._suggest)
+    def auto_requests(self) -> AutoRequests:
+        """Files requests for missing tools that were called or searched for."""
+        return AutoRequests(self.requests, suggest=self._suggest)
 
-    async def wish_for(self, call: Call) -> str:
-        """The id of the request for a tool that was called and that nobody knows; empty if the operator wants none."""
-        import asyncio
-
+    async def request_for(self, call: Call) -> str:
+        """File a request for a missing tool that was called; its id, or empty if none was filed."""
         if not self._files_missing:
             return ""
+        return await asyncio.to_thread(self.auto_requests.of_call, call.name, call.arguments) or ""
 
-        return await asyncio.to_thread(self.wishing.of_call, call.name, call.arguments) or ""
-
-    def wish_from_search(self, text: str) -> str:
-        """The id of the request for what was searched for in vain; empty if the operator wants none."""
+    def request_from_search(self, text: str) -> str:
+        """File a request for what a search did not find; its id, or empty unless `requests.missing` is set."""
         if not self._files_missing:
             return ""
-        return self.wishing.of_search(text) or ""
+        return self.auto_requests.of_search(text) or ""
 
     @property
     def _files_missing(self) -> bool:
@@ -97,7 +94,7 @@ class RequestService:
         return settings.root is not None and settings.table(RequestsSettings).missing
 
     def builder(self, maker: str | None = None, say: Callable[[str], None] | None = None) -> Builder:
-        """A Builder of this process; `maker` says who writes the code, by default the one of the settings."""
+        """A Builder of this process; `maker` names what writes the code, by default the setting builder.maker."""
         settings = self._resources.settings.table(BuilderSettings)
         return Builder(
             self.queue,
@@ -124,7 +121,7 @@ class RequestService:
         return trials_of(self._resources, self._resources.get("open_trial_crib"))
 
     def close(self) -> None:
-        """Send home whoever waits, and let go of the queue."""
+        """Wake all waiters, and close the queue."""
         if "requests" in self.__dict__:
             self.requests.close()
         if self._queue is not None:
@@ -137,7 +134,7 @@ class RequestService:
         if not folders:
             raise SettingsError(f"built tools have no place; name a folder in {settings.where('catalog.folders')}")
         builder = settings.table(BuilderSettings)
-        return real_bench(
+        return Bench(
             trial=self.trials,
             tools=folders[0],
             exists=self._exists,
@@ -164,6 +161,6 @@ class RequestService:
             raise SettingsError(f"no maker is called {name!r:.80}; use one of {known} for builder.maker")
         maker = parts[-1].make(self._resources)
         if hasattr(maker, "check"):
-            # Else every request would fail by it, one after the other.
+            # Otherwise every request would fail for the same reason, one after the other.
             maker.check()
         return maker  # type: ignore[no-any-return]  # what is registered as a maker is one

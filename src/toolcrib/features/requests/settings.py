@@ -117,7 +117,7 @@ class BuilderSettings(Table, name="builder"):
         default=30,
         read=read_positive,
         opens=False,
-        summary="how long a Builder that fell silent keeps others from building its request",
+        summary="how long a claim lasts without being renewed; then another Builder may take the request",
     )
     capabilities: frozenset[str] = setting(
         default=frozenset(),

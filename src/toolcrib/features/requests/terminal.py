@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.features.requests.document.extensions import HOST_CURE, is_host_pattern, read_answers
-from toolcrib.features.requests.document.parameters import OUTPUT_NAME, is_argument_name
+from toolcrib.features.requests.document.parameters import OUTPUT_NAME, OWN_TYPES, is_argument_name
 from toolcrib.features.requests.document.reader import name_problem, read_request
 from toolcrib.features.requests.document.writer import write_request
+from toolcrib.features.requests.tracker import MAX_LISTED, MAX_TEXT_BYTES
 from toolcrib.lib.names import is_capability
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.toolrequest import Allowance, Status
+from toolcrib.model.toolrequest import Allowance, Priority, Status
 from toolcrib.toolkit.cli.console import (
     ExitCode,
     WrongUseError,
@@ -34,17 +35,12 @@ if TYPE_CHECKING:
     from toolcrib.model.toolrequest import Event, Filed, Submitted
 
 
-COLUMNS = ("id", "status", "priority", "tool", "wishes", "filed", "what")
+COLUMNS = ("id", "status", "priority", "tool", "requesters", "filed", "what")
 STANDARD_INPUT = "-"
 ID_PREFIX = "req_"
-MOST_LISTED = 1_000
-MAX_FILE_BYTES = 256_000
-
-TYPES = ("string", "integer", "boolean", "list", "object")
-PRIORITIES = ("high", "medium", "low")
 MOST_ANSWERS = 50
 MOST_TRIES = 5
-# Keys that were pressed by mistake, and bytes that are no UTF-8.
+# Control characters and bytes that are not UTF-8.
 _UNWRITABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -53,7 +49,7 @@ def find_id(requests: AnyRequests, word: str) -> str:
     if word.startswith(ID_PREFIX):
         return word
     name = word.replace("-", "_")
-    found = [filed for filed in requests.list(limit=MOST_LISTED) if filed.name == name]
+    found = [filed for filed in requests.list(limit=MAX_LISTED) if filed.name == name]
     if not found:
         message = f"there is no request {word!r:.80}, nor one for a tool of that name; see: crib request list"
         raise ToolError(Kind.NOT_FOUND, message)
@@ -63,12 +59,12 @@ def find_id(requests: AnyRequests, word: str) -> str:
 def read_file(name: str) -> str:
     """The text of a file, or of standard input."""
     if name == STANDARD_INPUT:
-        data = sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
+        data = sys.stdin.buffer.read(MAX_TEXT_BYTES + 1)
     else:
         with Path(name).open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-    if len(data) > MAX_FILE_BYTES:
-        raise ToolError(Kind.LIMIT_EXCEEDED, f"{name} has more than {MAX_FILE_BYTES} bytes; ask for less at once")
+            data = file.read(MAX_TEXT_BYTES + 1)
+    if len(data) > MAX_TEXT_BYTES:
+        raise ToolError(Kind.LIMIT_EXCEEDED, f"{name} has more than {MAX_TEXT_BYTES} bytes; ask for less at once")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
@@ -82,21 +78,23 @@ def read_allowance(
     """What the operator allows, as it was typed; `answers` is a file of recorded answers."""
     for name in capabilities:
         if not is_capability(name):
-            raise WrongUseError(f"--capability: {name!r:.80} is none; write a dotted name, such as net.http")
+            raise WrongUseError(
+                f"--capability: {name!r:.80} is not a capability; write a dotted name, such as net.http"
+            )
     for host in hosts:
         if not is_host_pattern(host):
-            raise WrongUseError(f"--host: {host!r:.80} is none; {HOST_CURE}")
+            raise WrongUseError(f"--host: {host!r:.80} is not a host; {HOST_CURE}")
     recorded = () if answers is None else read_answers(read_file(answers), place=answers)
     return Allowance(capabilities=frozenset(capabilities), hosts=hosts, answers=recorded, unproved=unproved)
 
 
 def place_of(file: str | None) -> str:
-    """What complaints call the text."""
+    """The name of the text in messages."""
     return "request" if file is None or file == STANDARD_INPUT else file
 
 
 def lacks_only_its_id(text: str) -> bool:
-    """Whether the text is a request but for its id."""
+    """Whether the text is a valid request except for its missing id."""
     try:
         return not read_request(text, numbered=False).id
     except ToolError:
@@ -113,7 +111,7 @@ def show_text(text: str, place: str, *, strict: bool) -> ExitCode:
 
 
 def tell_submitted(submitted: Submitted, *, as_json: bool) -> ExitCode:
-    """Say what was filed: the id on standard output, all else beside it."""
+    """Print the id to standard output, and the rest to standard error."""
     filed = submitted.filed
     for warning in submitted.warnings:
         complain(f"warning: {warning}")
@@ -123,7 +121,7 @@ def tell_submitted(submitted: Submitted, *, as_json: bool) -> ExitCode:
     say(on_one_line(filed.id))
     if submitted.merged:
         same = filed.merged_into or filed.id
-        complain(f"the same is asked for already by {same}, {filed.priority}; it is built once")
+        complain(f"{same} asks for the same, priority {filed.priority}; it is built once")
     complain(f"follow it with: crib request watch {filed.id}")
     return ExitCode.DONE
 
@@ -140,12 +138,12 @@ def tell_end(filed: Filed, *, as_json: bool) -> ExitCode:
 
 
 def code_of(filed: Filed) -> ExitCode:
-    """How a command ends that waited for a request."""
+    """The exit code of a command that waited for a request."""
     return ExitCode.DONE if filed.status is Status.READY else ExitCode.FAILED
 
 
 def say_line(value: Mapping[str, object]) -> None:
-    """One of several values that are read line by line."""
+    """Print a value as one line of JSON."""
     say_text(json.dumps(value, ensure_ascii=False))
 
 
@@ -158,21 +156,21 @@ def tell_event(event: Event) -> None:
 
 
 def package_of(requests: AnyRequests, request_id: str, path: str | None) -> Path:
-    """What is delivered: what was named, else what the Builder laid out."""
+    """The package to deliver: the named path, or the one in the Builder's workspace."""
     if path is not None:
         named = Path(path)
         if named.is_file() and named.suffix != ".py":
-            raise WrongUseError(f"{named} is no file of Python; name NAME.py, by the name of the tool, or its folder")
+            raise WrongUseError(f"{named} is not a Python file; name NAME.py, by the name of the tool, or its folder")
         return named
     package = requests.package(request_id)
     if package is None:
-        message = f"no workspace was laid out for {request_id} here; write: crib request deliver {request_id} PATH"
+        message = f"{request_id} has no workspace here; write: crib request deliver {request_id} PATH"
         raise WrongUseError(message)
     return package
 
 
 def spell_allowance(allowance: Allowance) -> str:
-    """What the operator adds to a request, in words; empty if that is nothing."""
+    """The allowance of a request in words; empty if it allows nothing."""
     allowed = [*sorted(allowance.capabilities), *allowance.hosts]
     if allowance.answers:
         allowed.append(count(len(allowance.answers), "recorded answer"))
@@ -182,7 +180,7 @@ def spell_allowance(allowance: Allowance) -> str:
 
 
 def facts_of(filed: Filed) -> list[tuple[str, str]]:
-    """All that is known of a request, but its text and its history."""
+    """Every fact about a request except its text and history."""
     return [
         ("id", filed.id),
         ("tool", filed.tool or filed.name),
@@ -191,7 +189,7 @@ def facts_of(filed: Filed) -> list[tuple[str, str]]:
         ("experiment", filed.experiment),
         ("error", filed.error),
         ("merged into", filed.merged_into),
-        ("wishes", str(filed.wishes) if filed.wishes > 1 else ""),
+        ("requesters", str(filed.requesters) if filed.requesters > 1 else ""),
         ("builder", filed.owner),
         ("begun", count(filed.attempts, "time") if filed.attempts else ""),
         ("allowed", spell_allowance(filed.allowance)),
@@ -201,7 +199,7 @@ def facts_of(filed: Filed) -> list[tuple[str, str]]:
 
 
 def next_step(filed: Filed) -> str:
-    """What the reader can do next; empty if that is nothing."""
+    """The next command for the reader; empty if there is none."""
     if filed.held:
         return f"next: crib request deliver {filed.id} PATH"
     if filed.status is Status.PENDING:
@@ -214,16 +212,16 @@ def next_step(filed: Filed) -> str:
 def row_of(filed: Filed) -> tuple[str, ...]:
     """A request in a list."""
     what = filed.error or filed.tool or (f"like {filed.merged_into}" if filed.merged_into else "")
-    return filed.id, filed.status, filed.priority, filed.name, str(filed.wishes), filed.created_at, what[:120]
+    return filed.id, filed.status, filed.priority, filed.name, str(filed.requesters), filed.created_at, what[:120]
 
 
 def ask_for_request() -> str:
-    """The request that a person at the terminal tells; raises WrongUseError if they give up."""
+    """Ask for the fields of a request on the terminal; raises WrongUseError after too many invalid answers."""
     complain("what should the tool be? (an empty line ends a list)")
     fields: dict[str, object] = {
         "name": _ask("name, as action_and_target", check=name_problem),
         "description": _ask("what it does", check=_is_said),
-        "priority": _ask("priority: high, medium or low", "medium", check=lambda text: _one_of(text, PRIORITIES)),
+        "priority": _ask("priority: high, medium or low", "medium", check=lambda text: _one_of(text, tuple(Priority))),
         "requested_by": "fullsend",
     }
     if experiment := _ask("experiment that waits for it, if any"):
@@ -240,28 +238,35 @@ def ask_for_request() -> str:
 def _input(name: str) -> dict[str, object]:
     described: dict[str, object] = {
         "name": name,
-        "type": _ask(f"type of {name}: {', '.join(TYPES)}", "string", check=lambda text: _one_of(text, TYPES)),
+        "type": _ask_type(name),
         "description": _ask(f"what {name} is", check=_is_said),
     }
-    if _ask(f"is {name} required? y or n", "y", check=lambda text: _one_of(text, ("y", "n"))) == "y":
+    if _agree(f"is {name} required?", "y"):
         described["required"] = True
     return described
 
 
 def _output(name: str) -> dict[str, object]:
-    kind = _ask(f"type of {name}: {', '.join(TYPES)}", "string", check=lambda text: _one_of(text, TYPES))
-    may_be_null = _ask(f"may {name} be null? y or n", "n", check=lambda text: _one_of(text, ("y", "n"))) == "y"
-    return {"name": name, "type": f"{kind} | null" if may_be_null else kind}
+    kind = _ask_type(name)
+    return {"name": name, "type": f"{kind} | null" if _agree(f"may {name} be null?", "n") else kind}
+
+
+def _ask_type(name: str) -> str:
+    return _ask(f"type of {name}: {', '.join(OWN_TYPES)}", "string", check=lambda text: _one_of(text, OWN_TYPES))
+
+
+def _agree(question: str, default: str) -> bool:
+    return _ask(f"{question} y or n", default, check=lambda text: _one_of(text, ("y", "n"))) == "y"
 
 
 def _listed(noun: str, check: Callable[[str], str] | None = None) -> Iterator[str]:
-    """What the person names, until an empty line; what is checked is named once."""
+    """The answers up to an empty line; those that are checked are listed once."""
     named: set[str] = set()
 
     def look(text: str) -> str:
         if not text or check is None:
             return ""
-        return f"{text} is there already; name another" if text in named else check(text)
+        return f"{text} is listed already; name another" if text in named else check(text)
 
     for number in range(1, MOST_ANSWERS + 1):
         answer = _ask(f"{noun} {number}", check=look)
@@ -272,7 +277,7 @@ def _listed(noun: str, check: Callable[[str], str] | None = None) -> Iterator[st
 
 
 def _ask(question: str, default: str = "", check: Callable[[str], str] | None = None) -> str:
-    """Ask until the answer will do; an empty one is the default."""
+    """Ask until the answer is valid; an empty one means the default."""
     for _ in range(MOST_TRIES):
         sys.stderr.write(visible(f"{question} [{default}]: " if default else f"{question}: "))
         sys.stderr.flush()
@@ -296,7 +301,7 @@ def _is_output(text: str) -> str:
 
 
 def _is_text(text: str) -> str:
-    return "that holds letters that cannot be written; write it without them" if _UNWRITABLE.search(text) else ""
+    return "it contains control characters; write it without them" if _UNWRITABLE.search(text) else ""
 
 
 def _is_said(text: str) -> str:

@@ -45,19 +45,19 @@ MAX_LISTED = 1_000
 
 T = TypeVar("T")
 logger = logging.getLogger("toolcrib.requests")
-# How long the thread stays when nobody waits any more.
+# How long the thread stays when there are no waiters.
 SLICE_SECONDS = 0.25
 ASKERS = 4
-# Somebody else with the same queue may have heard a ring, so everything is looked at that often anyway.
+# Another waiter on the same queue may have consumed a wake-up, so everything is polled that often anyway.
 LOOK_SECONDS = 1.0
 AGAIN_SECONDS = 0.25
 LONGEST_AGAIN_SECONDS = 5.0
 
 
 class Requests:
-    """What a crib does with requests; whatever does not wait for a tool blocks for the moment that the queue takes.
+    """What a crib does with requests; methods that are not async block for as long as the queue takes.
 
-    `queue` and `bench` are made when they are first needed, and `builds`, the folder where makers work. `exists` is the
+    `queue`, `bench` and `builds`, the folder where makers work, are made on first use. `exists` is the
     address of a registered tool of a name, or empty. `owner` is the name that deliveries are claimed by. `strict` refuses
     what is only readable with warnings.
     """
@@ -84,19 +84,19 @@ class Requests:
         self._seconds = seconds
 
     @cached_property
-    def waiting(self) -> Waiting:
-        """Those who wait for requests."""
-        return Waiting(self._queue)
+    def waiters(self) -> Waiters:
+        """The waiters for requests."""
+        return Waiters(self._queue)
 
     def submit(self, text: str | bytes, *, strict: bool | None = None, place: str = PLACE) -> Submitted:
-        """File a request under the id that it has; the same text again is no second request. Complaints name the `place`."""
+        """File a request under its own id; the same text again is a no-op. Errors name the `place`."""
         return self._file(self._read(text, strict=strict, numbered=True, place=place))
 
     def new(
-        self, wish: Mapping[str, object] | str | bytes, *, strict: bool | None = None, place: str = PLACE
+        self, request: Mapping[str, object] | str | bytes, *, strict: bool | None = None, place: str = PLACE
     ) -> Submitted:
-        """File a wish, given as its fields or as text; without an id it gets the next number of the day."""
-        text = write_request(wish) if isinstance(wish, Mapping) else wish
+        """File a request, given as its fields or as text; without an id it gets the next number of the day."""
+        text = write_request(request) if isinstance(request, Mapping) else request
         return self._file(self._read(text, strict=strict, numbered=False, place=place))
 
     def list(self, status: Status | None = None, *, limit: int = MAX_LISTED) -> Filings:
@@ -115,7 +115,7 @@ class Requests:
         return self._queue().find_open(name)
 
     def join(self, filed: Filed, experiment: str) -> Filed:
-        """Have an experiment wait for what is asked for already."""
+        """Have an experiment wait for an open request."""
         text = set_field(filed.text, "experiment_blocked", experiment)
         # Without an id it becomes part of the open request, or of a new one if that has ended meanwhile.
         return self._queue().file(replace(read_request(text), id=""))
@@ -126,10 +126,10 @@ class Requests:
 
     def watch(self, request_id: str, after: int = 0) -> AsyncIterator[Event]:
         """What happens to a request, until it is over; a queue that cannot be reached for a while is asked again."""
-        return self.waiting.watch(request_id, after)
+        return self.waiters.watch(request_id, after)
 
     def package(self, request_id: str) -> Path | None:
-        """The folder that was laid out last for whoever makes it; None if none was here."""
+        """The package folder of its latest workspace; None if there is none."""
         return find_package(self._builds(), self._leading(request_id).id)
 
     async def deliver(self, request_id: str, path: Path, say: Callable[[str], None] | None = None) -> Filed:
@@ -151,11 +151,11 @@ class Requests:
         return await asyncio.to_thread(self.show, request_id)
 
     def cancel(self, request_id: str, reason: str = "") -> Filed:
-        """Say that nobody wants it any more; whoever builds it stops."""
+        """Cancel it; a Builder that works on it stops."""
         return self._queue().cancel(self.show(request_id).id, reason[:MAX_REASON] or "cancelled")
 
     def retry(self, request_id: str) -> Filed:
-        """Have one built again that failed or was cancelled."""
+        """Have a failed or cancelled request built again."""
         return self._queue().retry(self.show(request_id).id)
 
     def allow(self, request_id: str, allowance: Allowance) -> Filed:
@@ -171,9 +171,9 @@ class Requests:
         return self._queue().remarks()
 
     def close(self) -> None:
-        """Send home whoever waits."""
-        if "waiting" in self.__dict__:
-            self.waiting.close()
+        """Wake all waiters."""
+        if "waiters" in self.__dict__:
+            self.waiters.close()
 
     def _read(self, text: str | bytes, *, strict: bool | None, numbered: bool, place: str) -> ToolRequest:
         size = len(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
@@ -185,16 +185,16 @@ class Requests:
 
     def _file(self, request: ToolRequest) -> Submitted:
         queue = self._queue()
-        # What is filed already may be the very request that the tool was built for.
+        # A request that is filed already may be the one that the tool was built for.
         if not request.id or queue.get(request.id) is None:
             self._refuse_existing(request.name)
         filed = queue.file(request)
-        merged = bool(filed.merged_into) or (not request.id and filed.wishes > 1)
+        merged = bool(filed.merged_into) or (not request.id and filed.requesters > 1)
         return Submitted(filed=filed, warnings=request.warnings, merged=merged)
 
     def _refuse_existing(self, name: str) -> None:
         if address := self._exists(name):
-            message = f"{address} is there already: call it, or ask for a tool of another name"
+            message = f"{address} exists already: call it, or request a tool of another name"
             raise ToolError(Kind.CONFLICT, message, details={"tool": address})
 
     def _leading(self, request_id: str) -> Filed:
@@ -203,48 +203,50 @@ class Requests:
         return self.show(filed.merged_into) if filed.merged_into and not filed.status.is_final else filed
 
 
-class Place:
-    """Somebody who waits for the end of one request, or with an empty id for anything to change."""
+class Waiter:
+    """Waits for the end of one request, or with an empty id for any change."""
 
     def __init__(self, request_id: str) -> None:
         self.request_id = request_id
-        self.rung = asyncio.Event()
+        self.woken = asyncio.Event()
         self.filed: Filed | None = None
         self._loop = asyncio.get_running_loop()
 
-    def ring(self, filed: Filed | None) -> None:
-        """Wake whoever waits here, from any thread."""
+    def wake(self, filed: Filed | None) -> None:
+        """Wake it, from any thread."""
         self.filed = filed
-        with suppress(RuntimeError):  # the loop has ended, and whoever waited there with it
-            self._loop.call_soon_threadsafe(self.rung.set)
+        with suppress(RuntimeError):  # the loop has ended, and the waiter with it
+            self._loop.call_soon_threadsafe(self.woken.set)
 
 
-class Waiting:
-    """Tells whoever waits what became of requests. The thread is there as long as somebody waits, and a moment longer.
+class Waiters:
+    """Wakes waiters when their requests are over. A thread polls the queue while there are any, and a moment longer.
 
-    A queue that cannot be reached for a while is asked again.
+    A queue that cannot be reached is retried.
     """
 
     def __init__(self, queue: Callable[[], Queue]) -> None:
         self._queue = queue
-        self._places: set[Place] = set()
+        self._places: set[Waiter] = set()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._closing = threading.Event()
-        # Threads of its own: a queue that does not answer would else keep all of the loop's.
+        # Threads of its own: a queue that does not answer would otherwise block all of the loop's.
         self._askers = ThreadPoolExecutor(ASKERS, "toolcrib-asking")
 
     async def until_over(self, request_id: str) -> Filed:
-        """Wait until nothing more happens to a request by itself."""
+        """Wait until a request is over."""
         with self._place(request_id) as place:
-            # It may be over already: what rang before this place was taken rings for nobody here.
+            # It may have finished before we subscribed.
             with suppress(ToolError):
                 filed = await self._ask(lambda: self._queue().get(request_id))
                 if filed is not None and filed.status.is_final:
                     return filed
-            await place.rung.wait()
+            await place.woken.wait()
         if place.filed is None:
-            raise ToolError(Kind.CANCELLED, f"the crib was closed while {request_id} was waited for")
+            raise ToolError(
+                Kind.CANCELLED, f"the crib was closed while it waited for {request_id}; open another and wait again"
+            )
         return place.filed
 
     async def watch(self, request_id: str, after: int = 0) -> AsyncIterator[Event]:
@@ -253,23 +255,23 @@ class Waiting:
             raise unknown(request_id)
         with self._place("") as place:
             while True:
-                place.rung.clear()
+                place.woken.clear()
                 is_over, events = await self._ask(partial(self._news, request_id, after))
                 for event in events:
                     after = event.number
                     yield event
                 if is_over:
                     return
-                await place.rung.wait()
+                await place.woken.wait()
                 self._refuse_closed()
 
     def close(self) -> None:
-        """Send home whoever waits, and end the thread."""
+        """Wake all waiters, and end the thread."""
         with self._lock:
             self._closing.set()
             places, thread = tuple(self._places), self._thread
         for place in places:
-            place.ring(None)
+            place.wake(None)
         self._askers.shutdown(wait=False)
         if thread is not None:
             thread.join(2 * SLICE_SECONDS)
@@ -279,8 +281,8 @@ class Waiting:
         return await asyncio.get_running_loop().run_in_executor(self._askers, ask)
 
     @contextmanager
-    def _place(self, request_id: str) -> Iterator[Place]:
-        place = Place(request_id)
+    def _place(self, request_id: str) -> Iterator[Waiter]:
+        place = Waiter(request_id)
         with self._lock:
             self._refuse_closed()
             self._places.add(place)
@@ -298,9 +300,9 @@ class Waiting:
             raise ToolError(Kind.CANCELLED, "the crib is closed, so nothing can be waited for; open another")
 
     def _news(self, request_id: str, after: int) -> tuple[bool, list[Event]]:
-        """Whether a request is over, and what happened to it; no news while the queue cannot be reached."""
+        """Whether a request is over, and its new events; none while the queue cannot be reached."""
         try:
-            # In this order: what ended it is in its history by then.
+            # In this order: the history of a request that is over is then complete.
             filed = self._queue().get(request_id)
             return filed is not None and filed.status.is_final, self._queue().history(request_id, after)
         except ToolError as problem:
@@ -315,10 +317,10 @@ class Waiting:
                 if self._queue().wait(SLICE_SECONDS) or monotonic() >= look_at:
                     took = self._look()
                     look_at = monotonic() + LOOK_SECONDS
-                    # However often it rings, half of the time is left to others.
+                    # At any rate of changes, half of the time is left to others.
                     self._closing.wait(min(took, LOOK_SECONDS))
                 delay = AGAIN_SECONDS
-            except Exception as problem:  # noqa: BLE001 - a background loop: those who wait must not wait for ever
+            except Exception as problem:  # noqa: BLE001 - a background loop: the waiters must not wait for ever
                 logger.warning("the queue of requests could not be asked: %s", problem)
                 self._closing.wait(delay)
                 delay = min(2 * delay, LONGEST_AGAIN_SECONDS)
@@ -331,7 +333,7 @@ class Waiting:
             return False
 
     def _look(self) -> float:
-        """Tell whoever waits for something that is there; how many seconds that took."""
+        """Wake the waiters whose request is over; how many seconds that took."""
         started = monotonic()
         with self._lock:
             places = tuple(self._places)
@@ -342,5 +344,5 @@ class Waiting:
                 over[request_id] = filed
         for place in places:
             if not place.request_id or place.request_id in over:
-                place.ring(over.get(place.request_id))
+                place.wake(over.get(place.request_id))
         return monotonic() - started

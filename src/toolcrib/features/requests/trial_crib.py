@@ -1,4 +1,4 @@
-"""The trial of a tool that is in no catalogue: a Crib of its own, with nothing but what the terms allow, and watched."""
+"""The trial of a tool that is not in the catalog: a Crib of its own, which allows what the terms allow and observes every call."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import asyncio
 import logging
 import os
 import tempfile
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from toolcrib.features.requests.built_package import write_generated
+from toolcrib.features.requests.built_package import write_files, write_generated
 from toolcrib.infra.egress.recorded import Recorded
 from toolcrib.infra.programs.observed_effects import find_deeds, read_effects
 from toolcrib.infra.sandbox.child import notifications, resource_limits
@@ -24,8 +24,6 @@ from toolcrib.model.tool import Chained, Script
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Mapping
-    from types import TracebackType
-    from typing import Self
 
     from toolcrib.core.resources import Resources
     from toolcrib.features.requests.gate.contract import OpenTrial, Trial, TrialTerms
@@ -36,17 +34,17 @@ if TYPE_CHECKING:
 
 EFFECTS = "effects"
 TOOLS = "tools"
-# No name that a tool or a module can have.
+# Not a valid name of a tool or a module.
 PROBE_TOOL, PROBE_FILE = "probe-of-a-trial", "probe-of-a-trial.py"
 PROBE = "probe"
-# No name that a file of a package can have.
+# Not a valid name of a file in a package.
 AUTHORITY = ".authorities.pem"
-# Where programs of all kinds look for whom to trust.
+# Where programs of all kinds look for trusted certificates.
 TRUST = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
-# What a trial has in common with whoever lends the sandbox: where programs and environments are found, and how much a job may use.
+# What a trial shares with the Crib that lends the sandbox: where programs and environments are found, and how much a job may use.
 SHARED_VARIABLES = ("PATH", "HOME", "XDG_CACHE_HOME")
 SHARED_SETTINGS = ("jobs", "memory_mb", "processes", "disk_mb")
-# Who logs that a tool failed.
+# The loggers that report failed calls.
 LOGGERS = ("toolcrib.pipeline", "toolcrib.runners")
 
 _is_on_trial: ContextVar[bool] = ContextVar("is_on_trial", default=False)
@@ -90,7 +88,7 @@ def _open_crib(
     )
 
 
-class TrialCrib(Protocol):
+class TrialCrib(AbstractAsyncContextManager["TrialCrib"], Protocol):
     """What a trial needs of a Crib."""
 
     settings: Settings
@@ -100,12 +98,6 @@ class TrialCrib(Protocol):
 
     def call(self, name: str, arguments: Mapping[str, object], /) -> Awaitable[Result]:
         """Call a tool."""
-
-    async def __aenter__(self) -> Self: ...
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
 
 
 class OpenCrib(Protocol):
@@ -122,15 +114,15 @@ class _Trial:
         self._crib = crib
         self._tool = tool
         self._probes = 0
-        # A call that waits for its turn would lose time that is its own.
+        # The time that a call waits for a slot would count as its own.
         self._turns = asyncio.Semaphore(min(crib.settings.table(SandboxSettings).jobs, os.cpu_count() or 1))
 
     async def call(self, arguments: Mapping[str, object]) -> Result:
-        """Call it as anybody would."""
+        """Call it like any tool."""
         return await self._perform(self._tool, arguments)
 
     async def load(self, probe: str) -> Result:
-        """Run a text of ours in its place."""
+        """Run a probe in its place."""
         self._probes += 1
         tool = self._crib.add(_with_probe(self._tool, probe, self._probes))
         return await self._perform(tool, {})
@@ -150,7 +142,7 @@ class _Trial:
 
 
 def _play_down(record: logging.LogRecord) -> bool:
-    """Let nothing that happens on trial alarm the operator: the gate tells whoever made the tool."""
+    """Log failures on trial as information: the gate reports them to the maker."""
     if _is_on_trial.get() and record.levelno > logging.INFO:
         record.levelno, record.levelname = logging.INFO, logging.getLevelName(logging.INFO)
     return True
@@ -158,8 +150,8 @@ def _play_down(record: logging.LogRecord) -> bool:
 
 @asynccontextmanager
 async def _private_folder() -> AsyncIterator[Path]:
-    """A folder that is gone afterwards, whatever a tool that may write left in it."""
-    # Nothing in its name tells a tool that it is on trial.
+    """A temporary folder, removed with everything that the tool wrote to it."""
+    # A tool must not see from the name that it is on trial.
     place = tempfile.mkdtemp()
     try:
         yield _without_links(place)
@@ -175,14 +167,14 @@ def _refuse_unseen() -> None:
     if notifications.is_available():
         return
     message = (
-        "nothing is proved without having been seen, and this system does not let a job be observed; build where the kernel "
+        "a candidate is proved only where its calls can be observed, which this system does not allow; build where the kernel "
         "is Linux 5.5 or newer and lets seccomp notify a supervisor"
     )
     raise ToolError(Kind.SANDBOX_UNAVAILABLE, message)
 
 
 def _house(tool: Tool, terms: TrialTerms, recorded: Recorded, place: Path) -> Tool:
-    """The tool with its files in a folder of its own, the hosts and the time of the terms, and whom it has to trust."""
+    """The tool with its files in a folder of its own, the hosts and the time of the terms, and the certificate of the trial."""
     run, script = _code_of(tool)
     folder, config = place / TOOLS / tool.name, dict(run.config)
     entry = folder / script.path.name
@@ -190,8 +182,8 @@ def _house(tool: Tool, terms: TrialTerms, recorded: Recorded, place: Path) -> To
     if has_network(terms.requires):
         files[AUTHORITY] = recorded.authority.pem
         config["env"] = dict.fromkeys(TRUST, str(folder / AUTHORITY))
-    # A tool that counts or measures its neighbours finds those that it will have once it is published.
-    _write(folder, {**files, **(write_generated(tool, TOOLS) if script.files else {})})
+    # The folder holds the same files as after publishing, so that a tool cannot tell the difference.
+    write_files(folder, {**files, **(write_generated(tool, TOOLS) if script.files else {})})
     return replace(
         tool,
         limits=replace(tool.limits, timeout_ms=max(1, round(terms.seconds * 1000))),
@@ -208,16 +200,8 @@ def _house(tool: Tool, terms: TrialTerms, recorded: Recorded, place: Path) -> To
 def _code_of(tool: Tool) -> tuple[Chained, Script]:
     run = tool.run
     if not isinstance(run, Chained) or run.script is None:
-        raise ToolError(Kind.VALIDATION, f"{tool.name} is no file of code; only those are tried")
+        raise ToolError(Kind.VALIDATION, f"{tool.name} is not a file of code; only those are tried")
     return run, run.script
-
-
-def _write(folder: Path, files: Mapping[str, bytes]) -> None:
-    folder.mkdir(parents=True)
-    for path, content in files.items():
-        file = folder / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content)
 
 
 def _with_probe(tool: Tool, probe: str, number: int) -> Tool:

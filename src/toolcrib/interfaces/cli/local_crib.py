@@ -31,7 +31,7 @@ class LocalCrib(LocalCalls):
 
     def __init__(self, crib: Crib) -> None:
         super().__init__(crib)
-        self.wish_from_search = crib.wish_from_search
+        self.request_from_search = crib.request_from_search
 
     @property
     def bundles(self) -> Bundles:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from toolcrib.core.describe import all_facts_of, found_facts, listed
 from toolcrib.features.bundles.endpoints import INDEX_SECONDS
-from toolcrib.features.bundles.openapi import ASKED_FOR
 from toolcrib.features.requests.endpoint_handlers import QueueThreads
 from toolcrib.features.requests.settings import QueueSettings
 from toolcrib.lib import __version__
@@ -164,11 +163,7 @@ class OverviewEndpoints:
         )
         tools = [found_facts(found) for found in page.items]
         answer: dict[str, object] = {"tools": tools, "nextPageToken": page.next_token or None}
-        if page.indexing:
-            return {**answer, "indexing": True}
-        if not tools and not query.text("pageToken") and (request_id := self._crib.wish_from_search(text)):
-            answer["requestID"] = request_id
-        return answer
+        return {**answer, "indexing": True} if page.indexing else answer
 
 
 def _overview_endpoints(host: HttpHost) -> OverviewEndpoints:
@@ -188,7 +183,7 @@ OVERVIEW_ENDPOINTS = EndpointTable(
         ),
     ),
     schemas={
-        "FactsPage": page("tools", "Facts", requestID=ASKED_FOR, indexing=INDEXING),
+        "FactsPage": page("tools", "Facts", indexing=INDEXING),
         "Facts": open_to_more(
             ("name", "address", "enabled"), name=TEXT, address=TEXT, enabled=SWITCH, description=TEXT
         ),

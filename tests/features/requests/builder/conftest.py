@@ -10,7 +10,7 @@ import pytest
 from toolcrib import Crib
 from toolcrib.features.requests.builder import Builder
 from toolcrib.features.requests.candidate import read_candidate
-from toolcrib.features.requests.claim import Proof, real_bench
+from toolcrib.features.requests.claim import Bench, Proof
 from toolcrib.features.requests.document.reader import read_request
 from toolcrib.features.requests.document.writer import write_request
 from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
@@ -27,12 +27,12 @@ class Writer:
 
     def __init__(self, *texts):
         self.texts = texts
-        self.commissions = []
+        self.tasks = []
 
-    async def make(self, commission):
-        self.commissions.append(commission)
-        text = self.texts[min(len(self.commissions), len(self.texts)) - 1]
-        (commission.package / f"{commission.request.name}.py").write_text(text)
+    async def make(self, maker_task):
+        self.tasks.append(maker_task)
+        text = self.texts[min(len(self.tasks), len(self.texts)) - 1]
+        (maker_task.package / f"{maker_task.request.name}.py").write_text(text)
         return True
 
     async def close(self):
@@ -48,8 +48,8 @@ class Stuck:
         self.began = asyncio.Event()
         self.ended = asyncio.Event()
 
-    async def make(self, commission):
-        self.folder = commission.folder
+    async def make(self, maker_task):
+        self.folder = maker_task.folder
         self.began.set()
         try:
             await asyncio.Event().wait()
@@ -72,6 +72,12 @@ async def trust(path, request, allowance, deadline, say):
     return Proof(candidate=candidate, passed=not complaints, complaints=complaints, unprovable="unprovable" in text)
 
 
+def changed(bench, **methods):
+    """The bench with other methods."""
+    other = type("OtherBench", (type(bench),), {name: staticmethod(method) for name, method in methods.items()})
+    return other(**vars(bench))
+
+
 class Shop:
     """A project, its crib, its queue, and Builders in it."""
 
@@ -82,11 +88,13 @@ class Shop:
         self.later = 0.0
         self.crib = Crib(root)
         self.queue = EmbeddedQueue(root / ".toolcrib" / "requests.db", clock=self.clock)
-        self.bench = real_bench(
-            trial=self.crib._requests.trials, tools=self.tools, exists=self.exists, seconds_per_call=5.0
-        )
-        self.trusting = replace(self.bench, prove=trust)
+        self.bench = Bench(trial=self.crib._requests.trials, tools=self.tools, exists=self.exists, seconds_per_call=5.0)
+        self.trusting = changed(self.bench, prove=trust)
         self.said = []
+
+    def trusting_with(self, **methods):
+        """The trusting bench with other methods."""
+        return changed(self.trusting, **methods)
 
     def clock(self):
         """The clock of leases, which tests put forward."""

@@ -291,7 +291,7 @@ class TestWhatIsRefused:
 
 
 class TestWhichCandidateItIs:
-    def test_the_same_files_for_the_same_wish_have_the_same_digest(self, package, tmp_path):
+    def test_the_same_files_for_the_same_request_have_the_same_digest(self, package, tmp_path):
         other = tmp_path / "other"
         other.mkdir()
         for file in package.iterdir():
@@ -313,7 +313,7 @@ class TestWhichCandidateItIs:
             {"example_usage": 'from tools.text_shouter import cry\n\ncry(text="Ahoy")\n'},
         ],
     )
-    def test_another_wish_makes_it_another(self, package, fields):
+    def test_another_request_makes_it_another(self, package, fields):
         assert read_candidate(package, wish(**fields)).digest != read_candidate(package, REQUEST).digest
 
     def test_bytes_cannot_move_from_one_file_to_another_unseen(self, package):

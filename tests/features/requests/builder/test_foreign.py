@@ -112,4 +112,4 @@ async def test_what_was_stored_before_the_builder_started_is_built_by_its_urgenc
     finally:
         stop.set()
         await asyncio.wait_for(work, SECONDS)
-    assert maker.commissions[0].request.id == ids[-1]
+    assert maker.tasks[0].request.id == ids[-1]

@@ -109,7 +109,7 @@ async def test_the_urgent_is_built_first_and_of_the_equally_urgent_the_oldest(sh
     builder = shop.builder(maker)
     while await builder.build_one() is not None:
         pass
-    built = [commission.request.name for commission in maker.commissions]
+    built = [maker_task.request.name for maker_task in maker.tasks]
     assert built == ["tool_1", "tool_4", "tool_2", "tool_0", "tool_3"]
 
 
@@ -136,13 +136,13 @@ import conftest
 from toolcrib.features.requests.builder import Builder
 
 class Marking(conftest.Writer):
-    async def make(self, commission):
+    async def make(self, maker_task):
         with open({marks!r}, "a") as marks:
-            marks.write(f"{{commission.request.name}} {{sys.argv[1]}}\\n")
+            marks.write(f"{{maker_task.request.name}} {{sys.argv[1]}}\\n")
         if sys.argv[2] == "hang":
             print("hanging", flush=True)
             await asyncio.Event().wait()
-        return await super().make(commission)
+        return await super().make(maker_task)
 
 async def main():
     shop = conftest.Shop(Path({root!r}))
@@ -243,9 +243,9 @@ async def test_a_maker_hears_what_was_wrong_and_may_mend_it(shop, writer):
     maker = writer("# wrong: no function\n", shop.code())
     over = await shop.builder(maker).build_one()
     assert over.status is Status.READY
-    assert [each.complaints for each in maker.commissions] == [(), ("no function",)]
-    assert [each.attempt for each in maker.commissions] == [1, 2]
-    assert "no function" in maker.commissions[1].brief
+    assert [each.complaints for each in maker.tasks] == [(), ("no function",)]
+    assert [each.attempt for each in maker.tasks] == [1, 2]
+    assert "no function" in maker.tasks[1].brief
 
 
 async def test_what_the_gate_cannot_prove_is_not_tried_again(shop, writer):
@@ -253,7 +253,7 @@ async def test_what_the_gate_cannot_prove_is_not_tried_again(shop, writer):
     maker = writer("# wrong: not provable, add examples\n# unprovable\n")
     over = await shop.builder(maker).build_one()
     assert (over.status, over.error) == (Status.FAILED, "not provable, add examples")
-    assert len(maker.commissions) == 1
+    assert len(maker.tasks) == 1
 
 
 async def test_the_real_gate_refuses_a_tool_that_says_the_same_to_everything(shop, writer):
@@ -262,7 +262,7 @@ async def test_the_real_gate_refuses_a_tool_that_says_the_same_to_everything(sho
     over = await shop.builder(maker, bench=shop.bench).build_one()
     assert over.status is Status.FAILED
     assert "not provable, add examples" in over.error
-    assert len(maker.commissions) == 1
+    assert len(maker.tasks) == 1
     assert shop.steps(filed.id).count("making") == 1
 
 
@@ -272,7 +272,7 @@ async def test_nobody_writes_what_nothing_could_prove(shop, writer):
     bench = replace(shop.bench, capabilities=frozenset({"net.*"}))
     over = await shop.builder(maker, bench=bench).build_one()
     assert "not provable" in over.error
-    assert maker.commissions == []
+    assert maker.tasks == []
 
 
 async def test_a_request_that_asks_for_more_than_the_operator_allows_fails_before_anybody_writes_it(shop, writer):
@@ -281,7 +281,7 @@ async def test_a_request_that_asks_for_more_than_the_operator_allows_fails_befor
     over = await shop.builder(maker).build_one()
     assert "net.http" in over.error
     assert "builder.capabilities" in over.error
-    assert maker.commissions == []
+    assert maker.tasks == []
     shop.queue.retry(filed.id)
     shop.queue.allow(filed.id, Allowance(capabilities=frozenset({"net.http"}), unproved=True))
     assert (await shop.builder(maker).build_one()).status is Status.READY
@@ -310,7 +310,7 @@ async def test_a_tool_that_is_there_already_is_not_built_a_second_time(shop, wri
     over = await shop.builder(maker).build_one()
     assert over.status is Status.FAILED
     assert "tools/word-counter@1.0.0 is registered already" in over.error
-    assert maker.commissions == []
+    assert maker.tasks == []
 
 
 async def test_what_was_published_before_a_fall_is_announced_and_not_made_again(shop, writer, tmp_path):
@@ -322,7 +322,7 @@ async def test_what_was_published_before_a_fall_is_announced_and_not_made_again(
     maker = writer("raise SystemExit")
     over = await shop.builder(maker).build_one()
     assert (over.status, over.tool) == (Status.READY, "tools/word-counter@1.0.0")
-    assert maker.commissions == []
+    assert maker.tasks == []
     assert shop.texts(filed.id, "published") == ["tools/word_counter, before"]
 
 
@@ -387,7 +387,7 @@ async def test_a_request_that_is_cancelled_while_it_is_published_is_not_announce
         shop.queue.cancel(filed.id, "nobody wants it")
         return made
 
-    over = await shop.builder(writer(shop.code()), bench=replace(shop.trusting, publish=publish_late)).build_one()
+    over = await shop.builder(writer(shop.code()), bench=shop.trusting_with(publish=publish_late)).build_one()
     assert over.status is Status.CANCELLED
     assert {"ready", "released"}.isdisjoint(shop.steps(filed.id))
     assert (shop.tools / "word_counter").is_dir()
@@ -402,7 +402,7 @@ async def test_nothing_is_published_once_the_claim_is_somebody_elses(shop, write
         await asyncio.to_thread(shop.queue.claim, "somebody else", 1_000.0, filed.id)
         return proof
 
-    bench = replace(shop.trusting, prove=prove_long)
+    bench = shop.trusting_with(prove=prove_long)
     over = await shop.builder(writer(shop.code()), bench=bench).build_one()
     assert (over.status, over.owner) == (Status.BUILDING, "somebody else")
     assert list(shop.tools.iterdir()) == []
@@ -447,10 +447,10 @@ class Raising:
     def __init__(self, *problems):
         self.problems = list(problems)
 
-    async def make(self, commission):
+    async def make(self, maker_task):
         if self.problems:
             raise self.problems.pop(0)
-        (commission.package / f"{commission.request.name}.py").write_text("def run(text):\n    return {}\n")
+        (maker_task.package / f"{maker_task.request.name}.py").write_text("def run(text):\n    return {}\n")
         return True
 
     async def close(self):
@@ -527,7 +527,7 @@ async def test_a_maker_that_does_not_heed_its_end_holds_nobody_up(shop, monkeypa
     began, done, stop = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     class Deaf(Raising):
-        async def make(self, commission):
+        async def make(self, maker_task):
             began.set()
             while not done.is_set():
                 try:
@@ -567,11 +567,11 @@ async def test_a_builder_that_is_stopped_while_it_lays_a_workspace_out_leaves_no
 
 async def test_a_package_with_a_link_in_it_is_refused_by_name(shop):
     class Linking(Raising):
-        async def make(self, commission):
-            link = commission.package / "secrets.txt"
+        async def make(self, maker_task):
+            link = maker_task.package / "secrets.txt"
             link.unlink(missing_ok=True)
             link.symlink_to("/etc/passwd")
-            return await super().make(commission)
+            return await super().make(maker_task)
 
     filed = shop.file("word_counter")
     over = await shop.builder(Linking()).build_one()
@@ -596,14 +596,14 @@ async def test_a_maker_that_writes_too_much_fails_with_the_setting_and_the_next_
 
 async def test_what_a_maker_left_behind_is_removed_whatever_it_is(shop):
     class Messy(Raising):
-        async def make(self, commission):
-            closed = commission.folder / "closed" / "deep"
+        async def make(self, maker_task):
+            closed = maker_task.folder / "closed" / "deep"
             closed.mkdir(parents=True)
             (closed / "file").write_text("here")
-            (commission.folder / "link").symlink_to(shop.tools)
+            (maker_task.folder / "link").symlink_to(shop.tools)
             closed.chmod(0)
             closed.parent.chmod(0)
-            return await super().make(commission)
+            return await super().make(maker_task)
 
     shop.file("word_counter")
     await shop.builder(Messy()).build_one()
@@ -613,10 +613,10 @@ async def test_what_a_maker_left_behind_is_removed_whatever_it_is(shop):
 
 async def test_what_a_maker_says_need_not_even_be_text(shop):
     class Odd(Raising):
-        async def make(self, commission):
+        async def make(self, maker_task):
             for saying in ("half \ud800", None, "\x00", b"\xff", "", "\u202e"):
-                commission.say(saying)
-            return await super().make(commission)
+                maker_task.say(saying)
+            return await super().make(maker_task)
 
     shop.file("word_counter")
     assert (await shop.builder(Odd()).build_one()).status is Status.READY
@@ -624,10 +624,10 @@ async def test_what_a_maker_says_need_not_even_be_text(shop):
 
 async def test_a_talkative_maker_does_not_push_out_what_became_of_its_work(shop):
     class Talking(Raising):
-        async def make(self, commission):
+        async def make(self, maker_task):
             for number in range(10_000):
-                commission.say(f"line {number} " + "x" * 10_000)
-            return await super().make(commission)
+                maker_task.say(f"line {number} " + "x" * 10_000)
+            return await super().make(maker_task)
 
     filed = shop.file("word_counter")
     await shop.builder(Talking()).build_one()
@@ -641,11 +641,11 @@ async def test_a_queue_that_is_away_for_a_while_costs_nothing(shop, writer):
     queue = Away(shop.queue)
 
     class Cutting(Raising):
-        async def make(self, commission):
+        async def make(self, maker_task):
             queue.away = True
             await queue.asked.wait()
             queue.away = False
-            return await super().make(commission)
+            return await super().make(maker_task)
 
     filed = shop.file("word_counter")
     async with asyncio.timeout(10):
@@ -667,7 +667,7 @@ async def test_a_queue_that_is_away_when_the_tool_is_announced_hears_of_it_later
         queue.away = False
 
     filed = shop.file("word_counter", experiment_blocked="exp_words")
-    bench = replace(shop.trusting, publish=publish_and_cut)
+    bench = shop.trusting_with(publish=publish_and_cut)
     async with asyncio.timeout(20):
         over, _ = await asyncio.gather(
             shop.builder(writer(shop.code()), bench=bench, queue=queue).build_one(), come_back()
@@ -696,14 +696,14 @@ async def test_what_nobody_could_be_told_of_in_time_is_announced_by_the_next_bui
         return shop.bench.publish(candidate, request, allowance)
 
     filed = shop.file("word_counter")
-    bench = replace(shop.trusting, publish=publish_and_cut)
+    bench = shop.trusting_with(publish=publish_and_cut)
     async with asyncio.timeout(20):
         with pytest.raises(ToolError, match="cannot be reached"):
             await shop.builder(writer(shop.code()), bench=bench, queue=queue, lease_seconds=0.5).build_one()
     shop.later += 10.0
     other = writer("raise SystemExit")
     assert (await shop.builder(other).build_one()).status is Status.READY
-    assert other.commissions == []
+    assert other.tasks == []
     assert shop.steps(filed.id).count("ready") == 1
 
 

@@ -159,7 +159,7 @@ def test_what_the_commands_of_the_document_ask_for_is_built_proved_announced_and
         running(project := project_at(path, AGENT)) as builder,
     ):
         heard.subscribe(READY)
-        assert builder.stdout.readline().startswith("the Builder is here (command)")
+        assert builder.stdout.readline().startswith("the Builder runs (command)")
         until(lambda: client.pubsub_numsub(REQUESTS)[0][1] == 1)
         with stopped(builder):
             for request_id, asked in ((FIRST, text), (SECOND, same)):

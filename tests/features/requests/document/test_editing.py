@@ -109,10 +109,10 @@ def test_what_cannot_be_set_is_refused(text, name, value):
     assert caught.value.kind is Kind.VALIDATION
 
 
-def test_the_number_of_a_wish_is_readable_afterwards():
+def test_the_number_of_a_request_is_readable_afterwards():
     text = write_request({"name": "word_counter", "description": "d"})
     request = read_request(with_id(text, NEW))
-    assert (request.id, request.wish) == (NEW, read_request(text, numbered=False).wish)
+    assert (request.id, request.digest) == (NEW, read_request(text, numbered=False).digest)
 
 
 STYLES = st.sampled_from(["{}", "'{}'", '"{}"', "{} # note", "|\n    {}\n", ">-\n    {}\n\n", "{}\n    more"])

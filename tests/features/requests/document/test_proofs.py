@@ -22,7 +22,7 @@ def test_capabilities_and_hosts_are_taken(compose):
     assert request.hosts == tuple(hosts)
 
 
-def test_no_hosts_at_all_are_another_wish_than_none_named(compose):
+def test_no_hosts_at_all_are_another_request_than_none_named(compose):
     assert read_request(compose(hosts=[])).hosts == ()
 
 

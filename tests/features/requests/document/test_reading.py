@@ -100,6 +100,13 @@ class TestTheId:
             f"id: there is no day {day}; write the date of today in req_YYYYMMDD_NNN"
         ]
 
+    @pytest.mark.spec("S0-05")
+    @pytest.mark.parametrize("day", ["20240230", "20230229", "20241301", "00000101"])
+    def test_a_day_that_never_was_is_refused_in_strict_mode(self, compose, day):
+        with pytest.raises(ToolError, match=f"id: there is no day {day}") as refused:
+            read_request(compose(id=f"req_{day}_001"), strict=True)
+        assert refused.value.kind is Kind.VALIDATION
+
     @pytest.mark.spec("S0-03")
     @pytest.mark.parametrize("absent", [..., None])
     def test_an_absent_id_is_refused_unless_the_request_is_to_be_numbered(self, compose, problems, absent):
@@ -144,6 +151,17 @@ class TestTheName:
         (problem,) = problems(compose(name=name))
         assert problem.startswith("name: ")
         assert "github_stargazer_scraper" in problem
+
+    @pytest.mark.parametrize(
+        ("name", "reason"),
+        [
+            *((name, "is a module that tools import") for name in ("os", "json", "string", "toolcrib")),
+            *((name, "is the name of a device on Windows") for name in ("con", "nul", "com1", "lpt9")),
+        ],
+    )
+    def test_the_name_of_a_module_or_a_device_is_refused_with_the_cure(self, compose, problems, name, reason):
+        cure = "say the target and the action, such as github_stargazer_scraper"
+        assert problems(compose(name=name)) == [f'name: "{name}" {reason}; {cure}']
 
     @pytest.mark.spec("S0-07")
     def test_sixty_four_letters_are_allowed(self, compose):
@@ -259,7 +277,7 @@ class TestThePlainFields:
         first = "tool_request:\n  # a\n  id: req_20240115_001\n  name: a_b # b\n  description: d\n  priority: low\n  requested_by: fullsend\n"
         second = "tool_request:\n  requested_by: fullsend\n  priority: low\n  description: d\n  name: a_b\n  id: req_20240115_001\n"
         one, other = read_request(first), read_request(second)
-        assert one.wish == other.wish
+        assert one.digest == other.digest
         assert (one.id, one.name, one.warnings) == (other.id, other.name, other.warnings)
 
 
@@ -380,7 +398,7 @@ class TestEverythingAtOnce:
         request = read_request(text)
         assert request.description == "a 😀 \\ud83d\\ude00 b"
         assert request.text == text
-        assert read_request(with_id(text, "req_20240115_002")).wish == request.wish
+        assert read_request(with_id(text, "req_20240115_002")).digest == request.digest
 
     @pytest.mark.parametrize("half", ["\\ud83d", "\\ude00", "\\ude00\\ud83d", "\\ud83dx\\ude00"])
     def test_half_a_letter_is_refused(self, compose, problems, half):

@@ -13,8 +13,8 @@ from toolcrib import Crib
 from toolcrib.features.requests.candidate import Candidate
 from toolcrib.features.requests.document.reader import read_request
 from toolcrib.features.requests.document.writer import write_request
-from toolcrib.features.requests.gate.judge import judge
 from toolcrib.features.requests.gate.contract import Judgement, OpenTrial
+from toolcrib.features.requests.gate.judge import judge
 from toolcrib.model.toolrequest import Allowance, ToolRequest
 
 TEXT = {"name": "text", "type": "string", "description": "What to shout", "required": True}

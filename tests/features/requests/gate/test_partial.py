@@ -3,8 +3,8 @@
 import pytest
 
 from toolcrib.features.requests.gate.calls import Tried
-from toolcrib.features.requests.gate.effects import Achievement
 from toolcrib.features.requests.gate.contract import Sample
+from toolcrib.features.requests.gate.effects import Achievement
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.result import Result
 from toolcrib.model.toolrequest import RecordedAnswer

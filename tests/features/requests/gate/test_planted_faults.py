@@ -43,11 +43,11 @@ READ = {
     "missing input": (shout(signature="text", answer="{}"), "text_shouter.py:2: shout has no parameter times"),
     "extra required input": (
         shout(signature="text, tone, times=2"),
-        "shout has the parameter tone, which is no input of the request, and callers would have to give it; remove it",
+        "shout has the parameter tone, which is not an input of the request, and callers would have to give it; remove it",
     ),
     "extra optional input": (
         shout(signature="text, times=2, *, tone='high'"),
-        "shout has the parameter tone, which is no input of the request, even with a default; remove it",
+        "shout has the parameter tone, which is not an input of the request, even with a default; remove it",
     ),
     "any input": (shout(signature="text, times=2, **rest"), "shout takes **rest; remove it"),
     "any position": (shout(signature="text, times=2, *rest"), "shout takes *rest; remove it"),

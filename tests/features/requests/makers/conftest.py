@@ -1,4 +1,4 @@
-"""Commissions as a Builder lays them out, and what the makers of a project are made of."""
+"""Tasks as a Builder lays them out, and what the makers of a project are made of."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.features.requests.document.reader import read_request
 from toolcrib.features.requests.command_maker import CommandMaker
+from toolcrib.features.requests.document.reader import read_request
 from toolcrib.features.requests.workspace import write_workspace
 from toolcrib.infra.egress.client import Egress
 from toolcrib.infra.programs.executables import Commands
 from toolcrib.infra.sandbox.jobs import MEGABYTE, WorkspacePolicy
-from toolcrib.model.protocols import Commission
+from toolcrib.model.protocols import MakerTask
 
 REQUEST = """\
 tool_request:
@@ -56,17 +56,17 @@ class Office:
         for folder in (self.workspace, self.home, self.operator):
             folder.mkdir(parents=True)
         self.sandbox = sandbox
-        self.wish = wish
+        self.request = wish
         self.said = []
         self.egress = Egress()
         self.variables = {}
 
-    def commission(self, *, seconds=30.0, attempt=1, complaints=(), say=None, contract_tests=CONTRACT):
+    def task(self, *, seconds=30.0, attempt=1, complaints=(), say=None, contract_tests=CONTRACT):
         brief = write_workspace(
-            self.building, self.wish, contract_tests=contract_tests, complaints=complaints, attempt=attempt
+            self.building, self.request, contract_tests=contract_tests, complaints=complaints, attempt=attempt
         )
-        return Commission(
-            request=self.wish,
+        return MakerTask(
+            request=self.request,
             folder=self.building,
             brief=brief,
             attempt=attempt,

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.features.requests.openai_maker import read_answer, read_files
 from toolcrib.features.requests.brief import fence
+from toolcrib.features.requests.openai_maker import read_answer, read_files
 from toolcrib.model.errors import Kind, ToolError
 
 ENTRY = "word_counter.py"
@@ -103,12 +103,12 @@ def test_too_many_files_are_refused():
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ([], "the answer is no completion"),
-        (None, "the answer is no completion"),
-        ({}, "the answer is no completion"),
-        ({"choices": []}, "the answer is no completion"),
-        ({"choices": [None]}, "the answer is no completion"),
-        ({"choices": [{"message": "text"}]}, "the answer is no completion"),
+        ([], "the answer is not a completion"),
+        (None, "the answer is not a completion"),
+        ({}, "the answer is not a completion"),
+        ({"choices": []}, "the answer is not a completion"),
+        ({"choices": [None]}, "the answer is not a completion"),
+        ({"choices": [{"message": "text"}]}, "the answer is not a completion"),
         ({"error": {"message": "over capacity"}}, "the endpoint answered with an error: over capacity"),
         ({"choices": [{"message": {"content": None, "refusal": "I cannot help"}}]}, "the model refused: I cannot help"),
         ({"choices": [{"message": {"content": "```\nx"}, "finish_reason": "length"}]}, "the answer was cut off"),

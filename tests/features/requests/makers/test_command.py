@@ -31,7 +31,7 @@ async def made(office, code, *, command=("python",), seconds=30.0, say=None, **m
     """Run a maker of this Python code."""
     maker = office.maker(*command, office.script(code), **more)
     async with asyncio.timeout(50):
-        return await maker.make(office.commission(seconds=seconds, say=say))
+        return await maker.make(office.task(seconds=seconds, say=say))
 
 
 async def refused(office, code, **more):
@@ -64,7 +64,7 @@ def is_running(process):
 
 async def test_a_program_reads_the_request_and_writes_the_package(office):
     assert await made(office, WRITER) is True
-    candidate = read_candidate(office.building / "package", office.wish)
+    candidate = read_candidate(office.building / "package", office.request)
     assert b"len(text.split())" in candidate.files["word_counter.py"]
     assert office.said == ["writing word_counter", "done"]
 
@@ -72,14 +72,14 @@ async def test_a_program_reads_the_request_and_writes_the_package(office):
 async def test_a_script_of_the_shell_is_started_by_its_own_path(office):
     path = Path(office.script("#!/bin/sh\ngrep -c words request.yaml\ncp BRIEF.md package/\n", "maker.sh"))
     path.chmod(0o755)
-    assert await office.maker(str(path)).make(office.commission()) is True
+    assert await office.maker(str(path)).make(office.task()) is True
     assert office.said == ["4"]
     assert (office.building / "package" / "BRIEF.md").read_bytes() == (office.building / "BRIEF.md").read_bytes()
 
 
 async def test_the_words_behind_the_program_are_its_arguments(office):
     maker = office.maker("python", office.script("import sys; print(sys.argv[1:])"), "--fast", "two words", "$HOME")
-    assert await maker.make(office.commission())
+    assert await maker.make(office.task())
     assert office.said == ["['--fast', 'two words', '$HOME']"]
 
 
@@ -146,7 +146,7 @@ async def test_of_a_program_that_lies_in_a_home_only_the_file_itself_is_read(wal
     )
     maker = walled.maker("python", walled.script(code, folder=walled.home))
     with pytest.raises(ToolError, match=r"PermissionError|FileNotFoundError"):
-        await maker.make(walled.commission())
+        await maker.make(walled.task())
 
 
 async def test_it_writes_nowhere_but_in_its_workspace(walled):
@@ -320,7 +320,7 @@ async def test_one_huge_file_is_cut_off_by_the_kernel(office):
     script = office.script("#!/bin/sh\nexec head -c 10000000000 /dev/zero > package/huge\n", "maker.sh")
     Path(script).chmod(0o755)
     with pytest.raises(ToolError) as refusal:
-        await office.maker(script, disk_bytes=5_000_000).make(office.commission())
+        await office.maker(script, disk_bytes=5_000_000).make(office.task())
     assert refusal.value.kind is Kind.LIMIT_EXCEEDED
     assert "more disk than it may (setting builder.disk_mb)" in refusal.value.message
     assert (office.building / "package" / "huge").stat().st_size <= 5_000_000
@@ -372,7 +372,7 @@ async def test_what_a_terminal_would_obey_is_not_told(office):
 
 async def test_a_program_that_is_not_there_is_named_with_the_cure(office):
     with pytest.raises(ToolError) as refusal:
-        await office.maker("no-such-agent").make(office.commission())
+        await office.maker("no-such-agent").make(office.task())
     assert refusal.value.kind is Kind.EXECUTOR_NOT_FOUND
     assert refusal.value.message == (
         "builder.command: the program 'no-such-agent' was not found; install it, or write its absolute path"
@@ -381,7 +381,7 @@ async def test_a_program_that_is_not_there_is_named_with_the_cure(office):
 
 async def test_a_relative_path_is_refused(office):
     with pytest.raises(ToolError, match="write its absolute path") as refusal:
-        await office.maker("./maker.sh").make(office.commission())
+        await office.maker("./maker.sh").make(office.task())
     assert refusal.value.kind is Kind.EXECUTOR_NOT_FOUND
 
 
@@ -402,7 +402,7 @@ async def test_a_program_that_lies_in_the_project_is_refused(office, place):
         outside.chmod(0o755)
     command = {"program": [str(inside)], "script": ["sh", str(inside)]}.get(place, [str(outside)])
     with pytest.raises(ToolError) as refusal:
-        await office.maker(*command).make(office.commission())
+        await office.maker(*command).make(office.task())
     assert refusal.value.kind is Kind.EXECUTOR_NOT_FOUND
     assert "lies in the project, where tools write; keep it elsewhere" in refusal.value.message
     assert not (office.building / "package" / "ran").exists()
@@ -414,28 +414,28 @@ for path in ("request.yaml", "BRIEF.md", "contract/test_contract.py", "schemas/r
     open(path, "w").write("anything goes")
 """
     assert await made(office, code)
-    commission = office.commission(attempt=2, complaints=("not good",))
-    assert commission.request is office.wish
-    assert (office.building / "request.yaml").read_text() == office.wish.text
+    task = office.task(attempt=2, complaints=("not good",))
+    assert task.request is office.request
+    assert (office.building / "request.yaml").read_text() == office.request.text
     assert "anything goes" not in (office.building / "contract" / "test_contract.py").read_text()
 
 
 async def test_the_interpreter_of_toolcrib_may_lie_in_the_project(office, monkeypatch):
-    from toolcrib.features.requests.makers import command
+    from toolcrib.features.requests import command_maker
 
     monkeypatch.setattr(sys, "prefix", str(office.project / ".venv"))
-    assert not command.lies_in_project(office.project / ".venv" / "bin" / "agent", (office.project,))
-    assert command.lies_in_project(office.project / "agent", (office.project,))
+    assert not command_maker.lies_in_project(office.project / ".venv" / "bin" / "agent", (office.project,))
+    assert command_maker.lies_in_project(office.project / "agent", (office.project,))
 
 
 def test_where_the_project_lies_in_a_place_of_the_system_only_what_is_around_it_is_opened(tmp_path):
-    from toolcrib.features.requests.makers import command
+    from toolcrib.features.requests import command_maker
 
     for path in ("src/app/key", "src/other/lib", "bin/tool", "src/app2/lib"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).touch()
     (tmp_path / "src" / "link").symlink_to("app")
-    opened = list(command._around(tmp_path, [tmp_path / "src" / "app"]))
+    opened = list(command_maker._around(tmp_path, [tmp_path / "src" / "app"]))
     assert opened == [tmp_path / "bin", tmp_path / "src" / "app2", tmp_path / "src" / "other"]
     assert (tmp_path / "src" / "link" / "key").exists()
 
@@ -447,15 +447,15 @@ async def test_a_program_can_run_the_contract_before_it_delivers(office):
     office.variables = {QUICKLY: "1"}
     test = "import subprocess, sys; sys.exit(subprocess.run([sys.executable, '-m', 'pytest', 'contract']).returncode)"
     maker = office.maker("python", office.script(f"{WRITER}\n{test}"), variables=(QUICKLY,))
-    commission = office.commission(contract_tests=write_contract_tests(office.wish))
-    assert await maker.make(commission) is True
+    task = office.task(contract_tests=write_contract_tests(office.request))
+    assert await maker.make(task) is True
     assert [line for line in office.said if re.search(r"= \d+ passed", line)], office.said
-    assert read_candidate(commission.package, office.wish).files.keys() == {"word_counter.py"}
+    assert read_candidate(task.package, office.request).files.keys() == {"word_counter.py"}
 
 
 async def test_the_starter_does_not_keep_the_contract(office):
     office.variables = {QUICKLY: "1"}
-    commission = office.commission(contract_tests=write_contract_tests(office.wish))
+    task = office.task(contract_tests=write_contract_tests(office.request))
     with pytest.raises(ToolError, match="ended with exit code 1") as refusal:
-        await office.maker("python", "-m", "pytest", "contract", variables=(QUICKLY,)).make(commission)
+        await office.maker("python", "-m", "pytest", "contract", variables=(QUICKLY,)).make(task)
     assert "still to be written" in str(refusal.value.details["stdout"])

@@ -114,9 +114,9 @@ def maker_of(office, endpoint):
     return make
 
 
-async def refused(maker, commission):
+async def refused(maker, task):
     with pytest.raises(ToolError) as refusal:
-        await maker.make(commission)
+        await maker.make(task)
     return refusal.value
 
 
@@ -131,8 +131,8 @@ def everything_told(office, error):
 
 
 async def test_a_model_writes_the_package(office, maker_of, endpoint):
-    assert await maker_of().make(office.commission()) is True
-    candidate = read_candidate(office.building / "package", office.wish)
+    assert await maker_of().make(office.task()) is True
+    candidate = read_candidate(office.building / "package", office.request)
     assert candidate.files == {"word_counter.py": CODE.encode()}
     ((path, headers, body),) = endpoint.heard
     assert (path, headers["authorization"]) == ("/v1/chat/completions", f"Bearer {KEY}")
@@ -141,20 +141,20 @@ async def test_a_model_writes_the_package(office, maker_of, endpoint):
 
 
 async def test_without_a_key_none_is_sent(office, maker_of, endpoint):
-    assert await maker_of(key=None).make(office.commission())
+    assert await maker_of(key=None).make(office.task())
     assert "authorization" not in endpoint.heard[0][1]
 
 
 async def test_the_model_is_told_the_order_the_schemas_and_the_contract(office, maker_of, endpoint):
-    commission = office.commission()
-    await maker_of().make(commission)
+    task = office.task()
+    await maker_of().make(task)
     system, user = endpoint.heard[0][2]["messages"]
     assert (system["role"], user["role"]) == ("system", "user")
     assert "one fenced block of code for each file" in system["content"]
-    assert commission.brief in user["content"]
+    assert task.brief in user["content"]
     assert "> - Must count words in any alphabet" in user["content"]
-    assert json.dumps(office.wish.parameters, indent=2) in user["content"]
-    assert json.dumps(office.wish.output_schema, indent=2) in user["content"]
+    assert json.dumps(office.request.parameters, indent=2) in user["content"]
+    assert json.dumps(office.request.output_schema, indent=2) in user["content"]
     assert (office.building / "contract" / "test_contract.py").read_text() in user["content"]
     assert "last attempt" not in user["content"]
 
@@ -163,14 +163,14 @@ async def test_a_second_attempt_sees_the_complaints_and_its_own_files(office, ma
     endpoint.answer(
         completion(f"```python\n# file: word_counter.py\n{CODE}```\n```python\n# file: old.py\nold = 1\n```")
     )
-    await maker_of().make(office.commission())
+    await maker_of().make(office.task())
     endpoint.answer(completion(f"```python\n{CODE}# better\n```"))
-    await maker_of().make(office.commission(attempt=2, complaints=("examples: counts 3, expected 4",)))
+    await maker_of().make(office.task(attempt=2, complaints=("examples: counts 3, expected 4",)))
     user = endpoint.heard[1][2]["messages"][1]["content"]
     assert "> examples: counts 3, expected 4" in user
     assert f"# file: word_counter.py\n{CODE}" in user
     assert "# file: old.py\nold = 1\n" in user
-    candidate = read_candidate(office.building / "package", office.wish)
+    candidate = read_candidate(office.building / "package", office.request)
     assert candidate.files == {"word_counter.py": f"{CODE}# better\n".encode()}
 
 
@@ -199,7 +199,7 @@ def test_the_stand_in_fails_as_the_vendors_client_expects(endpoint):
 
 
 async def test_what_is_sent_is_what_the_vendors_client_sends_for_the_same_call(office, maker_of, endpoint):
-    await maker_of().make(office.commission())
+    await maker_of().make(office.task())
     _, ours, body = endpoint.heard[0]
     TypeAdapter(CompletionCreateParamsNonStreaming).validate_python(body)
     known = CompletionCreateParamsNonStreaming.__required_keys__ | CompletionCreateParamsNonStreaming.__optional_keys__
@@ -216,7 +216,7 @@ async def test_what_is_sent_is_what_the_vendors_client_sends_for_the_same_call(o
 async def test_an_endpoint_that_is_busy_is_asked_again(office, maker_of, endpoint, status):
     endpoint.answer(mistake("busy"), status=status)
     endpoint.then(completion(f"```python\n{CODE}```"))
-    assert await maker_of().make(office.commission())
+    assert await maker_of().make(office.task())
     assert len(endpoint.heard) == 2
     assert (
         office.said[1] == f"http://127.0.0.1:{endpoint.port} answered with status {status}: busy; asked again in 0.0 s"
@@ -226,7 +226,7 @@ async def test_an_endpoint_that_is_busy_is_asked_again(office, maker_of, endpoin
 async def test_an_endpoint_is_asked_again_when_it_says_so(office, maker_of, endpoint):
     endpoint.answer(mistake("busy"), status=429, retry_after="0.3")
     endpoint.then(completion(f"```python\n{CODE}```"))
-    assert await maker_of().make(office.commission())
+    assert await maker_of().make(office.task())
     assert office.said[1].endswith("asked again in 0.3 s")
 
 
@@ -237,13 +237,13 @@ async def test_an_endpoint_that_asks_for_more_patience_than_there_is_is_not_aske
     office, maker_of, endpoint, asked, seconds
 ):
     endpoint.answer(mistake("come back later"), status=429, retry_after=asked)
-    error = await refused(maker_of(), office.commission(seconds=seconds))
+    error = await refused(maker_of(), office.task(seconds=seconds))
     assert (error.kind, error.details["status"], len(endpoint.heard)) == (Kind.RATE_LIMIT, 429, 1)
 
 
 async def test_an_endpoint_that_stays_busy_is_given_up(office, maker_of, endpoint):
     endpoint.answer(b"<html>bad gateway</html>", status=502)
-    error = await refused(maker_of(), office.commission())
+    error = await refused(maker_of(), office.task())
     assert (error.kind, len(endpoint.heard)) == (Kind.TRANSIENT, 3)
     assert error.message.endswith("answered with status 502: <html>bad gateway</html>")
 
@@ -263,7 +263,7 @@ async def test_an_endpoint_that_stays_busy_is_given_up(office, maker_of, endpoin
 )
 async def test_what_asking_again_does_not_cure_is_told_at_once(office, maker_of, endpoint, status, body, kind, words):
     endpoint.answer(body, status=status)
-    error = await refused(maker_of(), office.commission())
+    error = await refused(maker_of(), office.task())
     assert (error.kind, error.retryable, len(endpoint.heard)) == (kind, False, 1)
     assert error.message.endswith(words)
 
@@ -278,8 +278,8 @@ async def test_what_asking_again_does_not_cure_is_told_at_once(office, maker_of,
         (completion("Just split it."), "the answer holds no block of code"),
         (completion("```\na\n```\n```\nb\n```"), "block 1 of several names no file"),
         (completion("```python\n# file: ../../evil.py\nx\n```"), "'../../evil.py' cannot be a file of the package"),
-        (b"hello", "the answer is no JSON"),
-        (b"[" * 100_000, "the answer is no JSON"),
+        (b"hello", "the answer is not JSON"),
+        (b"[" * 100_000, "the answer is not JSON"),
         (completion("x" * 10_000_000), "the response has 100"),
     ],
     ids=lambda given: given if isinstance(given, str) else "",
@@ -288,13 +288,13 @@ async def test_an_answer_that_cannot_be_used_is_a_complaint_and_leaves_the_packa
     office, maker_of, endpoint, body, words
 ):
     endpoint.answer(body)
-    commission = office.commission()
+    task = office.task()
     starter = (office.building / "package" / "word_counter.py").read_bytes()
-    error = await refused(maker_of(), commission)
+    error = await refused(maker_of(), task)
     assert error.kind is Kind.OUTPUT_INVALID
     assert words in error.message
     assert len(error.message) <= 1_000
-    assert read_candidate(commission.package, office.wish).files == {"word_counter.py": starter}
+    assert read_candidate(task.package, office.request).files == {"word_counter.py": starter}
 
 
 @pytest.mark.parametrize(
@@ -310,28 +310,28 @@ async def test_an_answer_that_cannot_be_used_is_a_complaint_and_leaves_the_packa
 async def test_the_key_is_told_to_nobody(office, maker_of, endpoint, caplog, status, body):
     caplog.set_level(0)
     endpoint.answer(body, status=status)
-    error = await refused(maker_of(), office.commission())
+    error = await refused(maker_of(), office.task())
     told = everything_told(office, error) + caplog.text
     assert "canary" not in told
     assert "19bd" not in told
 
 
 async def test_a_plain_word_that_stands_in_for_a_key_may_stand_in_code(office, maker_of, endpoint):
-    assert await maker_of(key=Secret("BUILDER_KEY", "text")).make(office.commission())
+    assert await maker_of(key=Secret("BUILDER_KEY", "text")).make(office.task())
 
 
 async def test_a_redirect_to_another_host_is_not_followed(office, maker_of, endpoint, page):
     endpoint.answer(b"", status=307, Location=f"http://127.0.0.1:{page.port}/v1/chat/completions")
     maker = maker_of()
     office.egress = Egress(private=[f"127.0.0.1:{endpoint.port}", f"127.0.0.1:{page.port}"])
-    error = await refused(maker, office.commission())
+    error = await refused(maker, office.task())
     assert error.kind is Kind.HOST_NOT_ALLOWED
     assert (len(endpoint.heard), page.heard) == (1, [])
 
 
 async def test_a_private_address_has_to_be_listed_by_the_operator(office, endpoint):
     maker = OpenAIMaker(lambda: office.egress, url=endpoint.url, model=MODEL, retries=AT_ONCE)
-    error = await refused(maker, office.commission())
+    error = await refused(maker, office.task())
     assert error.kind is Kind.HOST_NOT_ALLOWED
     assert "egress" in error.message
     assert endpoint.heard == []
@@ -340,14 +340,14 @@ async def test_a_private_address_has_to_be_listed_by_the_operator(office, endpoi
 async def test_an_endpoint_that_is_not_there_is_given_up_within_the_deadline(office, maker_of, endpoint):
     endpoint.server.shutdown()
     endpoint.server.socket.close()
-    error = await refused(maker_of(), office.commission())
+    error = await refused(maker_of(), office.task())
     assert (error.kind, len(office.said)) == (Kind.TRANSIENT, 3)
 
 
 async def test_an_endpoint_that_never_answers_is_left_at_the_deadline(office, maker_of, silent):
     office.egress = Egress(private=[f"127.0.0.1:{silent}"])
     maker = OpenAIMaker(lambda: office.egress, url=f"http://127.0.0.1:{silent}/v1", model=MODEL)
-    error = await refused(maker, office.commission(seconds=0.3))
+    error = await refused(maker, office.task(seconds=0.3))
     assert error.kind is Kind.TIMEOUT
 
 
@@ -376,12 +376,12 @@ def test_settings_that_cannot_be_obeyed_are_refused(given, words):
 
 
 async def test_a_link_that_somebody_left_for_the_package_is_not_written_through(office, maker_of, tmp_path):
-    commission = office.commission()
+    task = office.task()
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    (commission.package / "word_counter.py").unlink()
-    commission.package.rmdir()
-    commission.package.symlink_to(elsewhere)
-    assert await maker_of().make(commission)
+    (task.package / "word_counter.py").unlink()
+    task.package.rmdir()
+    task.package.symlink_to(elsewhere)
+    assert await maker_of().make(task)
     assert list(elsewhere.iterdir()) == []
-    assert read_candidate(commission.package, office.wish).files == {"word_counter.py": CODE.encode()}
+    assert read_candidate(task.package, office.request).files == {"word_counter.py": CODE.encode()}

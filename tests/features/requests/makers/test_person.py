@@ -5,7 +5,7 @@ from toolcrib.features.requests.delivery import PersonMaker
 
 async def test_a_person_is_told_where_to_work_and_how_to_deliver(office):
     maker = PersonMaker()
-    assert await maker.make(office.commission()) is False
+    assert await maker.make(office.task()) is False
     (said,) = office.said
     assert str(office.building / "BRIEF.md") in said
     assert str(office.building / "package") in said

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-from dataclasses import replace
 
 import pytest
 
@@ -50,7 +49,7 @@ def test_a_tool_that_is_registered_is_not_asked_for(yard):
         error = refusal(act, wish)
         assert error.kind is Kind.CONFLICT
         assert error.details == {"tool": "tools/word-counter@1.0.0"}
-        assert "call it, or ask for a tool of another name" in error.message
+        assert "call it, or request a tool of another name" in error.message
     assert yard.requests.list() == []
 
 
@@ -71,12 +70,12 @@ def test_another_text_under_the_same_id_is_refused_and_the_first_one_stays(yard)
     assert yard.requests.show(ID).text == yard.text(ID)
 
 
-def test_a_wish_gets_a_number_and_the_same_wish_becomes_part_of_it(yard):
+def test_a_request_gets_a_number_and_the_same_request_becomes_part_of_it(yard):
     first = yard.requests.new(yard.fields())
     second = yard.requests.new(yard.text())
     assert (first.merged, second.merged) == (False, True)
     assert first.filed.id == second.filed.id
-    assert yard.requests.show(first.filed.id).wishes == 2
+    assert yard.requests.show(first.filed.id).requesters == 2
     third = yard.requests.submit(yard.text(ID))
     assert (third.merged, third.filed.merged_into) == (True, first.filed.id)
 
@@ -266,7 +265,8 @@ async def test_a_delivery_that_is_cancelled_at_the_last_moment_is_not_announced(
         yard.queue.cancel(held.id, "nobody wants it")
         return made
 
-    yard.crib._requests._bench = replace(bench, publish=publish_late)
+    late = type("LateBench", (type(bench),), {"publish": staticmethod(publish_late)})
+    yard.crib._requests._bench = late(**vars(bench))
     error = await refused(yard.requests.deliver(held.id, tmp_path / "word_counter.py"))
     assert (error.kind, "was not announced" in error.message) == (Kind.CONFLICT, True)
     assert yard.requests.show(held.id).status is Status.CANCELLED

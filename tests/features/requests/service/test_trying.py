@@ -434,7 +434,7 @@ async def test_an_import_that_fails_says_so(try_out):
 
 async def test_a_tool_that_is_no_file_of_code_is_not_tried(operator):
     tool = Tool(name="sample", description="", parameters={"type": "object"}, run=Function(call=print, is_async=False))
-    with pytest.raises(ToolError, match="sample is no file of code; only those are tried"):
+    with pytest.raises(ToolError, match="sample is not a file of code; only those are tried"):
         async with operator._requests.trials(tool, TrialTerms()):
             pass
     assert folders() == []
@@ -449,7 +449,7 @@ async def test_an_answer_that_no_server_could_give_is_refused_before_anything_ru
 async def test_where_nothing_can_be_seen_nothing_is_proved(try_out, monkeypatch):
     monkeypatch.setattr(notifications, "_ACTIONS", "/nowhere/actions")
     with pytest.raises(
-        ToolError, match="nothing is proved without having been seen, .*; build where the kernel"
+        ToolError, match="a candidate is proved only where its calls can be observed, .*; build where the kernel"
     ) as caught:
         async with try_out(ADD):
             pass

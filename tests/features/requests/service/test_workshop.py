@@ -259,8 +259,8 @@ class TestAPlugIn:
 class Copyist:
     name = "copyist"
 
-    async def make(self, commission):
-        (commission.package / "lucky_number.py").write_text({HONEST!r})
+    async def make(self, task):
+        (task.package / "lucky_number.py").write_text({HONEST!r})
         return True
 
     async def close(self):

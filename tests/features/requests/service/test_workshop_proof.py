@@ -159,6 +159,6 @@ class TestRequests:
         crib = crib_with()
         result = await crib.call("word_counter", text="canary")
         assert crib.find_tools("scrape github stargazers") == []
-        assert crib.wish_from_search("scrape github stargazers") == ""
+        assert crib.request_from_search("scrape github stargazers") == ""
         assert "requestId" not in result.error.details
         assert crib.requests.list() == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import subprocess
@@ -157,3 +158,15 @@ async def test_the_names_of_the_original_are_spoken_where_that_is_wanted(crib_at
         client.publish("fullsend:to_orchestrator", END)
         told = list(iter(lambda: next_of(heard)["data"], END))
     assert [json.loads(each)["type"] for each in told] == kinds
+
+
+async def test_a_waiting_caller_resumes_although_the_server_lost_its_data(crib_at, client, tmp_path_factory):
+    made = tmp_path_factory.mktemp("made")
+    (made / "lucky_number.py").write_text(HONEST)
+    crib = crib_at()
+    waiter = asyncio.create_task(crib.obtain("lucky_number", wish(), seconds=SECONDS))
+    async with asyncio.timeout(SECONDS):
+        filed = await asyncio.to_thread(until, lambda: crib.requests.find_open("lucky_number"))
+        client.flushall()
+        await crib.requests.deliver(filed.id, made)
+        assert (await waiter).name == "lucky_number"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from toolcrib.lib.documents import decode
+from toolcrib.lib.hidden_text import find_hidden
 from toolcrib.lib.names import did_you_mean
 from toolcrib.lib.yaml import events, read_yaml
 from toolcrib.model.errors import Kind, ToolError
@@ -29,14 +30,9 @@ ROOT = "tool_request"
 CODE_FIELD = "example_usage"
 SAMPLE = f"{ROOT}: and its fields below, indented by two spaces"
 SHOWN = 80
-MAX_TOLD = 100
+MAX_LISTED = 100
 MAX_GUESSES = 20
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]")
-# Invisible to people and read by models: direction marks, zero-width characters, tags.
-HIDDEN = re.compile(
-    "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ue000-\uf8ff"
-    "\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"
-)
 
 _ESCAPE = re.compile(r"\\(?:u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|.)", re.IGNORECASE | re.DOTALL)
 
@@ -196,8 +192,8 @@ def checked_text(report: Report, at: Steps, text: str, longest: int) -> str:
     if found := CONTROL.search(text):
         report.refuse(at, f"holds the control character U+{ord(found[0]):04X}; remove it")
         return ""
-    if found := HIDDEN.search(text):
-        report.warn(at, f"holds U+{ord(found[0]):04X}, which people do not see and models read; remove it")
+    if hidden := find_hidden(text):
+        report.warn(at, f"holds U+{ord(hidden[0].character):04X}, which people do not see and models read; remove it")
     return text
 
 
@@ -233,8 +229,8 @@ class Report:
         """The warnings; raises one ToolError with every problem, in strict mode with the warnings too."""
         problems = [*self._problems, *(self._warnings if strict else ())]
         if problems:
-            raise refusal(_told(problems), min(line for line, _ in problems))
-        return tuple(_told(self._warnings))
+            raise refusal(_listed(problems), min(line for line, _ in problems))
+        return tuple(_listed(self._warnings))
 
     def _say(self, at: Steps, text: str, line: int) -> str:
         # Every path begins with the root.
@@ -340,10 +336,10 @@ def _printable(text: str) -> str:
     """The text on one line, with characters that are not printable escaped."""
     if text.isprintable():
         return text
-    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
 
 
-def _told(remarks: list[Remark]) -> list[str]:
-    told = [text for _, text in sorted(remarks, key=lambda remark: remark[0])]
-    more = len(told) - MAX_TOLD
-    return [*told[:MAX_TOLD], f"and {more} more of this kind"] if more > 0 else told
+def _listed(remarks: list[Remark]) -> list[str]:
+    listed = [text for _, text in sorted(remarks, key=lambda remark: remark[0])]
+    more = len(listed) - MAX_LISTED
+    return [*listed[:MAX_LISTED], f"and {more} more of this kind"] if more > 0 else listed

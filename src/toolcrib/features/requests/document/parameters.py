@@ -5,7 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from toolcrib.features.requests.document.fields import checked_text, name_type, show
 from toolcrib.lib.schema import accepts, check_schema, with_default
@@ -15,9 +15,13 @@ from toolcrib.model.tool import MAX_NAME
 from toolcrib.model.toolrequest import MISSING, Input, Output
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from toolcrib.features.requests.document.fields import Fields, Report, Steps
 
     Schema = dict[str, object]
+
+Entry = TypeVar("Entry", Input, Output)
 
 OWN_TYPES = ("string", "integer", "boolean", "list", "object")
 CHOICES = ", ".join(OWN_TYPES)
@@ -41,24 +45,15 @@ _TEXTS = frozenset({"datetime"})
 
 def read_inputs(root: Fields) -> tuple[Input, ...]:
     """The arguments of the tool."""
-    found: dict[str, Input] = {}
-    for entry in root.entries("inputs", MAX_ITEMS, "name: …"):
-        given = _read_input(entry)
-        if given is not None and _is_new(entry, given.name, found):
-            found[given.name] = given
-    return tuple(found.values())
+    return _read_entries(root, "inputs", _read_input)
 
 
 def read_outputs(root: Fields) -> tuple[Output, ...] | None:
     """The values of its answer; None if the request does not say."""
-    found: dict[str, Output] = {}
-    for entry in root.entries("outputs", MAX_ITEMS, "name: …"):
-        given = _read_output(entry)
-        if given is not None and _is_new(entry, given.name, found):
-            found[given.name] = given
+    found = _read_entries(root, "outputs", _read_output)
     if root.values.get("outputs") == []:
         root.warn("outputs", "is empty, so the answer may be anything; write what the tool gives back")
-    return tuple(found.values()) or None
+    return found or None
 
 
 def parameters_of(root: Fields, inputs: tuple[Input, ...]) -> Schema:
@@ -80,6 +75,18 @@ def output_schema_of(root: Fields, outputs: tuple[Output, ...] | None) -> Schema
 def is_argument_name(name: str) -> bool:
     """Whether Python code can name an argument so: `f(name=…)`."""
     return 0 < len(name) <= MAX_NAME and name.isascii() and name.isidentifier() and not keyword.iskeyword(name)
+
+
+def _read_entries(root: Fields, name: str, read: Callable[[Fields], Entry | None]) -> tuple[Entry, ...]:
+    """The entries of a list that are valid, each name once."""
+    found: dict[str, Entry] = {}
+    for entry in root.entries(name, MAX_ITEMS, "name: …"):
+        given = read(entry)
+        if given is not None and given.name in found:
+            entry.refuse("name", f"{given.name!r} stands twice; remove one")
+        elif given is not None:
+            found[given.name] = given
+    return tuple(found.values())
 
 
 def _read_input(entry: Fields) -> Input | None:
@@ -176,12 +183,6 @@ def _warn_of_odd_keys(entry: Fields, known: tuple[str, ...], odd: tuple[str, ...
         if name in entry.values:
             entry.warn(name, f"is read, but the format has only {', '.join(known)}")
     entry.warn_of_unknown_keys({*known, *odd})
-
-
-def _is_new(entry: Fields, name: str, found: dict[str, Input] | dict[str, Output]) -> bool:
-    if name in found:
-        entry.refuse("name", f"{name!r} stands twice; remove one")
-    return name not in found
 
 
 def _check(root: Fields, name: str, schema: Schema) -> None:

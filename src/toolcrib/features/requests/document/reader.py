@@ -6,6 +6,7 @@ import ast
 import hashlib
 import json
 import re
+import sys
 import warnings
 from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
@@ -47,6 +48,8 @@ MAX_REQUIREMENT = 2_000
 MAX_REQUIREMENTS = 100
 MAX_WORD = 200
 SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
+# No file or folder can have these names on Windows.
+DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))})
 # An id is the day of the request and its number on that day.
 FORMAT = "req_YYYYMMDD_NNN"
 LAST_NUMBER = 999
@@ -70,15 +73,20 @@ def read_request(
     root = source.root()
     request = _Reader(root, source).read(numbered=numbered)
     warnings = root.report.finish(strict=strict)
-    return replace(request, warnings=warnings, wish=wish_digest(request))
+    return replace(request, warnings=warnings, digest=content_digest(request))
 
 
 def name_problem(name: str) -> str:
     """Why it cannot be the name of a tool; empty if it can."""
-    if SNAKE_CASE.fullmatch(name) and len(name) <= MAX_NAME and not iskeyword(name):
-        return ""
-    rule = f"use snake_case of at most {MAX_NAME} characters, no keyword of Python, such as {NAME}"
-    return f"{show(name)} cannot be imported as tools.NAME; {rule}"
+    if not SNAKE_CASE.fullmatch(name) or len(name) > MAX_NAME or iskeyword(name):
+        rule = f"use snake_case of at most {MAX_NAME} characters, no keyword of Python, such as {NAME}"
+        return f"{show(name)} cannot be imported as tools.NAME; {rule}"
+    # Beside its own files a tool would import itself in place of that module.
+    if name in sys.stdlib_module_names or name == "toolcrib":
+        return f"{show(name)} is a module that tools import; say the target and the action, such as {NAME}"
+    if name in DEVICES:
+        return f"{show(name)} is the name of a device on Windows; say the target and the action, such as {NAME}"
+    return ""
 
 
 def same_text(one: str, other: str) -> bool:
@@ -86,8 +94,8 @@ def same_text(one: str, other: str) -> bool:
     return one.rstrip("\r\n") == other.rstrip("\r\n")
 
 
-def wish_digest(request: ToolRequest) -> str:
-    """A digest that two requests share if they ask for the same thing, whatever their author and priority."""
+def content_digest(request: ToolRequest) -> str:
+    """A digest that two requests share if they ask for the same thing, regardless of author and priority."""
     content = {
         "name": request.name,
         "description": request.description.strip(),
@@ -166,7 +174,7 @@ class _Reader:
             priority=priority,
             requested_by=self._requested_by(),
             text=self.source.text,
-            wish="",
+            digest="",
             function=usage.function,
             parameters=parameters,
             output_schema=output_schema,

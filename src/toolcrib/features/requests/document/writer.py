@@ -189,7 +189,7 @@ def _spell_text(text: str) -> str:
 
 def _quote(text: str) -> str:
     """A text in double quotes, which is JSON as well."""
-    if any("\ud800" <= letter <= "\udfff" for letter in text):
+    if any("\ud800" <= character <= "\udfff" for character in text):
         raise ToolError(Kind.VALIDATION, f"{text[:40]!r} contains a lone surrogate; remove it")
     return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
 

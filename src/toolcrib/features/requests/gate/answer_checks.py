@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     View = Callable[[object], object]
 
 SHOWN_DIFFERENCES = 3
-TOLD_BY_SHAPE = TOO_MUCH | {Kind.OUTPUT_INVALID}
+REPORTED_BY_SHAPE = TOO_MUCH | {Kind.OUTPUT_INVALID}
 EMPTY: tuple[object, ...] = (None, "", [], {})
 SHAPE = "return every declared output, of its declared type, and no others"
 REFUSAL = "toolcrib.ToolError(toolcrib.Kind.VALIDATION, why)"
@@ -69,15 +69,15 @@ def check_refusals(tried: Iterable[Tried], request: ToolRequest) -> list[Complai
 
 def check_shapes(tried: Iterable[Tried], request: ToolRequest) -> list[Complaint]:
     """Complain of answers of the wrong shape, too late, or too large."""
-    told = [(each, _call(request, each.sample), Reason.of(each)) for each in tried if each.kind in TOLD_BY_SHAPE]
+    failed = [(each, _call(request, each.sample), Reason.of(each)) for each in tried if each.kind in REPORTED_BY_SHAPE]
     misshapen = [
         (f"{call}: {reason.text}; {SHAPE}", reason.causes)
-        for each, call, reason in told
+        for each, call, reason in failed
         if each.kind is Kind.OUTPUT_INVALID
     ]
     excessive = [
         (f"{call}: {reason.text}; do less, or do it sooner", reason.causes)
-        for each, call, reason in told
+        for each, call, reason in failed
         if each.kind in TOO_MUCH
     ]
     return [*tell_once(Check.OUTPUT, misshapen), *tell_once(Check.LIMITS, excessive)]
@@ -87,7 +87,7 @@ def find_failures(tried: Sequence[Tried], leniency: Leniency) -> list[Tried]:
     """The calls that failed and should not have, without those that `check_shapes` reports."""
     if leniency.offline and any(each.result.ok and each.sample.plain for each in tried):
         return []
-    failed = [each for each in tried if each.kind is not None and each.kind not in TOLD_BY_SHAPE]
+    failed = [each for each in tried if each.kind is not None and each.kind not in REPORTED_BY_SHAPE]
     return [each for each in failed if not leniency.forgives(each)]
 
 
@@ -221,7 +221,7 @@ def _call(request: ToolRequest, sample: Sample) -> str:
 
 
 def _describe(answered: Sequence[Tried], pairs: Sequence[Pair], request: ToolRequest) -> str:
-    # Random answers of two calls may be the same once; a repeated call tells.
+    # Random answers of two calls may be the same once; a repeated call shows it.
     is_random = any(_differ(one, other) for one, other in pairs)
     if is_random or len({spell_value(each.result.value) for each in answered}) > 1:
         return (

@@ -1,4 +1,4 @@
-"""Run calls and probes of a candidate in its trial, a few at a time, none past the deadline, and tell why they failed."""
+"""Run calls and probes of a candidate in its trial, a few at a time, none past the deadline, and explain failures."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MOST = 5
 # The values in a message, which differ between calls that show the same mistake.
 _VALUE = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\d+(?:\.\d+)?)""")
 EMPTY_ORDER = 'json.loads("{}")'
-# Whatever the files of the candidate are called, the probe imports the standard library, and the candidate imports what it
+# Under any file names of the candidate, the probe imports the standard library, and the candidate imports what it
 # would in a call; sys.path, sys.modules and sys.argv look to it as in a call.
 APART = """import os, sys
 place, known = sys.path.pop(0), set(sys.modules)
@@ -186,15 +186,15 @@ def message_of(tried: Tried) -> str:
 
 def tell_once(check: Check, found: Iterable[tuple[str, frozenset[str]]]) -> list[Complaint]:
     """One complaint for each set of causes, with the number of calls that show them."""
-    teller: dict[str, int] = {}
-    told: list[list[str]] = []
+    group_of: dict[str, int] = {}
+    groups: list[list[str]] = []
     for text, causes in found:
-        if causes <= teller.keys():
-            told[min(teller[cause] for cause in causes)].append(text)
+        if causes <= group_of.keys():
+            groups[min(group_of[cause] for cause in causes)].append(text)
             continue
-        teller = {**dict.fromkeys(causes, len(told)), **teller}
-        told.append([text])
-    return [complain(check, _counted(texts)) for texts in told[:MOST]]
+        group_of = {**dict.fromkeys(causes, len(groups)), **group_of}
+        groups.append([text])
+    return [complain(check, _counted(texts)) for texts in groups[:MOST]]
 
 
 @cache

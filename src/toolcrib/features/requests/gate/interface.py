@@ -129,7 +129,7 @@ def _parameter_problems(function: AnyFunction, entry: str, request: ToolRequest,
     for name, (argument, default) in parameters.items():
         if name not in inputs:
             need = "and callers would have to give it" if default is None else "even with a default"
-            yield f"{place} has the parameter {name}, which is no input of the request, {need}; remove it"
+            yield f"{place} has the parameter {name}, which is not an input of the request, {need}; remove it"
         else:
             yield from _input_problems(inputs[name], argument, default, place, hints)
 
@@ -302,7 +302,7 @@ def _describe_raised(raised: Raised, entry: str) -> str:
 def _function_problems(found: Mapping[str, object], request: ToolRequest, line: int) -> Iterator[str]:
     name, entry = request.function, request.entry_file
     if found.get("kind") != "function":
-        yield f"after the import {name} is a {found.get('kind')} and no function; define it as a plain def"
+        yield f"after the import {name} is a {found.get('kind')} and not a function; define it as a plain def"
         return
     if (found.get("file"), found.get("line")) != (entry, line):
         place = f"{found.get('file')}:{found.get('line')}"

@@ -183,7 +183,7 @@ class _Judging:
         kept = {number for number, deeds in seen.items() if any(find_undeclared(self.tool, self.terms, deeds))}
         right = {id(sample): value for sample, value in expected}
         failed = [
-            each for each in shown if each.kind not in {None, *answer_checks.TOLD_BY_SHAPE} and id(each) not in kept
+            each for each in shown if each.kind not in {None, *answer_checks.REPORTED_BY_SHAPE} and id(each) not in kept
         ]
         reasons = await self._reasons(calls, failed)
         self._note(answer_checks.check_examples([(each, right[id(each.sample)]) for each in shown], reasons, request))

@@ -10,18 +10,22 @@ from typing import TYPE_CHECKING
 import orjson
 
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.toolrequest import Allowance, RecordedAnswer
+from toolcrib.model.toolrequest import Allowance, Filed, RecordedAnswer, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from toolcrib.model.toolrequest import Claim, Filed, Made, Status, ToolRequest
+    from toolcrib.model.toolrequest import Claim, Made, Priority, ToolRequest
 
     Refusal = Callable[[str, Status], ToolError]
 
 HISTORY_EVENTS = 200
 TEXT_BYTES = 4_096
 CUT = "…"
+STORED_TEXTS = (
+    *("id", "name", "text", "created_at", "updated_at"),
+    *("experiment", "error", "tool", "merged_into", "owner"),
+)
 
 
 class Step(StrEnum):
@@ -38,6 +42,15 @@ class Step(StrEnum):
     RETRIED = "retried"
     ALLOWED = "allowed"
     RELEASED = "released"  # the text is the experiment
+
+
+OPEN = (Status.PENDING, Status.BUILDING)
+# The statuses in which each decision about a request is permitted.
+PERMITTED: Mapping[str, frozenset[Status]] = {
+    "cancel": frozenset(OPEN),
+    "retry": frozenset({Status.FAILED, Status.CANCELLED}),
+    "allow": frozenset(Status) - {Status.READY},
+}
 
 
 class CommandQueue(ABC):
@@ -85,7 +98,7 @@ class CommandQueue(ABC):
 
     @abstractmethod
     def _decide(self, command: str, request_id: str, refusal: Refusal, **given: object) -> Filed:
-        """Carry out a decision; raises NOT_FOUND, or the `refusal` where the status does not permit it."""
+        """Carry out a decision; raises NOT_FOUND, or the `refusal` unless the status is among `PERMITTED`."""
 
     @abstractmethod
     def _describe(self, claim: Claim, made: Made) -> dict[str, object]:
@@ -121,9 +134,23 @@ def is_text(text: str) -> bool:
 
 def check_text(request: ToolRequest) -> None:
     """Refuse a request that contains a lone surrogate, which no queue can store."""
-    for what in ("id", "name", "text", "wish", "experiment"):
+    for what in ("id", "name", "text", "digest", "experiment"):
         if not is_text(getattr(request, what)):
             raise ToolError(Kind.VALIDATION, f"the {what} of the request contains a lone surrogate; remove it")
+
+
+def to_filed(stored: Mapping[str, object], priority: Priority) -> Filed:
+    """The request of these stored values, which both queues name like the fields of `Filed`."""
+    facts: dict[str, object] = {name: stored[name] for name in STORED_TEXTS}
+    return Filed(
+        **facts,  # type: ignore[arg-type]  # texts, all of them
+        status=Status(str(stored["status"])),
+        priority=priority,
+        held=stored["held"] in {1, "1"},
+        attempts=int(str(stored["attempts"])),
+        requesters=int(str(stored["requesters"])),
+        allowance=read_allowance(str(stored["allowance"])),
+    )
 
 
 def write_allowance(allowance: Allowance) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from toolcrib.features.requests.document.reader import read_request
-from toolcrib.features.requests.queues.records import CommandQueue, cut, is_text, unknown
+from toolcrib.features.requests.queues.records import OPEN, PERMITTED, CommandQueue, cut, is_text, unknown
 from toolcrib.features.requests.queues.redis_commands import (
     Commands,
     Names,
@@ -20,7 +20,7 @@ from toolcrib.features.requests.queues.redis_commands import (
     read_filed,
 )
 from toolcrib.features.requests.queues.redis_connection import Link, Lost, look_after
-from toolcrib.features.requests.queues.redis_intake import Intake, file_request
+from toolcrib.features.requests.queues.redis_intake import Intake, OpenRequests, file_request
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Status
 
@@ -66,8 +66,9 @@ class RedisQueue(CommandQueue):
         self._names = Names(requests=requests, ready=ready, prefix=hash_prefix, original=original)
         self._link = Link(url, password=password)
         self._watch = Watch()
-        self._commands = Commands(self._link, self._names, now=now, seen=self._watch.begin)
-        self._intake = Intake(self._commands)
+        self._open = OpenRequests()
+        self._commands = Commands(self._link, self._names, now=now, seen=self._watch.begin, restore=self._restore)
+        self._intake = Intake(self._commands, accepted=self._open.see)
         channels = (*self._names.arrivals, self._names.changed)
         self._listener = Listener(
             self._link, channels, heard=self._hear, quiet=self._intake.look_again, joined=self._join
@@ -75,7 +76,7 @@ class RedisQueue(CommandQueue):
 
     def file(self, request: ToolRequest) -> Filed:
         """Store a request and publish it; one without an id gets the next number of today."""
-        return file_request(self._commands, request)
+        return self._open.see(file_request(self._commands, request))
 
     def get(self, request_id: str) -> Filed | None:
         """One request."""
@@ -84,7 +85,10 @@ class RedisQueue(CommandQueue):
         answer = self._commands.read("get", id=request_id)
         if not answer.rows and request_id and self._intake.survey([request_id]):
             answer = self._commands.read("get", id=request_id)
-        return read_filed(answer.rows[0]) if answer.rows else None
+        if not answer.rows:
+            self._open.forget(request_id)
+            return None
+        return self._read(answer.rows[0])
 
     def requests(self, status: Status | None = None, *, limit: int = 1_000) -> list[Filed]:
         """The newest requests, in the order in which they were filed."""
@@ -94,14 +98,14 @@ class RedisQueue(CommandQueue):
         while more and len(found) < limit:
             portion = min(PORTION, limit - len(found))
             answer = self._commands.read("list", statuses=statuses, age=age, portion=portion)
-            found += [read_filed(row) for row in answer.rows]
+            found += map(self._read, answer.rows)
             age, more = int(str(answer.outcome["age"])), bool(answer.outcome["more"])
         return found[::-1]
 
     def find_open(self, name: str) -> Filed | None:
         """The oldest request for a tool of that name which is pending or being built, if there is one."""
         answer = self._commands.read("find_open", name=name) if is_text(name) else None
-        return read_filed(answer.rows[0]) if answer is not None and answer.rows else None
+        return self._read(answer.rows[0]) if answer is not None and answer.rows else None
 
     def history(self, request_id: str, after: int = 0) -> list[Event]:
         """The events of a request after that number."""
@@ -115,7 +119,7 @@ class RedisQueue(CommandQueue):
         if request_id is not None and (not request_id or not is_text(request_id)):
             return None
         answer = self._commands.change("claim", id=request_id or "", owner=cut(owner), lease=_milliseconds(seconds))
-        return read_claim(answer.outcome, read_filed(answer.rows[0]), owner, seconds) if answer.rows else None
+        return read_claim(answer.outcome, self._read(answer.rows[0]), owner, seconds) if answer.rows else None
 
     def experiments(self) -> list[Experiment]:
         """The experiments that wait or waited for a tool."""
@@ -130,6 +134,8 @@ class RedisQueue(CommandQueue):
         """Accept what foreign clients wrote, repair what they overwrote, and return requests whose lease expired."""
         swept = self._commands.change("sweep").outcome["swept"]
         found = self._intake.sweep()
+        for status in OPEN:
+            self.requests(status)  # remembered, in case the server loses them
         self._listener.start()
         return int(str(swept)) + found
 
@@ -175,8 +181,15 @@ class RedisQueue(CommandQueue):
     def _decide(self, command: str, request_id: str, refusal: Refusal, **given: object) -> Filed:
         if self.get(request_id) is None:
             raise unknown(request_id)
-        answer = self._commands.change(command, id=request_id, **given)
-        return _read_decision(answer, request_id, refusal)
+        answer = self._commands.change(command, id=request_id, permitted=sorted(PERMITTED[command]), **given)
+        return self._open.see(_read_decision(answer, request_id, refusal))
+
+    def _read(self, row: Sequence[object]) -> Filed:
+        return self._open.see(read_filed(row))
+
+    def _restore(self, changes: int) -> None:
+        self._watch.rejoin(changes)
+        self._open.restore(self._commands)
 
     def _hear(self, channel: str, data: bytes) -> None:
         if channel != self._names.changed:

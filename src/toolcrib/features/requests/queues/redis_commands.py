@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -14,16 +15,17 @@ from uuid import uuid4
 import orjson
 
 from toolcrib.features.requests.document.reader import LAST_NUMBER, request_day
-from toolcrib.features.requests.queues.records import HISTORY_EVENTS, read_allowance, spell_time
+from toolcrib.features.requests.queues.records import HISTORY_EVENTS, spell_time, to_filed
 from toolcrib.lib.documents import MAX_DEFINITION_BYTES
 from toolcrib.model.errors import SettingsError
-from toolcrib.model.toolrequest import Claim, Event, Experiment, Filed, Priority, Status
+from toolcrib.model.toolrequest import Claim, Event, Experiment, Priority
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
     from toolcrib.features.requests.queues.redis_connection import Link
+    from toolcrib.model.toolrequest import Filed
 
 
 TASKS = "fullsend:builder_tasks"
@@ -47,6 +49,12 @@ SILENT = "the lease of its Builder expired"
 
 _PARTS: Final = ("common.lua", "submissions.lua", "builds.lua", "decisions.lua")
 
+# The order in which `common.lua` answers with the fields of a request.
+STORED = (
+    *("id", "name", "status", "priority", "text", "created_at", "updated_at", "experiment", "error", "tool"),
+    *("merged_into", "owner", "held", "attempts", "requesters", "allowance"),
+)
+
 # Printable ASCII without spaces, short enough for a log line.
 _WORD = re.compile(r"[!-~]{1,200}")
 _GLOB = re.compile(r"([*?\[\]\\^])")
@@ -64,7 +72,7 @@ class Names:
     def __post_init__(self) -> None:
         for setting, word in (("requests", self.requests), ("ready", self.ready), ("hash", self.prefix)):
             if not _WORD.fullmatch(word):
-                raise SettingsError(f"queue.{setting}: {word!r:.200} is no name; write letters, digits, `:` and `_`")
+                raise SettingsError(f"queue.{setting}: {word!r:.200} is not a name; write letters, digits, `:` and `_`")
         if self.prefix.startswith(OURS):
             raise SettingsError(
                 f"queue.hash: keys that begin with {OURS} are for the queue itself; choose another word"
@@ -97,15 +105,22 @@ class Names:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """The outcome of a command, and the rows it read. `changes` counts the changes on the server before it."""
+    """The outcome of a command, and the rows it read. `changes` counts the changes on the server before it.
+
+    `epoch` is another one after the server lost its data.
+    """
 
     outcome: Mapping[str, object]
     rows: Sequence[Sequence[object]]
     changes: int
+    epoch: str
 
 
 class Commands:
-    """Sends the commands of `scripts/`; one whose answer is lost is sent again and takes effect once."""
+    """Sends the commands of `scripts/`; one whose answer is lost is sent again and takes effect once.
+
+    `restore` is called with the count of changes when the server has lost its data, before any other command is sent.
+    """
 
     def __init__(
         self,
@@ -114,11 +129,15 @@ class Commands:
         *,
         now: Callable[[], datetime] | None = None,
         seen: Callable[[int], None] = lambda _changes: None,
+        restore: Callable[[int], None] = lambda _changes: None,
     ) -> None:
         self.link = link
         self.names = names
         self._now = now
         self._seen = seen
+        self._restore = restore
+        self._restoring = threading.RLock()
+        self._epoch = ""
         self._given = {
             "base": names.base,
             "prefix": names.prefix,
@@ -163,6 +182,27 @@ class Commands:
         return {"stamp": spell_time(moment), "today": request_day(moment)}
 
     def _run(self, given: Mapping[str, object]) -> Answer:
+        while True:
+            epoch = self._epoch
+            answer = self._send({**given, "epoch": epoch})
+            if epoch in {"", answer.epoch}:
+                self._epoch = self._epoch or answer.epoch
+                return answer
+            self._begin_epoch(epoch, answer)
+
+    def _begin_epoch(self, before: str, answer: Answer) -> None:
+        """Restore open requests on a server that lost its data; of several threads one does."""
+        with self._restoring:
+            if self._epoch != before:
+                return
+            self._epoch = answer.epoch
+            try:
+                self._restore(answer.changes)
+            except BaseException:
+                self._epoch = before
+                raise
+
+    def _send(self, given: Mapping[str, object]) -> Answer:
         from redis.exceptions import NoScriptError
 
         script, digest = _script()
@@ -171,34 +211,15 @@ class Commands:
             answer = self.link.ask("EVALSHA", digest, 0, argument)
         except NoScriptError:
             answer = self.link.ask("EVAL", script, 0, argument)
-        outcome, rows, changes = answer if isinstance(answer, list) else (b"{}", [], 0)
+        outcome, rows, changes, epoch = answer if isinstance(answer, list) else (b"{}", [], 0, b"")
         self._seen(changes)
-        return Answer(outcome=orjson.loads(outcome), rows=rows, changes=changes)
+        return Answer(outcome=orjson.loads(outcome), rows=rows, changes=changes, epoch=_text(epoch))
 
 
 def read_filed(row: Sequence[object]) -> Filed:
-    """A request, from the fields in the order in which `common.lua` names them, and its allowance."""
-    texts = [_text(value) for value in row]
-    request_id, name, status, priority, text, created_at, updated_at, experiment, error, tool = texts[:10]
-    leader, owner, held, attempts, wishes, allowance = texts[10:]
-    return Filed(
-        id=request_id,
-        name=name,
-        status=Status(status),
-        priority=Priority(priority),
-        text=text,
-        created_at=created_at,
-        updated_at=updated_at,
-        experiment=experiment,
-        error=error,
-        tool=tool,
-        merged_into=leader,
-        owner=owner,
-        held=held == "1",
-        attempts=int(attempts),
-        wishes=int(wishes),
-        allowance=read_allowance(allowance),
-    )
+    """A request, from its fields in the order of `STORED`."""
+    stored = dict(zip(STORED, map(_text, row), strict=True))
+    return to_filed(stored, Priority(stored["priority"]))
 
 
 def read_claim(outcome: Mapping[str, object], filed: Filed, owner: str, seconds: float) -> Claim:

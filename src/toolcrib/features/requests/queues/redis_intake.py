@@ -18,7 +18,7 @@ from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Priority
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from toolcrib.features.requests.queues.redis_commands import Answer, Commands
     from toolcrib.model.toolrequest import Filed, ToolRequest
@@ -31,6 +31,8 @@ MOST_IN_ONE_PASS = 1_000
 PASS_SECONDS = 10.0
 # All subscribers receive the same message at nearly the same time.
 ECHO_SECONDS = 5
+# How many characters of open requests a process remembers.
+MAX_REMEMBERED = 32_000_000
 LOOKS = 3
 REFUSALS = {
     "taken": "another request has that id already",
@@ -66,18 +68,60 @@ def give_request(commands: Commands, request: ToolRequest, **given: object) -> A
         text=text,
         rest=rest,
         name=request.name,
-        wish=request.wish,
+        digest=request.digest,
         priority=str(request.priority),
         experiment=request.experiment,
         **given,
     )
 
 
+class OpenRequests:
+    """The open requests that this process has seen, for a server that loses its data."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, Filed] = {}
+        self._characters = 0
+        self._lock = threading.Lock()
+
+    def see(self, filed: Filed) -> Filed:
+        """Remember an open request, and forget one that is over; the request itself."""
+        with self._lock:
+            self._drop(filed.id)
+            if not filed.status.is_final and self._characters + len(filed.text) <= MAX_REMEMBERED:
+                self._seen[filed.id] = filed
+                self._characters += len(filed.text)
+        return filed
+
+    def forget(self, request_id: str) -> None:
+        """Forget a request that was deleted."""
+        with self._lock:
+            self._drop(request_id)
+
+    def restore(self, commands: Commands) -> None:
+        """File them again in their order; one whose id was taken since is logged."""
+        with self._lock:
+            seen = sorted(self._seen.values(), key=lambda filed: (filed.created_at, filed.id))
+        if seen:
+            logger.warning("redis: %s lost its data; %d open requests are filed again", commands.link.place, len(seen))
+        for filed in seen:
+            try:
+                file_request(commands, read_request(filed.text))
+            except ToolError as problem:
+                if problem.retryable:
+                    raise
+                logger.warning("redis: %s is lost: %s", filed.id, problem.message)
+
+    def _drop(self, request_id: str) -> None:
+        before = self._seen.pop(request_id, None)
+        self._characters -= 0 if before is None else len(before.text)
+
+
 class Intake:
     """Accepts the requests of foreign clients, each once; unreadable ones are counted, and stored as failed if they have an id."""
 
-    def __init__(self, commands: Commands) -> None:
+    def __init__(self, commands: Commands, accepted: Callable[[Filed], object] = lambda _filed: None) -> None:
         self._commands = commands
+        self._accepted = accepted
         self._cursor = 0
         self._pass = threading.Lock()
         self._counting = threading.Lock()
@@ -109,7 +153,7 @@ class Intake:
         """Look at hashes: repair ours, accept new ones; how many were changed."""
         count, left = 0, list(ids)
         while left:
-            answer = self._commands.read("survey", ids=left, room=ANSWER_BYTES)
+            answer = self._commands.read("survey", ids=left, space=ANSWER_BYTES)
             foreign = [read_foreign_hash(row) for row in answer.rows]
             count += int(str(answer.outcome["mended"]))
             count += sum(self._adopt(*found) for found in foreign)
@@ -168,6 +212,7 @@ class Intake:
         echo = {"token": hashlib.sha256(data).hexdigest(), "memory": ECHO_SECONDS} if not request.id else {}
         answer = give_request(self._commands, request, heard=True, **echo)
         self._expect(str(answer.outcome.get("id", "")))
+        self._note(answer)
         if answer.outcome["outcome"] in REFUSALS:
             self._count(f"{request.id or request.name}: {REFUSALS[str(answer.outcome['outcome'])]}")
 
@@ -188,8 +233,13 @@ class Intake:
         except ToolError as problem:
             self._refuse(request_id, "", problem.message, heard=False)
             return True
-        give_request(self._commands, request, heard=True)
+        self._note(give_request(self._commands, request, heard=True))
         return True
+
+    def _note(self, answer: Answer) -> None:
+        """Report the request that the server has now."""
+        if answer.outcome["outcome"] not in REFUSALS:
+            self._accepted(read_filed(answer.rows[0]))
 
     def _refuse(self, request_id: str, text: str, reason: str, *, heard: bool) -> None:
         self._count(f"{request_id or 'a message without a readable id'}: {reason}")
@@ -202,7 +252,7 @@ class Intake:
             error=cut(reason),
             heard=heard,
             name="",
-            wish="",
+            digest="",
             priority=str(Priority.LOW),
             experiment="",
         )

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from toolcrib.features.requests.document.reader import request_day
 from toolcrib.features.requests.queues import sqlite_changes as changes
-from toolcrib.features.requests.queues.records import CommandQueue, cut, is_text, spell_time, utc_now
-from toolcrib.features.requests.queues.sqlite_changes import Change, known_row, read_experiments, read_row, to_filed
+from toolcrib.features.requests.queues.records import PERMITTED, CommandQueue, cut, is_text, spell_time, utc_now
+from toolcrib.features.requests.queues.sqlite_changes import Change, known_row, read_experiments, read_filed, read_row
 from toolcrib.features.requests.queues.sqlite_database import BUSY_SECONDS, Handle
 from toolcrib.model.toolrequest import Event, Status
 
@@ -53,7 +53,7 @@ class EmbeddedQueue(CommandQueue):
         """One request."""
         with self._file.reading() as connection:
             row = read_row(connection, request_id)
-            return None if row is None else to_filed(row)
+            return None if row is None else read_filed(row)
 
     def requests(self, status: Status | None = None, *, limit: int = 1_000) -> list[Filed]:
         """The newest requests, in the order in which they were filed."""
@@ -61,7 +61,7 @@ class EmbeddedQueue(CommandQueue):
         statement = f"SELECT * FROM requests {chosen} ORDER BY number DESC LIMIT :limit"  # noqa: S608 - our own words
         with self._file.reading() as connection:
             rows = connection.execute(statement, {"status": status, "limit": _clamp(limit)}).fetchall()
-        return [to_filed(row) for row in reversed(rows)]
+        return [read_filed(row) for row in reversed(rows)]
 
     def find_open(self, name: str) -> Filed | None:
         """The oldest request for a tool of that name which is pending or being built, if there is one."""
@@ -73,7 +73,7 @@ class EmbeddedQueue(CommandQueue):
                 " ORDER BY number LIMIT 1",
                 (name,),
             ).fetchone()
-        return None if row is None else to_filed(row)
+        return None if row is None else read_filed(row)
 
     def history(self, request_id: str, after: int = 0) -> list[Event]:
         """The events of a request after that number."""
@@ -128,13 +128,12 @@ class EmbeddedQueue(CommandQueue):
             return True
 
     def _decide(self, command: str, request_id: str, refusal: Refusal, **given: object) -> Filed:
-        decide, statuses = changes.DECISIONS[command]
         with self._changing() as change:
             row = known_row(change.connection, request_id)
-            if row["status"] not in statuses:
+            if row["status"] not in PERMITTED[command]:
                 raise refusal(request_id, Status(row["status"]))
-            decide(change, row, **given)
-            return to_filed(known_row(change.connection, request_id))
+            changes.DECISIONS[command](change, row, **given)
+            return read_filed(known_row(change.connection, request_id))
 
     def _describe(self, claim: Claim, made: Made) -> dict[str, object]:
         return {"tool": cut(made.address)}

@@ -3,7 +3,7 @@
 Each function is one step of a transaction that the queue has begun.
 
 `number` is the order of filing. A request whose `merged_into` is empty leads; `rank` is its priority. `fence` counts
-claims and `events` counts events; neither ever decreases. `wish` is the fingerprint of what is asked for, and `wishes` counts
+claims and `events` counts events; neither ever decreases. `digest` is the fingerprint of what is asked for, and `requesters` counts
 the requests that ask for it. A lease is alive on the boot of the machine that it was given on, between
 two readings of its monotonic clock. For each request that an experiment waits for there is an edge, which is released once.
 """
@@ -19,12 +19,14 @@ from toolcrib.features.requests.document.reader import same_text, spell_id
 from toolcrib.features.requests.document.writer import with_id
 from toolcrib.features.requests.queues.records import (
     HISTORY_EVENTS,
+    OPEN,
     Step,
     check_text,
     cut,
     is_text,
     other_text,
     read_allowance,
+    to_filed,
     unknown,
 )
 from toolcrib.infra.storage.file_store import BOOT_ID
@@ -38,8 +40,6 @@ if TYPE_CHECKING:
 
 
 PRIORITIES = tuple(Priority)
-
-OPEN = (Status.PENDING, Status.BUILDING)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,10 +72,10 @@ def leader_of(connection: sqlite3.Connection, row: sqlite3.Row) -> sqlite3.Row:
     return known_row(connection, row["merged_into"]) if row["merged_into"] else row
 
 
-def open_leader(connection: sqlite3.Connection, wish: str) -> sqlite3.Row | None:
+def open_leader(connection: sqlite3.Connection, digest: str) -> sqlite3.Row | None:
     """The open leader of the requests with this fingerprint, if there is one."""
     row: sqlite3.Row | None = connection.execute(
-        "SELECT * FROM requests WHERE wish = ? AND merged_into = '' AND status IN ('pending', 'building')", (wish,)
+        "SELECT * FROM requests WHERE digest = ? AND merged_into = '' AND status IN ('pending', 'building')", (digest,)
     ).fetchone()
     return row
 
@@ -97,26 +97,9 @@ def write_event(change: Change, number: int, step: str, text: str = "") -> None:
     connection.execute("DELETE FROM events WHERE request = ? AND number <= ?", (number, last - HISTORY_EVENTS))
 
 
-def to_filed(row: sqlite3.Row) -> Filed:
+def read_filed(row: sqlite3.Row) -> Filed:
     """The `Filed` of a row."""
-    return Filed(
-        id=row["id"],
-        name=row["name"],
-        status=Status(row["status"]),
-        priority=PRIORITIES[row["rank"]],
-        text=row["text"],
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
-        experiment=row["experiment"],
-        error=row["error"],
-        tool=row["tool"],
-        merged_into=row["merged_into"],
-        owner=row["owner"],
-        held=bool(row["held"]),
-        attempts=row["attempts"],
-        wishes=row["wishes"],
-        allowance=read_allowance(row["allowance"]),
-    )
+    return to_filed(dict(row), PRIORITIES[row["rank"]])
 
 
 def add_edge(connection: sqlite3.Connection, experiment: str, number: int) -> None:
@@ -125,13 +108,13 @@ def add_edge(connection: sqlite3.Connection, experiment: str, number: int) -> No
         connection.execute("INSERT OR IGNORE INTO edges (experiment, request) VALUES (?, ?)", (experiment, number))
 
 
-def release(change: Change, wish: str) -> None:
+def release(change: Change, digest: str) -> None:
     """Release every experiment that waits for a request with this fingerprint."""
     connection = change.connection
     edges = connection.execute(
         "SELECT edges.experiment, request FROM edges JOIN requests ON edges.request = requests.number"
-        " WHERE wish = ? AND released_at = '' ORDER BY request, edges.experiment",
-        (wish,),
+        " WHERE digest = ? AND released_at = '' ORDER BY request, edges.experiment",
+        (digest,),
     ).fetchall()
     for experiment, number in edges:
         connection.execute(
@@ -171,18 +154,18 @@ def file_request(change: Change, request: ToolRequest) -> Filed:
     if there is not None and not same_text(there["text"], request.text):
         raise other_text(request.id)
     if there is not None:
-        return to_filed(there)
-    leader = open_leader(connection, request.wish)
+        return read_filed(there)
+    leader = open_leader(connection, request.digest)
     if leader is not None and not request.id:
         _merge(change, leader, request)
-        return to_filed(known_row(connection, leader["id"]))
+        return read_filed(known_row(connection, leader["id"]))
     if not request.id:
         request = _numbered(change, request)
     row = _insert(change, request)
     add_edge(connection, request.experiment, row["number"])
     if leader is not None:
         _follow(change, [row], leader)
-    return to_filed(known_row(connection, request.id))
+    return read_filed(known_row(connection, request.id))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -273,7 +256,7 @@ def give_back(change: Change, row: sqlite3.Row, text: str) -> None:
 def finish(change: Change, row: sqlite3.Row, tool: str) -> None:
     """Mark it and its followers as ready, and release every experiment that waits for it."""
     _end(change, row, Status.READY, Step.READY, tool=tool)
-    release(change, row["wish"])
+    release(change, row["digest"])
 
 
 def fail(change: Change, row: sqlite3.Row, error: str) -> None:
@@ -286,7 +269,7 @@ def cancel(change: Change, row: sqlite3.Row, reason: str) -> None:
     connection = change.connection
     successors = [] if row["merged_into"] else followers(connection, row["id"], *OPEN)
     if row["merged_into"]:
-        connection.execute("UPDATE requests SET wishes = wishes - 1 WHERE id = ?", (row["merged_into"],))
+        connection.execute("UPDATE requests SET requesters = requesters - 1 WHERE id = ?", (row["merged_into"],))
     if successors:
         _hand_over(change, row, successors)
     _end(change, row, Status.CANCELLED, Step.CANCELLED, error=reason)
@@ -298,11 +281,11 @@ def retry(change: Change, row: sqlite3.Row) -> None:
     back = _together(connection, row)
     for each in back:
         write_event(change, each["number"], Step.RETRIED)
-    leader = open_leader(connection, row["wish"])
+    leader = open_leader(connection, row["digest"])
     if leader is None:
         leader, *back = back
         connection.execute(
-            "UPDATE requests SET status = ?, error = '', merged_into = '', wishes = 1 WHERE number = ?",
+            "UPDATE requests SET status = ?, error = '', merged_into = '', requesters = 1 WHERE number = ?",
             (Status.PENDING, leader["number"]),
         )
         leader = known_row(connection, leader["id"])
@@ -317,7 +300,7 @@ def allow(change: Change, row: sqlite3.Row, allowance: str) -> None:
         write_event(change, each["number"], Step.ALLOWED)
 
 
-# The commands of a claim's holder except renewing, and the decisions with the statuses that permit them.
+# The commands of a claim's holder except renewing, and the decisions.
 OF_BUILDERS: Mapping[str, Callable[..., None]] = {
     "note": note,
     "hold": hold,
@@ -325,11 +308,7 @@ OF_BUILDERS: Mapping[str, Callable[..., None]] = {
     "finish": finish,
     "fail": fail,
 }
-DECISIONS: Mapping[str, tuple[Callable[..., None], frozenset[Status]]] = {
-    "cancel": (cancel, frozenset(OPEN)),
-    "retry": (retry, frozenset({Status.FAILED, Status.CANCELLED})),
-    "allow": (allow, frozenset(Status) - {Status.READY}),
-}
+DECISIONS: Mapping[str, Callable[..., None]] = {"cancel": cancel, "retry": retry, "allow": allow}
 
 
 @cache
@@ -342,7 +321,7 @@ def _boot() -> str:
 
 def _merge(change: Change, leader: sqlite3.Row, request: ToolRequest) -> None:
     connection = change.connection
-    connection.execute("UPDATE requests SET wishes = wishes + 1 WHERE number = ?", (leader["number"],))
+    connection.execute("UPDATE requests SET requesters = requesters + 1 WHERE number = ?", (leader["number"],))
     write_event(change, leader["number"], Step.MERGED)
     _raise_to(connection, leader, min(leader["rank"], request.priority.rank))
     add_edge(connection, request.experiment, leader["number"])
@@ -353,11 +332,13 @@ def _follow(change: Change, rows: Sequence[sqlite3.Row], leader: sqlite3.Row) ->
     connection = change.connection
     for row in rows:
         connection.execute(
-            "UPDATE requests SET status = ?, error = '', merged_into = ?, wishes = 1, allowance = ? WHERE number = ?",
+            "UPDATE requests SET status = ?, error = '', merged_into = ?, requesters = 1, allowance = ? WHERE number = ?",
             (leader["status"], leader["id"], leader["allowance"], row["number"]),
         )
         write_event(change, row["number"], Step.MERGED, leader["id"])
-    connection.execute("UPDATE requests SET wishes = wishes + ? WHERE number = ?", (len(rows), leader["number"]))
+    connection.execute(
+        "UPDATE requests SET requesters = requesters + ? WHERE number = ?", (len(rows), leader["number"])
+    )
     _raise_to(connection, leader, min(row["rank"] for row in (leader, *rows)))
 
 
@@ -383,7 +364,7 @@ def _numbered(change: Change, request: ToolRequest) -> ToolRequest:
 
 def _insert(change: Change, request: ToolRequest) -> sqlite3.Row:
     change.connection.execute(
-        "INSERT INTO requests (id, name, status, rank, text, wish, experiment, created_at, updated_at)"
+        "INSERT INTO requests (id, name, status, rank, text, digest, experiment, created_at, updated_at)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             request.id,
@@ -391,7 +372,7 @@ def _insert(change: Change, request: ToolRequest) -> sqlite3.Row:
             Status.PENDING,
             request.priority.rank,
             request.text,
-            request.wish,
+            request.digest,
             request.experiment,
             change.at,
             change.at,
@@ -452,7 +433,9 @@ def _end(change: Change, row: sqlite3.Row, status: Status, step: Step, *, error:
 def _hand_over(change: Change, row: sqlite3.Row, successors: Sequence[sqlite3.Row]) -> None:
     """Make the oldest follower the leader; it is built from the beginning."""
     connection = change.connection
-    connection.execute("UPDATE requests SET wishes = wishes - ? WHERE number = ?", (len(successors), row["number"]))
+    connection.execute(
+        "UPDATE requests SET requesters = requesters - ? WHERE number = ?", (len(successors), row["number"])
+    )
     successor, *others = successors
     connection.execute(
         "UPDATE requests SET status = ?, merged_into = '' WHERE number = ?", (Status.PENDING, successor["number"])

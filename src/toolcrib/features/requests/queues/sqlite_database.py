@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-LAYOUT = 1
+LAYOUT = 2
 APPLICATION = 0x54635175  # how SQLite files tell each other apart
 
 # The bytes of the file header that say its write and read version; 2 means a write-ahead log.
@@ -35,7 +35,7 @@ _TABLES = (
         status TEXT NOT NULL,
         rank INTEGER NOT NULL,
         text TEXT NOT NULL,
-        wish TEXT NOT NULL,
+        digest TEXT NOT NULL,
         experiment TEXT NOT NULL,
         created_at TEXT NOT NULL,
         updated_at TEXT NOT NULL,
@@ -45,7 +45,7 @@ _TABLES = (
         owner TEXT NOT NULL DEFAULT '',
         held INTEGER NOT NULL DEFAULT 0,
         attempts INTEGER NOT NULL DEFAULT 0,
-        wishes INTEGER NOT NULL DEFAULT 1,
+        requesters INTEGER NOT NULL DEFAULT 1,
         allowance TEXT NOT NULL DEFAULT '',
         fence INTEGER NOT NULL DEFAULT 0,
         boot TEXT NOT NULL DEFAULT '',
@@ -60,7 +60,7 @@ _TABLES = (
     WHERE merged_into = '' AND held = 0 AND status IN ('pending', 'building')
     """,
     "CREATE INDEX followers ON requests (merged_into, number) WHERE merged_into != ''",
-    "CREATE INDEX wishes ON requests (wish, number)",
+    "CREATE INDEX digests ON requests (digest, number)",
     "CREATE INDEX names ON requests (name, number)",
     "CREATE INDEX statuses ON requests (status, number)",
     """
@@ -302,7 +302,11 @@ def _refuse_log_alone(path: Path) -> None:
     log = path.with_name(f"{path.name}-wal")
     # Another process may have just created the file with its log.
     if _identify(log) is not None and _identify(path) is None:
-        raise _gone(path)
+        message = (
+            f"{show(str(path))} is gone, but its log is still there; put the file back, or, when no process uses it, "
+            "move its -wal and -shm files away too to begin a new one"
+        )
+        raise ToolError(Kind.PERMANENT, message, details={"path": str(path)})
 
 
 def _identify(path: Path) -> tuple[int, int] | None:
@@ -330,9 +334,14 @@ def _check_layout(connection: sqlite3.Connection, path: Path) -> None:
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     layout = connection.execute("PRAGMA user_version").fetchone()[0]
     if application != APPLICATION:
-        raise _foreign(path)
+        message = f"{show(str(path))} is a database, but not a queue of Toolcrib; nothing was stored, {_MOVE_AWAY}"
+        raise ToolError(Kind.PERMANENT, message, details={"path": str(path)})
     if layout != LAYOUT:
-        raise _other_layout(path, layout, LAYOUT)
+        message = (
+            f"the queue {show(str(path))} was written by another version of Toolcrib (layout {layout}, this one knows {LAYOUT}); "
+            "nothing was stored, use that version, or move the file away to begin a new one"
+        )
+        raise ToolError(Kind.PERMANENT, message, details={"path": str(path), "layout": layout})
 
 
 def _version(database: Database) -> tuple[int, int]:
@@ -358,30 +367,6 @@ def _explained(path: Path) -> Iterator[None]:
             partial_side_effects=code == sqlite3.SQLITE_IOERR,
             details={"path": str(path)},
         ) from problem
-
-
-def _other_layout(path: Path, found: int, known: int) -> ToolError:
-    """The error for a file that a newer Toolcrib wrote."""
-    message = (
-        f"the queue {show(str(path))} was written by a newer Toolcrib (layout {found}, known is {known}); "
-        "nothing was stored, update Toolcrib, or move the file away to begin a new one"
-    )
-    return ToolError(Kind.PERMANENT, message, details={"path": str(path), "layout": found})
-
-
-def _foreign(path: Path) -> ToolError:
-    """The error for a database of another program."""
-    message = f"{show(str(path))} is a database, but not a queue of Toolcrib; nothing was stored, {_MOVE_AWAY}"
-    return ToolError(Kind.PERMANENT, message, details={"path": str(path)})
-
-
-def _gone(path: Path) -> ToolError:
-    """The error for a file that was removed while its log was not."""
-    message = (
-        f"{show(str(path))} is gone, but its log is still there; put the file back, or, when no process uses it, "
-        "move its -wal and -shm files away too to begin a new one"
-    )
-    return ToolError(Kind.PERMANENT, message, details={"path": str(path)})
 
 
 def _closed(path: Path) -> ToolError:

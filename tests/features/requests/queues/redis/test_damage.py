@@ -1,11 +1,12 @@
 """Hashes of ours that somebody else took away, damaged or wrote over, and what a forked child inherits."""
 
 import os
+from dataclasses import replace
 
 import pytest
 
 from toolcrib.features.requests.document.reader import read_request
-from toolcrib.features.requests.queues.redis import submissions
+from toolcrib.features.requests.queues import redis_intake
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Allowance, Made, Status
 
@@ -73,7 +74,7 @@ class TestAHashThatWasDamaged:
             {"crib_priority": "urgent"},
             {"crib_fence": ""},
             {"crib_attempts": "0x10"},
-            {"crib_wishes": "9" * 30},
+            {"crib_requesters": "9" * 30},
         ],
     )
     def test_it_is_taken_in_anew_and_the_others_are_built_meanwhile(self, queue, client, file, damage):
@@ -89,7 +90,7 @@ class TestAHashThatWasDamaged:
     def test_what_fills_an_answer_and_can_never_be_taken_in_keeps_nobody_waiting(
         self, queue, client, spelled, monkeypatch
     ):
-        monkeypatch.setattr(submissions, "ANSWER_BYTES", 1_000)
+        monkeypatch.setattr(redis_intake, "ANSWER_BYTES", 1_000)
         for number in range(30):
             client.hset(key(f"no id {number}"), mapping={"status": "pending", "yaml": "x" * 2_000})
         client.hset(key("y" * 2_000), mapping={"status": "pending", "yaml": "x"})
@@ -126,7 +127,7 @@ class TestAHashThatWasTakenAway:
         assert not file(FIRST).allowance.unproved
         assert [(event.number, event.step) for event in queue.history(FIRST)] == [(1, "filed")]
 
-    def test_whoever_followed_it_does_not_follow_another_wish_under_its_id(self, queue, client, file):
+    def test_whoever_followed_it_does_not_follow_another_request_under_its_id(self, queue, client, file):
         for request_id in (FIRST, SECOND):
             file(request_id)
         client.delete(key(FIRST))
@@ -137,13 +138,84 @@ class TestAHashThatWasTakenAway:
         claim = queue.claim("o", 60)
         assert (claim.id, queue.finish(claim, MADE)) == (SECOND, True)
 
-    def test_everything_is_over_for_whoever_builds_when_the_server_forgets_all(self, queue, client, file):
+
+class TestAServerThatLosesItsData:
+    """After FLUSHALL every process that has seen an open request files it again, before it does anything else."""
+
+    def test_an_open_request_survives_every_time(self, queue, client, file):
+        before = file(FIRST)
+        for _ in range(20):
+            client.flushall()
+            after = queue.get(FIRST)
+            assert (after.status, after.text) == (Status.PENDING, before.text)
+        assert client.hgetall(key(FIRST))["yaml"] == before.text
+
+    def test_a_builder_loses_its_claim_and_claims_the_request_again(self, queue, client, file):
         file(FIRST)
         claim = queue.claim("o", 60)
         client.flushall()
         assert not queue.renew(claim)
         assert not queue.finish(claim, MADE)
-        assert client.exists(key(FIRST)) == 0
+        again = queue.claim("o", 60)
+        assert (again.id, again.text) == (FIRST, claim.text)
+        assert queue.finish(again, MADE)
+
+    def test_a_builder_restores_what_processes_filed_that_have_ended(self, queue, queue_at, server, client, spelled):
+        requester = queue_at(server.url)
+        for number, request_id in enumerate((FIRST, SECOND)):
+            requester.file(read_request(spelled(id=request_id, name=f"tool_{number}")))
+        requester.close()
+        queue.reconcile()
+        client.flushall()
+        assert [queue.claim("o", 60).id, queue.claim("o", 60).id] == [FIRST, SECOND]
+
+    def test_a_builder_restores_what_was_published_since_it_last_reconciled(self, queue, client, eventually, spelled):
+        queue.reconcile()
+        eventually(lambda: client.pubsub_numsub(REQUESTS)[0][1] == 1)
+        client.publish(REQUESTS, spelled(id=FIRST))
+        eventually(lambda: FIRST in queue._open._seen)
+        client.flushall()
+        assert queue.claim("o", 60).id == FIRST
+
+    def test_a_new_request_does_not_take_the_number_of_an_open_one(self, queue, client, spelled):
+        first = queue.file(replace(read_request(spelled(name="tool_1")), id=""))
+        client.flushall()
+        second = queue.file(replace(read_request(spelled(name="tool_2")), id=""))
+        assert first.id != second.id
+        assert [filed.text for filed in queue.requests()] == [first.text, second.text]
+
+    def test_several_that_restore_it_make_one_request(self, queue, queue_at, server, client, file):
+        other = queue_at(server.url)
+        file(FIRST)
+        assert other.get(FIRST).status is Status.PENDING
+        client.flushall()
+        assert queue.get(FIRST).requesters == other.get(FIRST).requesters == 1
+        assert other.claim("o", 60).id == FIRST
+        assert queue.claim("o", 60) is None
+
+    def test_what_is_over_and_what_the_operator_allowed_does_not_come_back(self, queue, client, file):
+        for number, request_id in enumerate((FIRST, SECOND)):
+            file(request_id, name=f"tool_{number}")
+        queue.cancel(FIRST, "")
+        queue.allow(SECOND, Allowance(unproved=True))
+        client.flushall()
+        assert [(filed.id, filed.allowance) for filed in queue.requests()] == [(SECOND, Allowance())]
+        assert queue.get(FIRST) is None
+
+    def test_one_that_cannot_be_filed_again_does_not_keep_the_others_away(self, queue, client, file, caplog):
+        queue._open.see(replace(file(FIRST), text="tool_request: {}"))
+        file(SECOND, name="tool_2")
+        client.flushall()
+        assert [filed.id for filed in queue.requests()] == [SECOND]
+        assert f"{FIRST} is lost: " in caplog.text
+
+    def test_a_request_that_is_deleted_by_itself_stays_deleted(self, queue, client, file):
+        file(FIRST)
+        client.delete(key(FIRST))
+        assert queue.get(FIRST) is None
+        client.flushall()
+        assert queue.get(FIRST) is None
+        assert queue.requests() == []
 
 
 def test_a_clock_that_is_set_back_does_not_keep_the_lease_of_a_silent_builder_alive(queue, client, file):

@@ -9,9 +9,8 @@ import time
 import pytest
 
 from toolcrib.features.requests.document.reader import read_request
-from toolcrib.features.requests.queues.redis import connection as link
-from toolcrib.features.requests.queues.redis import subscription
-from toolcrib.features.requests.queues.redis import RedisQueue
+from toolcrib.features.requests.queues import redis as queue_module
+from toolcrib.features.requests.queues import redis_connection as link
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.model.toolrequest import Allowance, Made, Status
 from warm_python import WarmPython
@@ -116,7 +115,7 @@ class TestAServerThatIsDown:
 
     def test_closing_wakes_whoever_waits_for_its_answer(self, start_server, request_of):
         server = start_server()
-        queue = RedisQueue(server.url)
+        queue = queue_module.RedisQueue(server.url)
         queue.reconcile()
         server.freeze()
         problems = []
@@ -161,9 +160,9 @@ class TestAnswersThatAreLost:
             return answer
 
         filed = lose(lambda: far.file(request_of(0)))
-        assert filed.wishes == 1
+        assert filed.requesters == 1
         assert len(far.requests()) == 1
-        assert lose(lambda: far.file(request_of(0, experiment="exp_2"))).wishes == 2
+        assert lose(lambda: far.file(request_of(0, experiment="exp_2"))).requesters == 2
         claim = lose(lambda: far.claim("o", 60))
         assert (claim.attempts, claim.fence) == (1, 1)
         assert lose(lambda: far.note(claim, "made"))
@@ -251,7 +250,7 @@ class TestAnswersThatAreLost:
         assert far.wait(20)
 
     def test_a_listener_notices_a_server_that_answers_no_more(self, queue_at, start_server, eventually, monkeypatch):
-        monkeypatch.setattr(subscription, "QUIET_SECONDS", 0.02)
+        monkeypatch.setattr(queue_module, "QUIET_SECONDS", 0.02)
         server = start_server()
         queue = queue_at(f"{server.url}?socket_timeout=0.1")
         queue.reconcile()

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from toolcrib.features.requests.document.reader import read_request
-from toolcrib.features.requests.queues.redis import connection, submissions
+from toolcrib.features.requests.queues import redis_connection, redis_intake
 from toolcrib.model.errors import ToolError
 from toolcrib.model.toolrequest import Made, Status
 
@@ -20,7 +20,7 @@ MADE = Made(name="t", version="1.0.0", address="tools/t@1.0.0", path="tools/t", 
 @pytest.fixture
 def listening(queue, client, eventually, monkeypatch):
     """The queue of a Builder that has started and hears; it looks again after a shorter while than usual."""
-    monkeypatch.setattr("toolcrib.features.requests.queues.redis.subscription.QUIET_SECONDS", 0.05)
+    monkeypatch.setattr("toolcrib.features.requests.queues.redis.QUIET_SECONDS", 0.05)
     queue.reconcile()
     eventually(lambda: client.pubsub_numsub(REQUESTS)[0][1] == 1)
     return queue
@@ -89,25 +89,25 @@ class TestTheTwoCommands:
             text = spelled(id=request_id, name=f"tool_{number}") + comment
             client.hset(f"tool_requests:{request_id}", mapping={"status": "pending", "yaml": text})
         ids = [f"req_20240115_{number:03}" for number in range(1, 26)]
-        assert len(queue._commands.read("survey", ids=ids, room=1_000_000).rows) == 5
+        assert len(queue._commands.read("survey", ids=ids, space=1_000_000).rows) == 5
         assert queue.reconcile() == 25
         assert len(queue.requests()) == 25
 
     def test_one_pass_takes_so_many_and_the_next_goes_on(self, queue, client, spelled, monkeypatch):
-        monkeypatch.setattr(submissions, "MOST_IN_ONE_PASS", 20)
-        monkeypatch.setattr(submissions, "PORTION", 10)
+        monkeypatch.setattr(redis_intake, "MOST_IN_ONE_PASS", 20)
+        monkeypatch.setattr(redis_intake, "PORTION", 10)
         for number in range(1, 81):
             request_id = f"req_20240115_{number:03}"
             text = spelled(id=request_id, name=f"tool_{number}")
             client.hset(f"tool_requests:{request_id}", mapping={"status": "pending", "yaml": text})
         taken = [queue.reconcile() for _ in range(8)]
         assert sum(taken) == 80
-        assert max(taken) <= 20 + 2 * submissions.PORTION
+        assert max(taken) <= 20 + 2 * redis_intake.PORTION
 
     def test_a_message_that_comes_while_the_server_falls_is_taken_in_later(
         self, queue_at, start_server, spelled, monkeypatch
     ):
-        monkeypatch.setattr(connection, "PAUSES", ())
+        monkeypatch.setattr(redis_connection, "PAUSES", ())
         server = start_server()
         queue = queue_at(server.url)
         server.kill()
@@ -142,7 +142,7 @@ class TestTheTwoCommands:
         eventually(lambda: listening.get(ID))
         eventually(lambda: not listening.wait(0.3))
         assert [event.step for event in listening.history(ID)] == ["filed"]
-        assert listening.get(ID).wishes == 1
+        assert listening.get(ID).requesters == 1
 
     def test_a_message_wakes_whoever_waits(self, listening, server, spelled, eventually):
         eventually(lambda: not listening.wait(0.1))
@@ -282,7 +282,7 @@ class TestTheOtherLayout:
     def test_a_note_that_says_where_the_request_lies_is_followed(
         self, listening, server, client, spelled, eventually, monkeypatch, stored_first, with_key
     ):
-        monkeypatch.setattr("toolcrib.features.requests.queues.redis.subscription.QUIET_SECONDS", 0.3)
+        monkeypatch.setattr("toolcrib.features.requests.queues.redis.QUIET_SECONDS", 0.3)
         note = {"type": "tool_requested", "request_id": ID, "tool_name": "amount_adder", "source": "fullsend"}
         note |= {"spec_key": KEY} if with_key else {}
         fields = {"state": "pending", "spec": spelled()}

@@ -44,7 +44,7 @@ def test_an_order_without_an_id_of_ours_gets_a_number_once_however_many_listen(
     server.say("PUBLISH", TASKS, json.dumps(ORDER | ({"request_id": request_id} if request_id else {})))
     (filed,) = eventually(original.requests)
     eventually(lambda: not original.wait(0.3))
-    assert original.get(filed.id).wishes == 1
+    assert original.get(filed.id).requesters == 1
     assert read_request(filed.text).id == filed.id
 
 

@@ -45,7 +45,7 @@ def test_what_is_published_carries_the_number_that_the_request_got(queue, client
     assert read_request(filed.text, strict=True).id == filed.id
 
 
-def test_the_same_again_and_a_wish_that_is_open_are_not_published_a_second_time(queue, subscribe, spelled):
+def test_the_same_again_and_a_request_that_is_open_are_not_published_a_second_time(queue, subscribe, spelled):
     hear = subscribe(REQUESTS)
     for _ in range(2):
         queue.file(read_request(spelled()))

@@ -22,7 +22,7 @@ def a_request(name: str = "some_tool", *, id: str = "", priority: str = "medium"
         priority=Priority(priority),
         requested_by="fullsend",
         text=f"{head}  name: {name}\n",
-        wish=hashlib.sha256(name.encode()).hexdigest(),
+        digest=hashlib.sha256(name.encode()).hexdigest(),
         function=name,
         parameters={"type": "object", "properties": {}, "additionalProperties": False},
         experiment=experiment,

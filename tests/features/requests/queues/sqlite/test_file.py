@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib.features.requests.queues.sqlite import EmbeddedQueue
-from toolcrib.features.requests.queues.sqlite_changes import LAYOUT
+from toolcrib.features.requests.queues.sqlite_database import LAYOUT
 from toolcrib.model.errors import Kind, ToolError
 
 SOMEBODY = 65534
@@ -100,7 +100,9 @@ def test_a_file_of_a_newer_version_is_named_and_left_as_it_is(path, open_one, a_
     content = path.read_bytes()
     queue = open_one()
     for door in (lambda: queue.file(a_request("one_more")), queue.requests):
-        with pytest.raises(ToolError, match="was written by a newer Toolcrib.*nothing was stored, update") as caught:
+        with pytest.raises(
+            ToolError, match="was written by another version of Toolcrib.*nothing was stored, use"
+        ) as caught:
             door()
         assert caught.value.kind is Kind.PERMANENT
     assert path.read_bytes() == content

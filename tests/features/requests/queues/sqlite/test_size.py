@@ -5,8 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from toolcrib.features.requests.queues.sqlite_changes import Change
-from toolcrib.features.requests.queues.sqlite_changes import file_request
+from toolcrib.features.requests.queues.sqlite_changes import Change, file_request
 from toolcrib.model.toolrequest import Made, Status
 
 MADE = Made(name="t", version="1.0.0", address="tools/t@1.0.0", path="tools/t", digest="d" * 64)

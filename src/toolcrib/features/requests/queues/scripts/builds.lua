@@ -1,9 +1,9 @@
--- How requests are built: claimed, held on to, and brought to an end.
+-- Builds of requests: claim, lease, finish and fail.
 
 local function set_free(id, reason)
   put(id, 'crib_owner', '', 'crib_held', '')
   turn_all(id, 'pending')
-  tell(id, 'returned', reason)
+  note(id, 'returned', reason)
 end
 
 local function lease(id)
@@ -11,13 +11,13 @@ local function lease(id)
   put(id, 'crib_lease', given.lease)
 end
 
--- Whether somebody may still be at it; a clock that is set back makes no lease longer than it was given.
+-- Whether its lease is alive; a clock that is set back does not extend a lease.
 local function is_leased(id)
   local left = tonumber(redis.call('ZSCORE', own('leases'), id) or now) - now
   return left > 0 and left <= (tonumber(get(id, 'crib_lease')) or 0)
 end
 
--- What is being built by nobody any more. Its Builder may still come back, unless somebody else is quicker.
+-- Requests whose lease expired. Tsuccessor Builder may still renew it, until another one claims them.
 local function abandoned()
   local ids = {}
   for _, id in ipairs(redis.call('ZRANGE', own('leases'), 0, -1)) do
@@ -34,7 +34,7 @@ local function first_pending()
   while true do
     local id = redis.call('ZRANGE', own('pending'), 0, 0)[1]
     if not id or status_of(id) == 'pending' then return id end
-    redis.call('ZREM', own('pending'), id) -- its hash was taken away, or damaged
+    redis.call('ZREM', own('pending'), id) -- its hash was deleted, or damaged
   end
 end
 
@@ -46,14 +46,14 @@ local function next_to_build()
   return first
 end
 
--- This very one, or the one that is built in its place, unless somebody builds it or it is over.
+-- This request, or the one that is built in its place, unless it is leased or over.
 local function asked_for(id)
   id = leader_of(id)
   if not OPEN[status_of(id)] or is_leased(id) then return nil end
   return id
 end
 
--- Say it as the original Builder did, on one of its channels.
+-- Publish it on a channel of the original Builder, in its format.
 local function say_original(channel, kind, id)
   if not given.original then return end
   local said = {type = kind, source = 'toolcrib', timestamp = stamp, request_id = id, tool_name = get(id, 'crib_name')}
@@ -71,20 +71,20 @@ function commands.claim()
   put(id, 'crib_owner', given.owner, 'crib_held', '')
   turn_all(id, 'building')
   lease(id)
-  tell(id, 'building', given.owner)
+  note(id, 'building', given.owner)
   say_original('orchestrator', 'builder_started', id)
   changed()
   return {id = id, fence = fence, attempts = attempts}
 end
 
--- Whoever follows is building too, but nobody builds it: a claim from before that counts no more. A hash that was taken away
--- and came back counts its claims anew, so that the owner has to be the same too.
+-- A follower has the status building too, but no Builder: an earlier claim of it does not count. A hash that was deleted and
+-- created again counts its claims from 1, so the owner has to match too.
 local function is_held_by_claim(id)
   if status_of(id) ~= 'building' or get(id, 'crib_held') == '1' or leader_of(id) ~= id then return false end
   return tonumber(get(id, 'crib_fence')) == given.fence and get(id, 'crib_owner') == given.owner
 end
 
--- Do something as the one who builds it; nothing for anybody else.
+-- Run a command if the claim is still held; otherwise do nothing.
 local function as_builder(act)
   return function()
     if not is_held_by_claim(given.id) then return {done = false} end
@@ -99,14 +99,14 @@ commands.renew = as_builder(function(id)
 end)
 
 commands.note = as_builder(function(id)
-  tell(id, given.step, given.text)
+  note(id, given.step, given.text)
   changed()
 end)
 
 commands.hold = as_builder(function(id)
   put(id, 'crib_owner', '', 'crib_held', '1', 'updated_at', stamp)
   index(id)
-  tell(id, 'held', given.text)
+  note(id, 'held', given.text)
   changed()
 end)
 
@@ -116,27 +116,27 @@ commands.give_back = as_builder(function(id)
 end)
 
 local function over(members, status)
-  redis.call('HDEL', own('wishes'), get(members[1], 'crib_wish'))
+  redis.call('HDEL', own('leaders'), get(members[1], 'crib_digest'))
   for _, id in ipairs(members) do
     put(id, 'crib_owner', '', 'crib_held', '', 'error', given.error or '', 'tool', given.tool or '')
     turn(id, status)
-    tell(id, status, given.tool or given.error)
+    note(id, status, given.tool or given.error)
   end
 end
 
--- The experiments that wait for nothing any more, now that the wish is fulfilled.
-local function release(wish)
-  local waiting, released = redis.call('SMEMBERS', own('waiting:') .. wish), {}
+-- Release the experiments that wait for this content; those that wait for nothing else.
+local function release(digest)
+  local waiting, released = redis.call('SMEMBERS', own('waiting:') .. digest), {}
   table.sort(waiting)
   for _, edge in ipairs(waiting) do
     local id, experiment = string.match(edge, '^(%S+) (.*)$')
     redis.call('SREM', own('wanted:') .. experiment, id)
-    if is_known(id) then tell(id, 'released', experiment) end
+    if is_known(id) then note(id, 'released', experiment) end
     if redis.call('EXISTS', own('wanted:') .. experiment) == 0 then
       if redis.call('HSETNX', own('released'), experiment, stamp) == 1 then released[#released + 1] = experiment end
     end
   end
-  redis.call('DEL', own('waiting:') .. wish)
+  redis.call('DEL', own('waiting:') .. digest)
   return released
 end
 
@@ -152,7 +152,7 @@ local function release_original(id, released)
     local message = {experiment_id = experiment, triggered_by = 'toolcrib', timestamp = stamp}
     redis.call('PUBLISH', given.original.execute, cjson.encode(message))
     released[#released + 1] = experiment
-    tell(id, 'released', experiment)
+    note(id, 'released', experiment)
   end
 end
 
@@ -176,7 +176,7 @@ end
 commands.finish = as_builder(function(id)
   local members = with_followers(id, OPEN)
   over(members, 'ready')
-  local released = release(get(id, 'crib_wish'))
+  local released = release(get(id, 'crib_digest'))
   release_original(id, released)
   for position, member in ipairs(members) do publish_ready(member, position == 1 and released or {}) end
   changed()
@@ -192,7 +192,7 @@ commands.fail = as_builder(function(id)
   changed()
 end)
 
--- Take back what Builders left that fell silent.
+-- Return requests whose lease expired to the queue.
 function commands.sweep()
   local left = abandoned()
   for _, id in ipairs(left) do set_free(id, given.silent) end

@@ -1,22 +1,23 @@
--- What every command uses. `given` is what was asked for. A request is one hash; its fields `crib_…` are ours, because foreign
+-- Shared by all commands. `given` are the arguments of the command. A request is one hash; its fields `crib_…` are ours, because foreign
 -- clients write `status` and `yaml` whenever they like. All other keys begin with `given.base`:
 --   count       how many requests were ever filed        changes         how often anything changed
---   numbers     the last number of each day              answer:<token>  what a command came to, for whoever asks twice
+--   numbers     the last number of each day              answer:<token>  the outcome of a command, for a retry
 --   by:<status> the requests of that status, by age      open:<name>     the open requests for a tool, by age
 --   pending     what is to be built, the next one first  leases          what is being built, by the end of the lease
---   wishes      the request that is built for a wish     followers:<id>  requests that end as that one does, by age
+--   leaders     the request that is built for a digest  followers:<id>  requests that end as that one does, by age
 --   history:<id>  what happened to it                    experiments     everything that ever waited, by age
---   waiting:<wish>  requests and the experiments that named them, until the wish is fulfilled
+--   waiting:<digest>  requests and the experiments that named them, until the digest is fulfilled
 --   wanted:<experiment>  the requests that it waits for  named:<experiment>  the requests that ever named it, by age
 --   released    when each experiment went on             allowances      what the operator adds to a request
--- What the operator adds is not in the hash: whoever may only write requests must not allow anything.
+--   epoch       changes when the server lost its keys
+-- What the operator adds is not in the hash: a client that may only write requests must not allow anything.
 
 local RANKS = {high = 0, medium = 1, low = 2}
 local STATUSES = {'pending', 'building', 'ready', 'failed', 'cancelled'}
 local OPEN = {pending = true, building = true}
 local FIELDS = {
   'crib_name', 'crib_status', 'crib_priority', 'crib_text', 'created_at', 'updated_at', 'crib_experiment', 'error', 'tool',
-  'crib_leader', 'crib_owner', 'crib_held', 'crib_attempts', 'crib_wishes',
+  'crib_leader', 'crib_owner', 'crib_held', 'crib_attempts', 'crib_requesters',
 }
 local RANK_STEP = 2 ^ 40 -- more than there will ever be requests
 
@@ -28,7 +29,7 @@ local seconds = tonumber(clock[1])
 local now = seconds * 1000 + math.floor(tonumber(clock[2]) / 1000)
 
 local function day_of(days)
-  -- Counted from a first of March, leap days come last and need no case of their own.
+  -- Counted from a first of March, leap days come last and need no case of tsuccessor own.
   local shifted = days + 719468
   local era = math.floor(shifted / 146097)
   local day_of_era = shifted - era * 146097
@@ -59,7 +60,7 @@ local function key(id)
   return given.prefix .. ':' .. id
 end
 
--- A field of the hash; empty where somebody keeps something else under the key.
+-- A field of the hash; empty if the key holds another type.
 local function get(id, field)
   local found = redis.pcall('HGET', key(id), field)
   return type(found) == 'string' and found or ''
@@ -70,14 +71,14 @@ local function put(id, ...)
 end
 
 local function is_whole(id)
-  for _, field in ipairs({'crib_age', 'crib_fence', 'crib_attempts', 'crib_wishes'}) do
+  for _, field in ipairs({'crib_age', 'crib_fence', 'crib_attempts', 'crib_requesters'}) do
     local count = get(id, field)
     if #count > 15 or not string.match(count, '^%-?%d+$') then return false end
   end
   return RANKS[get(id, 'crib_priority')] ~= nil
 end
 
--- How far a request has come; empty if the key holds none of ours, or one that somebody has damaged.
+-- The status of a request; empty if the hash is not ours, or is damaged.
 local function status_of(id)
   local status = get(id, 'crib_status')
   for _, one in ipairs(STATUSES) do
@@ -126,17 +127,17 @@ local function changed()
   redis.call('PUBLISH', own('changed'), redis.call('INCR', own('changes')))
 end
 
-local function tell(id, step, text)
+local function note(id, step, text)
   local number = redis.call('HINCRBY', key(id), 'crib_events', 1)
   redis.call('RPUSH', own('history:') .. id, cjson.encode({number, stamp, step, text or ''}))
   redis.call('LTRIM', own('history:') .. id, -given.events, -1)
 end
 
--- The request that is built in place of this one, or itself. Whoever owns the server may take the hash of a request away at any
--- time; then it is none any more, and what comes under its id later may be another wish.
+-- The request that is built in place of this one, or itself. The hash of a request may be deleted at any time, and a later
+-- request under its id may ask for something else.
 local function leader_of(id)
   local leader = get(id, 'crib_leader')
-  return leader ~= '' and is_known(leader) and get(leader, 'crib_wish') == get(id, 'crib_wish') and leader or id
+  return leader ~= '' and is_known(leader) and get(leader, 'crib_digest') == get(id, 'crib_digest') and leader or id
 end
 
 -- All that follow, also those that are over by themselves.
@@ -164,9 +165,9 @@ local function set_leader(id, leader)
   put(id, 'crib_leader', leader)
 end
 
-local function open_for(wish)
-  local leader = redis.call('HGET', own('wishes'), wish)
-  return leader and OPEN[status_of(leader)] and get(leader, 'crib_wish') == wish and leader or nil
+local function open_for(digest)
+  local leader = redis.call('HGET', own('leaders'), digest)
+  return leader and OPEN[status_of(leader)] and get(leader, 'crib_digest') == digest and leader or nil
 end
 
 -- What comes first is built first.
@@ -174,7 +175,7 @@ local function place_in_order(id)
   return RANKS[get(id, 'crib_priority')] * RANK_STEP + tonumber(get(id, 'crib_age'))
 end
 
--- Have every index say what the hash of the request says.
+-- Update every index from the hash of the request.
 local function index(id)
   local status, age = get(id, 'crib_status'), tonumber(get(id, 'crib_age'))
   for _, other in ipairs(STATUSES) do
@@ -200,15 +201,15 @@ local function turn_all(id, status)
   for _, member in ipairs(with_followers(id, OPEN)) do turn(member, status) end
 end
 
--- Write into the history that another text came, once for each; true if it is new.
+-- Record in the history that another text was refused, once for each text; true if it is new.
 local function refuse_text(id, digest)
   if get(id, 'crib_refused') == digest then return false end
   put(id, 'crib_refused', digest)
-  tell(id, 'refused', given.another_text)
+  note(id, 'refused', given.another_text)
   return true
 end
 
--- What a foreign client made of the text, or nil if it is still ours; nothing that is far too long is read.
+-- The text that a foreign client wrote over ours, or nil; a text that is far too long is not read.
 local function other_yaml(id)
   local text, length = get(id, 'crib_text'), redis.call('HSTRLEN', key(id), 'yaml')
   if length > #text + given.newlines then return 'of ' .. length .. ' bytes' end
@@ -217,7 +218,7 @@ local function other_yaml(id)
   return yaml
 end
 
--- A foreign client that comes late may have written over what a request is; true if that was so.
+-- Restore what a foreign client has overwritten; true if it had.
 local function mend(id)
   local status, other = get(id, 'crib_status'), other_yaml(id)
   if get(id, 'status') == status and not other then return false end
@@ -226,8 +227,21 @@ local function mend(id)
   return true
 end
 
+-- A server that lost its keys starts another epoch; only commands that change something start one.
+local function current_epoch()
+  local epoch = redis.call('GET', own('epoch'))
+  if not epoch and given.token then
+    epoch = redis.sha1hex(given.token .. now)
+    redis.call('SET', own('epoch'), epoch)
+  end
+  return epoch or ''
+end
+
 local function answer()
   local changes = tonumber(redis.call('GET', own('changes')) or 0)
+  local epoch = current_epoch()
+  -- A client that knows another epoch restores its open requests first: a new one must not take their numbers.
+  if given.token and given.epoch ~= '' and given.epoch ~= epoch then return {'{}', {}, changes, epoch} end
   local token = given.token and own('answer:') .. given.token
   local spelled, rows = token and redis.call('GET', token), nil
   if not spelled then
@@ -237,5 +251,5 @@ local function answer()
     if token then redis.call('SET', token, spelled, 'EX', given.memory) end
   end
   local id = cjson.decode(spelled).id
-  return {spelled, rows or id and {record(id)} or {}, changes}
+  return {spelled, rows or id and {record(id)} or {}, changes, epoch}
 end

@@ -1,41 +1,43 @@
--- What people decide about requests, and what they ask.
+-- Decisions about requests, and queries.
 
--- Why nothing can be decided about it, or nil.
-local function undecidable(id, decidable)
+-- Why the decision is refused, or nil.
+local function undecidable(id)
   local status = status_of(id)
   if status == '' then return {outcome = 'unknown'} end
-  if not decidable[status] then return {outcome = 'refused', status = status} end
-  return nil
+  for _, permitted in ipairs(given.permitted) do
+    if status == permitted then return nil end
+  end
+  return {outcome = 'refused', status = status}
 end
 
 -- The oldest that follows a cancelled one is built in its place, from the beginning.
 local function hand_over(id)
-  local heirs = with_followers(id, OPEN)
-  table.remove(heirs, 1)
-  redis.call('HINCRBY', key(id), 'crib_wishes', -#heirs)
-  redis.call('HDEL', own('wishes'), get(id, 'crib_wish'))
-  for _, heir in ipairs(heirs) do
-    set_leader(heir, '')
-    turn(heir, 'pending')
-    lead_or_follow(heir)
+  local successors = with_followers(id, OPEN)
+  table.remove(successors, 1)
+  redis.call('HINCRBY', key(id), 'crib_requesters', -#successors)
+  redis.call('HDEL', own('leaders'), get(id, 'crib_digest'))
+  for _, successor in ipairs(successors) do
+    set_leader(successor, '')
+    turn(successor, 'pending')
+    lead_or_follow(successor)
   end
-  if heirs[1] then tell(heirs[1], 'returned', id .. ' was cancelled') end
+  if successors[1] then note(successors[1], 'returned', id .. ' was cancelled') end
 end
 
 function commands.cancel()
   local id = given.id
-  local refusal = undecidable(id, OPEN)
+  local refusal = undecidable(id)
   if refusal then return refusal end
   local leader = get(id, 'crib_leader')
-  if leader == '' then hand_over(id) elseif is_known(leader) then redis.call('HINCRBY', key(leader), 'crib_wishes', -1) end
+  if leader == '' then hand_over(id) elseif is_known(leader) then redis.call('HINCRBY', key(leader), 'crib_requesters', -1) end
   put(id, 'crib_owner', '', 'crib_held', '', 'error', given.reason)
   turn(id, 'cancelled')
-  tell(id, 'cancelled', given.reason)
+  note(id, 'cancelled', given.reason)
   changed()
   return {outcome = 'done', id = id}
 end
 
--- What failed comes back with everything that failed with it.
+-- A failed request comes back with all that failed with it.
 local function to_bring_back(id)
   local first = leader_of(id)
   if status_of(id) ~= 'failed' or status_of(first) ~= 'failed' then return {id} end
@@ -44,33 +46,33 @@ end
 
 function commands.retry()
   local id = given.id
-  local refusal = undecidable(id, {failed = true, cancelled = true})
+  local refusal = undecidable(id)
   if refusal then return refusal end
-  if get(id, 'crib_wish') == '' then return {outcome = 'unreadable'} end
+  if get(id, 'crib_digest') == '' then return {outcome = 'unreadable'} end
   for _, member in ipairs(to_bring_back(id)) do
-    put(member, 'error', '', 'tool', '', 'crib_wishes', 1)
+    put(member, 'error', '', 'tool', '', 'crib_requesters', 1)
     set_leader(member, '')
     turn(member, 'pending')
-    tell(member, 'retried', '')
+    note(member, 'retried', '')
     lead_or_follow(member)
   end
   changed()
   return {outcome = 'done', id = id}
 end
 
--- Those that are built together, or would come back together.
+-- The requests that are built together, or would be retried together.
 local function to_allow(id)
   return OPEN[status_of(id)] and with_followers(leader_of(id), OPEN) or to_bring_back(id)
 end
 
 function commands.allow()
   local id = given.id
-  local refusal = undecidable(id, {pending = true, building = true, failed = true, cancelled = true})
+  local refusal = undecidable(id)
   if refusal then return refusal end
   for _, member in ipairs(to_allow(id)) do
     set_allowance(member, given.allowance)
     put(member, 'updated_at', stamp)
-    tell(member, 'allowed', '')
+    note(member, 'allowed', '')
   end
   changed()
   return {outcome = 'done', id = id}
@@ -120,7 +122,7 @@ function commands.experiments()
   return {}, rows
 end
 
--- Every answer says how often anything had changed.
+-- Nothing but the counter of changes, which every answer has.
 function commands.changes()
   return {}
 end

@@ -1,12 +1,12 @@
--- How requests come in: by our own clients, and by foreign ones.
+-- Submission of requests, by our own clients and by foreign ones.
 
--- The experiment waits for the request from now on, if it never has before.
+-- Make the experiment wait for the request, unless it did before.
 local function waits(experiment, id)
   if experiment == '' then return end
   local age = tonumber(get(id, 'crib_age'))
   redis.call('ZADD', own('experiments'), 'NX', age, experiment)
   if redis.call('ZADD', own('named:') .. experiment, 'NX', age, id) == 0 then return end
-  redis.call('SADD', own('waiting:') .. get(id, 'crib_wish'), id .. ' ' .. experiment)
+  redis.call('SADD', own('waiting:') .. get(id, 'crib_digest'), id .. ' ' .. experiment)
   redis.call('SADD', own('wanted:') .. experiment, id)
   redis.call('HDEL', own('released'), experiment)
 end
@@ -24,20 +24,20 @@ end
 
 local function follow(id, leader)
   set_leader(id, leader)
-  put(id, 'error', '', 'crib_wishes', 1)
+  put(id, 'error', '', 'crib_requesters', 1)
   set_allowance(id, allowance_of(leader))
-  redis.call('HINCRBY', key(leader), 'crib_wishes', 1)
+  redis.call('HINCRBY', key(leader), 'crib_requesters', 1)
   turn(id, status_of(leader))
   share_priority(leader, get(id, 'crib_priority'))
   share_priority(leader, get(leader, 'crib_priority'))
-  tell(id, 'merged', leader)
+  note(id, 'merged', leader)
 end
 
--- Build it by itself, unless the same wish is open.
+-- Make it a leader, or a follower if the same content is open.
 local function lead_or_follow(id)
-  local leader = open_for(get(id, 'crib_wish'))
+  local leader = open_for(get(id, 'crib_digest'))
   if leader and leader ~= id then return follow(id, leader) end
-  redis.call('HSET', own('wishes'), get(id, 'crib_wish'), id)
+  redis.call('HSET', own('leaders'), get(id, 'crib_digest'), id)
 end
 
 local function next_number()
@@ -58,17 +58,17 @@ local function create(id, text, status)
   if not string.match(created, '^%d%d%d%d%-%d%d%-%d%dT%d%d:%d%d:%d%d[%d.]*Z$') then created = stamp end
   put(
     id, 'status', status, 'yaml', text, 'created_at', created, 'updated_at', stamp, 'error', '', 'tool', '',
-    'crib_status', status, 'crib_text', text, 'crib_age', age, 'crib_name', given.name, 'crib_wish', given.wish,
+    'crib_status', status, 'crib_text', text, 'crib_age', age, 'crib_name', given.name, 'crib_digest', given.digest,
     'crib_priority', given.priority, 'crib_experiment', given.experiment, 'crib_leader', '', 'crib_owner', '',
-    'crib_held', '', 'crib_fence', 0, 'crib_attempts', 0, 'crib_wishes', 1, 'crib_events', 0
+    'crib_held', '', 'crib_fence', 0, 'crib_attempts', 0, 'crib_requesters', 1, 'crib_events', 0
   )
-  -- One of that id may have been there before.
+  -- There may have been one of that id before.
   redis.call('DEL', own('history:') .. id)
   redis.call('HDEL', own('allowances'), id)
   index(id)
 end
 
--- What a foreign client wrote into the hash, in either layout, and how long that is; nothing that is too long is read.
+-- The text that a foreign client wrote into the hash, in either layout, and its length; one that is too long is not read.
 local function foreign(id)
   for _, field in ipairs({'yaml', 'spec'}) do
     local length = tonumber(redis.pcall('HSTRLEN', key(id), field)) or 0
@@ -99,12 +99,12 @@ function commands.file()
   local id = given.id
   local before = id ~= '' and standing(id, given.text)
   if before then return {outcome = before, id = id} end
-  local leader = open_for(given.wish)
+  local leader = open_for(given.digest)
   if leader and id == '' then
-    redis.call('HINCRBY', key(leader), 'crib_wishes', 1)
+    redis.call('HINCRBY', key(leader), 'crib_requesters', 1)
     share_priority(leader, given.priority)
     waits(given.experiment, leader)
-    tell(leader, 'merged', '')
+    note(leader, 'merged', '')
     changed()
     return {outcome = 'merged', id = leader}
   end
@@ -115,7 +115,7 @@ function commands.file()
     text = given.text .. id .. given.rest
   end
   create(id, text, 'pending')
-  tell(id, 'filed', '')
+  note(id, 'filed', '')
   waits(given.experiment, id)
   lead_or_follow(id)
   if not given.heard then redis.call('PUBLISH', given.requests, text) end
@@ -123,20 +123,20 @@ function commands.file()
   return {outcome = 'filed', id = id}
 end
 
--- Keep what could not be understood, so that whoever sent it can see why.
+-- Store an unreadable request as failed, so that its sender can see why.
 function commands.reject()
   local id = given.id
   local before = (given.heard or is_known(id)) and standing(id, given.text)
   if before then return {outcome = before, id = id} end
   create(id, given.heard and given.text or (foreign(id)), 'failed')
   put(id, 'error', given.error)
-  tell(id, 'failed', given.error)
+  note(id, 'failed', given.error)
   changed()
   return {outcome = 'rejected', id = id}
 end
 
--- One that waits to be taken in, or nil; whoever writes the status first writes the text a little later.
-local function stranger(id)
+-- A foreign request to accept, or nil; a client that writes the status first writes the text a little later.
+local function foreign_request(id)
   local status = get(id, 'status')
   if status == '' then status = get(id, 'state') end
   local text, length = foreign(id)
@@ -149,20 +149,20 @@ local function is_listed(id)
   return status ~= 'pending' or get(id, 'crib_leader') ~= '' or redis.call('ZSCORE', own('pending'), id) ~= false
 end
 
--- Whether whoever builds it, or is to build it, can be found.
-local function is_cared_for(id)
+-- Whether the indexes lead to its Builder, or to its place in the queue.
+local function is_reachable(id)
   local leader = get(id, 'crib_leader')
   if leader ~= '' then return leader_of(id) == leader and redis.call('ZSCORE', own('followers:') .. leader, id) ~= false end
-  if not open_for(get(id, 'crib_wish')) then return false end
+  if not open_for(get(id, 'crib_digest')) then return false end
   local is_leased = status_of(id) == 'building' and get(id, 'crib_held') == ''
   return not is_leased or redis.call('ZSCORE', own('leases'), id) ~= false
 end
 
--- Bring back what was lost from sight, because keys were taken away; true if that was so.
+-- Restore index entries whose keys were deleted; true if any were missing.
 local function recover(id)
   local is_open, age = OPEN[status_of(id)], tonumber(get(id, 'crib_age'))
-  local listed, cared_for = is_listed(id), not is_open or is_cared_for(id)
-  if listed and cared_for then return false end
+  local listed, reachable = is_listed(id), not is_open or is_reachable(id)
+  if listed and reachable then return false end
   if age > tonumber(redis.call('GET', own('count')) or 0) then redis.call('SET', own('count'), age) end
   index(id)
   if not is_open then return true end
@@ -183,9 +183,9 @@ local function recover(id)
   return true
 end
 
--- Look at some requests: mend what is ours, and show what is not yet, as much as fits into one answer.
+-- Look at some requests: repair ours, and return foreign ones, as many as fit into one answer.
 function commands.survey()
-  local mended, strangers, room = 0, {}, given.room
+  local mended, foreign_requests, space = 0, {}, given.space
   for _, id in ipairs(given.ids) do
     if is_known(id) then
       local was_mended, was_recovered = mend(id), recover(id)
@@ -193,11 +193,11 @@ function commands.survey()
         mended = mended + 1
         changed()
       end
-    elseif room > 0 then
-      local found = stranger(id)
-      strangers[#strangers + 1] = found
-      room = room - (found and #found[2] or 0)
+    elseif space > 0 then
+      local found = foreign_request(id)
+      foreign_requests[#foreign_requests + 1] = found
+      space = space - (found and #found[2] or 0)
     end
   end
-  return {mended = mended, full = room <= 0}, strangers
+  return {mended = mended, full = space <= 0}, foreign_requests
 end

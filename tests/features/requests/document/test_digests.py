@@ -23,8 +23,8 @@ WISH = """tool_request:
 """
 
 
-def wish_of(text):
-    return read_request(text).wish
+def digest_of(text):
+    return read_request(text).digest
 
 
 @pytest.mark.parametrize(
@@ -45,12 +45,12 @@ def wish_of(text):
         ('count(text="a")\n', 'count(text="a")'),
     ],
 )
-def test_what_does_not_change_the_wish(old, new):
+def test_what_does_not_change_the_request(old, new):
     assert old in WISH
     changed = WISH.replace(old, new)
     if "deep" in old:  # the same inputs in another order
         changed = changed.replace("  inputs:\n", "  inputs:\n" + old)
-    assert wish_of(changed) == wish_of(WISH)
+    assert digest_of(changed) == digest_of(WISH)
 
 
 @pytest.mark.parametrize(
@@ -70,12 +70,12 @@ def test_what_does_not_change_the_wish(old, new):
         ("  outputs:", "  examples: [{input: {text: a}, output: {words: []}}]\n  outputs:"),
     ],
 )
-def test_what_makes_it_another_wish(old, new):
+def test_what_makes_it_another_request(old, new):
     assert old in WISH
     changed = WISH.replace(old, new).replace(
         "word_counter import", f"{'word_lister' if 'lister' in new else 'word_counter'} import"
     )
-    assert wish_of(changed) != wish_of(WISH)
+    assert digest_of(changed) != digest_of(WISH)
 
 
 @pytest.mark.parametrize(

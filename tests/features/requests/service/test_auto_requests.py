@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.features.requests import auto_request
-from toolcrib.features.requests.auto_request import MARK, Wishing, wish_from_call, wish_from_search
+from toolcrib.features.requests.auto_request import MARK, AutoRequests, fields_from_call, fields_from_search
 from toolcrib.features.requests.document.reader import read_request
 from toolcrib.features.requests.document.writer import write_request
 from toolcrib.model.errors import Kind, ToolError
@@ -28,7 +28,7 @@ SECRET = "sk-very-private"
     ],
 )
 def test_a_name_is_asked_for_in_the_spelling_of_requests(called, asked_for):
-    assert wish_from_call(called, {})["name"] == asked_for
+    assert fields_from_call(called, {})["name"] == asked_for
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_name_is_asked_for_in_the_spelling_of_requests(called, asked_for):
     ],
 )
 def test_what_no_tool_can_be_called_is_not_asked_for(name):
-    assert wish_from_call(name, {}) is None
+    assert fields_from_call(name, {}) is None
 
 
 def test_inputs_are_guessed_from_the_types_of_arguments_and_hold_none_of_their_values():
@@ -62,7 +62,7 @@ def test_inputs_are_guessed_from_the_types_of_arguments_and_hold_none_of_their_v
         "options": {SECRET: SECRET},
         "nothing": None,
     }
-    text = write_request(wish_from_call("github_scraper", arguments))
+    text = write_request(fields_from_call("github_scraper", arguments))
     request = read_request(text, numbered=False)
     assert [(given.name, given.schema["type"], given.required) for given in request.inputs] == [
         ("repo", "string", True),
@@ -85,15 +85,15 @@ def test_inputs_are_guessed_from_the_types_of_arguments_and_hold_none_of_their_v
     | st.lists(st.integers())
     | st.dictionaries(st.text(max_size=70), st.none() | st.booleans() | st.integers() | st.text() | st.floats()),
 )
-def test_whatever_is_called_the_wish_is_a_readable_request_or_none(name, arguments):
-    fields = wish_from_call(name, arguments)
+def test_whatever_is_called_the_request_is_a_readable_request_or_none(name, arguments):
+    fields = fields_from_call(name, arguments)
     if fields is not None:
         assert read_request(write_request(fields), numbered=False).name == fields["name"]
 
 
 @given(st.text(max_size=300) | st.from_regex(r"[A-Za-z0-9 _-]{1,120}[?!.]?", fullmatch=True))
-def test_whatever_is_searched_for_the_wish_is_a_readable_request_or_none(text):
-    fields = wish_from_search(text)
+def test_whatever_is_searched_for_the_request_is_a_readable_request_or_none(text):
+    fields = fields_from_search(text)
     if fields is not None:
         assert read_request(write_request(fields), numbered=False).name == fields["name"]
 
@@ -116,7 +116,7 @@ def test_whatever_is_searched_for_the_wish_is_a_readable_request_or_none(text):
     ],
 )
 def test_a_search_becomes_a_name_where_its_words_are_one(text, name):
-    fields = wish_from_search(text)
+    fields = fields_from_search(text)
     assert (None if fields is None else fields["name"]) == name
 
 
@@ -140,10 +140,10 @@ async def test_a_slip_of_a_name_that_is_there_files_nothing(yards):
     result = await yard.crib.call("word_counterr", text="x")
     assert "did you mean word_counter" in result.error.message
     assert "requestId" not in result.error.details
-    assert yard.crib.wish_from_search("word countr") == ""
+    assert yard.crib.request_from_search("word countr") == ""
     assert yard.queue.requests() == []
     result = await yard.crib.call("github_scraper", repo="x")
-    assert result.error.details["requestId"] == yard.crib.wish_from_search("github scraper")
+    assert result.error.details["requestId"] == yard.crib.request_from_search("github scraper")
 
 
 async def test_nothing_is_filed_unless_the_operator_wants_it(yard):
@@ -157,27 +157,27 @@ async def test_a_call_of_a_tool_that_is_there_files_nothing(yards):
     yard = yards(requests={"missing": True})
     (yard.tools / "word_counter.py").write_text(yard.code())
     assert (await yard.crib.call("word_counter", text="one")).ok
-    assert Wishing(yard.requests).of_call("word-counter", {}) is None
+    assert AutoRequests(yard.requests).of_call("word-counter", {}) is None
     assert yard.queue.requests() == []
 
 
 def test_a_name_that_was_asked_for_is_not_asked_for_again_whatever_became_of_it(yard):
-    first = Wishing(yard.requests).of_call("word_counter", {"text": "x"})
+    first = AutoRequests(yard.requests).of_call("word_counter", {"text": "x"})
     yard.queue.fail(yard.claim(), "nobody can build that")
-    assert Wishing(yard.requests).of_call("word_counter", {}) == first
-    assert Wishing(yard.requests).of_search("word counter") == first
+    assert AutoRequests(yard.requests).of_call("word_counter", {}) == first
+    assert AutoRequests(yard.requests).of_search("word counter") == first
     assert len(yard.queue.requests()) == 1
 
 
 def test_a_request_of_somebody_who_knew_better_is_the_one_that_counts(yard):
     filed = yard.requests.new(yard.fields()).filed
-    assert Wishing(yard.requests).of_call("word_counter", {}) == filed.id
+    assert AutoRequests(yard.requests).of_call("word_counter", {}) == filed.id
 
 
 def test_only_so_many_are_open_at_once_and_others_do_not_count(yard, monkeypatch, caplog):
     monkeypatch.setattr(auto_request, "QUIET_SECONDS", 0.0)
     yard.requests.new(yard.fields(name="asked_for_by_hand"))
-    wishes = Wishing(yard.requests, most=3)
+    wishes = AutoRequests(yard.requests, most=3)
     filed = [wishes.of_call(f"tool_{number}", {}) for number in range(5)]
     assert [one is not None for one in filed] == [True, True, True, False, False]
     assert "3 of this kind are open already" in caplog.text
@@ -187,7 +187,7 @@ def test_only_so_many_are_open_at_once_and_others_do_not_count(yard, monkeypatch
 
 
 def test_many_callers_at_once_file_one_request_for_each_name(yard):
-    wishes = Wishing(yard.requests, patience=30.0)
+    wishes = AutoRequests(yard.requests, patience=30.0)
     found = []
     threads = [threading.Thread(target=lambda: found.append(wishes.of_call("word_counter", {}))) for _ in range(30)]
     for thread in threads:
@@ -195,7 +195,7 @@ def test_many_callers_at_once_file_one_request_for_each_name(yard):
     for thread in threads:
         thread.join(30)
     [filed] = yard.queue.requests()
-    assert filed.wishes == 1
+    assert filed.requesters == 1
     assert {one for one in found if one is not None} == {filed.id}
 
 
@@ -203,9 +203,9 @@ def test_a_queue_that_hangs_holds_nobody_up(yard, monkeypatch):
     queue = yard.crib._requests.queue
     go_on = threading.Event()
     monkeypatch.setattr(queue, "requests", lambda *_, **__: go_on.wait(30) and [])
-    wishes = Wishing(yard.requests, patience=0.01)
+    wishes = AutoRequests(yard.requests, patience=0.01)
     assert [wishes.of_call(f"tool_{number}", {}) for number in range(50)] == [None] * 50
-    hanging = [thread for thread in threading.enumerate() if thread.name == "toolcrib-wish"]
+    hanging = [thread for thread in threading.enumerate() if thread.name == "toolcrib-request"]
     assert len(hanging) == auto_request.MAX_ON_THEIR_WAY
     go_on.set()
     for thread in hanging:
@@ -223,7 +223,7 @@ def test_a_queue_that_fails_costs_the_caller_nothing_and_is_left_alone_for_a_whi
         raise problem
 
     monkeypatch.setattr(queue, "requests", fail)
-    wishes = Wishing(yard.requests)
+    wishes = AutoRequests(yard.requests)
     with caplog.at_level(logging.WARNING, "toolcrib.requests"):
         assert [wishes.of_call(f"tool_{number}", {}) for number in range(10)] == [None] * 10
     assert len(asked) == 1

@@ -26,7 +26,7 @@ async def refused(work):
 async def until_asked(yard, number=1):
     """Wait until so many wishes were filed."""
     async with asyncio.timeout(20):
-        while sum(filed.wishes for filed in yard.queue.requests() if not filed.merged_into) < number:
+        while sum(filed.requesters for filed in yard.queue.requests() if not filed.merged_into) < number:
             await asyncio.to_thread(yard.queue.wait, 0.5)
 
 
@@ -132,7 +132,7 @@ async def test_without_a_request_nobody_guesses_what_a_name_may_mean(yard):
         ("\x00", Kind.VALIDATION),
     ],
 )
-async def test_a_wish_for_something_else_is_refused_and_nothing_is_filed(yard, wish, kind):
+async def test_a_request_for_something_else_is_refused_and_nothing_is_filed(yard, wish, kind):
     wish = yard.fields(**wish) if isinstance(wish, dict) else wish
     error = await refused(yard.crib.obtain("word_counter", wish))
     assert error.kind is kind
