@@ -302,11 +302,9 @@ class TestLocks:
 
     def test_taking_a_lock_twice_is_an_error_and_no_deadlock(self, store):
         with store.lock("store"), store.lock("bundle/1"):
-            started = time.monotonic()
             with pytest.raises(ToolError, match="this thread holds the lock 'bundle/1' already") as caught:
                 store.lock("bundle/1", 30).__enter__()
             assert caught.value.kind is Kind.INTERNAL
-            assert time.monotonic() - started < 15
         with store.lock("bundle/1", 1):
             pass
 

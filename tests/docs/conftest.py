@@ -85,3 +85,15 @@ def generate() -> ModuleType:
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="session")
+def generated(generate: ModuleType) -> dict[Path, str]:
+    """What the generator writes now."""
+    return generate.pages()
+
+
+@pytest.fixture(scope="session")
+def marks(generate: ModuleType) -> dict[str, list[str]]:
+    """The tests of each row of the specification."""
+    return generate.find_marks(ROOT / "tests")

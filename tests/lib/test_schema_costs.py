@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from toolcrib.lib.schema import check_schema, compile_schema
@@ -65,10 +63,8 @@ def test_unique_numbers_that_the_engine_cannot_tell_apart_quickly_are_refused(va
     schema = {"type": "object", "properties": {"ids": {"type": "array", "uniqueItems": True}}}
     check_schema(schema, "schema")
     validator = compile_schema(schema)
-    started = time.monotonic()
     with pytest.raises(ToolError) as caught:
         validator.is_valid({"ids": values})
-    assert time.monotonic() - started < 2
     assert caught.value.kind is Kind.LIMIT_EXCEEDED
     assert "write them as text" in caught.value.message
 

@@ -189,12 +189,11 @@ def test_a_tool_of_a_file_that_one_process_switches_off_is_off_in_another(tmp_pa
     with Crib(tmp_path) as one, Crib(tmp_path) as other:
         (kept,) = (kept for kept in one.bundles.list_tools().items if kept.slug == "hello")
         enabled = True
-        until = time.monotonic() + 2.5
-        while time.monotonic() < until:
+        for _ in range(30):
             enabled = not enabled
             one.bundles.switch_tool(kept.bundle.id, "hello", kept.version, enabled)
             assert one.find("hello").enabled is enabled
-            moved = time.monotonic()
+            deadline = time.monotonic() + 20
             while other.find("hello").enabled is not enabled:
                 other.bundles.list_tools(include_disabled=True)
-                assert time.monotonic() < moved + 1, "the switch was never seen"
+                assert time.monotonic() < deadline, "the switch was never seen"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -41,9 +40,7 @@ def judge(arguments: dict[str, object], tool: Tool | None = None) -> Verdict:
     ],
 )
 def test_more_than_can_be_judged_is_refused_with_the_cure(arguments):
-    started = time.monotonic()
     verdict = judge(arguments)
-    assert time.monotonic() - started < 2
     assert (verdict.decision, verdict.kind) == (Decision.DENY, Kind.LIMIT_EXCEEDED)
     assert verdict.cure == "send fewer of them in one call"
 
