@@ -17,6 +17,8 @@ import warm_python
 from toolcrib import Crib
 from toolcrib.__main__ import main
 
+pytest_plugins = ["child_processes"]
+
 # A slow or busy machine is no defect of the code: no property fails by the time that it took.
 hypothesis.settings.register_profile(
     "suite", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
