@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: serve demo test judges lint bench bench-peers docs clean
+.PHONY: serve demo test judges coverage mutants lint bench bench-peers docs clean
 
 # A server with sample tools; what it keeps lies in a copy of the example, so that the checkout stays as it is.
 serve: $(READY)
@@ -21,6 +21,17 @@ test: $(READY)
 # Checks that need minutes or other people's programs, each in an environment of its own; some: make judges ARGS=schemathesis
 judges: $(READY)
 	@$(BIN)/python scripts/judges.py $(ARGS)
+
+# Which lines the suite runs, child processes of the suite included; those inside the sandbox write no figures.
+coverage: $(READY)
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest -n auto -q || true
+	@$(BIN)/coverage combine -q
+	@$(BIN)/coverage report --skip-covered --sort=cover
+
+# Which small changes of the source no test notices: make mutants ARGS=core/rules.py
+mutants: $(READY)
+	@$(BIN)/python scripts/mutants.py $(ARGS)
 
 lint: $(READY)
 	@$(BIN)/ruff check
