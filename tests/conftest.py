@@ -44,12 +44,6 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def pytest_runtest_logfinish() -> None:
-    """A server that a test ran in this process thawed all that was there before it."""
-    if not gc.get_freeze_count():
-        gc.freeze()
-
-
 @dataclass(frozen=True)
 class CompletedJob:
     """How a command ended."""

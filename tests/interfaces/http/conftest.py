@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
@@ -161,6 +162,13 @@ class World:
         """Everything that is kept of bundles, by file."""
         folder = self.root / ".toolcrib" / "bundles"
         return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*.json")}
+
+
+@pytest.fixture(autouse=True)
+def _frozen_again() -> Iterator[None]:
+    """A server that a test runs in this process thaws at its end what was frozen before it."""
+    yield
+    gc.freeze()
 
 
 @pytest.fixture
