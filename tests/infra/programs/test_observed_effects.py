@@ -223,7 +223,7 @@ def test_judging_twice_changes_nothing(effects):
 
 async def test_the_host_testifies_to_calls_and_to_visits():
     recorder = EffectRecorder()
-    log = ProxyLog(room=2)
+    log = ProxyLog(limit=2)
 
     async def answer(name, arguments=None, /, **more):
         return Result(value=[name, arguments, more])

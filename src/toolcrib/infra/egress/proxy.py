@@ -52,13 +52,13 @@ class Visit:
 class ProxyLog:
     """The visits in order; `dropped` counts those beyond the limit."""
 
-    room: int
+    limit: int
     visits: list[Visit] = field(default_factory=list)
     dropped: int = 0
 
     def add(self, url: Url | None, reason: str = "") -> None:
         """Record a visit; without a reason it was allowed."""
-        if len(self.visits) == self.room:
+        if len(self.visits) == self.limit:
             self.dropped += 1
             return
         host, port = ("", 0) if url is None else (url.host, url.port)
@@ -79,7 +79,7 @@ class _Proxy:
     """Serves each client, and counts what all of them have used."""
 
     def __init__(self, reach: Callable[[Url], Awaitable[socket.socket]], limits: ProxyLimits) -> None:
-        self.log = ProxyLog(room=limits.visits)
+        self.log = ProxyLog(limit=limits.visits)
         self._reach = reach
         self._limits = limits
         self._sent = Meter("sent", limits.sent_bytes)

@@ -246,7 +246,7 @@ class _Server:
         fail_from: int | None,
         limits: ProxyLimits,
     ) -> None:
-        self.log = ProxyLog(room=limits.visits)
+        self.log = ProxyLog(limit=limits.visits)
         self._recorded = recorded
         self._answers = answers
         self._turns = answers.begin()

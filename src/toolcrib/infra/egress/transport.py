@@ -303,8 +303,8 @@ def _explain_dialling(error: aiohttp.ClientConnectorError, origin: str) -> ToolE
 class _Identity:
     """An uncompressed body."""
 
-    def feed(self, data: bytes, room: int) -> bytes:
-        return data[:room]
+    def feed(self, data: bytes, limit: int) -> bytes:
+        return data[:limit]
 
     def finish(self) -> None:
         """A no-op: there is no end to verify."""
@@ -318,13 +318,13 @@ class _Inflater:
         self._encoding = encoding
         self._stream: zlib._Decompress | None = None
 
-    def feed(self, data: bytes, room: int) -> bytes:
+    def feed(self, data: bytes, limit: int) -> bytes:
         if not data:
             return b""
         if self._stream is None:
             self._stream = zlib.decompressobj(self._window(data[0]))
         try:
-            decoded = self._stream.decompress(data, room)
+            decoded = self._stream.decompress(data, limit)
         except zlib.error:
             raise self._reading.failure(Kind.PERMANENT, f"the response is no valid {self._encoding}") from None
         if self._stream.unused_data:

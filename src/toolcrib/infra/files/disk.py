@@ -161,10 +161,10 @@ def read_beginning(path: Path, limit: int) -> bytes | None:
 def read_at_most(descriptor: int, limit: int) -> bytes:
     """Read from here on, up to the limit."""
     chunks: list[bytes] = []
-    room = limit
-    while room > 0 and (chunk := os.read(descriptor, room)):
+    left = limit
+    while left > 0 and (chunk := os.read(descriptor, left)):
         chunks.append(chunk)
-        room -= len(chunk)
+        left -= len(chunk)
     return b"".join(chunks)
 
 

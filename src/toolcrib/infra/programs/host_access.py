@@ -32,14 +32,14 @@ def serve_calls(context: Context) -> Callable[[Lines], Awaitable[None]]:
 
     async def talk(lines: Lines) -> None:
         slot = ParentSlot()
-        room = asyncio.Semaphore(MAX_AT_ONCE)
+        slots = asyncio.Semaphore(MAX_AT_ONCE)
         under_way: set[asyncio.Task[None]] = set()
         async with asyncio.TaskGroup() as group:
-            while (message := await _next_message(lines, room)) is not None:
+            while (message := await _next_message(lines, slots)) is not None:
                 task = group.create_task(_answer(message, context, lines, slot))
                 under_way.add(task)
                 task.add_done_callback(under_way.discard)
-                task.add_done_callback(lambda _: room.release())
+                task.add_done_callback(lambda _: slots.release())
             # No reader is left for the answers.
             for task in under_way:
                 task.cancel()
@@ -55,9 +55,9 @@ def lead_out(
     return proxy if recorder is None else recorder.record_visits(proxy)
 
 
-async def _next_message(lines: Lines, room: asyncio.Semaphore) -> dict[str, object] | None:
+async def _next_message(lines: Lines, slots: asyncio.Semaphore) -> dict[str, object] | None:
     """The next request of the script, read only when one can be served: a script that sends more waits."""
-    await room.acquire()
+    await slots.acquire()
     return await lines.read()
 
 

@@ -59,11 +59,11 @@ class Capture:
         if not data:
             self.close()
             return
-        room = self._limit - len(self.kept)
-        self.kept += data[:room]
-        if len(data) <= room:
+        left = self._limit - len(self.kept)
+        self.kept += data[:left]
+        if len(data) <= left:
             return
-        self.dropped += len(data) - room
+        self.dropped += len(data) - left
         if self._on_overflow is not None:
             self._on_overflow()
 

@@ -133,15 +133,15 @@ MAX_STREAM_BYTES = 256 * 1024
 MAX_RESULT_BYTES = 8 * 1024 * 1024
 
 _LONGEST_SECONDS = 7 * 24 * 3600.0
-_KILL_ROOM_SECONDS = 0.5  # what killing a process tree and reporting it may take
+_KILL_SECONDS = 0.5  # what killing a process tree and reporting it may take
 _BUSY_SECONDS = 0.002
 _ATTEMPTS = 3
 
 
-def kill_time(deadline: float, room: float = 0.0) -> float:
-    """When to start killing a job so that its result is ready by the deadline, or `room` seconds after it."""
+def kill_time(deadline: float, delay: float = 0.0) -> float:
+    """When to start killing a job so that its result is ready by the deadline, or `delay` seconds after it."""
     left = deadline - time.monotonic()
-    return deadline - max(0.0, min(_KILL_ROOM_SECONDS, left / 10) - room)
+    return deadline - max(0.0, min(_KILL_SECONDS, left / 10) - delay)
 
 
 class Sandbox:

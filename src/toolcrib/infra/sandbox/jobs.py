@@ -108,8 +108,8 @@ class SandboxPolicy:
 class Program:
     """Run a program with these arguments; the first is its path. `channel` connects it to the host.
 
-    `files` maps files to their checked content. A job with a mount namespace reads this content whatever happens to the
-    files meanwhile; a file that was removed is not created again.
+    `files` maps files to their checked content. A job with a mount namespace reads this content even if the files
+    change meanwhile; a file that was removed is not created again.
     """
 
     argv: tuple[str, ...]

@@ -350,7 +350,7 @@ def _check_key(path: Path, status: os.stat_result, cure: str) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise SettingsError(f"{path}: the key must be a plain file; {cure}")
     if stat.S_IMODE(status.st_mode) & 0o077:
-        raise SettingsError(f"{path}: others can read the key; {cure}, or run chmod 600 if nobody has seen it")
+        raise SettingsError(f"{path}: others can read the key; {cure}, or run chmod 600 if no other user has read it")
 
 
 def _bound_to(name: str) -> bytes:

@@ -243,7 +243,7 @@ def _show(trees: list[tuple[str, int]]) -> None:
 
 
 def put_over(contents: list[tuple[str, bytes]]) -> None:
-    """Cover each file with this content, whatever is written to it outside; its mode stays."""
+    """Cover each file with this content, also against later writes from outside; its mode stays."""
     if not contents:
         return
     # A file takes whole pages, and its inode part of another.
