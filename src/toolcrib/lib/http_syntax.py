@@ -16,7 +16,7 @@ from urllib.parse import quote
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
 
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
@@ -39,6 +39,8 @@ MAX_URL = 8_000
 MAX_HOST = 253
 MAX_PORT = 65_535
 DEFAULT_PORTS = {"http": 80, "https": 443}
+# A pattern without a port means these: what listens on another port is rarely meant for the public.
+STANDARD_PORTS = frozenset(DEFAULT_PORTS.values())
 
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _URL = re.compile(r"(https?)://([^/?#]*)([^#]*)(?:#.*)?", re.ASCII | re.IGNORECASE)
@@ -257,15 +259,15 @@ OF_THE_TOOL = "the hosts of the tool"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HostPattern:
-    """One exact host, or with `subdomains` everything below it but not itself; without a port, every port."""
+    """One exact host, or with `subdomains` everything below it but not itself; without a port, the standard ports."""
 
     host: str
     subdomains: bool = False
     port: int | None = None
 
-    def matches(self, url: Url) -> bool:
-        """Whether the URL lies within the pattern."""
-        if self.port not in {None, url.port}:
+    def matches(self, url: Url, ports: Collection[int] = STANDARD_PORTS) -> bool:
+        """Whether the URL lies within the pattern; `ports` are those that need not be named."""
+        if url.port != self.port if self.port is not None else url.port not in ports:
             return False
         return url.host.endswith(f".{self.host}") if self.subdomains else url.host == self.host
 
@@ -281,9 +283,13 @@ class HostList:
     patterns: tuple[HostPattern, ...] = ()
     where: str = OF_THE_TOOL
 
-    def check(self, url: Url) -> None:
-        """Refuse a URL that no pattern matches."""
-        if any(pattern.matches(url) for pattern in self.patterns):
+    def names_port(self, url: Url) -> bool:
+        """Whether a pattern that matches the URL names its port."""
+        return any(pattern.port is not None and pattern.matches(url) for pattern in self.patterns)
+
+    def check(self, url: Url, ports: Collection[int] = STANDARD_PORTS) -> None:
+        """Refuse a URL that no pattern matches; `ports` are those that need not be named."""
+        if any(pattern.matches(url, ports) for pattern in self.patterns):
             return
         allowed = [str(pattern) for pattern in self.patterns]
         cure = f'add "{url.authority}" to {self.where}'

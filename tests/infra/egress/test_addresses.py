@@ -1,10 +1,11 @@
+import socket
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.infra.egress.dialler import AddressPolicy, block_of, parse_private
+from toolcrib.infra.egress.dialler import AddressPolicy, block_of, is_own_address, parse_private
 from toolcrib.model.errors import Kind, SettingsError, ToolError
 
 SPECIAL = [
@@ -135,6 +136,26 @@ def test_a_refusal_names_host_address_block_and_cure():
         "block": "10.0.0.0/8 (private)",
         "cure": cure,
     }
+
+
+def test_a_public_address_of_this_machine_counts_as_private():
+    own = IPv4Address("93.184.216.34")
+    policy = AddressPolicy(is_own=lambda address: address == own, private=frozenset({(own, 8443)}))
+    with pytest.raises(
+        ToolError, match=r"me\.example: 93\.184\.216\.34 lies in 93\.184\.216\.34/32 \(this machine\); "
+    ):
+        policy.check("me.example", own, 443)
+    policy.check("me.example", own, 8443)
+    policy.check("example.com", IPv4Address("93.184.216.35"), 443)
+
+
+def test_the_kernel_knows_which_addresses_are_its_own():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_route:
+        any_route.connect(("127.0.0.1", 9))
+        assert is_own_address(ip_address(any_route.getsockname()[0]))
+    assert is_own_address(IPv6Address("::ffff:127.0.0.1"))
+    for other in ("93.184.216.34", "2606:4700::1111"):
+        assert not is_own_address(ip_address(other))
 
 
 def test_the_cure_for_ipv6_is_written_in_brackets():

@@ -120,7 +120,11 @@ async def test_a_special_address_is_refused_without_a_connection(serve, open_egr
 async def test_a_name_is_refused_if_any_of_its_addresses_is(serve, open_egress, fetch, names, answers):
     site = await serve(HELLO)
     with pytest.raises(ToolError, match=r"mixed\.example: .* lies in .*egress\.private") as caught:
-        await fetch(open_egress(resolve=names(mixed_example=[answers])), f"http://mixed.example:{site.port}/")
+        await fetch(
+            open_egress(resolve=names(mixed_example=[answers])),
+            f"http://mixed.example:{site.port}/",
+            hosts=parse_hosts([f"mixed.example:{site.port}"]),
+        )
     assert caught.value.kind is Kind.HOST_NOT_ALLOWED
     assert site.connections == 0
 
@@ -128,7 +132,7 @@ async def test_a_name_is_refused_if_any_of_its_addresses_is(serve, open_egress, 
 async def test_localhost_of_the_system_is_refused(serve, open_egress, fetch):
     site = await serve(HELLO)
     with pytest.raises(ToolError, match=r"localhost: .* lies in .*loopback"):
-        await fetch(open_egress(), f"http://localhost:{site.port}/")
+        await fetch(open_egress(), f"http://localhost:{site.port}/", hosts=parse_hosts([f"localhost:{site.port}"]))
     assert site.connections == 0
 
 
@@ -147,11 +151,11 @@ async def test_the_checked_address_is_the_dialled_one_and_a_later_answer_is_chec
     site = await serve(HELLO.replace(b"Content-Length", b"Connection: close\r\nContent-Length"))
     resolve = names(rebind_example=[["127.0.0.1"], ["127.0.0.2"]])
     egress = open_egress(site.endpoint, resolve=resolve)
-    url = f"http://rebind.example:{site.port}/"
-    assert (await fetch(egress, url)).body == b"hello"
+    url, hosts = f"http://rebind.example:{site.port}/", parse_hosts([f"rebind.example:{site.port}"])
+    assert (await fetch(egress, url, hosts=hosts)).body == b"hello"
     assert resolve.asked == [("rebind.example", site.port)]
     with pytest.raises(ToolError, match=r"rebind\.example: 127\.0\.0\.2 lies in"):
-        await fetch(egress, url)
+        await fetch(egress, url, hosts=hosts)
     assert site.connections == 1
 
 
@@ -159,7 +163,7 @@ async def test_a_pooled_connection_is_not_lent_to_a_host_that_is_not_allowed(ser
     site = await serve(HELLO)
     resolve = names(a_example=[["127.0.0.1"]], b_example=[["127.0.0.1"]])
     egress = open_egress(site.endpoint, resolve=resolve)
-    only_a = parse_hosts(["a.example"])
+    only_a = parse_hosts([f"a.example:{site.port}"])
     for _ in range(3):
         await fetch(egress, f"http://a.example:{site.port}/", hosts=only_a)
     assert (site.connections, len(resolve.asked)) == (1, 1)
@@ -192,6 +196,38 @@ def test_a_refusal_can_be_seen_without_sending():
         egress.check(parse_url("http://example.com/"), parse_hosts([]))
     with pytest.raises(ToolError, match="lies in"):
         egress.check(parse_url("http://10.0.0.1/"), None)
+
+
+async def test_a_port_that_nothing_declares_is_refused_before_its_host_is_looked_up(open_egress, fetch, names):
+    resolve = names()
+    with pytest.raises(ToolError) as caught:
+        await fetch(open_egress(resolve=resolve), "http://public.example:8080/")
+    cure = 'list "public.example:8080" in the hosts of the tool, or as operator in hosts of [http_tools]'
+    assert caught.value.kind is Kind.HOST_NOT_ALLOWED
+    assert caught.value.message == f"public.example:8080: a port other than 80 and 443 has to be declared; {cure}"
+    with pytest.raises(ToolError, match="93.184.216.34:22: a port other than 80 and 443 has to be declared"):
+        await fetch(open_egress(resolve=resolve), "http://93.184.216.34:22/")
+    assert resolve.asked == []
+
+
+def test_the_operator_may_open_a_port_of_a_host_to_tools_without_a_list():
+    egress = Egress(allowed=["*.public.example:8443", "other.example"])
+    egress.check(parse_url("https://api.public.example:8443/"), None)
+    for url in ("https://api.public.example:8444/", "https://other.example:8443/"):
+        with pytest.raises(ToolError, match="has to be declared"):
+            egress.check(parse_url(url), None)
+    with pytest.raises(ToolError, match="not among the allowed hosts"):
+        egress.check(parse_url("https://api.public.example:8443/"), parse_hosts(["api.public.example"]))
+
+
+@pytest.mark.parametrize("hosts", [None, ["public.example", "near.example"]], ids=["any host", "hosts without a port"])
+async def test_a_listed_private_endpoint_opens_its_port_at_that_address_alone(serve, open_egress, fetch, names, hosts):
+    site = await serve(HELLO)
+    resolve = names(public_example=[["93.184.216.34"]], near_example=[["127.0.0.1"]])
+    egress, listed = open_egress(site.endpoint, resolve=resolve), None if hosts is None else parse_hosts(hosts)
+    assert (await fetch(egress, f"http://near.example:{site.port}/", hosts=listed)).body == b"hello"
+    with pytest.raises(ToolError, match=r"public\.example:\d+: a port other than 80 and 443 has to be declared"):
+        await fetch(egress, f"http://public.example:{site.port}/", hosts=listed)
 
 
 async def test_a_redirect_is_followed_and_counted(serve, open_egress, fetch):

@@ -18,7 +18,10 @@ def allows(pattern, url):
     [
         ("api.example.com", "https://api.example.com/", True),
         ("API.Example.COM", "https://api.example.com/", True),
-        ("api.example.com", "https://API.example.com:8443/", True),
+        ("api.example.com", "https://API.example.com/", True),
+        ("api.example.com", "http://api.example.com/", True),
+        ("api.example.com", "https://api.example.com:8443/", False),
+        ("*.example.com", "https://a.example.com:8443/", False),
         ("api.example.com", "https://v2.api.example.com/", False),
         ("api.example.com", "https://example.com/", False),
         ("api.example.com", "https://api.example.com.evil.com/", False),

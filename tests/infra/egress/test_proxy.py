@@ -124,6 +124,15 @@ async def test_curl_shows_the_reason_of_a_refused_tunnel(open_egress, open_proxy
     assert "HTTP/1.1 403 10.1.2.3 lies in 10.0.0.0/8 (private); " in shown
 
 
+async def test_a_tunnel_to_a_port_that_nothing_declares_is_refused(open_egress, open_proxy, names):
+    resolve = names()
+    async with open_proxy(open_egress(resolve=resolve)) as door:
+        status, rest = await door.ask("CONNECT mail.example:25 HTTP/1.1\r\n\r\n")
+    assert status == 403
+    assert "mail.example:25: a port other than 80 and 443 has to be declared" in rest
+    assert resolve.asked == []
+
+
 async def test_tls_goes_through_the_tunnel_untouched(serve, open_egress, open_proxy, names):
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(CERTIFICATE)

@@ -111,7 +111,8 @@ async def test_a_name_that_changes_between_two_requests_is_checked_each_time(ser
     site = await serve(HELLO)
     resolve = names(turning_example=[["127.0.0.1"], ["169.254.169.254"]])
     request = f"GET http://turning.example:{site.port}/ HTTP/1.1\r\n\r\n"
-    async with open_proxy(open_egress(site.endpoint, resolve=resolve)) as door:
+    hosts = parse_hosts([f"turning.example:{site.port}"])
+    async with open_proxy(open_egress(site.endpoint, resolve=resolve), hosts) as door:
         assert (await door.ask(request))[0] == 200
         assert (await door.ask(request))[0] == 403
 

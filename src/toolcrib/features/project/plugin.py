@@ -18,7 +18,10 @@ def register(plugins: Plugins) -> None:
     plugins.add_resource(
         "egress",
         "toolcrib.infra.egress.client:Egress",
-        given=lambda resources: {"private": resources.settings["egress"].private},
+        given=lambda resources: {
+            "private": resources.settings["egress"].private,
+            "allowed": resources.settings["http_tools"].hosts,
+        },
     )
     plugins.add_resource("jail", "toolcrib.features.project.workspace:open_jail")
     plugins.add_resource("confirmed_jail", "toolcrib.features.project.workspace:open_confirmed_jail")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.egress.dialler import AddressPolicy, Dialler, parse_private, resolve_name
 from toolcrib.infra.egress.messages import redirect
 from toolcrib.infra.egress.proxy import ProxyLimits, serve_proxy
 from toolcrib.infra.egress.transport import exchange, open_session
-from toolcrib.lib.http_syntax import follow_reference
+from toolcrib.lib.http_syntax import STANDARD_PORTS, follow_reference, parse_hosts
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from aiohttp import ClientSession
 
-    from toolcrib.infra.egress.dialler import Resolve
+    from toolcrib.infra.egress.dialler import Address, Resolve
     from toolcrib.infra.egress.messages import Request, Response
     from toolcrib.infra.egress.proxy import ProxyLog
     from toolcrib.lib.http_syntax import HostList, Url
@@ -36,21 +36,32 @@ class Egress:
     """Send requests to public addresses and to the private endpoints that the operator lists.
 
     `private` holds exact addresses with ports ("127.0.0.1:8080"); `resolve` turns a host and a port into address
-    literals.
+    literals. A port other than 80 and 443 has to be named: by the host list of the tool, by `allowed` (host patterns of
+    the operator), or by `private`, and then only at that address.
     """
 
-    def __init__(self, *, private: Iterable[str] = (), resolve: Resolve | None = None) -> None:
+    def __init__(
+        self, *, private: Iterable[str] = (), allowed: Iterable[str] = (), resolve: Resolve | None = None
+    ) -> None:
         self._policy = AddressPolicy(private=parse_private(private))
+        self._patterns = tuple(allowed)
+        self._ports = STANDARD_PORTS | {port for _, port in self._policy.private}
         self._dialler = Dialler(policy=self._policy, resolve=resolve or resolve_name)
         self._ways: dict[asyncio.AbstractEventLoop, tuple[Exchange, AsyncGenerator[None, None]]] = {}
+
+    @cached_property
+    def _allowed(self) -> HostList:
+        return parse_hosts(self._patterns, "hosts of [http_tools]")
 
     def check(self, url: Url, hosts: HostList | None) -> None:
         """Refuse what is not allowed, as far as that is known before connecting; `hosts` None means every public host."""
         if hosts is not None:
-            hosts.check(url)
+            hosts.check(url, self._ports)
         address = url.address
         if address is not None:
             self._policy.check(url.host, address, url.port)
+        if not self._is_named(url, hosts):
+            self._check_private(url, () if address is None else (address,))
 
     async def fetch(
         self,
@@ -90,6 +101,7 @@ class Egress:
 
         async def reach(url: Url) -> socket.socket:
             self.check(url, hosts)
+            await self._check_port(url, hosts)
             return await self._dialler.dial(url)
 
         return lambda listener: serve_proxy(listener, reach, deadline, limits or ProxyLimits())
@@ -115,8 +127,22 @@ class Egress:
     async def _hop(self, request: Request, hosts: HostList | None, max_bytes: int) -> Response:
         # A pooled connection does not resolve again, so the host is checked here every time.
         self.check(request.url, hosts)
+        await self._check_port(request.url, hosts)
         exchange, _ = self._ways.get(asyncio.get_running_loop()) or await self._open()
         return await exchange(request, max_bytes)
+
+    async def _check_port(self, url: Url, hosts: HostList | None) -> None:
+        """Refuse a name at a port that only `private` names, unless all its addresses are listed there."""
+        if url.address is None and not self._is_named(url, hosts):
+            self._check_private(url, await self._dialler.look_up(url.host, url.port))
+
+    def _is_named(self, url: Url, hosts: HostList | None) -> bool:
+        return url.port in STANDARD_PORTS or (self._allowed if hosts is None else hosts).names_port(url)
+
+    def _check_private(self, url: Url, addresses: Iterable[Address]) -> None:
+        private = self._policy.private
+        if url.port not in self._ports or any((address, url.port) not in private for address in addresses):
+            raise _unnamed_port(url)
 
     async def _open(self) -> tuple[Exchange, AsyncGenerator[None, None]]:
         """Open a session for the running loop."""
@@ -140,6 +166,16 @@ def _next_request(request: Request, response: Response, location: str, hops: int
     if hops > MAX_REDIRECTS:
         raise ToolError(Kind.PERMANENT, f"more than {MAX_REDIRECTS} redirects")
     return redirect(request, response.status, follow_reference(response.url, location))
+
+
+def _unnamed_port(url: Url) -> ToolError:
+    ports = " and ".join(map(str, sorted(STANDARD_PORTS)))
+    cure = f'list "{url.authority}" in the hosts of the tool, or as operator in hosts of [http_tools]'
+    return ToolError(
+        Kind.HOST_NOT_ALLOWED,
+        f"{url.authority}: a port other than {ports} has to be declared; {cure}",
+        details={"host": url.host, "port": url.port, "cure": cure},
+    )
 
 
 def _redirected(error: ToolError, origin: str, *, has_effects: bool) -> ToolError:

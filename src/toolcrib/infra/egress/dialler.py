@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING
 
 from toolcrib.lib.http_syntax import split_authority
@@ -28,6 +30,8 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 RESOLVE_SECONDS = 10
 CONNECT_SECONDS = 10
 MAX_DIALLED = 4
+# How long it is remembered whether an address belongs to this machine.
+OWN_SECONDS = 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,17 +107,42 @@ def block_of(address: Address) -> Block | None:
     return next((block for block in blocks if address in block.network), None)
 
 
+def is_own_address(address: Address) -> bool:
+    """Whether the address belongs to this machine, even if it is a public one."""
+    return _is_own(address, int(time.monotonic() / OWN_SECONDS))
+
+
+@lru_cache(maxsize=1_024)
+def _is_own(address: Address, _period: int) -> bool:
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    family = socket.AF_INET if isinstance(address, IPv4Address) else socket.AF_INET6
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            # Sends nothing: the kernel only chooses a source address, which for an own address is that address itself.
+            probe.connect((str(address), 9))
+            return ip_address(probe.getsockname()[0]) == address
+        except OSError:
+            return False
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AddressPolicy:
-    """Public addresses, and the exact private endpoints that the operator lists."""
+    """Public addresses of other machines, and the exact endpoints that the operator lists.
+
+    A service that listens on a public address of this machine may trust local clients, so that address counts as private.
+    """
 
     private: frozenset[tuple[Address, int]] = frozenset()
+    is_own: Callable[[Address], bool] = is_own_address
 
     def check(self, host: str, address: Address, port: int) -> None:
         """Refuse an address that is neither public nor listed with this port."""
         if (address, port) in self.private:
             return
         block = block_of(address)
+        if block is None and self.is_own(address):
+            block = Block(network=ip_network(address), purpose="this machine")
         if block is None:
             return
         endpoint = f"[{address}]:{port}" if isinstance(address, IPv6Address) else f"{address}:{port}"
