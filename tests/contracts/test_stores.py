@@ -54,6 +54,13 @@ def store(request, tmp_path):
 
 
 class TestDocuments:
+    def test_a_document_beyond_the_limit_of_its_reader_is_refused(self, store):
+        store.create("a/b", b"12345")
+        assert store.get("a/b", 5) == b"12345"
+        with pytest.raises(ToolError, match=r"a/b'? has more than 4 bytes; make it smaller, or move it away") as caught:
+            store.get("a/b", 4)
+        assert caught.value.kind is Kind.LIMIT_EXCEEDED
+
     def test_a_document_is_kept_until_it_is_removed(self, store):
         assert store.get("a/b") is None
         assert store.create("a/b", b"\0 any bytes \xff")

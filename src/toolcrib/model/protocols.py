@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from toolcrib.model.toolrequest import Allowance, Claim, Event, Experiment, Filed, Made, Status, ToolRequest
 
 LOCK_SECONDS = 10.0
+# The largest document that a store gives out unless a reader expects less; results that are stored may be large.
+MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
 
 
 class Format(Protocol):
@@ -180,8 +182,8 @@ class ApprovalStore(Protocol):
 class Store(Protocol):
     """Keeps documents by key; many processes may share one. The first word of a key is its space: `bundles/…`."""
 
-    def get(self, key: str) -> bytes | None:
-        """The document, or None."""
+    def get(self, key: str, limit: int = MAX_DOCUMENT_BYTES) -> bytes | None:
+        """The document, or None; raises LIMIT_EXCEEDED, without reading further, for one of more than `limit` bytes."""
 
     def create(self, key: str, document: bytes) -> bool:
         """Keep a new document; False if the key is taken. Of many creators, in whichever process, one wins."""

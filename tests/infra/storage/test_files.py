@@ -304,3 +304,10 @@ def test_readers_see_one_whole_document_or_the_other(store):
     stop.set()
     watcher.join(10)
     assert torn == []
+
+
+def test_a_huge_file_in_the_place_of_a_document_is_read_no_further_than_the_limit(store):
+    store.create("a/b", b"")
+    os.truncate(store._root / "a" / "b", 1 << 40)
+    with pytest.raises(ToolError, match="has more than 1000 bytes; make it smaller, or move it away"):
+        store.get("a/b", 1_000)

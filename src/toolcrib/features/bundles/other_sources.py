@@ -117,7 +117,7 @@ class Overlay:
             self._look_at = 0.0
 
     def _read(self, key: str) -> Board:
-        data = self._store.get(key)
+        data = self._store.get(key, MAX_BYTES)
         if data is None:
             return ALL_ON
         try:

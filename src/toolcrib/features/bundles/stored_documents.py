@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from toolcrib.features.bundles.format import read_stored_bundle, read_stored_tool
+from toolcrib.features.bundles.format import MAX_STORED_BYTES, read_stored_bundle, read_stored_tool
 from toolcrib.lib.document_format import from_filename, read_time, to_filename
 from toolcrib.lib.names import is_uuid7, slug_of, stable_id
 from toolcrib.model.bundle import Bundle
@@ -195,7 +195,7 @@ class Documents:
     def _get(self, key: str) -> bytes | None:
         """The bytes of a document; an error names its key, and not where the store lies."""
         try:
-            return self._store.get(key)
+            return self._store.get(key, MAX_STORED_BYTES)
         except ToolError as problem:
             if problem.retryable:
                 raise

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.infra.files.disk import DISK, Disk, enter, make_folder, way_to
+from toolcrib.infra.files.disk import DISK, Disk, enter, make_folder, read_at_most, way_to
 from toolcrib.infra.files.durable import (
     UnsyncedError,
     create_in,
@@ -24,9 +24,18 @@ from toolcrib.infra.files.durable import (
     sweep_trash_in,
 )
 from toolcrib.infra.files.locks import Locks
-from toolcrib.infra.storage.keys import check_key, check_lock, check_prefix, check_space, is_key, is_prefix, read_folder
+from toolcrib.infra.storage.keys import (
+    check_key,
+    check_lock,
+    check_prefix,
+    check_size,
+    check_space,
+    is_key,
+    is_prefix,
+    read_folder,
+)
 from toolcrib.model.errors import Kind, ToolError
-from toolcrib.model.protocols import LOCK_SECONDS
+from toolcrib.model.protocols import LOCK_SECONDS, MAX_DOCUMENT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -58,15 +67,18 @@ class FileStore:
         self._generations = Generations(root / ".generations", disk=disk)
         self._settled: set[int] = set()
 
-    def get(self, key: str) -> bytes | None:
-        """The document, or None."""
+    def get(self, key: str, limit: int = MAX_DOCUMENT_BYTES) -> bytes | None:
+        """The document, or None; raises LIMIT_EXCEEDED, without reading further, for one of more than `limit` bytes."""
         check_key(key)
         with self._explained(key):
             try:
                 with way_to(self._root, key.split("/")[:-1]) as way:
-                    return self._read(way[-1], key)
+                    document = self._read(way[-1], key, limit)
             except _GONE:
                 return None
+        if document is not None:
+            check_size(show(str(self._root / key)), len(document), limit, path=str(self._root / key))
+        return document
 
     def create(self, key: str, document: bytes) -> bool:
         """Store a new document; False if the key exists."""
@@ -200,11 +212,15 @@ class FileStore:
             with suppress(OSError):  # a folder of another user; the kernel's own timestamp is less exact
                 self._disk.touch(folder)
 
-    def _read(self, folder: int, key: str) -> bytes | None:
+    def _read(self, folder: int, key: str, limit: int) -> bytes | None:
+        """The document, up to one byte beyond the limit."""
         if not self._check_document(folder, key):
             return None
-        with os.fdopen(os.open(_ends(key)[1], _READ, dir_fd=folder), "rb") as file:
-            return file.read()
+        descriptor = os.open(_ends(key)[1], _READ, dir_fd=folder)
+        try:
+            return read_at_most(descriptor, limit + 1)
+        finally:
+            os.close(descriptor)
 
     def _check_document(self, folder: int, key: str) -> bool:
         """Whether it is a document and not a folder; raises for anything else."""

@@ -1,4 +1,4 @@
-"""Validate the keys of a store: each must be a safe file path on every system."""
+"""Validate the keys of a store, each of which must be a safe file path on every system, and the size of documents."""
 
 from __future__ import annotations
 
@@ -48,6 +48,13 @@ def read_folder(prefix: str) -> tuple[str, ...]:
     if words == ("",):
         raise ToolError(Kind.VALIDATION, "the whole store is no folder of keys; name a space, as in results")
     return words
+
+
+def check_size(place: str, size: int, limit: int, **details: object) -> None:
+    """Refuse a document beyond the limit."""
+    if size > limit:
+        message = f"{place} has more than {limit} bytes; make it smaller, or move it away"
+        raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"limit": limit, **details})
 
 
 def check_space(space: str) -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from toolcrib.infra.files.locks import Turns, held_already, not_free
-from toolcrib.infra.storage.keys import check_key, check_lock, check_prefix, check_space, read_folder
-from toolcrib.model.protocols import LOCK_SECONDS
+from toolcrib.infra.storage.keys import check_key, check_lock, check_prefix, check_size, check_space, read_folder
+from toolcrib.model.protocols import LOCK_SECONDS, MAX_DOCUMENT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,11 +27,14 @@ class MemoryStore:
         self._count = 0
         self._turns: WeakValueDictionary[str, Turns] = WeakValueDictionary()
 
-    def get(self, key: str) -> bytes | None:
-        """The document, or None."""
+    def get(self, key: str, limit: int = MAX_DOCUMENT_BYTES) -> bytes | None:
+        """The document, or None; raises LIMIT_EXCEEDED for one of more than `limit` bytes."""
         check_key(key)
         kept = self._documents.get(key)
-        return None if kept is None else kept[0]
+        if kept is None:
+            return None
+        check_size(key, len(kept[0]), limit)
+        return kept[0]
 
     def create(self, key: str, document: bytes) -> bool:
         """Store a new document; False if the key exists."""
