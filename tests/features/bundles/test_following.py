@@ -291,9 +291,9 @@ class Counting(FileStore):
         super().__init__(root)
         self.read, self.listed = [], []
 
-    def get(self, key):
+    def get(self, key, *limit):
         self.read.append(key)
-        return super().get(key)
+        return super().get(key, *limit)
 
     def stamps(self, prefix):
         self.listed.append(prefix)

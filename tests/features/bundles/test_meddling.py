@@ -225,10 +225,10 @@ def test_a_document_that_could_not_be_read_once_is_read_again(
     class Failing(Meddling):
         """Has too many files open."""
 
-        def get(self, key):
+        def get(self, key, *limit):
             if "weather" in key:
                 raise ToolError(Kind.PERMANENT, "too many open files", details={"path": "/somewhere/weather"})
-            return super().get(key)
+            return super().get(key, *limit)
 
     store.__class__ = Failing
     bundles = open_bundles()

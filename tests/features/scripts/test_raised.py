@@ -141,7 +141,10 @@ async def test_a_file_of_the_workspace_is_named_with_the_capability_that_opens_i
         "list fs.read in its requires, and see: crib check --observe job"
     )
     error = await fail(f"def main(): open({str(bench.workspace / 'new.txt')!r}, 'w')", requires={"fs.read"})
-    assert "kept from 'new.txt' in the workspace (OSError: Read-only file system); list fs.write in" in error.message
+    assert (
+        "denied access to 'new.txt' in the workspace (OSError: Read-only file system); list fs.write in"
+        in error.message
+    )
 
 
 async def test_what_is_closed_to_every_tool_is_told_as_such(bench, fail):
@@ -151,7 +154,7 @@ async def test_what_is_closed_to_every_tool_is_told_as_such(bench, fail):
     (bench.workspace / "tools").mkdir()
     can = {"fs.read", "fs.write"}
     error = await fail(f"def main(): open({str(closed)!r}, 'w')", requires=can)
-    assert "kept from '.env' in the workspace" in error.message
+    assert "denied access to '.env' in the workspace" in error.message
     assert "the operator may do so with workspace.open" in error.message
     error = await fail(f"def main(): open({str(bench.workspace / 'tools' / 'new.py')!r}, 'w')", requires=can)
     assert "no capability opens it" in error.message

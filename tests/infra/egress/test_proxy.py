@@ -138,7 +138,7 @@ async def test_tls_goes_through_the_tunnel_untouched(serve, open_egress, open_pr
     tls.load_cert_chain(CERTIFICATE)
     site = await serve(HELLO, tls=tls)
     resolve = names(tls_example=[["127.0.0.1"]])
-    async with open_proxy(open_egress(site.endpoint, resolve=resolve), parse_hosts(["*.example"])) as door:
+    async with open_proxy(open_egress(site.endpoint, resolve=resolve), parse_hosts([f"*.example:{site.port}"])) as door:
         reader, writer = await door.open()
         writer.write(f"CONNECT tls.example:{site.port} HTTP/1.1\r\n\r\n".encode())
         async with asyncio.timeout(5):

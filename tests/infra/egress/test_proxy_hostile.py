@@ -102,7 +102,7 @@ async def test_a_name_that_leads_to_one_private_address_is_refused(open_egress, 
 
 async def test_localhost_is_looked_up_like_any_name_and_refused(open_egress, open_proxy):
     async with open_proxy(open_egress()) as door:
-        status, text = await door.ask("CONNECT localhost:22 HTTP/1.1\r\n\r\n")
+        status, text = await door.ask("CONNECT localhost:443 HTTP/1.1\r\n\r\n")
     assert status == 403
     assert "(loopback)" in text
 

@@ -653,7 +653,10 @@ class TestHostileClients:
         (RecordedAnswer(url="http://a.example/", headers={"A": "x\r\nB: y"}), "recorded answer 2: header 'A'"),
         (RecordedAnswer(url="http://a.example/", headers={"A\r\nB": "y"}), "recorded answer 2: header"),
         (RecordedAnswer(url="http://a.example/", headers={"A": "\u2603"}), "recorded answer 2: header 'A'"),
-        (RecordedAnswer(url="http://a.example/", body="\ud800"), "recorded answer 2: its body holds half a character"),
+        (
+            RecordedAnswer(url="http://a.example/", body="\ud800"),
+            "recorded answer 2: its body contains a lone surrogate",
+        ),
     ],
 )
 def test_an_answer_that_no_server_could_give_is_refused(answer, problem):

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import replace
@@ -241,3 +243,73 @@ async def test_a_trial_that_nobody_waits_for_is_broken_off_when_all_ends_and_beg
     assert findings.known() is None, "it went on"
     await asyncio.wait_for(findings.learn(None), 5)
     assert trials.count == 2
+
+
+async def test_processes_of_one_user_share_a_probe_across_projects(monkeypatch, tmp_path):
+    trials, shared = Trials(monkeypatch), tmp_path / "shared"
+    trials.let.set()
+    shared.mkdir(mode=0o700)
+    for project in ("one", "other"):
+        # As another process does, which has nothing in memory.
+        await Findings(tmp_path / project / "found.json", shared=shared, tried=Findings(None)).learn(None)
+    assert trials.count == 1
+
+
+async def test_of_processes_that_start_together_one_probes_and_the_others_wait_for_it(monkeypatch, tmp_path):
+    trials, shared = Trials(monkeypatch), tmp_path / "shared"
+    shared.mkdir(mode=0o700)
+    asking = [asyncio.create_task(Findings(None, shared=shared, tried=Findings(None)).learn(None)) for _ in range(3)]
+    assert await asyncio.to_thread(trials.began.wait, 5)
+    trials.let.set()
+    assert await asyncio.wait_for(asyncio.gather(*asking), 5) == [WEAK] * 3
+    assert trials.count == 1
+
+
+async def test_findings_are_tried_again_when_the_privileges_differ(monkeypatch, tmp_path):
+    trials, cache = Trials(monkeypatch), tmp_path / "found.json"
+    trials.let.set()
+    allowed = ["as it was"]
+    monkeypatch.setattr(probe, "privileges", lambda: list(allowed))
+    monkeypatch.setattr(probe, "_CHECK_SECONDS", 0.0)
+    findings = Findings(cache)
+    await findings.learn(None)
+    assert Findings(cache).known() == findings.known() == WEAK
+    allowed[:] = ["a filter that was installed since"]
+    assert findings.known() is None, "of the process that has changed"
+    assert Findings(cache).known() is None, "of another process that is like it"
+    await findings.learn(None)
+    assert trials.count == 2
+
+
+CHANGES = {
+    "no new privileges": "import ctypes; ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)",
+    "a limit": "import resource; resource.setrlimit(resource.RLIMIT_NPROC, (100, 100))",
+    "a filter": """
+import ctypes, struct
+steps = [(0x20, 0, 0, 0), (0x15, 0, 1, 444), (0x06, 0, 0, 0x50001), (0x06, 0, 0, 0x7FFF0000)]
+packed = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
+libc = ctypes.CDLL(None)
+libc.prctl(38, 1, 0, 0, 0)
+before = privileges()
+libc.prctl(22, 2, struct.pack("@HP", len(steps), ctypes.addressof(packed)), 0, 0)
+""",
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells a process its privileges")
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+def test_a_process_sees_that_its_own_privileges_have_changed(change):
+    code = f"from toolcrib.infra.sandbox.probe import privileges\nbefore = privileges()\nassert before == privileges()\n{change}\nassert before != privileges()"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=30)
+
+
+def test_the_shared_folder_is_private_and_out_of_reach_of_tools(tmp_path):
+    folder = probe.shared_folder(str(tmp_path))
+    assert folder == tmp_path / "toolcrib"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert probe.shared_folder(str(tmp_path), workspace=tmp_path) is None
+    folder.chmod(0o770)
+    assert probe.shared_folder(str(tmp_path)) is None
+    folder.rmdir()
+    folder.symlink_to(tmp_path)
+    assert probe.shared_folder(str(tmp_path)) is None

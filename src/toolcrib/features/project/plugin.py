@@ -56,6 +56,7 @@ def _for_sandbox(resources: Resources) -> dict[str, object]:
         "jobs": sandbox.jobs,
         "queue": sandbox.queue,
         "cache": resources.data.file("sandbox.json"),
+        "runtime": resources.environment.get("XDG_RUNTIME_DIR", ""),
         "workspace": resources.settings.workspace,
     }
 

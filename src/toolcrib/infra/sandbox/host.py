@@ -18,16 +18,17 @@ from toolcrib.infra.files.protected_files import SecretFiles, find_hook_folders
 from toolcrib.infra.sandbox.attempt import Attempt
 from toolcrib.infra.sandbox.jobs import Program, PythonFile, encode
 from toolcrib.infra.sandbox.launchers import Launchers
-from toolcrib.infra.sandbox.probe import findings_at, profile_of
+from toolcrib.infra.sandbox.probe import findings_at, profile_of, shared_folder
 from toolcrib.infra.sandbox.settings import GUARANTEES
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncIterator, Iterable, Mapping
 
     from toolcrib.infra.sandbox.attempt import Proxy, Talk
     from toolcrib.infra.sandbox.jobs import CompletedJob, Job, SandboxPolicy
     from toolcrib.infra.sandbox.launchers import LauncherHandle, LauncherProcess
+    from toolcrib.infra.sandbox.probe import Report
 
 
 # Job slots: a bounded number of jobs run at once, the others wait in first-in, first-out order.
@@ -147,10 +148,11 @@ def kill_time(deadline: float, delay: float = 0.0) -> float:
 class Sandbox:
     """Run jobs in child processes, forked from a launcher that the first job starts and all jobs share.
 
-    `require` names the guarantees without which no job runs. The machine is probed before the first job, and the
-    findings are cached in the file `cache`. `jobs` run at once and `queue` more may wait. An interpreter inside the
-    `workspace` is never started. One Sandbox serves any number of event loops and threads; `close` kills what is
-    running, and a later job starts the launcher again.
+    `require` names the guarantees without which no job runs. The machine is probed before the first job; the findings
+    are cached in the file `cache` and, unless `runtime` is None, shared with all processes of this user below that
+    folder (or a private one in /tmp if it is empty). `jobs` run at once and `queue` more may wait. An interpreter
+    inside the `workspace` is never started. One Sandbox serves any number of event loops and threads; `close` kills
+    what is running, and a later job starts the launcher again.
     """
 
     def __init__(
@@ -160,12 +162,13 @@ class Sandbox:
         jobs: int = JOBS,
         queue: int = QUEUE,
         cache: Path | None = None,
+        runtime: str | None = None,
         workspace: Path | None = None,
     ) -> None:
         self._require = tuple(require)
         self._slots = Slots(jobs, queue)
         self._launchers = Launchers()
-        self._findings = findings_at(cache)
+        self._findings = findings_at(cache, None if runtime is None else shared_folder(runtime, workspace))
         self._workspace = workspace
         self._secrets: dict[tuple[Path, tuple[str, ...]], SecretFiles] = {}
 
@@ -192,8 +195,10 @@ class Sandbox:
 
         A machine that was not probed yet passes: `run` probes it.
         """
-        reports = self._findings.known()
-        guarantees = GUARANTEES if reports is None else reports[profile or profile_of(policy)].guarantees
+        self._check(self._findings.known(), profile or profile_of(policy))
+
+    def _check(self, reports: Mapping[str, Report] | None, profile: str) -> None:
+        guarantees = GUARANTEES if reports is None else reports[profile].guarantees
         missing = [name for name in self._require if name not in guarantees]
         if not missing:
             return
@@ -240,14 +245,19 @@ class Sandbox:
         if interpreter is not None:
             self._refuse_from_workspace(interpreter.program)
         profile = profile_of(job.policy, program=isinstance(job, Program))
-        if self._require and self._findings.known() is None:
+        # Read once: the job runs with the layers for which its guarantees were checked, even if findings change meanwhile.
+        reports = self._findings.known()
+        if self._require and reports is None:
             encode(job, deadline)  # refuse what cannot be encoded before probing
             began = time.monotonic()
-            await self.learn()
+            reports = await self._findings.learn(self._try)
             deadline += time.monotonic() - began
-        self.check_for(job)
         until = min(deadline, time.monotonic() + _LONGEST_SECONDS)
-        message = encode(job, until, [] if job.policy.unconfined else self._layers(profile))
+        layers: tuple[str, ...] = ()
+        if not job.policy.unconfined:
+            self._check(reports, profile)
+            layers = reports[profile].layers if reports is not None and self._require else ()
+        message = encode(job, until, layers)
         limits = (max_stdout, max_stderr, max_result)
         place = contextlib.nullcontext() if nested else self._slots.take(until)
         async with place:
@@ -294,11 +304,6 @@ class Sandbox:
     def _launcher(self) -> LauncherProcess | None:
         """The launcher of Toolcrib's own interpreter, if it is running."""
         return self._launchers.find(_OWN)
-
-    def _layers(self, profile: str) -> tuple[str, ...]:
-        """The layers that were active during the probe; without them its guarantees do not hold."""
-        reports = self._findings.known()
-        return reports[profile].layers if reports is not None and self._require else ()
 
     async def _try(self, job: Job, *, deadline: float, proxy: Proxy | None = None) -> CompletedJob:
         """Run a job of the probe, without required guarantees and without a slot."""

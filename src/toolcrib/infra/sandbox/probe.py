@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import functools
+import hashlib
 import json
 import os
+import resource
 import socket
+import stat
 import sys
 import tempfile
 import threading
@@ -17,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.infra.sandbox import child
-from toolcrib.infra.sandbox.child import resource_limits
+from toolcrib.infra.sandbox.child import resource_limits, system
 from toolcrib.infra.sandbox.jobs import (
     CLEAN_ENVIRONMENT,
     LIBRARIES,
@@ -43,11 +47,49 @@ if TYPE_CHECKING:
 
     Trial = tuple[frozenset[str], tuple[str, ...]]  # the guarantees that hold, and the active layers
 
+# How often a process looks whether its privileges have changed, and how long it waits for another one that probes.
+_CHECK_SECONDS = 1.0
+_TURN_SECONDS = 10.0
+_POLL_SECONDS = 0.02
+# The facts on which guarantees depend: of the process, its limits, and the settings of the kernel.
+_STATUS = ("Uid:", "Gid:", "Cap", "NoNewPrivs:", "Seccomp")
+_LIMITS = (resource.RLIMIT_NPROC, resource.RLIMIT_NOFILE, resource.RLIMIT_DATA, resource.RLIMIT_FSIZE)
+_FACTS = (
+    "/proc/self/attr/current",
+    "/proc/sys/user/max_user_namespaces",
+    "/proc/sys/user/max_mnt_namespaces",
+    "/proc/sys/user/max_net_namespaces",
+    "/proc/sys/user/max_inotify_instances",
+    "/proc/sys/kernel/unprivileged_userns_clone",
+    "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+    "/proc/sys/kernel/seccomp/actions_avail",
+)
+_LANDLOCK_CREATE_RULESET, _ASK_VERSION = 444, 1
+
 
 @functools.cache
-def findings_at(cache: Path | None) -> Findings:
-    """The findings of this process with this cache file; all cache files share one probe."""
-    return Findings(cache, tried=None if cache is None else findings_at(None))
+def findings_at(cache: Path | None, shared: Path | None = None) -> Findings:
+    """The findings of this process with these caches; all of them share one probe."""
+    is_own = cache is None and shared is None
+    return Findings(cache, shared=shared, tried=None if is_own else findings_at(None))
+
+
+def shared_folder(runtime: str, workspace: Path | None = None) -> Path | None:
+    """A private folder in which all processes of this user share findings until the next boot, None if there is none.
+
+    `runtime` is the user's runtime folder (XDG_RUNTIME_DIR) if there is one. Tools must not write there.
+    """
+    temporary = Path("/tmp")  # noqa: S108 - below it, only a folder of our own is used
+    folder = Path(runtime, "toolcrib") if runtime.startswith("/") else temporary / f"toolcrib-{os.geteuid()}"
+    if workspace is not None and folder.is_relative_to(workspace):
+        return None
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        facts = folder.lstat()
+    except OSError:
+        return None
+    is_private = facts.st_uid == os.geteuid() and not facts.st_mode & 0o077
+    return folder if stat.S_ISDIR(facts.st_mode) and is_private else None
 
 
 def profile_of(policy: SandboxPolicy | None, *, program: bool = False) -> str:
@@ -58,11 +100,18 @@ def profile_of(policy: SandboxPolicy | None, *, program: bool = False) -> str:
 
 
 class Findings:
-    """The reports of the probe, one per profile. `tried` runs the probe on behalf of several Findings."""
+    """The reports of the probe, one per profile. `tried` runs the probe on behalf of several Findings.
 
-    def __init__(self, cache: Path | None, tried: Findings | None = None) -> None:
+    They are cached in the file `cache`, and in the folder `shared` for all processes of this user. Findings hold as long as
+    this process has the same privileges and the kernel and its filters allow it the same; after that the probe runs again.
+    """
+
+    def __init__(self, cache: Path | None, *, shared: Path | None = None, tried: Findings | None = None) -> None:
         self._cache = cache
+        self._shared = shared
         self._tried = tried
+        self._privileges: list[str] = []
+        self._checked_at = 0.0
         self._lock = threading.Lock()
         self._trying: tuple[int, Future[None]] | None = None
         self._trial: asyncio.Task[None] | None = None
@@ -70,21 +119,24 @@ class Findings:
         self._looked = False
 
     def known(self) -> Mapping[str, Report] | None:
-        """The reports, None if the machine was not probed yet."""
-        if self._reports is None and not self._looked and self._cache is not None:
-            self._reports = load(self._cache)
+        """The reports, None if the machine was not probed yet, or not as it is now."""
+        if self._have_changed():
+            self._reports, self._looked = None, False
+        if self._reports is None and not self._looked:
+            self._reports = self._load()
             self._looked = True
         return self._reports
 
-    async def learn(self, run_job: RunJob) -> None:
+    async def learn(self, run_job: RunJob) -> Mapping[str, Report]:
         """Run the probe: the first caller runs it, the others wait, and it continues if one of them is cancelled."""
-        while self.known() is None:
+        while (reports := self.known()) is None:
             own, trying = self._begin()
             if own:
                 self._trial = asyncio.create_task(self._try(run_job, trying))
                 await asyncio.shield(self._trial)
             else:
                 await asyncio.shield(asyncio.wrap_future(trying))
+        return reports
 
     async def rest(self) -> None:
         """Cancel a probe that this event loop started; other waiting callers start it again."""
@@ -106,24 +158,68 @@ class Findings:
             self._trying = (os.getpid(), trying)
             return True, trying
 
-    async def _try(self, run_job: RunJob, trying: Future[None]) -> None:
+    def _have_changed(self) -> bool:
+        """Whether the privileges of this process have changed since the last look."""
+        now = time.monotonic()
+        if now < self._checked_at + _CHECK_SECONDS:
+            return False
+        before, self._privileges, self._checked_at = self._privileges, privileges(), now
+        return bool(before) and before != self._privileges
 
+    def _places(self) -> list[Path]:
+        shared = [] if self._shared is None else [self._shared / f"sandbox-{_digest()}.json"]
+        return [*([] if self._cache is None else [self._cache]), *shared]
+
+    def _load(self) -> Mapping[str, Report] | None:
+        return next((found for place in self._places() if (found := load(place)) is not None), None)
+
+    async def _try(self, run_job: RunJob, trying: Future[None]) -> None:
         try:
-            self._reports = await self._probe(run_job)
-            if self._cache is not None:
-                with contextlib.suppress(OSError):  # the next process probes again
-                    store(self._cache, self._reports)
+            async with _turn(self._shared):
+                # Another process may have tried it while this one waited.
+                self._reports = self._load() or await self._probe(run_job)
+                for place in self._places():
+                    with contextlib.suppress(OSError):  # the next process probes again
+                        store(place, self._reports)
         finally:
             with self._lock:
                 self._trying = None
             trying.set_result(None)
 
     async def _probe(self, run_job: RunJob) -> Mapping[str, Report]:
-
         if self._tried is None:
             return await probe(run_job)
-        await self._tried.learn(run_job)
-        return self._tried.known() or {}
+        return await self._tried.learn(run_job)
+
+
+@contextlib.asynccontextmanager
+async def _turn(folder: Path | None) -> AsyncIterator[None]:
+    """Let one process of this user probe at a time; the wait is bounded, because that process may be frozen."""
+    if folder is None:
+        yield
+        return
+    try:
+        lock = os.open(folder / "sandbox.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError:
+        yield
+        return
+    try:
+        await _take(lock)
+        yield
+    finally:
+        os.close(lock)
+
+
+async def _take(lock: int) -> None:
+    """Poll for the lock: a thread that waits in the kernel could not be cancelled."""
+    until = time.monotonic() + _TURN_SECONDS
+    while time.monotonic() < until:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            await asyncio.sleep(_POLL_SECONDS)
+        else:
+            return
 
 
 # The probe: jobs that try what is forbidden, and a cache that is valid while the system stays the same.
@@ -193,17 +289,56 @@ def _read_report(document: object) -> Report:
 
 
 def _circumstances() -> list[str]:
-    """What the findings depend on: another kernel, user, interpreter or sandbox invalidates them."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-    except OSError:
-        boot = ""
+    """What the findings depend on: another boot, kernel, user, privilege, interpreter or sandbox invalidates them."""
+    return [*_installation(), *privileges()]
+
+
+def _digest() -> str:
+    return hashlib.sha256("\n".join(_circumstances()).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+@functools.cache
+def _installation() -> tuple[str, ...]:
+    """The boot, the kernel, the interpreter and the code of the sandbox."""
     folder = Path(__file__).parent
     files = (*folder.glob("*.py"), *(folder / "child").glob("*.py"))
     code = sorted(f"{file.name} {file.stat().st_mtime_ns}" for file in files)
-    system = os.uname()
-    who = f"{os.geteuid()}:{os.getegid()}"
-    return [boot, system.release, system.version, who, os.path.realpath(sys.executable), sys.version, *code]
+    kernel = os.uname()
+    boot = _read_fact("/proc/sys/kernel/random/boot_id")
+    return (boot, kernel.release, kernel.version, os.path.realpath(sys.executable), sys.version, *code)
+
+
+def privileges() -> list[str]:
+    """What this process may do: its user, capabilities, limits and filters, and what the kernel lets it try."""
+    status = [line for line in _read_fact("/proc/self/status").splitlines() if line.startswith(_STATUS)]
+    limits = [f"{kind} {resource.getrlimit(kind)[1]}" for kind in _LIMITS]
+    users = _namespace("user")
+    return [f"{os.geteuid()}:{os.getegid()}", *status, *limits, users, *map(_read_fact, _FACTS), *_answers()]
+
+
+def _answers() -> list[str]:
+    """What the kernel, or a filter before it, answers to calls that change nothing."""
+    if not system.HAS_SUBREAPER:
+        return []
+    calls: tuple[tuple[str, tuple[int | None, ...]], ...] = (
+        ("syscall", (_LANDLOCK_CREATE_RULESET, None, 0, _ASK_VERSION)),
+        ("unshare", (0,)),
+        ("mount", (None, None, None, 0, None)),
+    )
+    answers = []
+    for function, arguments in calls:
+        try:
+            answers.append(f"{function} {system.invoke(function, *arguments)}")
+        except OSError as problem:
+            answers.append(f"{function} {problem.errno}")
+    return answers
+
+
+def _read_fact(path: str) -> str:
+    try:
+        return Path(path).read_text("utf-8", "surrogateescape").strip()
+    except OSError:
+        return ""
 
 
 # The jobs of the probe: each tries what is forbidden, against files and sockets made for it.
@@ -349,8 +484,8 @@ async def _try_acts(run_job: RunJob, profile: str, folder: Path, facts: dict[str
     programs = profile == PROGRAM_PROFILE
     known = {**facts, "programs": programs, "environment": sorted(_GIVEN | (_OF_AN_INTERPRETER if programs else set()))}
     code = await asyncio.to_thread(_ATTEMPTS.read_bytes)
-    system = (*LIBRARIES, *SYSTEM) if programs else LIBRARIES
-    read = (*present(system), folder, *python_runtime())
+    paths = (*LIBRARIES, *SYSTEM) if programs else LIBRARIES
+    read = (*present(paths), folder, *python_runtime())
     policy = SandboxPolicy(read=read, programs=programs, network=profile == NETWORK_PROFILE)
     job: Job
     if programs:
