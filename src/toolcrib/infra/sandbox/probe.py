@@ -65,6 +65,7 @@ _FACTS = (
     "/proc/sys/kernel/seccomp/actions_avail",
 )
 _LANDLOCK_CREATE_RULESET, _ASK_VERSION = 444, 1
+_MAX_FACT_BYTES = 16_384
 
 
 @functools.cache
@@ -167,11 +168,15 @@ class Findings:
         return bool(before) and before != self._privileges
 
     def _places(self) -> list[Path]:
-        shared = [] if self._shared is None else [self._shared / f"sandbox-{_digest()}.json"]
+        shared = [] if self._shared is None else [self._shared / f"sandbox-{_digest(self._circumstances())}.json"]
         return [*([] if self._cache is None else [self._cache]), *shared]
 
+    def _circumstances(self) -> list[str]:
+        return [*_installation(), *(self._privileges or privileges())]
+
     def _load(self) -> Mapping[str, Report] | None:
-        return next((found for place in self._places() if (found := load(place)) is not None), None)
+        circumstances = self._circumstances()
+        return next((found for place in self._places() if (found := load(place, circumstances)) is not None), None)
 
     async def _try(self, run_job: RunJob, trying: Future[None]) -> None:
         try:
@@ -180,7 +185,7 @@ class Findings:
                 self._reports = self._load() or await self._probe(run_job)
                 for place in self._places():
                     with contextlib.suppress(OSError):  # the next process probes again
-                        store(place, self._reports)
+                        store(place, self._reports, self._circumstances())
         finally:
             with self._lock:
                 self._trying = None
@@ -239,8 +244,8 @@ async def probe(run_job: RunJob) -> dict[str, Report]:
     return {profile: Report(guarantees=kept, layers=layers) for profile, (kept, layers) in found.items()}
 
 
-def load(path: Path) -> dict[str, Report] | None:
-    """Load earlier findings; None if there are none that are valid for the system as it is now."""
+def load(path: Path, circumstances: list[str] | None = None) -> dict[str, Report] | None:
+    """Load earlier findings; None if there are none that are valid under these circumstances, by default the present ones."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -251,17 +256,17 @@ def load(path: Path) -> dict[str, Report] | None:
             return None
         try:
             document = json.loads(file.read())
-            if document["of"] != _circumstances():
+            if document["of"] != (circumstances or _circumstances()):
                 return None
             return {profile: _read_report(document["reports"][profile]) for profile in PROFILES}
         except (ValueError, KeyError, TypeError, RecursionError):
             return None
 
 
-def store(path: Path, reports: Mapping[str, Report]) -> None:
+def store(path: Path, reports: Mapping[str, Report], circumstances: list[str] | None = None) -> None:
     """Store the findings; raises OSError if they cannot be written."""
     document = {
-        "of": _circumstances(),
+        "of": circumstances or _circumstances(),
         "reports": {
             profile: {"guarantees": sorted(report.guarantees), "layers": list(report.layers)}
             for profile, report in reports.items()
@@ -293,8 +298,8 @@ def _circumstances() -> list[str]:
     return [*_installation(), *privileges()]
 
 
-def _digest() -> str:
-    return hashlib.sha256("\n".join(_circumstances()).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+def _digest(circumstances: list[str]) -> str:
+    return hashlib.sha256("\n".join(circumstances).encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
 @functools.cache
@@ -336,9 +341,15 @@ def _answers() -> list[str]:
 
 def _read_fact(path: str) -> str:
     try:
-        return Path(path).read_text("utf-8", "surrogateescape").strip()
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return ""
+    try:
+        return os.read(descriptor, _MAX_FACT_BYTES).decode("utf-8", "surrogateescape").strip()
+    except OSError:
+        return ""
+    finally:
+        os.close(descriptor)
 
 
 # The jobs of the probe: each tries what is forbidden, against files and sockets made for it.
