@@ -45,7 +45,7 @@ def pytest_collection_finish() -> None:
 
 
 @dataclass(frozen=True)
-class CompletedJob:
+class CompletedCommand:
     """How a command ended."""
 
     code: int
@@ -103,12 +103,12 @@ def project(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., CompletedJob]:
+def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., CompletedCommand]:
     """Run a command where the test stands."""
 
-    def run(*words: str) -> CompletedJob:
+    def run(*words: str) -> CompletedCommand:
         capsys.readouterr()
         code = main(words)
-        return CompletedJob(code, *capsys.readouterr())
+        return CompletedCommand(code, *capsys.readouterr())
 
     return run

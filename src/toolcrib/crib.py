@@ -126,6 +126,7 @@ class Crib:
             journal=data.journal,
             confirmations=Confirmations(lambda: data.key, lambda: data.store, seconds=calls.confirmation_seconds),
             approvals=lambda: self.approvals,
+            mask=data.mask,
             kept=self._kept,
             policy=Policy(
                 grants=self.settings.table(AccessSettings).grants,

@@ -15,8 +15,9 @@ from toolcrib.model.tool import Function
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Awaitable, Coroutine, Generator
+    from collections.abc import Awaitable, Callable, Coroutine, Generator
 
+    from toolcrib.infra.secrets.secret import Masking
     from toolcrib.model.tool import Tool
 
 
@@ -97,6 +98,35 @@ def copy_error(error: ToolError, *, value: object) -> ToolError:
         details={key: fact for key, fact in error.details.items() if key not in WORDS_OF_GATES},
         value=value,
     )
+
+
+class SecretsMask:
+    """Masks stored secrets in results. They are opened when there is first something to mask; not `active` without any."""
+
+    __slots__ = ("_open", "active")
+
+    def __init__(self, open_masking: Callable[[], Masking] | None = None, *, active: bool = False) -> None:
+        self._open = open_masking
+        self.active = active
+
+    def activate(self) -> None:
+        """Mask from now on: there is a secret."""
+        self.active = True
+
+    def value(self, value: object) -> object:
+        """The value of a result, masked; a text stays of its type."""
+        if not self.active or self._open is None:
+            return value
+        masking = self._open()
+        return type(value)(masking.hide(value)) if isinstance(value, str) else masking.hide_in(value)
+
+    def error(self, error: ToolError) -> ToolError:
+        """The error of a result, masked."""
+        return self._open().hide_error(error) if self.active and self._open is not None else error
+
+    def raised(self, problem: BaseException) -> BaseException:
+        """An exception as it may be logged."""
+        return self._open().hide_raised(problem) if self.active and self._open is not None else problem
 
 
 def must_pass(problem: BaseException) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from toolcrib.core import gates
 from toolcrib.core.call_state import CALL, Case, Gate, Plan, Policy, make_context, mode_of, prepare
-from toolcrib.core.execution import Deadlines, as_coroutine, classify, go_on, unwatch
+from toolcrib.core.execution import Deadlines, SecretsMask, as_coroutine, classify, go_on, unwatch
 from toolcrib.core.results import Answers, Whole, settle
 from toolcrib.core.rules import strictest
 from toolcrib.model.call import plain_call
@@ -68,6 +68,7 @@ class Pipeline:
         kept: KeptResults,
         policy: Policy,
         approvals: Callable[[], ApprovalStore] | None = None,
+        mask: SecretsMask | None = None,
         missing: Callable[[Call], Awaitable[str]] | None = None,
         sleep: Callable[[float], Awaitable[None]] | None = None,
     ) -> None:
@@ -79,7 +80,8 @@ class Pipeline:
         self._record = journal.record
         self._confirmations = confirmations
         approvals = approvals or _no_approvals
-        self._answers = Answers(journal.record, confirmations, approvals, kept, policy.result_bytes)
+        self._mask = mask or SecretsMask()
+        self._answers = Answers(journal.record, confirmations, approvals, kept, policy.result_bytes, self._mask)
         self._policy = policy
         self._sleep = _sleep if sleep is None else sleep
         self._plans: dict[Tool, Plan] = {}
@@ -177,6 +179,8 @@ class Pipeline:
                     self._case(call or plain_call(name, arguments, caller), plan, started, watch), plan, answer
                 )
             value = settle(plan, answer, self._result_bytes)
+            if self._mask.active:
+                value = self._mask.value(value)
         except BaseException as problem:  # noqa: BLE001 - the border to foreign code; Answers.fail re-raises what is meant for the host program
             return self._answers.fail(
                 problem, self._case(call or plain_call(name, arguments, caller), plan, started, watch)

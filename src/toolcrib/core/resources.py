@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from toolcrib.core.call_counts import Metrics
+from toolcrib.core.execution import SecretsMask
 from toolcrib.core.file_source import DocumentSource, FileSource, PackageSource
 from toolcrib.core.journal import FileJournal, MemoryJournal, read_lines
 from toolcrib.core.settings import AccessSettings, CatalogSettings, ModulesSettings
@@ -106,13 +107,23 @@ class Data:
     @property
     def secrets(self) -> Secrets:
         """The secrets of HTTP tools."""
-        return self._get("secrets")  # type: ignore[no-any-return]  # see above
+        secrets: Secrets = self._get("secrets")
+        secrets.masking.when_known(self.mask.activate)
+        return secrets
+
+    @cached_property
+    def mask(self) -> SecretsMask:
+        """Masks stored secrets in results."""
+        is_active = self._may_have_secrets("secrets.file", "secrets.keyring", "secrets.environment")
+        return SecretsMask(lambda: self.secrets.masking, active=is_active)
+
+    def _may_have_secrets(self, *settings: str) -> bool:
+        kept = self.file(SECRETS_FILE)
+        return any(name in self._settings.places for name in settings) or (kept is not None and kept.exists())
 
     def problems(self) -> list[ToolError]:
         """What keeps secrets from being read, where there are any."""
-        kept = self.file(SECRETS_FILE)
-        named = any(name in self._settings.places for name in ("secrets.file", "secrets.keyring"))
-        if not named and (kept is None or not kept.exists()):
+        if not self._may_have_secrets("secrets.file", "secrets.keyring"):
             return []
         try:
             self.secrets.check()

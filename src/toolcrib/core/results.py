@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from toolcrib.core.call_state import Case, Plan
+    from toolcrib.core.execution import SecretsMask
     from toolcrib.core.expiring_documents import Confirmations, KeptResults
     from toolcrib.model.call import Call
     from toolcrib.model.protocols import ApprovalStore, Line
@@ -219,7 +220,9 @@ class Answers:
         approvals: Callable[[], ApprovalStore],
         kept: KeptResults,
         result_bytes: int,
+        mask: SecretsMask,
     ) -> None:
+        self._mask = mask
         self._record = record
         self._confirmations = confirmations
         self._approvals = approvals
@@ -245,6 +248,7 @@ class Answers:
     def succeed(self, case: Case, plan: Plan, value: object) -> Result:
         """A success, written down with all there is to say about it; a value that is too large is stored, and fetched with its handle."""
         seconds, call = monotonic() - case.started, case.call
+        value = self._mask.value(value)
         meta: dict[str, object] = {
             "callId": case.id,
             "tool": plan.name,
@@ -253,7 +257,7 @@ class Answers:
             "durationMs": seconds * 1000,
         }
         if case.outcome is not None:
-            meta |= case.outcome.meta
+            meta |= self._masked_meta(case.outcome)
         if call.session is not None and call.session.max_calls is not None:
             meta["steps"] = {"used": call.session.calls, "max": call.session.max_calls}
         facts = _facts_of(case, seconds)
@@ -290,7 +294,7 @@ class Answers:
             self.answer(error, case)
             raise problem
         if error.kind is Kind.INTERNAL and not isinstance(problem, ToolError):
-            logger.error("call %s: %s failed unexpectedly", case.id, name, exc_info=problem)
+            logger.error("call %s: %s failed unexpectedly", case.id, name, exc_info=self._mask.raised(problem))
         return self.answer(error, case)
 
     def answer(self, error: ToolError, case: Case) -> Result:
@@ -301,7 +305,8 @@ class Answers:
         if plan is not None:
             meta |= {"tool": plan.name, "version": plan.version, "source": plan.source}
         if case.outcome is not None:
-            meta |= case.outcome.meta
+            meta |= self._masked_meta(case.outcome)
+        error = self._mask.error(error)
         value = self._partial(error, call, meta)
         facts = _facts_of(case, seconds)
         if plan is not None and case.ran:
@@ -310,6 +315,11 @@ class Answers:
         logger.info("call %s: %s failed after %.1f ms: %s", case.id, name, seconds * 1000, error.kind)
         intents = case.outcome.intents if case.outcome else ()
         return Result(value=value, error=error, intents=intents, meta=meta, refused=plan is None or not case.ran)
+
+    def _masked_meta(self, outcome: Outcome) -> Mapping[str, object]:
+        return (
+            {name: self._mask.value(fact) for name, fact in outcome.meta.items()} if self._mask.active else outcome.meta
+        )
 
     def _with_token(self, error: ToolError, case: Case, plan: Plan) -> ToolError:
         """A refusal that says how to confirm the call; without a key it can only say what is wrong with the key."""

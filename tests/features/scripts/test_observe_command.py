@@ -34,7 +34,7 @@ def main(path: str{default}) -> str:
 """
 
 
-class CompletedJob(NamedTuple):
+class CompletedCommand(NamedTuple):
     """How a command ended."""
 
     code: int
@@ -60,7 +60,7 @@ def crib(project, folder, monkeypatch, capsys):
     def run(*words):
         capsys.readouterr()
         code = main(words)
-        return CompletedJob(code, *capsys.readouterr())
+        return CompletedCommand(code, *capsys.readouterr())
 
     return run
 

@@ -33,7 +33,7 @@ GOOD = {"name": "a name is greeted", "arguments": {"name": "Ada"}, "expect": {"v
 BAD = {"name": "wrong", "arguments": {"name": "\u202eBo\n"}, "expect": {"value": "Hello, Bo!"}}
 
 
-class CompletedJob(NamedTuple):
+class CompletedCommand(NamedTuple):
     """How a command ended."""
 
     code: int
@@ -60,7 +60,7 @@ def run(folder, project, monkeypatch, capsys):
     def run(*words):
         capsys.readouterr()
         code = main(["test", *words])
-        return CompletedJob(code, *capsys.readouterr())
+        return CompletedCommand(code, *capsys.readouterr())
 
     return run
 

@@ -187,3 +187,12 @@ def test_before_any_secret_was_handed_out_records_are_not_even_looked_at():
     record = logging.LogRecord("x", 20, "", 1, "%s", ("a",), None)
     assert HideSecrets(Masking()).filter(record)
     assert record.args == ("a",)
+
+
+@given(st.lists(st.text(min_size=4, max_size=30), min_size=1, max_size=20), st.text(max_size=200), st.data())
+def test_one_pass_over_a_text_finds_what_a_search_for_each_value_finds(values, text, data):
+    masking = masking_of(*values)
+    text += data.draw(st.sampled_from(values)) * data.draw(st.integers(0, 1))
+    for spelling in masking._spelled:
+        assert spelling not in masking.hide(text) or spelling in MASK
+    assert masking.is_in(text) or all(value not in text for value in values)

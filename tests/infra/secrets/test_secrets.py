@@ -458,3 +458,27 @@ def test_a_keyring_without_its_package_names_the_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "keyring", None)
     with pytest.raises(SettingsError, match=r"pip install 'toolcrib\[keyring\]'"):
         secrets_of(keyring="crib").get("A")
+
+
+def test_every_stored_secret_is_hidden_before_it_is_handed_out(folder, listed):
+    secrets_of(folder).set("KEPT", "of the project")
+    file = listed("LISTED=of the file\n")
+    fresh = secrets_of(folder, {"GIVEN": "of the environment"}, names=("GIVEN",), file=file)
+    assert fresh.hide("of the project, of the file, of the environment, of nobody") == "***, ***, ***, of nobody"
+
+
+def test_a_secret_that_another_process_stores_is_hidden_from_then_on(folder, listed):
+    file = listed("")
+    running = secrets_of(folder, file=file)
+    assert running.hide("of the project, of the file") == "of the project, of the file"
+    secrets_of(folder).set("KEPT", "of the project")
+    listed("LISTED=of the file\n")
+    assert running.hide("of the project, of the file") == "***, ***"
+
+
+def test_a_secret_that_cannot_be_opened_keeps_nothing_else_from_being_hidden(folder):
+    secrets_of(folder).set("KEPT", "of the project")
+    (folder / "secrets.key").write_bytes(bytes(32))
+    (folder / "secrets.key").chmod(0o600)
+    fresh = secrets_of(folder, {"GIVEN": "of the environment"}, names=("GIVEN",))
+    assert fresh.hide("of the project, of the environment") == "of the project, ***"

@@ -127,7 +127,7 @@ FORECAST = {
 
 
 @dataclass(frozen=True)
-class CompletedJob:
+class CompletedCommand:
     """How a command ended."""
 
     code: int
@@ -182,8 +182,8 @@ def shop(tmp_path_factory: pytest.TempPathFactory, empty_home: Path) -> Iterator
 
 @pytest.fixture
 def here(
-    shop: Shop, cli: Callable[..., CompletedJob], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[..., CompletedJob]]:
+    shop: Shop, cli: Callable[..., CompletedCommand], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., CompletedCommand]]:
     """Run a command in the project."""
     monkeypatch.chdir(shop.folder)
     yield cli
@@ -192,11 +192,11 @@ def here(
 
 @pytest.fixture
 def there(
-    shop: Shop, cli: Callable[..., CompletedJob], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., CompletedJob]:
+    shop: Shop, cli: Callable[..., CompletedCommand], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., CompletedCommand]:
     """Run a command with --url, from a folder where nothing is."""
 
-    def run(command: str, *words: str) -> CompletedJob:
+    def run(command: str, *words: str) -> CompletedCommand:
         monkeypatch.chdir(tmp_path)
         ended = cli(command, *words, "--url", shop.url)
         monkeypatch.chdir(shop.folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import operator
 import os
 import stat
 import time
@@ -15,7 +16,7 @@ from toolcrib.infra.files import durable
 from toolcrib.infra.files.disk import Stamp, read_at_most, settled_stamp, stamp_of
 from toolcrib.infra.files.locks import Locks
 from toolcrib.infra.secrets.secret import NAME, Masking, Secret, check_name, check_value
-from toolcrib.model.errors import SettingsError
+from toolcrib.model.errors import SettingsError, ToolError
 from toolcrib.model.protocols import LOCK_SECONDS
 
 if TYPE_CHECKING:
@@ -36,11 +37,11 @@ _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Secrets:
-    """The secrets of HTTP tools; of two by one name, that of the environment counts first, then file, project, keyring.
+    """The secrets of HTTP tools, looked up in the environment first, then in the file, the project and the keyring.
 
-    `names` are the variables of the environment that are secrets, `folder` is where the project keeps its own: without one
-    they last as long as the process. `keyring` is the name under which the system's keyring holds some; empty, it is not
-    asked. Whatever is handed out is hidden by `hide` from then on.
+    `names` are the environment variables that are secrets, `folder` is where the project stores its own: without one
+    they last as long as the process. `keyring` is the service name in the system keyring; empty means that it is not
+    used. `masking` masks every stored secret, and those of the keyring once they were handed out.
     """
 
     def __init__(
@@ -52,13 +53,14 @@ class Secrets:
         file: Path | None = None,
         keyring: str = "",
     ) -> None:
-        self.masking = Masking()
+        self.masking = Masking(self._find_unseen)
         self._environment = environment
         self._names = names
         self._listed = None if file is None else ListedSecrets(file)
         self._kept = None if folder is None else KeptSecrets(folder)
         self._asked = AskedSecrets(keyring) if keyring else None
         self._in_memory: dict[str, str] = {}
+        self._seen: tuple[object, ...] | None = None
 
     def get(self, name: str) -> Secret | None:
         """The secret of this name, or None; raises SettingsError if it exists but cannot be read."""
@@ -108,8 +110,29 @@ class Secrets:
             self._kept.check()
 
     def hide(self, text: str) -> str:
-        """The text without any secret that was handed out."""
+        """The text with every stored secret masked, and every one that was handed out."""
         return self.masking.hide(text)
+
+    def _find_unseen(self) -> list[str]:
+        """The secrets that were stored since the last look; one that cannot be read can be revealed by nobody here."""
+        try:
+            files = (
+                None if self._listed is None else self._listed.values(),
+                None if self._kept is None else self._kept.sealed(),
+            )
+        except ToolError:
+            return []
+        # A file that has not changed gives the same object again.
+        if self._seen is not None and all(map(operator.is_, files, self._seen)):
+            return []
+        self._seen = files
+        return [value for name in self.names() if (value := self._find_readable(name))]
+
+    def _find_readable(self, name: str) -> str | None:
+        try:
+            return self._find(name)
+        except ToolError:
+            return None
 
     def _find(self, name: str) -> str | None:
         if name in self._names and (value := self._environment.get(name)):
@@ -239,14 +262,15 @@ class KeptSecrets:
         self._key_path = folder / KEY_FILE
         self._read: tuple[Stamp | None, dict[str, str]] = (None, {})
         self._opened: dict[str, tuple[str, str]] = {}
+        self._none: dict[str, str] = {}
 
     def names(self) -> list[str]:
         """The names, sorted; no secret is decrypted."""
-        return sorted(self._sealed())
+        return sorted(self.sealed())
 
     def get(self, name: str) -> str | None:
         """The secret; raises SettingsError if it cannot be decrypted."""
-        sealed = self._sealed().get(name)
+        sealed = self.sealed().get(name)
         if sealed is None:
             return None
         opened = self._opened.get(name)
@@ -260,7 +284,7 @@ class KeptSecrets:
 
     def remove(self, name: str) -> bool:
         """Remove a secret; False if there is none."""
-        was_there = name in self._sealed()
+        was_there = name in self.sealed()
         if was_there:
             self._change(lambda sealed: {other: text for other, text in sealed.items() if other != name})
         self._opened.pop(name, None)
@@ -274,17 +298,17 @@ class KeptSecrets:
     def _change(self, change: Callable[[dict[str, str]], Mapping[str, str]]) -> None:
         with Locks(self.path.parent / LOCK_FOLDER).hold(LOCK, LOCK_SECONDS):
             self._read = (None, {})
-            sealed = change(self._sealed())
+            sealed = change(self.sealed())
             document = {"layout": LAYOUT, "secrets": dict(sorted(sealed.items()))}
             durable.replace(self.path, orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
             self._read = (None, {})
 
-    def _sealed(self) -> dict[str, str]:
+    def sealed(self) -> dict[str, str]:
         """The encrypted secrets of the file."""
         try:
             status = os.stat(self.path, follow_symlinks=False)  # noqa: PTH116 - every call waits for this
         except FileNotFoundError:
-            return {}
+            return self._none
         except OSError as problem:
             raise SettingsError(
                 f"{self.path}: the secrets cannot be read: {problem.strerror}; mend the folder"
@@ -297,7 +321,7 @@ class KeptSecrets:
 
     def _key(self) -> bytes:
         lost = f"put back the {self._key_path.name} that sealed {self.path}, or remove both and set the secrets anew"
-        if not os.path.lexists(self._key_path) and self._sealed():
+        if not os.path.lexists(self._key_path) and self.sealed():
             raise SettingsError(f"{self._key_path}: the key of the secrets is not there; {lost}")
         return load_key(self._key_path, lost)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 from toolcrib.model.errors import Kind, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 MASK = "***"
 MAX_BYTES = 64_000
@@ -29,6 +29,8 @@ SHORTEST_LINE = 16
 LONGEST_TWICE = 4_000
 # Secrets that change repeatedly must not fill the memory; the oldest are forgotten.
 MAX_VALUES = 1_000
+# A DFA over the spellings of a thousand secrets fits in this.
+MAX_PATTERN_BYTES = 64 * 1024 * 1024
 # Joined lines contain any short value sooner or later.
 SHORTEST_JOINED = 16
 
@@ -89,60 +91,139 @@ def check_value(name: str, value: str) -> None:
 
 
 class Masking:
-    """Remember values and mask them in texts, in all their usual spellings."""
+    """Remember values and mask them in texts, in all their usual spellings.
 
-    def __init__(self) -> None:
+    `stored` gives values that were stored since it was last asked; they are masked before anything has used them.
+    """
+
+    def __init__(self, stored: Callable[[], Iterable[str]] = tuple) -> None:
+        self._stored = stored
         self._values: dict[str, frozenset[str]] = {}
         self._spelled: tuple[str, ...] = ()
+        self._patterns: tuple[_Pattern, _Pattern] | None = None
         self._changing = threading.Lock()
+        self._on_first: Callable[[], None] = lambda: None
 
     def __bool__(self) -> bool:
-        return bool(self._spelled)
+        return bool(self._spellings())
 
-    def add(self, value: str) -> None:
-        """Mask this value from now on."""
-        if value in self._values:
+    def when_known(self, tell: Callable[[], None]) -> None:
+        """Call this as soon as there is a value to mask, at once if there is one."""
+        self._on_first = tell
+        if self._values:
+            tell()
+
+    def add(self, *values: str) -> None:
+        """Mask these values from now on."""
+        fresh = {value: spellings(value) for value in values if value not in self._values}
+        if not fresh:
             return
         with self._changing:
-            values = {**self._values, value: spellings(value)}
-            while len(values) > MAX_VALUES:
-                del values[next(iter(values))]
-            every = {text for spelled in values.values() for text in spelled}
+            known = {**self._values, **fresh}
+            while len(known) > MAX_VALUES:
+                del known[next(iter(known))]
+            every = {text for spelled in known.values() for text in spelled}
             # The longest first: one that is a prefix of another must not leave its end behind.
             self._spelled = tuple(sorted(every, key=len, reverse=True))
-            self._values = values
+            self._values = known
+            self._patterns = None
+        self._on_first()
 
     def is_in(self, text: str) -> bool:
         """Whether the text contains anything to mask."""
-        return any(spelling in text for spelling in self._spelled) or self._is_meant(text)
+        return bool(self._spellings()) and (self._finds(text) or self._is_meant(text))
 
     def hide(self, text: str) -> str:
         """The text with every value masked; only the mask if a value is found behind escapes."""
-        for spelling in self._spelled:
-            text = text.replace(spelling, MASK)
+        spelled = self._spellings()
+        if not spelled:
+            return text
+        if self._finds(text):
+            for spelling in spelled:
+                text = text.replace(spelling, MASK)
         return MASK if self._is_meant(text) else text
-
-    def _is_meant(self, text: str) -> bool:
-        """Whether another reading of the text contains a value."""
-        if not self._spelled:
-            return False
-        others = list(readings(text))
-        if any(spelling in other for other in others for spelling in self._spelled):
-            return True
-        lines = [line for other in (text, *others) if (line := joined(other))]
-        return any(spelling in line for line in lines for spelling in self._spelled if len(spelling) >= SHORTEST_JOINED)
 
     def hide_in(self, value: object) -> object:
         """A JSON value with every string masked, including the names of members."""
-        if not self._spelled:
-            return value
+        return self._hide_in(value) if self._spellings() else value
+
+    def hide_error(self, error: ToolError) -> ToolError:
+        """The same error, masked."""
+        return ToolError(
+            error.kind,
+            self.hide(error.message),
+            retryable=error.retryable,
+            partial_side_effects=error.partial_side_effects,
+            details={name: self.hide_in(detail) for name, detail in error.details.items()},
+            value=self.hide_in(error.value),
+        )
+
+    def hide_raised(self, raised: BaseException) -> BaseException:
+        """The exception, or one of the same name without what it reveals, itself or by its chain."""
+        shown, text = "".join(traceback.format_exception(raised)), str(raised)
+        if self.hide(shown) == shown and self.hide(text) == text:
+            return raised
+        stand_in = _stand_in(raised, self.hide(text))
+        # Lines of source, which a traceback shows, may contain the value too.
+        is_clean = not self.is_in("".join(traceback.format_tb(raised.__traceback__)))
+        return stand_in if is_clean else stand_in.with_traceback(None)
+
+    def _hide_in(self, value: object) -> object:
         if isinstance(value, str):
             return self.hide(value)
         if isinstance(value, dict):
-            return {self.hide_in(key): self.hide_in(member) for key, member in value.items()}
+            return {self._hide_in(key): self._hide_in(member) for key, member in value.items()}
         if isinstance(value, list | tuple):
-            return [self.hide_in(item) for item in value]
+            return [self._hide_in(item) for item in value]
         return value
+
+    def _spellings(self) -> tuple[str, ...]:
+        """All spellings, after a look at what was stored meanwhile."""
+        self.add(*self._stored())
+        return self._spelled
+
+    def _finds(self, text: str, *, joined_lines: bool = False) -> bool:
+        patterns = self._patterns
+        if patterns is None:
+            long = tuple(spelling for spelling in self._spelled if len(spelling) >= SHORTEST_JOINED)
+            patterns = self._patterns = _Pattern(self._spelled), _Pattern(long)
+        return patterns[joined_lines].is_in(text)
+
+    def _is_meant(self, text: str) -> bool:
+        """Whether another reading of the text contains a value."""
+        others = list(readings(text))
+        if any(map(self._finds, others)):
+            return True
+        lines = (line for other in (text, *others) if (line := joined(other)))
+        return any(self._finds(line, joined_lines=True) for line in lines)
+
+
+class _Pattern:
+    """Finds any of many texts in one pass; looking for one after the other takes a hundred times as long."""
+
+    def __init__(self, texts: tuple[str, ...]) -> None:
+        self._texts = texts
+        self._search: Callable[[str], object] | None = None
+        if not texts:
+            return
+        import re2
+
+        options = re2.Options()
+        options.max_mem = MAX_PATTERN_BYTES
+        options.log_errors = False
+        try:
+            self._search = re2.compile("|".join(map(re2.escape, texts)), options).search
+        except (re2.error, UnicodeEncodeError):  # too many for its memory, or one with a lone surrogate
+            self._search = None
+
+    def is_in(self, text: str) -> bool:
+        """Whether the text contains one of them."""
+        if self._search is not None:
+            try:
+                return self._search(text) is not None
+            except UnicodeEncodeError:  # a lone surrogate
+                pass
+        return any(known in text for known in self._texts)
 
 
 class VariableMasking(Masking):
@@ -159,22 +240,11 @@ class VariableMasking(Masking):
             self.add(value)
         return value
 
-    def hide_in(self, value: object) -> object:
-        """A JSON value with every string masked, and every number whose digits would reveal a value."""
+    def _hide_in(self, value: object) -> object:
+        """Mask every number, too, whose digits would reveal a value."""
         if isinstance(value, int | float) and not isinstance(value, bool):
             return MASK if self.hide(repr(value)) != repr(value) else value
-        return super().hide_in(value)
-
-    def hide_error(self, error: ToolError) -> ToolError:
-        """The same error, masked."""
-        return ToolError(
-            error.kind,
-            self.hide(error.message),
-            retryable=error.retryable,
-            partial_side_effects=error.partial_side_effects,
-            details={name: self.hide_in(detail) for name, detail in error.details.items()},
-            value=self.hide_in(error.value),
-        )
+        return super()._hide_in(value)
 
 
 class HideSecrets(logging.Filter):
@@ -200,12 +270,10 @@ class HideSecrets(logging.Filter):
         return True
 
     def _hide_raised(self, record: logging.LogRecord, raised: BaseException) -> None:
-        """Replace an exception that reveals a secret, itself or by its chain, which formatting would show."""
+        """Replace an exception that reveals a secret; the formatted text is masked like any other field."""
         record.exc_text = record.exc_text or "".join(traceback.format_exception(raised)).rstrip("\n")
-        texts = record.exc_text, str(raised)
-        if any(self._masking.hide(text) != text for text in texts):
-            stand_in = _stand_in(raised, self._masking.hide(texts[1]))
-            record.exc_info = type(stand_in), stand_in, raised.__traceback__
+        stand_in = self._masking.hide_raised(raised)
+        record.exc_info = type(stand_in), stand_in, stand_in.__traceback__
 
 
 def readings(text: str) -> Iterator[str]:
