@@ -76,6 +76,29 @@ def test_a_prefix_comes_before_a_whole_word_before_what_is_nearly_it_before_what
 
 
 @pytest.mark.spec("S1-71")
+def test_what_is_nearly_right_comes_by_its_distance_before_what_is_newer(index):
+    index.put(
+        [
+            a_row("send-invoice-mail", second=1),
+            a_row("send-invoice-email", second=2),
+            a_row("reminder", second=3, description="Send an invoice again, by mail."),
+            a_row("newsletter", second=4, description="Sends mails, not one invoice."),
+            a_row("receipt", second=5, description="Send an invoice by email."),
+            a_row("other", second=6, description="Send something else by mail."),
+        ]
+    )
+    hits = index.search("send_invioce_mail", limit=10)
+    assert [(hit.id, hit.tier, hit.distance) for hit in hits] == [
+        ("id-send-invoice-mail", Tier.FUZZY, 1),
+        ("id-send-invoice-email", Tier.FUZZY, 2),
+        ("id-newsletter", Tier.FUZZY, 4),
+        ("id-reminder", Tier.FUZZY, 4),
+        ("id-receipt", Tier.FUZZY, 5),
+    ]
+    assert list(walk_search(index, "send_invioce_mail", 1)) == hits
+
+
+@pytest.mark.spec("S1-71")
 def test_equal_hits_come_newest_first_then_by_id(index):
     index.put(a_row(f"tool-{name}", second=second) for name, second in (("c", 5), ("b", 7), ("a", 5), ("d", 5)))
     assert found(index, "tool") == ["tool-b", "tool-a", "tool-c", "tool-d"]
@@ -160,7 +183,7 @@ def test_slips_of_a_typist_are_forgiven(index, typed, meant):
 
 @pytest.mark.parametrize(
     ("typed", "there"),
-    [("sun", "sum"), ("waethre", "weather"), ("v1235", "v1234"), ("2026", "2025"), ("weath3r", "weather")],
+    [("us", "sum"), ("waethre", "weather"), ("v1235", "v1234"), ("2026", "2025")],
 )
 def test_what_is_short_or_far_off_or_a_number_is_not_nearly_something_else(index, typed, there):
     index.put([a_row("tool", description=f"About {there}.")])

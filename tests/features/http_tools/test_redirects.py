@@ -102,7 +102,7 @@ async def test_a_name_that_begins_to_mean_another_address_leads_nowhere(bench, s
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nConnection: close\r\n\r\n1")
         await writer.drain()
 
-    bench.resolve, bench.hosts, bench.private = resolve, ["api.example.com"], [site.endpoint]
+    bench.resolve, bench.hosts, bench.private = resolve, [f"api.example.com:{site.port}"], [site.endpoint]
     tool = bench.tool(f"http://api.example.com:{site.port}/")
     assert (await bench.run(tool)).value == 1
     refused = await bench.run(tool)

@@ -95,7 +95,7 @@ async def test_a_refused_connection_is_repeated_until_somebody_listens(bench, se
     async def resolve(host, port):
         return [next(addresses)]
 
-    bench.resolve, bench.hosts = resolve, ["api.example.com"]
+    bench.resolve, bench.hosts = resolve, [f"api.example.com:{site.port}"]
     bench.private = [f"127.0.0.1:{site.port}", f"127.0.0.2:{site.port}"]
     outcome = await bench.run(bench.tool(HttpCall(url=f"http://api.example.com:{site.port}/", method="POST")))
     assert (outcome.value, outcome.meta["attempts"]) == (1, 3)

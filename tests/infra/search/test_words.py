@@ -85,10 +85,33 @@ def test_every_word_has_a_stem(word):
 def test_the_nearest_words_come_first_and_are_bounded():
     vocabulary = Vocabulary()
     vocabulary.add(["calculation", "calculations", "calculating", "other", "calcul8tion"])
-    assert vocabulary.near("calculatoin") == ["calculation", "calculating", "calculations"]
-    assert vocabulary.near("calculation") == ["calculations", "calculating"]
+    assert list(vocabulary.near("calculatoin").items()) == [
+        ("calculation", 1),
+        ("calcul8tion", 2),
+        ("calculating", 2),
+        ("calculations", 2),
+    ]
+    assert list(vocabulary.near("calculation")) == ["calcul8tion", "calculations", "calculating"]
     vocabulary.add(f"planet{first}{second}" for first in "abcdefghijklmnopqrst" for second in "abcdefghijklmnopqrst")
     assert len(vocabulary.near("planetuv")) == 200
+
+
+@pytest.mark.parametrize(
+    ("typed", "near"),
+    [
+        ("gte", {"get": 1}),
+        ("ge", {}),
+        ("auht0", {"auth0": 1}),
+        ("s3bucke", {"s3bucket": 1}),
+        ("ipv5", {}),
+        ("ip4", {"ipv4": 1}),
+        ("4711", {}),
+    ],
+)
+def test_words_of_three_letters_and_words_with_digits_are_corrected_and_numbers_are_not(typed, near):
+    vocabulary = Vocabulary()
+    vocabulary.add(["get", "auth0", "s3bucket", "ipv4", "ipv6", "4712", "of"])
+    assert vocabulary.near(typed) == near
 
 
 @pytest.mark.parametrize("time", ["", "yesterday", "2026-13-45", "\ud800", "-1", "0001-01-01T00:00:00Z"])

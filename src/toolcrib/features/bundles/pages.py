@@ -137,7 +137,7 @@ class Listing:
             return self._read(lambda: search(text, after=last or after), is_complete=is_complete)
 
         found = (
-            ([str(hit.tier), hit.modified_at, hit.id], Found(kept=kept, tier=hit.tier, score=hit.score))
+            ([str(hit.tier), hit.distance, hit.modified_at, hit.id], Found(kept=kept, tier=hit.tier, score=hit.score))
             for hit in _batches(hits_behind, size + 1)
             if (kept := self._usable(hit.id, counts, include_disabled=include_disabled)) is not None
         )
@@ -253,8 +253,8 @@ def _digest(slot: str) -> str:
 
 
 def _read_hit(position: list[object]) -> Hit:
-    tier, modified_at, id_ = (str(part) for part in position)
-    return Hit(id=id_, tier=Tier(tier), modified_at=modified_at)
+    tier, distance, modified_at, id_ = (str(part) for part in position)
+    return Hit(id=id_, tier=Tier(tier), modified_at=modified_at, distance=int(distance))
 
 
 class Cursors:

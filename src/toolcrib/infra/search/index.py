@@ -205,7 +205,7 @@ class Index:
 
     def _correct(self, idea: Idea) -> Idea:
         near = self._both(lambda connection, database: database.learn_words(connection).near(idea.word))
-        return corrected(idea, chain.from_iterable(words[:MAX_CORRECTIONS] for words in near))
+        return corrected(idea, chain.from_iterable(islice(words, MAX_CORRECTIONS) for words in near))
 
 
 def _with_key(rows: Iterable[Row], others: dict[str, Row]) -> Iterator[Row]:

@@ -10,21 +10,24 @@ import json
 from collections import Counter
 from heapq import merge, nsmallest
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from toolcrib.infra.search.relevance import Document
 from toolcrib.infra.search.tables import ANY, BEGINNING, bound, place_behind, read_body
-from toolcrib.infra.search.tokens import TIERS, Hit, Query, Tier, by_relevance, moment, order
+from toolcrib.infra.search.tokens import MAX_SLIPS, TIERS, WORDS_DISTANCE, Hit, Query, Tier, by_relevance, moment, order
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Collection, Iterable, Iterator, Mapping
+    from typing import Self
 
     from toolcrib.infra.search.relevance import Relevance
     from toolcrib.infra.search.tokens import Row, Vocabulary
 
 # How many words that begin alike are looked for one by one.
 MAX_BEGINNING = 64
+# Over how many words slips are spread in every way.
+MAX_SPREAD = 5
 # How many rows are ranked, and how many of them are looked at closely.
 MAX_RANKED = 2_500
 MAX_CLOSE = 100
@@ -169,21 +172,21 @@ def search_rows(
     limit: int,
     off: Collection[str] | None,
 ) -> list[Hit]:
-    """The best hits of a search; without those that are switched off, or in a bundle that is, unless `off` is None."""
+    """The best hits of a search; without disabled rows and bundles, unless `off` is None."""
     hits: list[Hit] = []
+    disabled = switched_off(connection, off)
+    start = (0, 0) if after is None else (TIERS.index(after.tier), after.distance)
     first = 0 if after is None else place_behind(connection, moment(after.modified_at), bound(after.id))
-    for tier in TIERS if after is None else TIERS[TIERS.index(after.tier) :]:
-        wanted = {
-            "match": _match(tier, query, vocabulary),
-            "first": first,
-            "limit": limit - len(hits),
-            "off": switched_off(connection, off),
-        }
+    for tier, distance, match in _matches_in_order(query, vocabulary):
+        if (TIERS.index(tier), distance) < start:
+            continue
+        if (TIERS.index(tier), distance) > start:
+            first = 0
+        wanted = {"match": match, "first": first, "limit": limit - len(hits), "off": disabled}
         found = connection.execute(SEARCH, wanted)
-        hits += (Hit(id=id_, tier=tier, modified_at=modified_at) for id_, modified_at in found)
+        hits += (Hit(id=id_, tier=tier, modified_at=modified_at, distance=distance) for id_, modified_at in found)
         if len(hits) >= limit:
             break
-        first = 0
     return hits
 
 
@@ -201,25 +204,98 @@ def listed(names: Collection[str] | None) -> str | None:
     return None if names is None else json.dumps([bound(name) for name in names], ensure_ascii=False)
 
 
-def _match(tier: Tier, query: Query, vocabulary: Vocabulary) -> str:
-    """The rows of a tier that belong to no better one."""
+def _matches_in_order(query: Query, vocabulary: Vocabulary) -> Iterator[tuple[Tier, int, str]]:
+    """What the full-text index is asked, the best tier and the smallest distance first; no row is given twice."""
     prefix = f'"{BEGINNING}{query.squeezed}"'
-    if tier is Tier.PREFIX:
-        return prefix
-    words = " AND ".join(f'"{word}"' for word in query.words)
-    if tier is Tier.WORD:
-        return f"({words}) NOT {prefix}"
-    likely = " AND ".join(_likely(word, vocabulary) for word in query.words)
-    return f"(({likely}) NOT ({words})) NOT {prefix}"
+    yield Tier.PREFIX, 0, prefix
+    words = " AND ".join(map(_quote, query.words))
+    yield Tier.WORD, 0, f"({words}) NOT {prefix}"
+    better = [f"({words})", prefix]
+    for distance, match in _fuzzy_matches(query, vocabulary):
+        yield Tier.FUZZY, distance, f"({match}) NOT ({' OR '.join(better)})"
+        better.append(f"({match})")
 
 
-def _likely(word: str, vocabulary: Vocabulary) -> str:
-    """The rows with a word that begins so, or that it nearly is."""
-    longer = vocabulary.beginning(word, MAX_BEGINNING + 1)
-    # Where few words begin so they are quicker: for a beginning all their rows are gathered before the first one is given.
-    begins = [f'"{word}"*'] if len(longer) > MAX_BEGINNING else [f'"{other}"' for other in longer]
-    near = [f'"{other}"' for other in vocabulary.near(word)]
-    return f"({' OR '.join(begins + near)})" if begins or near else f'"{word}"'
+def _fuzzy_matches(query: Query, vocabulary: Vocabulary) -> Iterator[tuple[int, str]]:
+    """The rows of each distance, among which may be those of a smaller one."""
+    names = vocabulary.near(query.squeezed)
+    for slips in (1, 2):
+        if near := _any_of(other for other, distance in names.items() if distance == slips):
+            yield slips, near
+    words = [_Neighbours.of(word, vocabulary) for word in query.words]
+    if any(word.is_unknown for word in words):
+        return
+    apart = _slips_apart(len(words))
+    for slips in range(apart):
+        ways = [_all_of(way) for way in _spread(words, slips)]
+        if found := " OR ".join(way for way in ways if way):
+            yield WORDS_DISTANCE + slips, found
+    if sum(word.most for word in words) >= apart:
+        yield WORDS_DISTANCE + MAX_SLIPS, _all_of([word.any_of_them for word in words])
+
+
+def _slips_apart(words: int) -> int:
+    """How many slips in so many words are told apart: the ways to spread them over many words are too many to ask for."""
+    return MAX_SLIPS if words <= MAX_SPREAD else 1
+
+
+class _Neighbours(NamedTuple):
+    """The rows that have a word, in the language of the full-text index: itself or its beginning, or by one or two slips."""
+
+    exact: str
+    one: str
+    two: str
+
+    @classmethod
+    def of(cls, word: str, vocabulary: Vocabulary) -> Self:
+        longer = vocabulary.beginning(word, MAX_BEGINNING + 1)
+        near = vocabulary.near(word)
+        return cls(
+            # A few words are quicker than their beginning, for which all rows are gathered before the first one is given.
+            exact=f"{_quote(word)}*" if len(longer) > MAX_BEGINNING else _any_of(longer),
+            one=_any_of(other for other, distance in near.items() if distance == 1),
+            two=_any_of(other for other, distance in near.items() if distance == 2),  # noqa: PLR2004 - as it says
+        )
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether no row has such a word."""
+        return not (self.exact or self.one or self.two)
+
+    @property
+    def most(self) -> int:
+        """The most slips by which a row may have it."""
+        return 2 if self.two else int(bool(self.one))
+
+    @property
+    def any_of_them(self) -> str:
+        """The rows that have it by any number of slips."""
+        return f"({' OR '.join(filter(None, self))})"
+
+
+def _spread(words: list[_Neighbours], slips: int) -> Iterator[list[str]]:
+    """Every way to have so many slips in the words together."""
+    if not words:
+        if slips == 0:
+            yield []
+        return
+    first, *rest = words
+    for number in range(min(slips, 2) + 1):
+        if first[number]:
+            yield from ([first[number], *others] for others in _spread(rest, slips - number))
+
+
+def _quote(word: str) -> str:
+    return f'"{word}"'
+
+
+def _any_of(words: Iterable[str]) -> str:
+    quoted = " OR ".join(map(_quote, words))
+    return f"({quoted})" if quoted else ""
+
+
+def _all_of(expressions: Iterable[str]) -> str:
+    return f"({' AND '.join(expressions)})"
 
 
 def scan_words(
@@ -231,24 +307,37 @@ def scan_words(
     limit: int,
     off: Collection[str] | None,
 ) -> list[Hit]:
-    """The same hits as `search_rows` gives, found without full-text search by looking at every row."""
-    likely = [{word, *vocabulary.near(word)} for word in query.words]
+    """The same hits as `search_rows`, found without full-text search by scanning every row."""
+    names, near = vocabulary.near(query.squeezed), [vocabulary.near(word) for word in query.words]
     rows = connection.execute(SCANNED_WORDS, {"off": switched_off(connection, off)})
-    tiers = ((id_, modified_at, _tier(set(listed.split()), query, likely)) for id_, modified_at, listed in rows)
-    hits = (Hit(id=id_, tier=tier, modified_at=modified_at) for id_, modified_at, tier in tiers if tier is not None)
+    judged = ((id_, modified_at, _judge(set(listed.split()), query, names, near)) for id_, modified_at, listed in rows)
+    hits = (
+        Hit(id=id_, tier=found[0], modified_at=modified_at, distance=found[1])
+        for id_, modified_at, found in judged
+        if found is not None
+    )
     return nsmallest(limit, (hit for hit in hits if after is None or order(hit) > order(after)), key=order)
 
 
-def _tier(words: set[str], query: Query, likely: list[set[str]]) -> Tier | None:
-    """How well a row with these words fits; `likely` has for each word of the query those that it nearly is."""
+def _judge(
+    words: set[str], query: Query, names: Mapping[str, int], near: list[dict[str, int]]
+) -> tuple[Tier, int] | None:
+    """The tier and the distance of a row with these words; None if it is not a hit."""
     if BEGINNING + query.squeezed in words:
-        return Tier.PREFIX
+        return Tier.PREFIX, 0
     if words.issuperset(query.words):
-        return Tier.WORD
-    for word, others in zip(query.words, likely, strict=True):
-        if words.isdisjoint(others) and not any(other.startswith(word) for other in words):
+        return Tier.WORD, 0
+    if (distance := min((names[word] for word in words & names.keys()), default=0)) > 0:
+        return Tier.FUZZY, distance
+    slips = 0
+    for word, others in zip(query.words, near, strict=True):
+        if word in words or any(other.startswith(word) for other in words):
+            continue
+        distance = min((others[other] for other in words & others.keys()), default=0)
+        if distance == 0:
             return None
-    return Tier.FUZZY
+        slips += distance
+    return Tier.FUZZY, WORDS_DISTANCE + (slips if slips < _slips_apart(len(query.words)) else MAX_SLIPS)
 
 
 def count_stems(connection: sqlite3.Connection, stems: Iterable[str]) -> Counter[str]:

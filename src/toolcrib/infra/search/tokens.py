@@ -59,12 +59,16 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hit:
-    """A tool that was found, by its id. A search goes on behind (tier, modified_at, id) of its last hit."""
+    """A tool that was found, by its id. `distance` orders the fuzzy tier: see Query.
+
+    A search continues after (tier, distance, modified_at, id) of its last hit.
+    """
 
     id: str
     tier: Tier
     modified_at: str = ""
     score: float = 0.0
+    distance: int = 0
 
 
 # Words.
@@ -78,7 +82,9 @@ MAX_WORDS = 16
 END_OF_TIME = 2**42 - 1
 
 # From how many letters on a word may have one slip, and from how many two; a swap of neighbours counts as one.
-ONE_SLIP, TWO_SLIPS = 4, 8
+ONE_SLIP, TWO_SLIPS = 3, 8
+# The distance of a hit whose words all fit, and how many slips in its words are told apart.
+WORDS_DISTANCE, MAX_SLIPS = 3, 3
 # A word that is nearly more words than this is nearly the first of them only.
 MAX_NEAR = 200
 # From how many new words on it is quicker to sort all of them than to put each in its place.
@@ -164,8 +170,10 @@ def _plain(text: str) -> str:
 class Query:
     """What was typed: its words, and all of it squeezed into one.
 
-    A tool fits as PREFIX if its slug, name or display name begins with what was typed; as WORD if every word that was typed is
-    one of its words, in whichever text; as FUZZY if every word that was typed is, begins or nearly is one of its words.
+    A tool is a PREFIX hit if its slug, name or display name begins with what was typed; a WORD hit if every typed word is one
+    of its words, in any text; a FUZZY hit if every typed word is, begins or nearly is one of its words, or if all of it is
+    nearly one of its names. The distance of a FUZZY hit is the number of slips between what was typed and such a name (1 or
+    2); else WORDS_DISTANCE, plus the slips in all words together, of which more than MAX_SLIPS count alike.
     """
 
     words: tuple[str, ...]
@@ -178,9 +186,9 @@ def read_query(text: str) -> Query | None:
     return Query(tuple(dict.fromkeys(words)), "".join(words)[:MAX_WORD]) if words else None
 
 
-def order(hit: Hit) -> tuple[int, int, str]:
-    """By what hits are sorted: the better tier, then the newer, then the smaller id."""
-    return TIERS.index(hit.tier), -moment(hit.modified_at), hit.id
+def order(hit: Hit) -> tuple[int, int, int, str]:
+    """The sort key of hits: the better tier, then the smaller distance, then the newer, then the smaller id."""
+    return TIERS.index(hit.tier), hit.distance, -moment(hit.modified_at), hit.id
 
 
 def by_relevance(hit: Hit) -> tuple[float, int, str]:
@@ -189,10 +197,10 @@ def by_relevance(hit: Hit) -> tuple[float, int, str]:
 
 
 class Vocabulary:
-    """Words, by their lengths and by the letters at their ends.
+    """Words, by their lengths and by the characters at their ends.
 
-    A word is nearly another one if a slip of the typist lies between them, in long words two; one of its ends is right. What
-    has a digit in it is nearly nothing: numbers are not nearly others.
+    A word is near another one if one slip of the typist lies between them, in long words two, and one of its ends is right. A
+    number is near no other: neither a word without letters, nor one whose digits are others.
     """
 
     def __init__(self) -> None:
@@ -208,10 +216,10 @@ class Vocabulary:
         fresh = {word for word in words if word not in self._known}
         self._known |= fresh
         for word in fresh:
-            if word.isalpha():
+            if not word.isdigit():
                 for end in _ends(word):
                     self._by_end[len(word), end].append(word)
-        # A new list each time: another thread may be looking at the old one.
+        # A new list each time: another thread may be reading the old one.
         in_order = self._in_order.copy()
         if len(fresh) < MANY_NEW:
             for word in fresh:
@@ -221,34 +229,49 @@ class Vocabulary:
         self._in_order = in_order
 
     def beginning(self, start: str, limit: int) -> list[str]:
-        """The first so many of the known words that begin so."""
+        """The first `limit` known words with this prefix."""
         in_order = self._in_order
         first = bisect_left(in_order, start)
         return [word for word in in_order[first : first + limit] if word.startswith(start)]
 
-    def near(self, word: str) -> list[str]:
-        """The known words that it nearly is, the nearest first."""
+    def near(self, word: str) -> dict[str, int]:
+        """The known words near this one with their distances, nearest first."""
         slips = _slips(word)
         if not slips:
-            return []
+            return {}
         from rapidfuzz.distance import OSA
         from rapidfuzz.process import extract
 
+        digits = _digits(word)
         distances: dict[str, int] = {}
         for length in range(len(word) - slips, len(word) + slips + 1):
             for end in _ends(word):
                 found = extract(
                     word, self._by_end.get((length, end), ()), scorer=OSA.distance, score_cutoff=slips, limit=None
                 )
-                distances.update((other, round(distance)) for other, distance, _ in found if other != word)
-        return sorted(distances, key=lambda other: (distances[other], other))[:MAX_NEAR]
+                distances.update(
+                    (other, round(distance))
+                    for other, distance, _ in found
+                    if other != word and _is_same_number(digits, _digits(other))
+                )
+        nearest = sorted(distances, key=lambda other: (distances[other], other))[:MAX_NEAR]
+        return {other: distances[other] for other in nearest}
 
 
 def _slips(word: str) -> int:
-    if len(word) < ONE_SLIP or not word.isalpha():
+    if len(word) < ONE_SLIP or word.isdigit():
         return 0
     return 1 if len(word) < TWO_SLIPS else 2
 
 
 def _ends(word: str) -> tuple[str, str]:
     return f"{word[0]}-", f"-{word[-1]}"
+
+
+def _digits(word: str) -> str:
+    return "" if word.isalpha() else "".join(filter(str.isdigit, word))
+
+
+def _is_same_number(typed: str, known: str) -> bool:
+    """Whether the digits may be meant for each other: a slip adds or loses one, and turns none into another."""
+    return typed == known or len(typed) != len(known)
