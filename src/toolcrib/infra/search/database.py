@@ -1,4 +1,4 @@
-"""Open the SQLite database of an index, in a file that processes share or in memory, and recover from a lost or broken file."""
+"""The SQLite database of an index, in a shared file or in memory, with recovery from a lost or broken file."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ T = TypeVar("T")
 
 logger = logging.getLogger("toolcrib.search")
 
-# How long another process is waited for; the longest wait is for one that fills a large index.
+# How long to wait for another process; the longest wait is for one that fills a large index.
 BUSY_SECONDS = 60.0
 IDLE_CONNECTIONS = 4
 CACHE_KIB = 32_768
 KEPT_LOG_BYTES = 16 * 1024 * 1024
-# How often the file is checked for being still there.
+# How often to check that the file still exists.
 LOOK_SECONDS = 0.1
-# Work that met a broken file is done on a new one, and if need be on one in memory.
+# Work that met a broken file is repeated on a new one, and finally on one in memory.
 ATTEMPTS = 3
 
 BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
@@ -48,14 +48,14 @@ HOPELESS = {
 
 
 class UnusableError(sqlite3.DatabaseError):
-    """The file is not what it should be: of another version of this program, or only a part."""
+    """The file is unusable: from another version of this program, or incomplete."""
 
 
 class Database:
-    """The database at a path, or in memory without one: opened when it is needed, made anew when it is gone or broken.
+    """The database at a path, or in memory without one: opened on demand, recreated when it is gone or broken.
 
-    Nothing in an index is kept nowhere else: one that was lost is found without facts, and is filled again. Where no file can be
-    written, it is kept in memory.
+    An index is derived data: a lost one is recreated without facts, and filled again. Where no file can be written, it
+    is in memory.
     """
 
     def __init__(self, path: Path | None, *, full_text: bool) -> None:
@@ -68,11 +68,11 @@ class Database:
         self.opened = 0
 
     def read(self, work: Callable[[sqlite3.Connection, OpenDatabase], T]) -> T:
-        """Do what only reads."""
+        """Run a read-only function."""
         return self._do(OpenDatabase.reading, work)
 
     def write(self, work: Callable[[sqlite3.Connection, OpenDatabase], T]) -> T:
-        """Do what changes rows: everything or, if something fails, nothing."""
+        """Run a function that changes rows, in one transaction."""
         return self._do(OpenDatabase.writing, work)
 
     def incarnation(self) -> int:
@@ -81,7 +81,7 @@ class Database:
         return self.opened
 
     def close(self) -> None:
-        """Close what is open; the next read or write opens it again."""
+        """Close it; the next read or write opens it again."""
         with self._lock:
             if self._database is not None:
                 self._database.close()
@@ -117,7 +117,7 @@ class Database:
             return self._database
 
     def _look_at_file(self, database: OpenDatabase) -> None:
-        """Let go of a database whose file was taken away, or of which a part was."""
+        """Close a database whose file, or a part of it, was removed."""
         if database.has_moved():
             self.close()
         elif database.has_lost_its_log():
@@ -133,17 +133,17 @@ class Database:
         return OpenDatabase(self._path, full_text=self._full_text)
 
     def _recover(self, database: OpenDatabase, problem: sqlite3.Error) -> None:
-        """See to it that another attempt may succeed."""
+        """Recover, so that another attempt may succeed."""
         with self._lock:
             if database is self._database:
                 self._look_at_file(database)
             if database is not self._database:
-                return  # the file was the problem, or another thread saw to it
+                return  # the file was the problem, or another thread recovered already
             self.close()
             self._give_way(problem)
 
     def _give_way(self, problem: sqlite3.Error | OSError) -> None:
-        """Remove a broken file, or do without one."""
+        """Remove a broken file, or fall back to memory."""
         code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
         if code in BUSY:
             message = f"{self._path}: another process keeps the index busy; try again"
@@ -160,7 +160,7 @@ class Database:
 class OpenDatabase:
     """The connections to one database.
 
-    A file has one connection that writes and as many that read as there are threads at it; what is in memory has one for all.
+    A file has one connection that writes and one that reads per thread; a database in memory has one for all.
     """
 
     def __init__(self, path: Path | None, *, full_text: bool) -> None:
@@ -184,16 +184,16 @@ class OpenDatabase:
             raise
 
     def has_moved(self) -> bool:
-        """Whether the file is not where it was, or another one is there."""
+        """Whether the file was moved or replaced."""
         return self._path is not None and _identify(self._path) != self._identity
 
     def has_lost_its_log(self) -> bool:
-        """Whether what was written last is not beside the file any more, without which it is worth nothing."""
+        """Whether the write-ahead log of the file is gone, without which the file is worthless."""
         return self._path is not None and _identify_log(self._path) != self._log
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A connection to change rows with: everything or, if something fails, nothing."""
+        """A connection for one write transaction."""
         with self._writing:
             self._writer.execute("BEGIN IMMEDIATE")
             with commit_or_rollback(self._writer):
@@ -201,7 +201,7 @@ class OpenDatabase:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection to read with, on which nothing changes meanwhile."""
+        """A connection for one read transaction."""
         if self._path is None:
             with self._writing:
                 yield self._writer
@@ -215,7 +215,7 @@ class OpenDatabase:
             self._give_back(connection)
 
     def learn_words(self, connection: sqlite3.Connection) -> Vocabulary:
-        """The words of all rows, with those that were added since the last call."""
+        """The vocabulary of all rows, updated with the words added since the last call."""
         with self._learning:
             found = connection.execute(
                 "SELECT number, word FROM vocabulary WHERE number > ? ORDER BY number", (self._learned,)
@@ -226,7 +226,7 @@ class OpenDatabase:
         return self.vocabulary
 
     def close(self) -> None:
-        """Close every connection; those in use are closed when they are given back."""
+        """Close every connection; those in use are closed when they are returned."""
         self._closed = True
         with self._writing:
             self._writer.close()
@@ -240,7 +240,7 @@ class OpenDatabase:
             return self._connect_to_same()
 
     def _connect_to_same(self) -> sqlite3.Connection:
-        """One more connection to this database; what lies at the path may be another one by now, or lack its log."""
+        """Another connection to this database; the file at the path may be another one by now, or lack its log."""
         connection = _connect(self._path)
         try:
             # SQLite opens the log with the first read.
@@ -268,7 +268,7 @@ def _identify(path: Path) -> tuple[int, int] | None:
 
 
 def _identify_log(path: Path) -> list[tuple[int, int] | None]:
-    """What was written last, and the memory in which connections tell each other of it."""
+    """The identity of the write-ahead log and its shared memory."""
     return [_identify(path.with_name(path.name + end)) for end in ("-wal", "-shm")]
 
 
@@ -277,7 +277,7 @@ def _connect(path: Path | None) -> sqlite3.Connection:
         ":memory:" if path is None else path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
     try:
-        # What is lost when the power fails can be made anew.
+        # What a power loss destroys can be recreated.
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         connection.execute(f"PRAGMA journal_size_limit = {KEPT_LOG_BYTES}")
@@ -288,13 +288,13 @@ def _connect(path: Path | None) -> sqlite3.Connection:
 
 
 def _prepare(connection: sqlite3.Connection, *, full_text: bool) -> None:
-    """Make the tables in a new file."""
+    """Create the tables in a new file."""
     connection.execute("PRAGMA journal_mode = WAL")
     if _layout(connection) == LAYOUT:
         return
     connection.execute("BEGIN IMMEDIATE")
     with commit_or_rollback(connection):
-        # Another process may have been quicker.
+        # Another process may have been faster.
         if _layout(connection) == LAYOUT:
             return
         if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:

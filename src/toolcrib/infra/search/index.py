@@ -1,4 +1,4 @@
-"""Find tools: by what is typed, by what is asked, and page by page."""
+"""Find tools: by typed text, by a question, and page by page."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ MAX_CORRECTIONS = 3
 
 
 class Index:
-    """Everything that lists and searches ask, derived from documents, so that it may be thrown away and made anew at any time.
+    """The index of all tools for lists and searches, derived from documents: it can be discarded and recreated.
 
-    It is a SQLite database in the file at a path, which processes share, or in memory without a path. Rows without a key are this
-    process's own: they are kept in a second database in memory. Where SQLite lacks full-text search, everything is in memory and
-    searches look at every row. Threads may share an index. A row counts as enabled if it and its bundle are; a bundle that was
-    never named counts as enabled.
+    It is a SQLite database in a file, which processes share, or in memory without a path. Rows without a key belong to
+    this process and are in a second database in memory. Where SQLite lacks full-text search, everything is in memory
+    and searches scan every row. Threads may share an index. A row is enabled if it and its bundle are; an unknown
+    bundle is enabled.
     """
 
     def __init__(self, path: Path | None, *, full_text: bool | None = None) -> None:
@@ -44,7 +44,7 @@ class Index:
         self._owning = threading.RLock()
 
     def put(self, rows: Iterable[Row]) -> None:
-        """Have these rows in place of those with the same ids, all at once."""
+        """Add or replace these rows, in one transaction."""
         own: dict[str, Row] = {}
 
         def put_shared(connection: sqlite3.Connection, database: OpenDatabase) -> None:
@@ -56,7 +56,7 @@ class Index:
                 self.set_own((self._own_rows | own).values())
 
     def set_own(self, rows: Iterable[Row]) -> None:
-        """Have exactly these rows as the process's own."""
+        """Replace the process's own rows by these."""
         wanted = {row.id: row for row in rows}
         with self._owning:
             if wanted == self._own_rows:
@@ -72,30 +72,30 @@ class Index:
             self._own_rows = wanted
 
     def remove(self, ids: Iterable[str]) -> None:
-        """Forget rows."""
+        """Remove rows."""
         gone = set(ids)
         self._shared.write(lambda connection, _: tables.remove_rows(connection, gone))
         self._keep_own(lambda row: row.id not in gone)
 
     def put_bundle(self, bundle: str, *, enabled: bool) -> None:
-        """Know whether a bundle is switched on."""
+        """Set whether a bundle is enabled."""
         if (bundle in self._shared.read(lambda connection, _: queries.bundles_off(connection))) != enabled:
-            # Nothing changes, so that a process which fills the index is not waited for.
+            # Without a change there is no need to wait for a process that fills the index.
             return
-        self._shared.write(lambda connection, _: queries.switch_bundle(connection, bundle, enabled=enabled))
+        self._shared.write(lambda connection, _: queries.set_bundle_enabled(connection, bundle, enabled=enabled))
 
     def remove_bundle(self, bundle: str) -> None:
-        """Forget a bundle and all its rows."""
+        """Remove a bundle and all its rows."""
 
         def forget(connection: sqlite3.Connection, _: OpenDatabase) -> None:
             tables.remove_rows(connection, queries.ids_of(connection, bundle))
-            queries.switch_bundle(connection, bundle, enabled=True)
+            queries.set_bundle_enabled(connection, bundle, enabled=True)
 
         self._shared.write(forget)
         self._keep_own(lambda row: row.bundle != bundle)
 
     def get(self, id_: str) -> Row | None:
-        """The row of that id."""
+        """The row with that id."""
         own = self._own_rows.get(id_)
         return own if own is not None else self._shared.read(lambda connection, _: queries.row_of(connection, id_))
 
@@ -104,7 +104,7 @@ class Index:
         return self._shared.read(lambda connection, _: queries.stamps_of(connection, bundle))
 
     def named(self, slug: str) -> list[Row]:
-        """All rows of that slug, of whichever bundle and version, the newest created first."""
+        """All rows with that slug, of any bundle and version, the newest created first."""
         found = self._both(lambda connection, _: queries.rows_named(connection, slug))
         by_id = sorted(chain.from_iterable(found), key=lambda row: row.id)
         return sorted(by_id, key=lambda row: row.created_at, reverse=True)
@@ -118,7 +118,7 @@ class Index:
         tags: Collection[str] = (),
         include_disabled: bool = False,
     ) -> list[Row]:
-        """Rows in the order of their ids, behind the one with the id `after`; with all of the tags, of any of the bundles."""
+        """Rows by id, after the id `after`; with all of the tags, of any of the bundles."""
         off = self._off(include_disabled=include_disabled)
         found = self._both(
             lambda connection, _: queries.page_of(
@@ -128,7 +128,7 @@ class Index:
         return list(islice(merge(*found, key=lambda row: row.id), limit))
 
     def search(self, text: str, *, after: Hit | None = None, limit: int, include_disabled: bool = False) -> list[Hit]:
-        """What fits what was typed: prefix before word before fuzzy, then the newest, then by id; behind the hit `after`."""
+        """Hits for typed text, after the hit `after`: by tier, then distance, then newest, then id."""
         query = read_query(text)
         if query is None:
             return []
@@ -142,7 +142,7 @@ class Index:
         return list(islice(merge(*found, key=order), limit))
 
     def ask(self, question: str, *, limit: int, include_disabled: bool = False) -> list[Hit]:
-        """What answers a question in plain words, the most relevant first."""
+        """Hits for a question in plain words, the most relevant first."""
         off = self._off(include_disabled=include_disabled)
         ideas = read_question(question)
         frequencies = self._frequencies(ideas)
@@ -159,29 +159,29 @@ class Index:
         return sorted(chain.from_iterable(found), key=by_relevance)[:limit]
 
     def count(self) -> int:
-        """How many rows have a key."""
+        """The number of rows with a key."""
         return self._shared.read(lambda connection, _: queries.count_of(connection))
 
     def incarnation(self) -> int:
-        """Another number whenever the file was made or opened anew."""
+        """A number that changes whenever the file is created or opened again."""
         return self._shared.incarnation()
 
     def facts(self) -> Mapping[str, str]:
-        """What was noted about the index; empty for one that was just made."""
+        """The recorded facts about the index; empty for a new one."""
         return self._shared.read(lambda connection, _: queries.facts_of(connection))
 
     def note(self, facts: Mapping[str, str], *, incarnation: int | None = None) -> None:
-        """Note something about the index, beside what was noted before; nothing if it is another one than the caller knows."""
+        """Record facts about the index, unless it is another one than the caller knows."""
 
         def note_facts(connection: sqlite3.Connection, _: OpenDatabase) -> None:
-            # Asked here, where a database is at hand: one that comes later is not written to.
+            # Checked inside the transaction: a database opened later is not written to.
             if incarnation in (None, self._shared.opened):
                 queries.note_facts(connection, facts)
 
         self._shared.write(note_facts)
 
     def close(self) -> None:
-        """Close what is open, and forget the process's own rows."""
+        """Close it, and drop the process's own rows."""
         self._shared.close()
         with self._owning:
             self._own.close()
@@ -192,11 +192,11 @@ class Index:
             self.set_own([row for row in self._own_rows.values() if condition(row)])
 
     def _off(self, *, include_disabled: bool) -> list[str] | None:
-        """The bundles that are switched off; None if that does not matter."""
+        """The disabled bundles; None if that does not matter."""
         return None if include_disabled else self._shared.read(lambda connection, _: queries.bundles_off(connection))
 
     def _both(self, work: Callable[[sqlite3.Connection, OpenDatabase], T]) -> list[T]:
-        """Do it with the rows that processes share, and with those of this one."""
+        """Run it on the shared database, and on the one of this process if it has rows."""
         return [database.read(work) for database in ((self._shared, self._own) if self._own_rows else (self._shared,))]
 
     def _frequencies(self, ideas: Iterable[Idea]) -> Counter[str]:
@@ -209,7 +209,7 @@ class Index:
 
 
 def _with_key(rows: Iterable[Row], others: dict[str, Row]) -> Iterator[Row]:
-    """The rows that have a key; the others are put aside."""
+    """The rows with a key; the others are collected in `others`."""
     for row in rows:
         if row.key:
             yield row

@@ -1,7 +1,7 @@
-"""Ask the tables of an index: look-ups, lists, searches for typed words, and questions in plain words.
+"""Queries on the tables of an index: lookups, pages, searches for typed words, and questions in plain words.
 
-For a question the full-text index first names the rows that have most of its words, then each of these is looked at closely. Where
-a question concerns few rows all of them are ranked; where it concerns many, those count that have several of its words.
+For a question the full-text index first selects the rows with most of its words, then each of these is scored. If a
+question matches few rows all of them are ranked; if it matches many, those with several of its words are preferred.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ if TYPE_CHECKING:
     from toolcrib.infra.search.relevance import Relevance
     from toolcrib.infra.search.tokens import Row, Vocabulary
 
-# How many words that begin alike are looked for one by one.
+# How many words with a common prefix are queried one by one.
 MAX_BEGINNING = 64
-# Over how many words slips are spread in every way.
+# Over how many words slips are distributed in every way.
 MAX_SPREAD = 5
-# How many rows are ranked, and how many of them are looked at closely.
+# How many rows are ranked, and how many of them are scored.
 MAX_RANKED = 2_500
 MAX_CLOSE = 100
-# Among more rows: how many of them are looked at closely, how many words of a question are looked for, how many of them
-# together at most, and which are rare enough to count alone.
+# Among more rows: how many of them are scored, how many words of a question are queried, how many of them together at
+# most, and which are rare enough to count alone.
 MAX_CLOSE_OF_MANY = 50
 MAX_WORDS = 4
 MAX_TOGETHER = 3
 RARE = 50
-# What every twentieth row has says little.
+# A word in every twentieth row says little.
 COMMON = 20
 
 
 def _is_on(place: str) -> str:
-    """The condition that a row is switched on, and its bundle too; `:off` lists those that are not, or is NULL for any row."""
+    """The condition that a row and its bundle are enabled; `:off` lists the disabled bundles, or is NULL for any row."""
     return f"""(:off IS NULL OR EXISTS (
         SELECT 1 FROM rows AS it WHERE it.place = {place} AND it.enabled AND it.bundle NOT IN (SELECT value FROM json_each(:off))
     ))"""  # noqa: S608 - put together from words of our own
 
 
-# Read along the full-text index, which gives places in their order and stops with the last row of the page.
+# Read along the full-text index, which yields places in order and stops with the last row of the page.
 SEARCH = f"""
 SELECT rows.id, rows.modified_at FROM words CROSS JOIN rows ON rows.place = words.rowid
 WHERE words MATCH :match AND words.rowid >= :first AND {_is_on("words.rowid")}
@@ -84,23 +84,23 @@ ORDER BY tags.id LIMIT :limit
 
 
 def row_of(connection: sqlite3.Connection, id_: str) -> Row | None:
-    """The row of that id."""
+    """The row with that id."""
     found = connection.execute("SELECT body FROM rows WHERE id = ?", (bound(id_),)).fetchone()
     return read_body(found[0]) if found else None
 
 
 def rows_named(connection: sqlite3.Connection, slug: str) -> list[Row]:
-    """All rows of that slug."""
+    """All rows with that slug."""
     return [read_body(body) for (body,) in connection.execute("SELECT body FROM rows WHERE slug = ?", (bound(slug),))]
 
 
 def bundles_off(connection: sqlite3.Connection) -> list[str]:
-    """The bundles that are switched off."""
+    """The disabled bundles."""
     return [bundle for (bundle,) in connection.execute("SELECT bundle FROM bundles_off")]
 
 
-def switch_bundle(connection: sqlite3.Connection, bundle: str, *, enabled: bool) -> None:
-    """Note whether a bundle is switched on, which is what one counts as that is not noted."""
+def set_bundle_enabled(connection: sqlite3.Connection, bundle: str, *, enabled: bool) -> None:
+    """Set whether a bundle is enabled; an unknown one is."""
     statement = (
         "DELETE FROM bundles_off WHERE bundle = ?" if enabled else "INSERT OR IGNORE INTO bundles_off VALUES (?)"
     )
@@ -113,17 +113,17 @@ def ids_of(connection: sqlite3.Connection, bundle: str) -> list[str]:
 
 
 def count_of(connection: sqlite3.Connection) -> int:
-    """How many rows there are."""
+    """The number of rows."""
     return int(connection.execute("SELECT count(*) FROM rows").fetchone()[0])
 
 
 def facts_of(connection: sqlite3.Connection) -> dict[str, str]:
-    """What was noted about the index."""
+    """The recorded facts about the index."""
     return dict(connection.execute("SELECT name, value FROM facts").fetchall())
 
 
 def note_facts(connection: sqlite3.Connection, facts: Mapping[str, str]) -> None:
-    """Note something about the index."""
+    """Record facts about the index."""
     noted = ((bound(name), bound(value)) for name, value in facts.items())
     connection.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", noted)
 
@@ -143,22 +143,22 @@ def page_of(
     tags: Collection[str],
     off: Collection[str] | None,
 ) -> list[Row]:
-    """Rows in the order of their ids; without those that are switched off, or in a bundle that is, unless `off` is None."""
-    wanted = {"after": bound(after), "limit": limit, "off": switched_off(connection, off)}
+    """Rows by id; without disabled rows and bundles, unless `off` is None."""
+    wanted = {"after": bound(after), "limit": limit, "off": disabled_bundles(connection, off)}
     if tags:
-        # Walk along the rarest tag, whose rows are few.
+        # Read along the rarest tag, which has few rows.
         rarest, *others = sorted({bound(tag) for tag in tags}, key=lambda tag: _count_tag(connection, tag))
         wanted |= {"tag": rarest, "others": listed(others), "bundles": listed(bundles)}
         return [read_body(body) for (body,) in connection.execute(TAGGED, wanted)]
     if bundles is None:
         return [read_body(body) for (body,) in connection.execute(ALL, wanted)]
-    # One walk for each bundle: a small one among many others is found without a look at the others.
+    # One query per bundle: a small one is found without reading the others.
     walks = [connection.execute(OF_BUNDLE, wanted | {"bundle": bound(bundle)}) for bundle in set(bundles)]
     return [read_body(body) for _, body in islice(merge(*walks), limit)]
 
 
 def _count_tag(connection: sqlite3.Connection, tag: str) -> int:
-    """How many rows have a tag; beyond a bound it does not matter any more."""
+    """The number of rows with a tag, up to a bound."""
     found = connection.execute("SELECT count(*) FROM (SELECT 1 FROM tags WHERE tag = ? LIMIT 1000)", (tag,))
     return int(found.fetchone()[0])
 
@@ -174,7 +174,7 @@ def search_rows(
 ) -> list[Hit]:
     """The best hits of a search; without disabled rows and bundles, unless `off` is None."""
     hits: list[Hit] = []
-    disabled = switched_off(connection, off)
+    disabled = disabled_bundles(connection, off)
     start = (0, 0) if after is None else (TIERS.index(after.tier), after.distance)
     first = 0 if after is None else place_behind(connection, moment(after.modified_at), bound(after.id))
     for tier, distance, match in _matches_in_order(query, vocabulary):
@@ -190,8 +190,8 @@ def search_rows(
     return hits
 
 
-def switched_off(connection: sqlite3.Connection, bundles: Collection[str] | None) -> str | None:
-    """The bundles that are switched off as a value for `:off`; NULL where no row could be switched off."""
+def disabled_bundles(connection: sqlite3.Connection, bundles: Collection[str] | None) -> str | None:
+    """The disabled bundles as a value for `:off`; NULL if no row can be disabled."""
     if bundles is None:
         return None
     if not bundles and not connection.execute("SELECT EXISTS (SELECT 1 FROM rows WHERE enabled = 0)").fetchone()[0]:
@@ -205,7 +205,7 @@ def listed(names: Collection[str] | None) -> str | None:
 
 
 def _matches_in_order(query: Query, vocabulary: Vocabulary) -> Iterator[tuple[Tier, int, str]]:
-    """What the full-text index is asked, the best tier and the smallest distance first; no row is given twice."""
+    """The full-text queries of a search, best tier and smallest distance first; no row is returned twice."""
     prefix = f'"{BEGINNING}{query.squeezed}"'
     yield Tier.PREFIX, 0, prefix
     words = " AND ".join(map(_quote, query.words))
@@ -217,7 +217,7 @@ def _matches_in_order(query: Query, vocabulary: Vocabulary) -> Iterator[tuple[Ti
 
 
 def _fuzzy_matches(query: Query, vocabulary: Vocabulary) -> Iterator[tuple[int, str]]:
-    """The rows of each distance, among which may be those of a smaller one."""
+    """The rows of each distance; they may include rows of a smaller one."""
     names = vocabulary.near(query.squeezed)
     for slips in (1, 2):
         if near := _any_of(other for other, distance in names.items() if distance == slips):
@@ -235,12 +235,12 @@ def _fuzzy_matches(query: Query, vocabulary: Vocabulary) -> Iterator[tuple[int, 
 
 
 def _slips_apart(words: int) -> int:
-    """How many slips in so many words are told apart: the ways to spread them over many words are too many to ask for."""
+    """How many slips in so many words are told apart: many words have too many combinations to query."""
     return MAX_SLIPS if words <= MAX_SPREAD else 1
 
 
 class _Neighbours(NamedTuple):
-    """The rows that have a word, in the language of the full-text index: itself or its beginning, or by one or two slips."""
+    """The rows that have a word, as full-text expressions: exactly or as a prefix, or with one or two slips."""
 
     exact: str
     one: str
@@ -251,7 +251,7 @@ class _Neighbours(NamedTuple):
         longer = vocabulary.beginning(word, MAX_BEGINNING + 1)
         near = vocabulary.near(word)
         return cls(
-            # A few words are quicker than their beginning, for which all rows are gathered before the first one is given.
+            # A few words are faster than a prefix, for which FTS5 collects all rows before it returns the first one.
             exact=f"{_quote(word)}*" if len(longer) > MAX_BEGINNING else _any_of(longer),
             one=_any_of(other for other, distance in near.items() if distance == 1),
             two=_any_of(other for other, distance in near.items() if distance == 2),  # noqa: PLR2004 - as it says
@@ -264,17 +264,17 @@ class _Neighbours(NamedTuple):
 
     @property
     def most(self) -> int:
-        """The most slips by which a row may have it."""
+        """The most slips with which a row may have it."""
         return 2 if self.two else int(bool(self.one))
 
     @property
     def any_of_them(self) -> str:
-        """The rows that have it by any number of slips."""
+        """The rows that have it with any number of slips."""
         return f"({' OR '.join(filter(None, self))})"
 
 
 def _spread(words: list[_Neighbours], slips: int) -> Iterator[list[str]]:
-    """Every way to have so many slips in the words together."""
+    """Every way to distribute so many slips over the words."""
     if not words:
         if slips == 0:
             yield []
@@ -309,7 +309,7 @@ def scan_words(
 ) -> list[Hit]:
     """The same hits as `search_rows`, found without full-text search by scanning every row."""
     names, near = vocabulary.near(query.squeezed), [vocabulary.near(word) for word in query.words]
-    rows = connection.execute(SCANNED_WORDS, {"off": switched_off(connection, off)})
+    rows = connection.execute(SCANNED_WORDS, {"off": disabled_bundles(connection, off)})
     judged = ((id_, modified_at, _judge(set(listed.split()), query, names, near)) for id_, modified_at, listed in rows)
     hits = (
         Hit(id=id_, tier=found[0], modified_at=modified_at, distance=found[1])
@@ -341,7 +341,7 @@ def _judge(
 
 
 def count_stems(connection: sqlite3.Connection, stems: Iterable[str]) -> Counter[str]:
-    """How many rows have each of the stems; how many there are in all is the number of those that have ANY."""
+    """How many rows have each of the stems; ANY counts all rows."""
     found = connection.execute(
         "SELECT stem, rows FROM stems WHERE rows > 0 AND stem IN (SELECT value FROM json_each(?))",
         (listed({*stems, ANY}),),
@@ -357,7 +357,7 @@ def ask_rows(
     limit: int,
     off: Collection[str] | None,
 ) -> list[Hit]:
-    """The rows that answer a question best, without those that are switched off unless `off` is None."""
+    """The rows that answer a question best; without disabled rows and bundles, unless `off` is None."""
     ideas = [idea for idea in relevance.ideas if idea]
     concerned = sum(frequencies[each] for idea in ideas for each in idea)
     if min(concerned, frequencies[ANY]) <= MAX_RANKED:
@@ -366,7 +366,7 @@ def ask_rows(
     else:
         statement, enough = NEWEST, MAX_CLOSE_OF_MANY
         matches = _matches(_telling_words(ideas, frequencies), frequencies)
-    wanted = {"limit": enough, "off": switched_off(connection, off)}
+    wanted = {"limit": enough, "off": disabled_bundles(connection, off)}
     places: dict[int, None] = {}
     for match in filter(None, matches):
         places.update(connection.execute(statement, wanted | {"match": match}))
@@ -379,8 +379,8 @@ def ask_rows(
 def scan_texts(
     connection: sqlite3.Connection, relevance: Relevance, *, limit: int, off: Collection[str] | None
 ) -> list[Hit]:
-    """The rows that answer a question best, found without full-text search by looking at every row."""
-    rows = connection.execute(SCANNED_TEXTS, {"off": switched_off(connection, off)})
+    """As `ask_rows`, without full-text search, by scanning every row."""
+    rows = connection.execute(SCANNED_TEXTS, {"off": disabled_bundles(connection, off)})
     hits = (_scored(id_, modified_at, fields, relevance) for id_, modified_at, *fields in rows)
     return nsmallest(limit, (hit for hit in hits if hit.score), key=by_relevance)
 
@@ -397,7 +397,7 @@ def _scored(id_: str, modified_at: str, fields: Iterable[str], relevance: Releva
 
 
 def _telling_words(ideas: Iterable[Mapping[str, float]], frequencies: Mapping[str, int]) -> list[str]:
-    """The rarest words of the question, each for its idea, without those that say little unless there are no others."""
+    """The rarest words of the question, one per idea, without common ones unless there are no others."""
     words = {max(idea, key=lambda each: (idea[each], -frequencies[each])) for idea in ideas}
     in_order = sorted(words, key=lambda word: (frequencies[word], word))
     telling = [word for word in in_order if frequencies[word] * COMMON <= frequencies[ANY]]
@@ -405,7 +405,7 @@ def _telling_words(ideas: Iterable[Mapping[str, float]], frequencies: Mapping[st
 
 
 def _matches(words: list[str], frequencies: Mapping[str, int]) -> Iterator[str]:
-    """What to look for, one after the other: rare words, three of them, two in a name, two anywhere, any."""
+    """The full-text queries, in order: rare words, three words, two in a name, two anywhere, any."""
     yield _one_of(word for word in words if frequencies[word] <= RARE)
     for number in range(min(len(words), MAX_TOGETHER), 1, -1):
         match = _so_many_of(number, words)

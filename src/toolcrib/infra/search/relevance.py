@@ -26,13 +26,13 @@ MAX_IDEAS = 12
 # Tuned on half of the questions in benchmarks/questions.py.
 SYNONYM, CORRECTION = 0.4, 0.6
 NAME, DESCRIPTION, TAG, PARAMETER = 2.0, 1.0, 1.0, 0.5
-# How much a field counts for less the longer it is, and where that begins.
+# How much the length of a field lowers its weight, and from which length on.
 LENGTH_OF_NAME, LENGTH_OF_DESCRIPTION, LENGTH_OF_PARAMETERS = 0.3, 0.75, 0.5
 USUAL_NAME, USUAL_DESCRIPTION, USUAL_PARAMETERS = 2, 12, 4
-# How soon more of the same word adds nothing.
+# How soon repetitions of a word add nothing.
 SATURATION = 1.2
 
-# An ending, what stands in its place, and how long the rest must be for it to be one.
+# An ending, its replacement, and the minimal length of the rest.
 _PLURALS = (("sses", "ss", 2), ("ies", "y", 2), ("ches", "ch", 2), ("shes", "sh", 2), ("xes", "x", 2), ("s", "", 3))
 _TENSES = (("ying", "y", 2), ("ing", "", 3), ("ied", "y", 2), ("ed", "", 3))
 _ENDINGS = (
@@ -75,7 +75,7 @@ then there these they thing things this those through to tool too under until up
 we well were what when where which while who whom whose why will with without would you your
 """
 
-# What several words mean together, where each of them would mislead.
+# Phrases whose single words would mislead.
 PHRASES = """
 how many = count number
 how much = amount
@@ -134,7 +134,7 @@ least common = rarest
 free space = available
 """
 
-# The words between two commas mean nearly the same when one speaks of tools.
+# Words between two commas are synonyms where tools are concerned.
 SYNONYMS = """
 delete remove erase unlink discard drop destroy purge clear wipe rm,
 get fetch retrieve obtain read receive load return, list enumerate show display,
@@ -186,14 +186,14 @@ customer client, employee staff worker, company business firm, news article, boo
 
 
 class Idea(NamedTuple):
-    """A word of a question, and for each stem that may stand for it what it weighs."""
+    """A word of a question, and the stems that may stand for it with their weights."""
 
     word: str
     stems: Mapping[str, float]
 
 
 class Document(NamedTuple):
-    """The stems of a tool, field by field."""
+    """The stems of a tool, by field."""
 
     name: Sequence[str]
     description: Sequence[str]
@@ -236,7 +236,7 @@ def read_question(question: str) -> list[Idea]:
 
 
 def _phrase(words: list[str], position: int) -> tuple[tuple[str, ...], int]:
-    """What the words from here on mean together, and how many they are."""
+    """The meaning of the phrase at this position, and its length."""
     for length in (5, 4, 3, 2):
         meaning = phrases().get(tuple(words[position : position + length]))
         if meaning:
@@ -245,24 +245,24 @@ def _phrase(words: list[str], position: int) -> tuple[tuple[str, ...], int]:
 
 
 def _idea(word: str, its_stem: str, said: Container[str]) -> Idea:
-    """A word and its synonyms, but for those that are in the question themselves."""
+    """A word and its synonyms, except those in the question itself."""
     others = {other: SYNONYM for other in synonyms().get(its_stem, ()) if other not in said}
     return Idea(word, others | {its_stem: 1.0})
 
 
 def corrected(idea: Idea, near: Iterable[str]) -> Idea:
-    """An idea of which no tool has the word, with what that may have been meant for."""
+    """An idea whose word no tool has, with corrections."""
     return Idea(idea.word, {stem(other): CORRECTION for other in near} | dict(idea.stems))
 
 
 class Relevance:
-    """The score of tools for one question, among so many tools of which so many have each stem."""
+    """Scores tools for one question, given the number of tools and how many of them have each stem."""
 
     def __init__(self, ideas: Iterable[Idea], frequencies: Mapping[str, int], count: int) -> None:
         self.rarity = {each: math.log(1 + (count - rows + 0.5) / (rows + 0.5)) for each, rows in frequencies.items()}
         self.ideas = [{each: weight for each, weight in idea.stems.items() if each in self.rarity} for idea in ideas]
         self._wanted = {each for idea in self.ideas for each in idea}
-        # What no tool has cannot be covered; it counts as much as an ordinary word.
+        # A word that no tool has cannot be covered; it counts like an ordinary word.
         self._worth = [
             max((weight * self.rarity[each] for each, weight in idea.items()), default=math.log(1 + count) / 2)
             for idea in self.ideas
@@ -286,7 +286,7 @@ class Relevance:
 
 
 def _strengths(document: Document, wanted: set[str]) -> dict[str, float]:
-    """How strongly a tool is about each of the stems, from 0 to about 2."""
+    """The strength of each stem in a tool, from 0 to about 2."""
     amounts: defaultdict[str, float] = defaultdict(float)
     for stems, weight, length, usual in (
         (document.name, NAME, LENGTH_OF_NAME, USUAL_NAME),
@@ -303,7 +303,7 @@ def _strengths(document: Document, wanted: set[str]) -> dict[str, float]:
 def stem(word: str) -> str:
     """The stem of a word: `translations`, `translated` and `translator` have that of `translate`.
 
-    What is short or written in other letters is its own stem.
+    A short word, or one in another script, is its own stem.
     """
     if len(word) < 4 or not word.isascii() or not word.isalpha():  # noqa: PLR2004 - the rules know no shorter words
         return word
@@ -327,13 +327,13 @@ def _without(word: str, endings: tuple[tuple[str, str, int], ...]) -> str:
 
 @lru_cache(maxsize=1)
 def stop_words() -> frozenset[str]:
-    """Words that say nothing about a tool."""
+    """Words without meaning for a search."""
     return frozenset(STOP_WORDS.split())
 
 
 @lru_cache(maxsize=1)
 def synonyms() -> dict[str, frozenset[str]]:
-    """For each stem those that mean nearly the same."""
+    """The synonyms of each stem."""
     found: dict[str, set[str]] = {}
     for words in SYNONYMS.split(","):
         stems = {stem(word) for word in words.split()}
@@ -344,6 +344,6 @@ def synonyms() -> dict[str, frozenset[str]]:
 
 @lru_cache(maxsize=1)
 def phrases() -> dict[tuple[str, ...], tuple[str, ...]]:
-    """For several words, one after the other, the stems of what they mean."""
+    """The stems that each phrase means."""
     lines = (line.partition(" = ") for line in PHRASES.strip().splitlines())
     return {tuple(words.split()): tuple(stem(word) for word in meaning.split()) for words, _, meaning in lines}

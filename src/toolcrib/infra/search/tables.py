@@ -1,8 +1,8 @@
-"""Put rows into the tables of an index in a SQLite database, and take them out again.
+"""Write rows to the tables of an index, and remove them.
 
-SQLite goes through rows in the order of their numbers, and a search stops as soon as its page is full. So the number of a row is
-its place in the order of searches, the newest first and then by id: the time that is left until END_OF_TIME, and a slot among the
-rows of the same millisecond.
+SQLite reads rows by number, and a search stops when its page is full. So the number of a row is its place in the order
+of searches, newest first and then by id: the time left until END_OF_TIME, and a slot among the rows of the same
+millisecond.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
 
 LAYOUT = 1
-# How many rows are gathered at a time: full-text indexes grow quickest when their rows come in order.
+# How many rows are written at a time: full-text indexes grow fastest when rows come in order.
 CHUNK = 10_000
-# No letter of a word: marks a beginning of a name among the words.
+# Marks a prefix of a name among the words; it cannot be part of a word.
 BEGINNING = "§"
-# No stem: stands for all rows among the numbers of rows that have a stem.
+# Not a stem: counts all rows.
 ANY = ""
 SLOTS = 2**20
-# How far apart rows stand that come one behind the other, so that others fit between them.
+# The gap between successive rows, so that others fit between them.
 STRIDE = 16
 
 SCHEMA = """
@@ -58,7 +58,7 @@ CREATE TABLE texts (name TEXT NOT NULL, description TEXT NOT NULL, tags TEXT NOT
 
 
 def make_tables(connection: sqlite3.Connection, *, full_text: bool) -> None:
-    """Make the tables in an empty database."""
+    """Create the tables in an empty database."""
     for statement in (*SCHEMA.split(";\n"), *(FULL_TEXT if full_text else PLAIN_TEXT).split(";\n")):
         connection.execute(statement)
     connection.execute(f"PRAGMA user_version = {LAYOUT}")
@@ -77,7 +77,7 @@ def has_full_text_search() -> bool:
 def put_rows(
     connection: sqlite3.Connection, rows: Iterable[Row], known_words: Container[str] = (), *, full_text: bool = True
 ) -> None:
-    """Have these rows in place of those with the same ids; words that are known to be there are not noted again."""
+    """Add or replace rows; words in `known_words` are not written again."""
     remaining = iter(rows)
     many = False
     while chunk := {row.id: row for row in islice(remaining, CHUNK)}:
@@ -91,7 +91,7 @@ def put_rows(
 
 
 def remove_rows(connection: sqlite3.Connection, ids: Iterable[str]) -> None:
-    """Forget rows."""
+    """Remove rows."""
     found = (connection.execute("SELECT place, body FROM rows WHERE id = ?", (bound(id_),)).fetchone() for id_ in ids)
     stems: Counter[str] = Counter()
     for place, body in sorted(filter(None, found)):
@@ -106,7 +106,7 @@ def remove_rows(connection: sqlite3.Connection, ids: Iterable[str]) -> None:
 
 
 def read_body(body: str) -> Row:
-    """A row as it is kept."""
+    """A stored row."""
     id_, bundle, slug, version, name, display_name, description, tags, parameters, *rest = json.loads(body)
     enabled, created_at, modified_at, key, stamp, problem = rest
     return Row(
@@ -129,24 +129,24 @@ def read_body(body: str) -> Row:
 
 
 def bound(text: str) -> str:
-    """The text as SQLite takes it: halves of characters, which cannot be written, give way to a mark."""
+    """The text as SQLite accepts it: lone surrogates are replaced."""
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 
 def _write_body(row: Row) -> str:
-    # JSON of the standard library writes halves of characters too.
+    # The json module can write lone surrogates.
     return json.dumps([getattr(row, field) for field in Row.__slots__])
 
 
 def _standing(connection: sqlite3.Connection, ids: Iterable[str]) -> set[str]:
-    """Those of the ids that have a row."""
+    """The ids that have a row."""
     by_bound = {bound(id_): id_ for id_ in ids}
     there = "SELECT id FROM rows WHERE id IN (SELECT value FROM json_each(?))"
     return {by_bound[id_] for (id_,) in connection.execute(there, (json.dumps([*by_bound]),))}
 
 
 def _update(connection: sqlite3.Connection, row: Row) -> bool:
-    """Note what else changed of a row whose words and place stay; False if they do not."""
+    """Update a row whose words and place stay the same; False if they do not."""
     found = connection.execute("SELECT place, body FROM rows WHERE id = ?", (bound(row.id),)).fetchone()
     if found is None:
         return False
@@ -164,18 +164,18 @@ def _update(connection: sqlite3.Connection, row: Row) -> bool:
 
 
 def _tidy(connection: sqlite3.Connection) -> None:
-    """Join the parts of the full-text indexes, so that searches have one to look into."""
+    """Merge the segments of the full-text indexes, so that searches read one."""
     for table in ("words", "texts"):
         connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")  # noqa: S608 - names of our own
 
 
 def _sought(row: Row) -> tuple[object, ...]:
-    """What decides where a row stands, and by what it is found."""
+    """What determines the place of a row and the words that find it."""
     return (row.bundle, moment(row.modified_at), *texts_of(row))
 
 
 def _put_in(connection: sqlite3.Connection, rows: Iterable[Row], known_words: Container[str]) -> None:
-    """Put rows in that are not there yet, in the order of their places."""
+    """Insert new rows, in the order of their places."""
     stems: Counter[str] = Counter()
     words: set[str] = set()
     in_order = sorted(rows, key=lambda row: (-moment(row.modified_at), row.id))
@@ -192,7 +192,7 @@ def _put_in(connection: sqlite3.Connection, rows: Iterable[Row], known_words: Co
 
 
 def _find_places(connection: sqlite3.Connection, when: int, fresh: dict[str, Row]) -> dict[str, int]:
-    """Places for new rows of one time; where they lie too close, those that stand there join them and get new ones."""
+    """Places for new rows of one time; if there is no space, the existing rows get new places too."""
     places = free_places(connection, when, list(fresh))
     if places is not None:
         return places
@@ -203,7 +203,7 @@ def _find_places(connection: sqlite3.Connection, when: int, fresh: dict[str, Row
 
 
 def _put_at(connection: sqlite3.Connection, place: int, when: int, row: Row, words: set[str]) -> set[str]:
-    """Put a row in, and give its stems."""
+    """Insert a row; returns its stems."""
     id_, bundle = bound(row.id), bound(row.bundle)
     beginnings = {BEGINNING + name[:end] for name in names_of(row) for end in range(1, len(name) + 1)}
     document = document_of(row)
@@ -229,25 +229,25 @@ def _read_stems(connection: sqlite3.Connection, place: int) -> set[str]:
 
 
 def _count_stems(connection: sqlite3.Connection, stems: Counter[str]) -> None:
-    """Note that so many rows more have each stem."""
+    """Add to the number of rows with each stem."""
     connection.executemany(
         "INSERT INTO stems VALUES (?, ?) ON CONFLICT (stem) DO UPDATE SET rows = rows + excluded.rows", stems.items()
     )
 
 
 def first_place(moment: int) -> int:
-    """The place before that of every row of this millisecond."""
+    """The place before every row of this millisecond."""
     return (END_OF_TIME - min(moment, END_OF_TIME)) * SLOTS
 
 
 def place_behind(connection: sqlite3.Connection, moment: int, id_: str) -> int:
-    """From which place on the rows lie that come behind the one of this time and id, whether it exists or not."""
+    """The first place after the row of this time and id, whether it exists or not."""
     behind = _behind(connection, moment, id_)
     return behind[1] if behind else first_place(moment) + SLOTS
 
 
 def free_places(connection: sqlite3.Connection, moment: int, ids: list[str]) -> dict[str, int] | None:
-    """Places for new rows of one millisecond between those that stand there; None if some lie too close for that.
+    """Places for new rows of one millisecond between the existing ones; None if there is no space.
 
     `ids` are sorted.
     """
@@ -263,13 +263,13 @@ def free_places(connection: sqlite3.Connection, moment: int, ids: list[str]) -> 
 
 
 def spread_places(ids: list[str], moment: int) -> dict[str, int]:
-    """Places for all the rows of one millisecond, as far apart as half of its slots allow."""
+    """Places for all rows of one millisecond, spread over half of its slots."""
     step = max(1, SLOTS // 2 // (len(ids) + 1))
     return {id_: first_place(moment) + step * number for number, id_ in enumerate(ids, 1)}
 
 
 def _gaps(connection: sqlite3.Connection, moment: int, ids: list[str]) -> Iterator[tuple[list[str], int, int]]:
-    """The new ids that lie between the same two neighbours, and the places of these."""
+    """The new ids between the same two neighbours, and the places of these."""
     start = 0
     while start < len(ids):
         behind = _behind(connection, moment, ids[start])

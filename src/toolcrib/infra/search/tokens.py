@@ -1,8 +1,8 @@
-"""Split text into words, the same way for what is kept and for what is typed, and find words that are nearly the same.
+"""Rows, hits and words of the search index: split text into words, and find similar words.
 
-Words are separated by what stands between them, by dashes and underscores, and by capitals inside: `readFile`, `read_file` and
-`read-file` are the words `read` and `file`, and unsplit the word `readfile`. Case and accents do not count. Scripts that
-write no spaces have a word per sign.
+Text is split at punctuation, dashes and underscores, and at inner capitals: `readFile`, `read_file` and `read-file` are
+the words `read` and `file`, and unsplit the word `readfile`. Case and accents are ignored. In scripts without spaces
+every character is a word.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Tier(StrEnum):
-    """How well a tool fits what was typed, the best first; RELEVANCE is the answer to a question."""
+    """How well a tool matches typed text, best first; RELEVANCE is for answers to a question."""
 
     PREFIX = "prefix"
     WORD = "word"
@@ -33,11 +33,11 @@ class Tier(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """A tool as an index knows it.
+    """A tool in the index.
 
-    `id` is its own, `bundle` that of its bundle. `enabled` is its own switch. Times are RFC 3339 in UTC with milliseconds, so
-    that the later one is the greater text. `key` and `stamp` are those of its document in the store; both are empty for a
-    tool that this process alone has. `parameters` are names with their descriptions. A broken document has a `problem`.
+    `id` is its own, `bundle` that of its bundle. `enabled` is its own switch. Times are RFC 3339 in UTC with
+    milliseconds, so that they sort as text. `key` and `stamp` are those of its document in the store; both are empty
+    for a tool of this process alone. `parameters` are names with their descriptions. A broken document has a `problem`.
     """
 
     id: str
@@ -71,23 +71,23 @@ class Hit:
     distance: int = 0
 
 
-# Words.
+# Splitting text into words, and finding similar ones.
 
 MAX_WORD = 64
-# What one field of a tool adds to the index; what stands further back is not searched.
+# How much of one field of a tool is indexed.
 MAX_FIELD = 20_000
 MAX_LETTERS = 200
 MAX_WORDS = 16
-# The last millisecond that the order of rows knows.
+# The last millisecond that can be ordered.
 END_OF_TIME = 2**42 - 1
 
 # From how many letters on a word may have one slip, and from how many two; a swap of neighbours counts as one.
 ONE_SLIP, TWO_SLIPS = 3, 8
 # The distance of a hit whose words all fit, and how many slips in its words are told apart.
 WORDS_DISTANCE, MAX_SLIPS = 3, 3
-# A word that is nearly more words than this is nearly the first of them only.
+# How many similar words are considered.
 MAX_NEAR = 200
-# From how many new words on it is quicker to sort all of them than to put each in its place.
+# From how many new words on it is faster to sort all of them than to insert each one.
 MANY_NEW = 100
 
 TIERS = (Tier.PREFIX, Tier.WORD, Tier.FUZZY)
@@ -99,32 +99,32 @@ _ACCENT = re.compile("[\u0300-\u036f]")
 
 
 def words_in_order(text: str) -> list[str]:
-    """The words of a text, one after the other."""
+    """The words of a text, in order."""
     return [word for run in _runs(text) for word in _parts(run)]
 
 
 def words_of(text: str) -> set[str]:
-    """The words of a text, and unsplit those that are made of several."""
+    """The words of a text, and compound words also unsplit."""
     return {word for run in set(_runs(text)) for word in _whole_and_parts(run)}
 
 
 def squeezed(text: str) -> str:
-    """The words of a text without anything between them."""
+    """The words of a text, joined."""
     return "".join(words_in_order(text))[:MAX_WORD]
 
 
 def names_of(row: Row) -> set[str]:
-    """What a tool is called, squeezed."""
+    """The names of a tool, squeezed."""
     return {squeezed(name) for name in {row.slug, row.name, row.display_name}} - {""}
 
 
 def all_words_of(row: Row) -> set[str]:
-    """Every word by which a tool is found."""
+    """Every word that finds a tool."""
     return words_of("\n".join(text[:MAX_FIELD] for text in texts_of(row))) | names_of(row)
 
 
 def texts_of(row: Row) -> Iterable[str]:
-    """Every text of a tool that is searched."""
+    """Every searched text of a tool."""
     yield from (row.slug, row.name, row.display_name, row.description, *row.tags)
     for name, description in row.parameters:
         yield from (name, description)
@@ -132,7 +132,7 @@ def texts_of(row: Row) -> Iterable[str]:
 
 @lru_cache(maxsize=4_096)
 def moment(time: str) -> int:
-    """A time in milliseconds, by which the newest comes first; 0 for what is none."""
+    """A time in milliseconds; 0 if it is invalid."""
     try:
         read = datetime.fromisoformat(time)
         return min(max(0, round((read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp() * 1_000)), END_OF_TIME)
@@ -141,7 +141,7 @@ def moment(time: str) -> int:
 
 
 def _runs(text: str) -> list[str]:
-    """What stands between spaces and the like, still in one piece."""
+    """Runs of letters and digits with dashes and underscores between them."""
     return _RUN.findall(_plain(text))
 
 
@@ -160,7 +160,7 @@ def _whole_and_parts(run: str) -> tuple[str, ...]:
 
 
 def _plain(text: str) -> str:
-    """The text with its letters in their plainest form."""
+    """The text without accents, in compatibility form."""
     if text.isascii():
         return text
     return unicodedata.normalize("NFC", _ACCENT.sub("", unicodedata.normalize("NFKD", text)))
@@ -181,7 +181,7 @@ class Query:
 
 
 def read_query(text: str) -> Query | None:
-    """Take apart what was typed, up to a bound; None if there is no word in it."""
+    """Parse typed text, up to a bound; None if it has no word."""
     words = words_in_order(text[:MAX_LETTERS])[:MAX_WORDS]
     return Query(tuple(dict.fromkeys(words)), "".join(words)[:MAX_WORD]) if words else None
 
@@ -192,7 +192,7 @@ def order(hit: Hit) -> tuple[int, int, int, str]:
 
 
 def by_relevance(hit: Hit) -> tuple[float, int, str]:
-    """By what the answers to a question are sorted: the more relevant, then the newer, then the smaller id."""
+    """The sort key of answers: the more relevant, then the newer, then the smaller id."""
     return -hit.score, -moment(hit.modified_at), hit.id
 
 
@@ -212,7 +212,7 @@ class Vocabulary:
         return word in self._known
 
     def add(self, words: Iterable[str]) -> None:
-        """Know these words too."""
+        """Add words."""
         fresh = {word for word in words if word not in self._known}
         self._known |= fresh
         for word in fresh:
