@@ -99,6 +99,18 @@ def test_what_is_nearly_right_comes_by_its_distance_before_what_is_newer(index):
 
 
 @pytest.mark.spec("S1-71")
+def test_very_many_fuzzy_hits_come_by_their_distance_too(index):
+    texts = {3: "Orderings of customers.", 4: "Ordr of customer.", 5: "Ordr of custmer."}
+    index.put(a_row(f"x{number}", second=number % 60, description=texts[3 + number % 3]) for number in range(90))
+    hits = index.search("order customer", limit=100)
+    assert [hit.distance for hit in hits] == [3] * 30 + [4] * 30 + [5] * 30
+    newest_first = sorted(hits, key=lambda hit: hit.id)
+    newest_first.sort(key=lambda hit: hit.modified_at, reverse=True)
+    assert hits == sorted(newest_first, key=lambda hit: hit.distance)
+    assert list(walk_search(index, "order customer", 7)) == hits
+
+
+@pytest.mark.spec("S1-71")
 def test_equal_hits_come_newest_first_then_by_id(index):
     index.put(a_row(f"tool-{name}", second=second) for name, second in (("c", 5), ("b", 7), ("a", 5), ("d", 5)))
     assert found(index, "tool") == ["tool-b", "tool-a", "tool-c", "tool-d"]

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 MAX_BEGINNING = 64
 # Over how many words slips are distributed in every way.
 MAX_SPREAD = 5
+# How many fuzzy hits are judged one by one.
+MAX_JUDGED = 50
 # How many rows are ranked, and how many of them are scored.
 MAX_RANKED = 2_500
 MAX_CLOSE = 100
@@ -49,11 +51,13 @@ def _is_on(place: str) -> str:
 
 
 # Read along the full-text index, which yields places in order and stops with the last row of the page.
-SEARCH = f"""
-SELECT rows.id, rows.modified_at FROM words CROSS JOIN rows ON rows.place = words.rowid
+MATCHED = f"""
+FROM words CROSS JOIN rows ON rows.place = words.rowid
 WHERE words MATCH :match AND words.rowid >= :first AND {_is_on("words.rowid")}
 ORDER BY words.rowid LIMIT :limit
-"""  # noqa: S608 - put together from words of our own
+"""
+SEARCH = f"SELECT rows.id, rows.modified_at {MATCHED}"
+SEARCH_WITH_WORDS = f"SELECT rows.id, rows.modified_at, words.listed {MATCHED}"
 RANKED = f"""
 SELECT rowid, NULL FROM texts WHERE texts MATCH :match AND {_is_on("texts.rowid")} ORDER BY bm25(texts, 2, 1, 1, 0.5) LIMIT :limit
 """  # noqa: S608 - put together from words of our own
@@ -173,16 +177,38 @@ def search_rows(
     off: Collection[str] | None,
 ) -> list[Hit]:
     """The best hits of a search; without disabled rows and bundles, unless `off` is None."""
-    hits: list[Hit] = []
     disabled = disabled_bundles(connection, off)
-    start = (0, 0) if after is None else (TIERS.index(after.tier), after.distance)
+    prefix, words = f'"{BEGINNING}{query.squeezed}"', _all_of(map(_quote, query.words))
+    matches = [(Tier.PREFIX, 0, prefix), (Tier.WORD, 0, f"{words} NOT {prefix}")]
+    hits = _match_rows(connection, matches, after=after, limit=limit, disabled=disabled)
+    if len(hits) < limit:
+        fuzzy = _Fuzzy(query, vocabulary, f"({words} OR {prefix})")
+        hits += fuzzy.search(connection, after=after, limit=limit - len(hits), disabled=disabled)
+    return hits
+
+
+def _match_rows(
+    connection: sqlite3.Connection,
+    matches: Iterable[tuple[Tier, int, str]],
+    *,
+    after: Hit | None,
+    limit: int,
+    disabled: str | None,
+) -> list[Hit]:
+    """The rows of these full-text queries, which come best first, one after the other."""
+    hits: list[Hit] = []
+    start = (0, 0) if after is None else order(after)[:2]
     first = 0 if after is None else place_behind(connection, moment(after.modified_at), bound(after.id))
-    for tier, distance, match in _matches_in_order(query, vocabulary):
-        if (TIERS.index(tier), distance) < start:
+    for tier, distance, match in matches:
+        position = (TIERS.index(tier), distance)
+        if position < start:
             continue
-        if (TIERS.index(tier), distance) > start:
-            first = 0
-        wanted = {"match": match, "first": first, "limit": limit - len(hits), "off": disabled}
+        wanted = {
+            "match": match,
+            "first": first if position == start else 0,
+            "limit": limit - len(hits),
+            "off": disabled,
+        }
         found = connection.execute(SEARCH, wanted)
         hits += (Hit(id=id_, tier=tier, modified_at=modified_at, distance=distance) for id_, modified_at in found)
         if len(hits) >= limit:
@@ -204,34 +230,62 @@ def listed(names: Collection[str] | None) -> str | None:
     return None if names is None else json.dumps([bound(name) for name in names], ensure_ascii=False)
 
 
-def _matches_in_order(query: Query, vocabulary: Vocabulary) -> Iterator[tuple[Tier, int, str]]:
-    """The full-text queries of a search, best tier and smallest distance first; no row is returned twice."""
-    prefix = f'"{BEGINNING}{query.squeezed}"'
-    yield Tier.PREFIX, 0, prefix
-    words = " AND ".join(map(_quote, query.words))
-    yield Tier.WORD, 0, f"({words}) NOT {prefix}"
-    better = [f"({words})", prefix]
-    for distance, match in _fuzzy_matches(query, vocabulary):
-        yield Tier.FUZZY, distance, f"({match}) NOT ({' OR '.join(better)})"
-        better.append(f"({match})")
+class _Fuzzy:
+    """The fuzzy hits of a query; `better` are the rows of the better tiers."""
 
+    def __init__(self, query: Query, vocabulary: Vocabulary, better: str) -> None:
+        self._query = query
+        self._better = better
+        self._names = vocabulary.near(query.squeezed)
+        self._near = [vocabulary.near(word) for word in query.words]
+        self._words = [
+            _Neighbours.of(word, near, vocabulary) for word, near in zip(query.words, self._near, strict=True)
+        ]
 
-def _fuzzy_matches(query: Query, vocabulary: Vocabulary) -> Iterator[tuple[int, str]]:
-    """The rows of each distance; they may include rows of a smaller one."""
-    names = vocabulary.near(query.squeezed)
-    for slips in (1, 2):
-        if near := _any_of(other for other, distance in names.items() if distance == slips):
-            yield slips, near
-    words = [_Neighbours.of(word, vocabulary) for word in query.words]
-    if any(word.is_unknown for word in words):
-        return
-    apart = _slips_apart(len(words))
-    for slips in range(apart):
-        ways = [_all_of(way) for way in _spread(words, slips)]
-        if found := " OR ".join(way for way in ways if way):
-            yield WORDS_DISTANCE + slips, found
-    if sum(word.most for word in words) >= apart:
-        yield WORDS_DISTANCE + MAX_SLIPS, _all_of([word.any_of_them for word in words])
+    def search(
+        self, connection: sqlite3.Connection, *, after: Hit | None, limit: int, disabled: str | None
+    ) -> list[Hit]:
+        """The best hits: usually there are few, and all of them are judged; of many, each distance is queried."""
+        everything = " OR ".join(filter(None, (_any_of(self._names), self._any_words())))
+        if not everything:
+            return []
+        wanted = {"match": f"({everything}) NOT {self._better}", "first": 0, "limit": MAX_JUDGED + 1, "off": disabled}
+        found = connection.execute(SEARCH_WITH_WORDS, wanted).fetchall()
+        if len(found) > MAX_JUDGED:
+            matches = ((Tier.FUZZY, distance, match) for distance, match in self._matches())
+            return _match_rows(connection, matches, after=after, limit=limit, disabled=disabled)
+        hits = [
+            Hit(id=id_, tier=Tier.FUZZY, modified_at=modified_at, distance=judged[1])
+            for id_, modified_at, listed in found
+            if (judged := judge(set(listed.split()), self._query, self._names, self._near)) is not None
+        ]
+        return nsmallest(limit, (hit for hit in hits if after is None or order(hit) > order(after)), key=order)
+
+    def _any_words(self) -> str:
+        """The rows that have every word with any number of slips; empty if there is none."""
+        known = all(any(word) for word in self._words)
+        return _all_of(word.any_of_them for word in self._words) if known else ""
+
+    def _matches(self) -> Iterator[tuple[int, str]]:
+        """The query for each distance, smallest first; no row is returned twice."""
+        better = [self._better]
+        for distance, match in self._matches_with_nearer():
+            yield distance, f"({match}) NOT ({' OR '.join(better)})"
+            better.append(f"({match})")
+
+    def _matches_with_nearer(self) -> Iterator[tuple[int, str]]:
+        for slips in (1, 2):
+            if near := _any_of(other for other, distance in self._names.items() if distance == slips):
+                yield slips, near
+        everything = self._any_words()
+        if not everything:
+            return
+        apart = _slips_apart(len(self._words))
+        for slips in range(apart):
+            if ways := [_all_of(way) for way in _spread(self._words, slips)]:
+                yield WORDS_DISTANCE + slips, " OR ".join(ways)
+        if sum(word.most for word in self._words) >= apart:
+            yield WORDS_DISTANCE + MAX_SLIPS, everything
 
 
 def _slips_apart(words: int) -> int:
@@ -247,20 +301,14 @@ class _Neighbours(NamedTuple):
     two: str
 
     @classmethod
-    def of(cls, word: str, vocabulary: Vocabulary) -> Self:
+    def of(cls, word: str, near: Mapping[str, int], vocabulary: Vocabulary) -> Self:
         longer = vocabulary.beginning(word, MAX_BEGINNING + 1)
-        near = vocabulary.near(word)
         return cls(
             # A few words are faster than a prefix, for which FTS5 collects all rows before it returns the first one.
             exact=f"{_quote(word)}*" if len(longer) > MAX_BEGINNING else _any_of(longer),
             one=_any_of(other for other, distance in near.items() if distance == 1),
             two=_any_of(other for other, distance in near.items() if distance == 2),  # noqa: PLR2004 - as it says
         )
-
-    @property
-    def is_unknown(self) -> bool:
-        """Whether no row has such a word."""
-        return not (self.exact or self.one or self.two)
 
     @property
     def most(self) -> int:
@@ -310,7 +358,7 @@ def scan_words(
     """The same hits as `search_rows`, found without full-text search by scanning every row."""
     names, near = vocabulary.near(query.squeezed), [vocabulary.near(word) for word in query.words]
     rows = connection.execute(SCANNED_WORDS, {"off": disabled_bundles(connection, off)})
-    judged = ((id_, modified_at, _judge(set(listed.split()), query, names, near)) for id_, modified_at, listed in rows)
+    judged = ((id_, modified_at, judge(set(listed.split()), query, names, near)) for id_, modified_at, listed in rows)
     hits = (
         Hit(id=id_, tier=found[0], modified_at=modified_at, distance=found[1])
         for id_, modified_at, found in judged
@@ -319,7 +367,7 @@ def scan_words(
     return nsmallest(limit, (hit for hit in hits if after is None or order(hit) > order(after)), key=order)
 
 
-def _judge(
+def judge(
     words: set[str], query: Query, names: Mapping[str, int], near: list[dict[str, int]]
 ) -> tuple[Tier, int] | None:
     """The tier and the distance of a row with these words; None if it is not a hit."""

@@ -83,6 +83,8 @@ END_OF_TIME = 2**42 - 1
 
 # From how many letters on a word may have one slip, and from how many two; a swap of neighbours counts as one.
 ONE_SLIP, TWO_SLIPS = 3, 8
+# Up to how many letters one at an end is enough.
+SHORT = 4
 # The distance of a hit whose words all fit, and how many slips in its words are told apart.
 WORDS_DISTANCE, MAX_SLIPS = 3, 3
 # How many similar words are considered.
@@ -199,8 +201,9 @@ def by_relevance(hit: Hit) -> tuple[float, int, str]:
 class Vocabulary:
     """Words, by their lengths and by the characters at their ends.
 
-    A word is near another one if one slip of the typist lies between them, in long words two, and one of its ends is right. A
-    number is near no other: neither a word without letters, nor one whose digits are others.
+    A word is near another one if one slip of the typist lies between them, in long words two, and one of its ends is right:
+    its first or last character, in a word of more than SHORT two of them. A number is near no other: neither a word without
+    letters, nor one whose digits are others.
     """
 
     def __init__(self) -> None:
@@ -217,7 +220,7 @@ class Vocabulary:
         self._known |= fresh
         for word in fresh:
             if not word.isdigit():
-                for end in _ends(word):
+                for end in chain(_ends(word, 1), _ends(word, 2)):
                     self._by_end[len(word), end].append(word)
         # A new list each time: another thread may be reading the old one.
         in_order = self._in_order.copy()
@@ -242,10 +245,10 @@ class Vocabulary:
         from rapidfuzz.distance import OSA
         from rapidfuzz.process import extract
 
-        digits = _digits(word)
+        digits, ends = _digits(word), _ends(word, 1 if len(word) <= SHORT else 2)
         distances: dict[str, int] = {}
         for length in range(len(word) - slips, len(word) + slips + 1):
-            for end in _ends(word):
+            for end in ends:
                 found = extract(
                     word, self._by_end.get((length, end), ()), scorer=OSA.distance, score_cutoff=slips, limit=None
                 )
@@ -264,8 +267,8 @@ def _slips(word: str) -> int:
     return 1 if len(word) < TWO_SLIPS else 2
 
 
-def _ends(word: str) -> tuple[str, str]:
-    return f"{word[0]}-", f"-{word[-1]}"
+def _ends(word: str, size: int) -> tuple[str, str]:
+    return f"{word[:size]}-", f"-{word[-size:]}"
 
 
 def _digits(word: str) -> str:
