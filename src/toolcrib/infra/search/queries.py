@@ -236,7 +236,7 @@ class _Fuzzy:
     def __init__(self, query: Query, vocabulary: Vocabulary, better: str) -> None:
         self._query = query
         self._better = better
-        self._names = vocabulary.near(query.squeezed)
+        self._names = _near_names(query, vocabulary)
         self._near = [vocabulary.near(word) for word in query.words]
         self._words = [
             _Neighbours.of(word, near, vocabulary) for word, near in zip(query.words, self._near, strict=True)
@@ -286,6 +286,11 @@ class _Fuzzy:
                 yield WORDS_DISTANCE + slips, " OR ".join(ways)
         if sum(word.most for word in self._words) >= apart:
             yield WORDS_DISTANCE + MAX_SLIPS, everything
+
+
+def _near_names(query: Query, vocabulary: Vocabulary) -> dict[str, int]:
+    """The marks of names that are near what was typed, or begin with what is, with their distances."""
+    return {BEGINNING + other: distance for other, distance in vocabulary.near(query.squeezed).items()}
 
 
 def _slips_apart(words: int) -> int:
@@ -356,7 +361,7 @@ def scan_words(
     off: Collection[str] | None,
 ) -> list[Hit]:
     """The same hits as `search_rows`, found without full-text search by scanning every row."""
-    names, near = vocabulary.near(query.squeezed), [vocabulary.near(word) for word in query.words]
+    names, near = _near_names(query, vocabulary), [vocabulary.near(word) for word in query.words]
     rows = connection.execute(SCANNED_WORDS, {"off": disabled_bundles(connection, off)})
     judged = ((id_, modified_at, judge(set(listed.split()), query, names, near)) for id_, modified_at, listed in rows)
     hits = (

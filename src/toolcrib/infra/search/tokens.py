@@ -174,8 +174,9 @@ class Query:
 
     A tool is a PREFIX hit if its slug, name or display name begins with what was typed; a WORD hit if every typed word is one
     of its words, in any text; a FUZZY hit if every typed word is, begins or nearly is one of its words, or if all of it is
-    nearly one of its names. The distance of a FUZZY hit is the number of slips between what was typed and such a name (1 or
-    2); else WORDS_DISTANCE, plus the slips in all words together, of which more than MAX_SLIPS count alike.
+    nearly one of its names, or a word that one begins with. The distance of a FUZZY hit is the number of slips between what
+    was typed and such a name (1 or 2); else WORDS_DISTANCE, plus the slips in all words together, of which more than
+    MAX_SLIPS count alike.
     """
 
     words: tuple[str, ...]
