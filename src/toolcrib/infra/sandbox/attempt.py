@@ -333,7 +333,7 @@ class Attempt:
         if not self._supervisor_socket.started:
             return
         try:
-            await talk(_converse(self._channel, self._supervisor_socket.end))
+            await talk(Lines(self._channel, end_job=self._supervisor_socket.end))
         finally:
             self._channel.close()
 
@@ -346,10 +346,6 @@ class Attempt:
             return
         async with proxy(self._supervisor_socket.listener.result()):
             await asyncio.wait((self._supervisor_socket.ended,))
-
-
-def _converse(channel: socket.socket, end_job: Callable[[], None]) -> Lines:
-    return Lines(channel, end_job=end_job)
 
 
 async def _wait(futures: Iterable[asyncio.Future[None]], seconds: float) -> bool:

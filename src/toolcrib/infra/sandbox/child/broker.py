@@ -169,7 +169,7 @@ class Broker:
                 return GO_ON
             if flags & _WITHOUT_NAME:
                 return errno.EOPNOTSUPP  # programs have a fallback
-            if access != os.O_WRONLY and not _is_in(place.real, self._readable):
+            if access != os.O_WRONLY and not system.is_in(place.real, self._readable):
                 return errno.EACCES
             self._refuse(place.real, is_folder=False)
             # If it is removed at this moment, the new file is accessible to its owner only.
@@ -255,7 +255,7 @@ class Broker:
         with self._find(call, *call.first, follow=True) as place:
             if self._is_ours(place.real):
                 self._refuse(place.real, is_folder=False)
-            elif not _is_in(place.real, self._own[:1]):
+            elif not system.is_in(place.real, self._own[:1]):
                 return errno.EACCES
             call.check()
             with _Opened(_open_file(place, os.O_WRONLY, 0)) as file:
@@ -283,16 +283,16 @@ class Broker:
         """Open the root of a process of the job, shared by all of them, and drop to its privileges."""
         self._root = os.open(f"/proc/{process}/root", _NAME_ONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         policy = self._policy
-        self._roots = _real(policy["write"])
+        self._roots = system.real_paths(policy["write"])
         # If one of these or a folder around it were renamed, another file could take its place.
-        kept = _real([*policy["fixed"], *policy["closed"], *policy["masked"], *self._covered])
+        kept = system.real_paths([*policy["fixed"], *policy["closed"], *policy["masked"], *self._covered])
         self._held = frozenset(_with_folders(kept, self._roots))
         os.umask(0)  # the umask of the job applies
         self._capabilities = _give_up_capabilities()
 
     @functools.cached_property
     def _readable(self) -> tuple[str, ...]:
-        return _real(set(self._policy["read"]).difference(self._policy["listed"]))
+        return system.real_paths(set(self._policy["read"]).difference(self._policy["listed"]))
 
     def _find(self, call: _Call, folder: int | None, path: int, *, follow: bool = False) -> _Place:
         """Resolve a path in the job's view, read once, and keep its folder open, wherever that is moved."""
@@ -312,7 +312,7 @@ class Broker:
                     break
                 raise
             place = _Place(parent, name, os.readlink(f"/proc/self/fd/{parent}"))
-            if _is_in(place.real, _OF_PROCESSES):  # links in it depend on the reading process
+            if system.is_in(place.real, _OF_PROCESSES):  # links in it depend on the reading process
                 place.close()
                 break
             target = place.read_link() if follow else ""
@@ -326,7 +326,7 @@ class Broker:
         """As `_find`, link by link, for paths through /proc or without a final name."""
         real = call.view.path(None if folder is None else call[folder], call[path], follow=follow)
         head, _, name = real.rpartition("/")
-        if not name or not (self._is_ours(real) or _is_in(real, self._own[:1])):
+        if not name or not (self._is_ours(real) or system.is_in(real, self._own[:1])):
             return _Place(-1, "", real)
         parent = self._open_folder(head, _NO_LINKS)
         return _Place(parent, name, os.readlink(f"/proc/self/fd/{parent}"))
@@ -370,11 +370,11 @@ class Broker:
 
     def _is_ours(self, path: str) -> bool:
         """Whether the path, which contains no links, is writable for the job."""
-        return _is_in(path, self._roots) and not _is_in(path, self._own)
+        return system.is_in(path, self._roots) and not system.is_in(path, self._own)
 
     def _refuse(self, real: str, *, is_folder: bool, moves: bool = False) -> None:
         """Raise OSError if the name is protected; a folder that `moves` must not enter or leave a repository."""
-        root = max((root for root in self._roots if _is_in(real, (root,))), key=len)
+        root = max((root for root in self._roots if system.is_in(real, (root,))), key=len)
         path, is_repository = real[len(root) :], RepositoryMarker(root)
         hooks: list[str] = self._policy["hooks"]
         if judge(path, opened=self._opened, hooks=hooks, is_folder=is_folder, is_repository=is_repository):
@@ -549,20 +549,12 @@ def _open_file(place: _Place, flags: int, mode: int) -> int:
     return file
 
 
-def _real(paths: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(map(os.path.realpath, paths)))
-
-
-def _is_in(path: str, folders: Iterable[str]) -> bool:
-    return any(path == folder or path.startswith(f"{folder.rstrip('/')}/") for folder in folders)
-
-
 def _with_folders(paths: Iterable[str], roots: Iterable[str]) -> Iterator[str]:
     """These paths and their parent folders, up to the writable ones."""
     for root in roots:
         for path in paths:
             place = path
-            while place != root and _is_in(place, (root,)):
+            while place != root and system.is_in(place, (root,)):
                 yield place
                 place = os.path.dirname(place)
         yield root

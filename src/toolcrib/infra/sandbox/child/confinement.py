@@ -225,7 +225,7 @@ def _folders_to_hold(paths: Iterable[str], writable: Iterable[str]) -> list[str]
     for path in paths:
         for root in _roots_of(path, writable):
             folder = os.path.dirname(path)
-            while _is_in(folder, root) and folder != root:
+            while system.is_in(folder, (root,)) and folder != root:
                 found.add(folder)
                 folder = os.path.dirname(folder)
     return sorted(folder for folder in found if os.path.isdir(folder))
@@ -236,9 +236,9 @@ def _refuse_links(paths: Iterable[str], roots: Iterable[str]) -> None:
     for root in roots:
         real = os.path.realpath(root)
         for path in paths:
-            if not _is_in(path, root) and not _is_in(path, real):
+            if not system.is_in(path, (root, real)):
                 continue
-            expected = os.path.join(real, os.path.relpath(path, root if _is_in(path, root) else real))
+            expected = os.path.join(real, os.path.relpath(path, root if system.is_in(path, (root,)) else real))
             if os.path.realpath(path) != os.path.normpath(expected):
                 raise ConfinementError(
                     f"{path} is or is behind a symbolic link that the job could change; replace the link"
@@ -276,11 +276,7 @@ def _outermost(paths: Iterable[str]) -> list[str]:
 
 
 def _roots_of(path: str, roots: Iterable[str]) -> list[str]:
-    return [root for root in roots if _is_in(path, root)]
-
-
-def _is_in(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
+    return [root for root in roots if system.is_in(path, (root,))]
 
 
 def prepare() -> None:

@@ -165,9 +165,9 @@ def _unshare(wanted: int) -> bool:
     except OSError:
         return False
     system.prctl(system.DUMPABLE, 1)  # or the next files belong to another user
-    _write("/proc/self/setgroups", "deny")
-    _write("/proc/self/uid_map", f"{user} {user} 1")
-    _write("/proc/self/gid_map", f"{group} {group} 1")
+    system.write_text("/proc/self/setgroups", "deny")
+    system.write_text("/proc/self/uid_map", f"{user} {user} 1")
+    system.write_text("/proc/self/gid_map", f"{group} {group} 1")
     return True
 
 
@@ -205,10 +205,7 @@ def close(paths: list[str], shown: list[str]) -> None:
     """Cover each path with an empty file or folder in which only `shown` paths are visible."""
     if not paths:
         return
-    _mount_memory(SHARED_MEMORY, "size=4k,nr_inodes=4,mode=700")
-    void_folder, void_file = f"{SHARED_MEMORY}/folder", f"{SHARED_MEMORY}/file"
-    os.mkdir(void_folder, 0o500)
-    os.close(os.open(void_file, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o400))
+    void_folder, void_file = _make_voids(0o500)
     for path in paths:
         trees = [(inner, _open_tree(inner)) for inner in shown if inner.startswith(f"{path}/")]
         if trees:
@@ -223,13 +220,19 @@ def mask(paths: list[str]) -> None:
     """Cover each path so that it exists but can neither be read nor changed."""
     if not paths:
         return
-    _mount_memory(SHARED_MEMORY, "size=4k,nr_inodes=4,mode=700")
-    void_folder, void_file = f"{SHARED_MEMORY}/folder", f"{SHARED_MEMORY}/file"
-    os.mkdir(void_folder, 0)
-    os.close(os.open(void_file, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0))
+    void_folder, void_file = _make_voids(0)
     for path in paths:
         _mount(void_folder if os.path.isdir(path) else void_file, path, None, _BIND)
         _set_read_only(path)
+
+
+def _make_voids(mode: int) -> tuple[str, str]:
+    """An empty folder and an empty file to mount over others; a file is never executable."""
+    _mount_memory(SHARED_MEMORY, "size=4k,nr_inodes=4,mode=700")
+    folder, file = f"{SHARED_MEMORY}/folder", f"{SHARED_MEMORY}/file"
+    os.mkdir(folder, mode)
+    os.close(os.open(file, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, mode & 0o400))
+    return folder, file
 
 
 def _show(trees: list[tuple[str, int]]) -> None:
@@ -309,8 +312,3 @@ def _open_tree(place: str | int) -> int:
 def _set_read_only(path: str) -> None:
     attributes = struct.pack("=4Q", _READ_ONLY, 0, 0, 0)
     system.invoke("syscall", _MOUNT_SETATTR, _HERE, os.fsencode(path), _WITH_ALL_BELOW, attributes, len(attributes))
-
-
-def _write(path: str, text: str) -> None:
-    with open(path, "w", encoding="ascii") as file:
-        file.write(text)

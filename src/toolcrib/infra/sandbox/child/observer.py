@@ -8,7 +8,7 @@ import os
 import socket
 import struct
 
-from toolcrib.infra.sandbox.child import seccomp
+from toolcrib.infra.sandbox.child import seccomp, system
 from toolcrib.infra.sandbox.child.notifications import (
     EXECVE,
     EXECVEAT,
@@ -24,7 +24,7 @@ from toolcrib.infra.sandbox.child.notifications import (
 TYPE_CHECKING = False  # see system
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from toolcrib.infra.sandbox.child.broker import Broker
@@ -306,29 +306,21 @@ class AccessRules:
     """The policy applied to paths without links; `own` is the job's private folder."""
 
     def __init__(self, policy: dict[str, Any], own: str) -> None:
-        self._own = (*_real([own] if own else []), _OWN_PROCESS)
-        self._read = _real(policy["read"])
-        self._write = _real(policy["write"])
-        self._closed = _real(policy["closed"])
-        self._fixed = _real(policy["fixed"])
+        self._own = (*system.real_paths([own] if own else []), _OWN_PROCESS)
+        self._read = system.real_paths(policy["read"])
+        self._write = system.real_paths(policy["write"])
+        self._closed = system.real_paths(policy["closed"])
+        self._fixed = system.real_paths(policy["fixed"])
 
     def is_own(self, path: str) -> bool:
         """Whether it belongs to the job: its folder, its process, a pipe, memory."""
         is_file = path.startswith("/") and not path.startswith("/memfd:")
-        return path != UNREADABLE and (not is_file or path in _DEVICES or _is_in(path, self._own))
+        return path != UNREADABLE and (not is_file or path in _DEVICES or system.is_in(path, self._own))
 
     def may_read(self, path: str) -> bool:
         """Whether the policy allows reading it."""
-        return _is_in(path, (*self._read, *self._own)) and not _is_in(path, self._closed)
+        return system.is_in(path, (*self._read, *self._own)) and not system.is_in(path, self._closed)
 
     def may_write(self, path: str) -> bool:
         """Whether the policy allows changing it."""
-        return _is_in(path, self._write) and not _is_in(path, (*self._closed, *self._fixed))
-
-
-def _real(paths: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(os.path.realpath(path) for path in paths))
-
-
-def _is_in(path: str, folders: Iterable[str]) -> bool:
-    return any(path == folder or path.startswith(f"{folder.rstrip('/')}/") for folder in folders)
+        return system.is_in(path, self._write) and not system.is_in(path, (*self._closed, *self._fixed))

@@ -5,8 +5,7 @@ when they save a file; polling mountinfo reports it. A renamed file takes its mo
 name has none; inotify reports that, and the kernel kills the worker before this process even wakes up.
 """
 
-# ruff: noqa: PTH110, PTH112, PTH116, PTH120 - pathlib would take a third of the start
-# ruff: noqa: PTH102, PTH106, PTH108, PTH112, PTH120, PTH122, PTH208 - pathlib would take a third of the start
+# ruff: noqa: PTH102, PTH106, PTH108, PTH110, PTH112, PTH116, PTH120, PTH122, PTH208 - pathlib would take a third of the start
 from __future__ import annotations
 
 import fcntl
@@ -131,21 +130,15 @@ def _find_kept(job: dict[str, Any]) -> list[str]:
         or not (policy["write"] or policy["closed"] or policy["masked"])
     ):
         return []
-    writable = _real(policy["write"])
-    fixed = [path for path in _real(policy["fixed"]) if any(_is_in(path, root) for root in writable)]
-    outermost = [path for path in fixed if not any(path != outer and _is_in(path, outer) for outer in fixed)]
-    covered = _real(path for path, _ in job["files"])
+    writable = system.real_paths(policy["write"])
+    fixed = [path for path in system.real_paths(policy["fixed"]) if system.is_in(path, writable)]
+    outermost = [path for path in fixed if not system.is_in(path, [outer for outer in fixed if outer != path])]
+    covered = system.real_paths(path for path, _ in job["files"])
     return [
-        path for path in (*outermost, *_real(policy["closed"]), *policy["masked"], *covered) if os.path.exists(path)
+        path
+        for path in (*outermost, *system.real_paths(policy["closed"]), *policy["masked"], *covered)
+        if os.path.exists(path)
     ]
-
-
-def _real(paths: Iterable[str]) -> list[str]:
-    return list(map(os.path.realpath, paths))
-
-
-def _is_in(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def _identify(path: str) -> tuple[int, int]:

@@ -5,8 +5,6 @@ limits on descriptors and processes bound it. Swapped pages are not counted eith
 RLIMIT_DATA.
 """
 
-# ruff: noqa: PTH102, PTH106, PTH110, PTH208 - pathlib would take a third of the start
-# ruff: noqa: PTH123 - pathlib would take a third of the start
 # ruff: noqa: PTH102, PTH106, PTH110, PTH123, PTH208 - pathlib would take a third of the start
 from __future__ import annotations
 
@@ -230,8 +228,8 @@ def confine(process: int) -> None:
         try:
             _remove_stale(parent)
             os.mkdir(group)
-            _write(f"{group}/pids.max", str(_MAX_TASKS))
-            _write(f"{group}/cgroup.procs", str(process))
+            system.write_text(f"{group}/pids.max", str(_MAX_TASKS))
+            system.write_text(f"{group}/cgroup.procs", str(process))
         except OSError:
             continue
         return
@@ -244,7 +242,7 @@ def leave() -> None:
         if name != f"{_CGROUP_PREFIX}{os.getpid()}":
             continue
         try:
-            _write(f"{group}/cgroup.procs", "0")
+            system.write_text(f"{group}/cgroup.procs", "0")
             os.rmdir(parent)
         except OSError:
             continue  # the next launcher removes it
@@ -283,11 +281,3 @@ def _remove_stale(parent: str) -> None:
                 os.rmdir(f"{parent}/{name}")
             except OSError:
                 continue
-
-
-def _write(path: str, text: str) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-    try:
-        os.write(descriptor, text.encode())
-    finally:
-        os.close(descriptor)

@@ -125,12 +125,7 @@ def supervise(
 
 def tell(socket: int, message: dict[str, object]) -> None:
     """Send a message to the host, which may be gone."""
-    left = memoryview(frame(json.dumps(message).encode()))
-    try:
-        while left:
-            left = left[os.write(socket, left) :]
-    except OSError:
-        return
+    system.write_all(socket, frame(json.dumps(message).encode()))
 
 
 def _start(descriptors: Descriptors, launcher: int, host: int | None, spare_worker: SpareWorker | None) -> Task:

@@ -257,6 +257,38 @@ def send_signal(processes: Iterable[int], number: int) -> None:
             continue
 
 
+# Files and paths.
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write everything; stop if the reader has closed."""
+    left = memoryview(data)
+    try:
+        while left:
+            left = left[os.write(descriptor, left) :]
+    except OSError:
+        return
+
+
+def write_text(path: str, text: str) -> None:
+    """Write to an existing file, such as one of the kernel's."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(descriptor, text.encode())
+    finally:
+        os.close(descriptor)
+
+
+def real_paths(paths: Iterable[str]) -> tuple[str, ...]:
+    """The paths without links, each once."""
+    return tuple(dict.fromkeys(map(os.path.realpath, paths)))
+
+
+def is_in(path: str, folders: Iterable[str]) -> bool:
+    """Whether the path is one of the folders, or below one."""
+    return any(path == folder or path.startswith(f"{folder.rstrip('/')}/") for folder in folders)
+
+
 # The process tree of a call: everything that this process started, including daemons.
 
 GRACE_SECONDS = 0.2

@@ -128,17 +128,7 @@ def work(task: Task) -> NoReturn:
         os._exit(_CANNOT_START)
     if start is not None:
         _become(start, descriptors.result)
-    python_file.run(job, task.code(), lambda answer: write_all(descriptors.result, answer))
-
-
-def write_all(descriptor: int, data: bytes) -> None:
-    """Write everything; stop if the reader has closed."""
-    left = memoryview(data)
-    try:
-        while left:
-            left = left[os.write(descriptor, left) :]
-    except OSError:
-        return
+    python_file.run(job, task.code(), lambda answer: system.write_all(descriptors.result, answer))
 
 
 def _set_up_process(descriptors: Descriptors, *, channel: bool, notify_socket: int | None) -> None:
@@ -221,5 +211,5 @@ def _fail(line: int, reason: str) -> NoReturn:
 
 
 def _cannot_start(result: int, problem: Exception) -> NoReturn:
-    write_all(result, json.dumps({"cannot_start": str(problem)}).encode())
+    system.write_all(result, json.dumps({"cannot_start": str(problem)}).encode())
     os._exit(_CANNOT_START)
