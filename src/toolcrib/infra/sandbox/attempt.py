@@ -26,174 +26,6 @@ if TYPE_CHECKING:
     Proxy = Callable[[socket.socket], AbstractAsyncContextManager[object]]
     from collections.abc import Callable
 
-
-# The host's side of one call.
-
-_READ_BYTES = 65536
-REPORTED = "gone"
-_CLOSED_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
-_INTEGER = struct.Struct("i")
-
-
-class Capture:
-    """Read a pipe to its end, keep the first bytes and count the rest."""
-
-    def __init__(self, limit: int, on_overflow: Callable[[], None] | None = None) -> None:
-        self._limit = limit
-        self._on_overflow = on_overflow
-        self._loop = asyncio.get_running_loop()
-        self.ended = self._loop.create_future()
-        self.kept = bytearray()
-        self.dropped = 0
-        self._read, self.write = os.pipe()
-        os.set_blocking(self._read, False)
-        self._loop.add_reader(self._read, self._take)
-
-    def _take(self) -> None:
-        try:
-            data = os.read(self._read, _READ_BYTES)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        if not data:
-            self.close()
-            return
-        left = self._limit - len(self.kept)
-        self.kept += data[:left]
-        if len(data) <= left:
-            return
-        self.dropped += len(data) - left
-        if self._on_overflow is not None:
-            self._on_overflow()
-
-    def close(self) -> None:
-        """Stop reading."""
-        if self._read < 0:
-            return
-        self._loop.remove_reader(self._read)
-        os.close(self._read)
-        self._read = -1
-        self.close_write()
-        if not self.ended.done():
-            self.ended.set_result(None)
-
-    def close_write(self) -> None:
-        """Close the write end, which the child has inherited or never will."""
-        if self.write >= 0:
-            os.close(self.write)
-            self.write = -1
-
-
-class SupervisorSocket:
-    """The socket of a call: sends the job, receives its start and its report; closing it ends the call.
-
-    `begun` is done when a worker may run or never will; `listener` is the proxy socket of a job with network.
-    """
-
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._ours, self.theirs = socket.socketpair()
-        self._ours.settimeout(0)
-        self._frames = Frames()
-        self._unsent = memoryview(b"")
-        self._supervisor: int | None = None
-        self.facts: dict[str, object] = {}
-        self.begun = self._loop.create_future()
-        self.listener: asyncio.Future[socket.socket] = self._loop.create_future()
-        self.ended = self._loop.create_future()
-        self._loop.add_reader(self._ours, self._take)
-
-    @property
-    def started(self) -> bool:
-        """Whether a worker may have run."""
-        return self._supervisor is not None
-
-    def send(self, job: bytes) -> None:
-        """Send the job; if the supervisor is gone, `ended` is set."""
-        self._unsent = memoryview(job)
-        self._loop.add_writer(self._ours, self._send)
-        self._send()
-
-    def _send(self) -> None:
-        try:
-            self._unsent = self._unsent[self._ours.send(self._unsent) :]
-        except BlockingIOError:
-            return
-        except OSError:
-            self._unsent = memoryview(b"")
-        if not self._unsent:
-            self._loop.remove_writer(self._ours)
-
-    def _take(self) -> None:
-        descriptors: list[int] = []
-        try:
-            data, descriptors = _receive(self._ours)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        for payload in self._frames.feed(data):
-            self.facts |= json.loads(payload)
-        for descriptor in descriptors:
-            self._keep(socket.socket(fileno=descriptor))
-        supervisor = self.facts.get("started")
-        if isinstance(supervisor, int):
-            self._supervisor = supervisor
-            _settle(self.begun)
-        # The report is the supervisor's last message; there is no need to wait until it exits.
-        if not data or REPORTED in self.facts:
-            self._loop.remove_reader(self._ours)
-            _settle(self.begun)
-            _settle(self.ended)
-
-    def _keep(self, listener: socket.socket) -> None:
-        if self.listener.done():
-            listener.close()
-            return
-        self.listener.set_result(listener)
-
-    def end(self) -> None:
-        """Ask the supervisor to end the call."""
-        try:
-            self._ours.shutdown(socket.SHUT_WR)
-        except OSError:
-            return
-
-    def kill(self) -> None:
-        """Kill a supervisor that does not respond; the launcher kills the processes that it leaves behind."""
-        # Its end of the socket is still open, so the process ID was not reused.
-        if self._supervisor is not None and not self.ended.done():
-            os.kill(self._supervisor, signal.SIGKILL)
-
-    def close(self) -> None:
-        """Close the socket."""
-        self._loop.remove_reader(self._ours)
-        self._loop.remove_writer(self._ours)
-        self._ours.close()
-        self.theirs.close()
-        if self.listener.done() and not self.listener.cancelled():
-            self.listener.result().close()
-        self.listener.cancel()
-
-
-def _receive(line: socket.socket) -> tuple[bytes, list[int]]:
-    """The next bytes and any descriptor that came with them; socket.recv_fds does not set close-on-exec."""
-    data, ancillary, _, _ = line.recvmsg(_READ_BYTES, socket.CMSG_LEN(_INTEGER.size), _CLOSED_ON_EXEC)
-    descriptors = [
-        number
-        for level, kind, payload in ancillary
-        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS)
-        for (number,) in _INTEGER.iter_unpack(payload[: len(payload) - len(payload) % _INTEGER.size])
-    ]
-    return data, descriptors
-
-
-def _settle(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)
-
-
 # How long a pipe may stay open after its processes ended: an escaped process may hold it.
 PIPES_SECONDS = 0.2
 # How much longer than needed the supervisor may take to end its call.
@@ -379,6 +211,173 @@ def _reason(result: bytearray) -> str:
 
 def _effects(fact: object) -> tuple[Effect, ...]:
     return tuple(Effect(*effect) for effect in fact) if isinstance(fact, list) else ()
+
+
+# The socket of a call and its pipes.
+
+_READ_BYTES = 65536
+REPORTED = "gone"
+_CLOSED_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+_INTEGER = struct.Struct("i")
+
+
+class SupervisorSocket:
+    """The socket of a call: sends the job, receives its start and its report; closing it ends the call.
+
+    `begun` is done when a worker may run or never will; `listener` is the proxy socket of a job with network.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._ours, self.theirs = socket.socketpair()
+        self._ours.settimeout(0)
+        self._frames = Frames()
+        self._unsent = memoryview(b"")
+        self._supervisor: int | None = None
+        self.facts: dict[str, object] = {}
+        self.begun = self._loop.create_future()
+        self.listener: asyncio.Future[socket.socket] = self._loop.create_future()
+        self.ended = self._loop.create_future()
+        self._loop.add_reader(self._ours, self._take)
+
+    @property
+    def started(self) -> bool:
+        """Whether a worker may have run."""
+        return self._supervisor is not None
+
+    def send(self, job: bytes) -> None:
+        """Send the job; if the supervisor is gone, `ended` is set."""
+        self._unsent = memoryview(job)
+        self._loop.add_writer(self._ours, self._send)
+        self._send()
+
+    def _send(self) -> None:
+        try:
+            self._unsent = self._unsent[self._ours.send(self._unsent) :]
+        except BlockingIOError:
+            return
+        except OSError:
+            self._unsent = memoryview(b"")
+        if not self._unsent:
+            self._loop.remove_writer(self._ours)
+
+    def _take(self) -> None:
+        descriptors: list[int] = []
+        try:
+            data, descriptors = _receive(self._ours)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        for payload in self._frames.feed(data):
+            self.facts |= json.loads(payload)
+        for descriptor in descriptors:
+            self._keep(socket.socket(fileno=descriptor))
+        supervisor = self.facts.get("started")
+        if isinstance(supervisor, int):
+            self._supervisor = supervisor
+            _settle(self.begun)
+        # The report is the supervisor's last message; there is no need to wait until it exits.
+        if not data or REPORTED in self.facts:
+            self._loop.remove_reader(self._ours)
+            _settle(self.begun)
+            _settle(self.ended)
+
+    def _keep(self, listener: socket.socket) -> None:
+        if self.listener.done():
+            listener.close()
+            return
+        self.listener.set_result(listener)
+
+    def end(self) -> None:
+        """Ask the supervisor to end the call."""
+        try:
+            self._ours.shutdown(socket.SHUT_WR)
+        except OSError:
+            return
+
+    def kill(self) -> None:
+        """Kill a supervisor that does not respond; the launcher kills the processes that it leaves behind."""
+        # Its end of the socket is still open, so the process ID was not reused.
+        if self._supervisor is not None and not self.ended.done():
+            os.kill(self._supervisor, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._loop.remove_reader(self._ours)
+        self._loop.remove_writer(self._ours)
+        self._ours.close()
+        self.theirs.close()
+        if self.listener.done() and not self.listener.cancelled():
+            self.listener.result().close()
+        self.listener.cancel()
+
+
+def _receive(line: socket.socket) -> tuple[bytes, list[int]]:
+    """The next bytes and any descriptor that came with them; socket.recv_fds does not set close-on-exec."""
+    data, ancillary, _, _ = line.recvmsg(_READ_BYTES, socket.CMSG_LEN(_INTEGER.size), _CLOSED_ON_EXEC)
+    descriptors = [
+        number
+        for level, kind, payload in ancillary
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS)
+        for (number,) in _INTEGER.iter_unpack(payload[: len(payload) - len(payload) % _INTEGER.size])
+    ]
+    return data, descriptors
+
+
+def _settle(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+class Capture:
+    """Read a pipe to its end, keep the first bytes and count the rest."""
+
+    def __init__(self, limit: int, on_overflow: Callable[[], None] | None = None) -> None:
+        self._limit = limit
+        self._on_overflow = on_overflow
+        self._loop = asyncio.get_running_loop()
+        self.ended = self._loop.create_future()
+        self.kept = bytearray()
+        self.dropped = 0
+        self._read, self.write = os.pipe()
+        os.set_blocking(self._read, False)
+        self._loop.add_reader(self._read, self._take)
+
+    def _take(self) -> None:
+        try:
+            data = os.read(self._read, _READ_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self.close()
+            return
+        left = self._limit - len(self.kept)
+        self.kept += data[:left]
+        if len(data) <= left:
+            return
+        self.dropped += len(data) - left
+        if self._on_overflow is not None:
+            self._on_overflow()
+
+    def close(self) -> None:
+        """Stop reading."""
+        if self._read < 0:
+            return
+        self._loop.remove_reader(self._read)
+        os.close(self._read)
+        self._read = -1
+        self.close_write()
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+    def close_write(self) -> None:
+        """Close the write end, which the child has inherited or never will."""
+        if self.write >= 0:
+            os.close(self.write)
+            self.write = -1
 
 
 # The channel of a job: JSON objects, one per line, in both directions.

@@ -31,112 +31,18 @@ if TYPE_CHECKING:
     from toolcrib.infra.sandbox.probe import Report
 
 
-# Job slots: a bounded number of jobs run at once, the others wait in first-in, first-out order.
-
 JOBS = 8
 QUEUE = 1_000
-
-_LONGEST_ADVICE_SECONDS = 60
-_WEIGHT_OF_THE_LAST = 0.2
-
-
-class Slots:
-    """Slots for running jobs, granted in FIFO order across event loops and threads."""
-
-    def __init__(self, jobs: int = JOBS, queue: int = QUEUE) -> None:
-        self._jobs = jobs
-        self._queue = queue
-        self._lock = threading.Lock()
-        self._usual_seconds = 0.0
-        self._open()
-
-    @contextlib.asynccontextmanager
-    async def take(self, deadline: float) -> AsyncIterator[None]:
-        """Hold a slot inside the block; raises OVERLOADED if none becomes free before the deadline (time.monotonic)."""
-        await self._enter(deadline)
-        began, owner = time.monotonic(), self._owner
-        try:
-            yield
-        finally:
-            if owner == os.getpid():
-                self._release(time.monotonic() - began)
-
-    def _open(self) -> None:
-        self._owner = os.getpid()
-        self._free = self._jobs
-        self._waiting: dict[asyncio.Future[None], asyncio.AbstractEventLoop] = {}
-
-    async def _enter(self, deadline: float) -> None:
-        turn = self._enqueue()
-        if turn is None:
-            return
-        try:
-            await asyncio.wait((turn,), timeout=max(0.0, deadline - time.monotonic()))
-        except asyncio.CancelledError:
-            if not self._leave(turn):
-                self._release()
-            raise
-        if self._leave(turn):
-            raise self._refusal("no sandbox slot became free before the deadline of the call")
-
-    def _enqueue(self) -> asyncio.Future[None] | None:
-        """Take a free slot, or join the end of the queue."""
-        with self._lock:
-            if self._owner != os.getpid():  # after a fork of the host: the parent's jobs do not count here
-                self._open()
-            if self._free > 0:
-                self._free -= 1
-                return None
-            if len(self._waiting) >= self._queue:
-                raise self._refusal(f"{self._jobs} jobs run in the sandbox and {len(self._waiting)} more wait")
-            loop = asyncio.get_running_loop()
-            turn = loop.create_future()
-            self._waiting[turn] = loop
-            return turn
-
-    def _leave(self, turn: asyncio.Future[None]) -> bool:
-        """Leave the queue; False if the slot was already granted."""
-        with self._lock:
-            return self._waiting.pop(turn, None) is not None
-
-    def _release(self, seconds: float | None = None) -> None:
-        """Pass the slot to the job that has waited longest."""
-        with self._lock:
-            if seconds is not None:
-                self._usual_seconds += (seconds - self._usual_seconds) * _WEIGHT_OF_THE_LAST
-            while self._waiting:
-                turn = next(iter(self._waiting))
-                loop = self._waiting.pop(turn)
-                try:
-                    loop.call_soon_threadsafe(_grant, turn)
-                except RuntimeError:  # its event loop was closed
-                    continue
-                return
-            self._free += 1
-
-    def _refusal(self, reason: str) -> ToolError:
-        seconds = self._usual_seconds * (len(self._waiting) + 1) / self._jobs
-        advice = min(max(1, math.ceil(seconds)), _LONGEST_ADVICE_SECONDS)
-        message = f"{reason}; call again in {advice} s, or raise the setting sandbox.jobs"
-        return ToolError(Kind.OVERLOADED, message, retryable=True, details={"retryAfter": advice})
-
-
-def _grant(turn: asyncio.Future[None]) -> None:
-    if not turn.done():
-        turn.set_result(None)
-
-
 # The guarantees that hold even for an unconfined job.
 ALWAYS = ("time", "reap", "env")
 REQUIRE = ("env", "time", "reap", "fs", "net", "priv")
-
 MAX_STREAM_BYTES = 256 * 1024
 MAX_RESULT_BYTES = 8 * 1024 * 1024
-
 _LONGEST_SECONDS = 7 * 24 * 3600.0
 _KILL_SECONDS = 0.5  # what killing a process tree and reporting it may take
 _BUSY_SECONDS = 0.002
 _ATTEMPTS = 3
+_OWN = Path(sys.executable)
 
 
 def kill_time(deadline: float, delay: float = 0.0) -> float:
@@ -345,9 +251,6 @@ class Sandbox:
         raise ToolError(Kind.SANDBOX_UNAVAILABLE, "the launcher of the sandbox does not start the job", retryable=True)
 
 
-_OWN = Path(sys.executable)
-
-
 def _order_for(job: Job) -> bytes:
     """The order for the launcher: the modules to preload for the job."""
     if not isinstance(job, PythonFile):
@@ -368,3 +271,95 @@ async def _order(handle: LauncherHandle, attempt: Attempt, order: bytes, until: 
         if time.monotonic() > until:
             raise ToolError(Kind.OVERLOADED, "too many jobs wait for the sandbox; call again later", retryable=True)
         await asyncio.sleep(_BUSY_SECONDS)
+
+
+# Job slots: a bounded number of jobs run at once, the others wait in first-in, first-out order.
+
+_LONGEST_ADVICE_SECONDS = 60
+_WEIGHT_OF_THE_LAST = 0.2
+
+
+class Slots:
+    """Slots for running jobs, granted in FIFO order across event loops and threads."""
+
+    def __init__(self, jobs: int = JOBS, queue: int = QUEUE) -> None:
+        self._jobs = jobs
+        self._queue = queue
+        self._lock = threading.Lock()
+        self._usual_seconds = 0.0
+        self._open()
+
+    @contextlib.asynccontextmanager
+    async def take(self, deadline: float) -> AsyncIterator[None]:
+        """Hold a slot inside the block; raises OVERLOADED if none becomes free before the deadline (time.monotonic)."""
+        await self._enter(deadline)
+        began, owner = time.monotonic(), self._owner
+        try:
+            yield
+        finally:
+            if owner == os.getpid():
+                self._release(time.monotonic() - began)
+
+    def _open(self) -> None:
+        self._owner = os.getpid()
+        self._free = self._jobs
+        self._waiting: dict[asyncio.Future[None], asyncio.AbstractEventLoop] = {}
+
+    async def _enter(self, deadline: float) -> None:
+        turn = self._enqueue()
+        if turn is None:
+            return
+        try:
+            await asyncio.wait((turn,), timeout=max(0.0, deadline - time.monotonic()))
+        except asyncio.CancelledError:
+            if not self._leave(turn):
+                self._release()
+            raise
+        if self._leave(turn):
+            raise self._refusal("no sandbox slot became free before the deadline of the call")
+
+    def _enqueue(self) -> asyncio.Future[None] | None:
+        """Take a free slot, or join the end of the queue."""
+        with self._lock:
+            if self._owner != os.getpid():  # after a fork of the host: the parent's jobs do not count here
+                self._open()
+            if self._free > 0:
+                self._free -= 1
+                return None
+            if len(self._waiting) >= self._queue:
+                raise self._refusal(f"{self._jobs} jobs run in the sandbox and {len(self._waiting)} more wait")
+            loop = asyncio.get_running_loop()
+            turn = loop.create_future()
+            self._waiting[turn] = loop
+            return turn
+
+    def _leave(self, turn: asyncio.Future[None]) -> bool:
+        """Leave the queue; False if the slot was already granted."""
+        with self._lock:
+            return self._waiting.pop(turn, None) is not None
+
+    def _release(self, seconds: float | None = None) -> None:
+        """Pass the slot to the job that has waited longest."""
+        with self._lock:
+            if seconds is not None:
+                self._usual_seconds += (seconds - self._usual_seconds) * _WEIGHT_OF_THE_LAST
+            while self._waiting:
+                turn = next(iter(self._waiting))
+                loop = self._waiting.pop(turn)
+                try:
+                    loop.call_soon_threadsafe(_grant, turn)
+                except RuntimeError:  # its event loop was closed
+                    continue
+                return
+            self._free += 1
+
+    def _refusal(self, reason: str) -> ToolError:
+        seconds = self._usual_seconds * (len(self._waiting) + 1) / self._jobs
+        advice = min(max(1, math.ceil(seconds)), _LONGEST_ADVICE_SECONDS)
+        message = f"{reason}; call again in {advice} s, or raise the setting sandbox.jobs"
+        return ToolError(Kind.OVERLOADED, message, retryable=True, details={"retryAfter": advice})
+
+
+def _grant(turn: asyncio.Future[None]) -> None:
+    if not turn.done():
+        turn.set_result(None)

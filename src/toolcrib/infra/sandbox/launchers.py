@@ -22,109 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-# Starting a launcher from the host, and its control socket.
-
-_END_SECONDS = 6.0
-# One message is one order, where the system preserves message boundaries.
-_ORDERS = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_STREAM
-
-# The packages are registered without running their __init__, which would load all of Toolcrib into every worker.
-_BOOT = """\
-import sys
-folder = sys.argv[1]
-for name in ("toolcrib", "toolcrib.lib", "toolcrib.infra", "toolcrib.infra.sandbox", "toolcrib.infra.sandbox.child"):
-    package = sys.modules[name] = type(sys)(name)
-    package.__path__ = [folder + name.removeprefix("toolcrib").replace(".", "/")]
-from toolcrib.infra.sandbox.child.launcher import main
-main(int(sys.argv[2]), int(sys.argv[3]))
-"""
-
-
-class LauncherProcess:
-    """A running launcher process and its control socket."""
-
-    def __init__(self, program: Path) -> None:
-        self._owner = os.getpid()
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, _ORDERS)
-        self._control.settimeout(0)
-        package = Path(__file__).resolve().parents[2]
-        try:
-            self._process = subprocess.Popen(  # noqa: S603 - an interpreter outside the workspace, running our own code
-                [
-                    *(str(program), "-I", "-S", "-X", "utf8", "-c", _BOOT),
-                    *(str(package), str(theirs.fileno()), str(self._owner)),
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
-                env={},
-                cwd="/",
-                start_new_session=True,
-            )
-        except OSError:
-            self._control.close()
-            raise
-        finally:
-            theirs.close()
-        self._confining = self._confine()
-
-    @property
-    def is_ours(self) -> bool:
-        """Whether this process started it; a fork of the host only inherits it."""
-        return self._owner == os.getpid()
-
-    @property
-    def pid(self) -> int:
-        """Its process ID."""
-        return self._process.pid
-
-    def order(self, order: bytes, descriptors: Sequence[int]) -> bool:
-        """Request a supervisor; False if too many orders are pending, ConnectionError if the launcher is gone."""
-        try:
-            socket.send_fds(self._control, [order[:ORDER_BYTES]], descriptors)
-        except BlockingIOError:
-            return False
-        except OSError as problem:
-            if problem.errno == errno.ETOOMANYREFS:
-                return False
-            if isinstance(problem, ConnectionError):
-                raise
-            raise ConnectionError(str(problem)) from problem
-        return True
-
-    def _confine(self) -> threading.Thread | None:
-        """As root, put the launcher into a cgroup in the background; other users are limited by RLIMIT_NPROC."""
-        if os.geteuid() != 0:
-            return None
-        thread = threading.Thread(target=resource_limits.confine, args=(self._process.pid,), daemon=True)
-        try:
-            thread.start()
-        except RuntimeError:  # no thread available: each call is measured anyway
-            return None
-        return thread
-
-    def kill(self) -> None:
-        """Kill it; its supervisors end their calls."""
-        self._process.kill()
-
-    def close(self) -> None:
-        """End it and every call under it, and wait for that."""
-        if self._confining is not None and self.is_ours:
-            self._confining.join(_END_SECONDS)  # the launcher leaves its cgroup when it ends
-        self._control.close()
-        if not self.is_ours:
-            self._process.returncode = 0  # the parent process waits for it
-            return
-        try:
-            self._process.wait(_END_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait(_END_SECONDS)
-
-
 MAX_LAUNCHERS = 4
-
 _MAX_STARTS = 10
 _STARTS_WITHIN_SECONDS = 60.0
 
@@ -229,3 +127,103 @@ class LauncherHandle:
         except OSError as problem:
             message = f"the launcher of the sandbox cannot be started: {problem.strerror}"
             raise ToolError(Kind.SANDBOX_UNAVAILABLE, message, retryable=True) from problem
+
+
+# Starting a launcher from the host, and its control socket.
+
+_END_SECONDS = 6.0
+# One message is one order, where the system preserves message boundaries.
+_ORDERS = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_STREAM
+# The packages are registered without running their __init__, which would load all of Toolcrib into every worker.
+_BOOT = """\
+import sys
+folder = sys.argv[1]
+for name in ("toolcrib", "toolcrib.lib", "toolcrib.infra", "toolcrib.infra.sandbox", "toolcrib.infra.sandbox.child"):
+    package = sys.modules[name] = type(sys)(name)
+    package.__path__ = [folder + name.removeprefix("toolcrib").replace(".", "/")]
+from toolcrib.infra.sandbox.child.launcher import main
+main(int(sys.argv[2]), int(sys.argv[3]))
+"""
+
+
+class LauncherProcess:
+    """A running launcher process and its control socket."""
+
+    def __init__(self, program: Path) -> None:
+        self._owner = os.getpid()
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, _ORDERS)
+        self._control.settimeout(0)
+        package = Path(__file__).resolve().parents[2]
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - an interpreter outside the workspace, running our own code
+                [
+                    *(str(program), "-I", "-S", "-X", "utf8", "-c", _BOOT),
+                    *(str(package), str(theirs.fileno()), str(self._owner)),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+                env={},
+                cwd="/",
+                start_new_session=True,
+            )
+        except OSError:
+            self._control.close()
+            raise
+        finally:
+            theirs.close()
+        self._confining = self._confine()
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this process started it; a fork of the host only inherits it."""
+        return self._owner == os.getpid()
+
+    @property
+    def pid(self) -> int:
+        """Its process ID."""
+        return self._process.pid
+
+    def order(self, order: bytes, descriptors: Sequence[int]) -> bool:
+        """Request a supervisor; False if too many orders are pending, ConnectionError if the launcher is gone."""
+        try:
+            socket.send_fds(self._control, [order[:ORDER_BYTES]], descriptors)
+        except BlockingIOError:
+            return False
+        except OSError as problem:
+            if problem.errno == errno.ETOOMANYREFS:
+                return False
+            if isinstance(problem, ConnectionError):
+                raise
+            raise ConnectionError(str(problem)) from problem
+        return True
+
+    def _confine(self) -> threading.Thread | None:
+        """As root, put the launcher into a cgroup in the background; other users are limited by RLIMIT_NPROC."""
+        if os.geteuid() != 0:
+            return None
+        thread = threading.Thread(target=resource_limits.confine, args=(self._process.pid,), daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # no thread available: each call is measured anyway
+            return None
+        return thread
+
+    def kill(self) -> None:
+        """Kill it; its supervisors end their calls."""
+        self._process.kill()
+
+    def close(self) -> None:
+        """End it and every call under it, and wait for that."""
+        if self._confining is not None and self.is_ours:
+            self._confining.join(_END_SECONDS)  # the launcher leaves its cgroup when it ends
+        self._control.close()
+        if not self.is_ours:
+            self._process.returncode = 0  # the parent process waits for it
+            return
+        try:
+            self._process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(_END_SECONDS)

@@ -35,6 +35,122 @@ if TYPE_CHECKING:
 
 READ, WRITE, CONNECT, START = "read", "write", "connect", "start"
 UNREADABLE = "(it could not be read)"
+MAX_EFFECTS = 10_000
+MAX_CHARACTERS = 2_000_000
+MORE = "more"  # stands for all effects beyond the limit
+# Devices and files that every process may use.
+_DEVICES = frozenset(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty"))
+_OWN_PROCESS = "/proc/self"
+_KIND, _CONNECTED = 0xF, frozenset({socket.SOCK_STREAM, socket.SOCK_SEQPACKET})
+_REFUSED = frozenset({errno.EPERM, errno.EACCES})
+_REACHABLE = ("inet", "127.", "[::1]")  # in its own network namespace
+
+
+class Observer:
+    """Record the effects of a job's system calls, and refuse those that a filter would refuse.
+
+    `is_program` says that the job starts with an execve, which is not an effect. `broker` performs the calls that
+    change files, if the job may write.
+    """
+
+    def __init__(self, policy: dict[str, Any], *, is_program: bool, broker: Broker | None = None) -> None:
+        self._broker = broker
+        self._policy = policy
+        self._calls = observed_calls()
+        self._access = AccessRules(policy, "")
+        self._has_mounts = False
+        self._may_start = Starts(None if policy["programs"] else int(is_program))
+        self._begins = is_program
+        self._room = MAX_CHARACTERS
+        self._seen: dict[tuple[str, str], bool] = {}
+        self.notifications = NotificationListener(self._handshake)
+
+    def report(self) -> list[list[object]]:
+        """Every effect once: act, target, and whether it was denied."""
+        return [[act, what, denied] for (act, what), denied in self._seen.items()]
+
+    def leave(self) -> None:
+        """Release the broker."""
+        if self._broker is not None:
+            self._broker.leave()
+
+    def _handshake(self, words: bytes) -> Callable[[Notice], int]:
+        facts = json.loads(words)
+        self._access = AccessRules(self._policy, facts["own"])
+        self._has_mounts = facts["mounts"]
+        if self._broker is not None:
+            self._broker.begin(facts["own"])
+        return self._answer
+
+    def _answer(self, notice: Notice) -> int:
+        """Record the effects of a call and return its answer."""
+        name = self._calls[notice.call]
+        is_start = name in STARTS
+        answer = self._may_start(notice) if is_start else self._refusal(name, notice.arguments)
+        if is_start and self._begins:
+            self._begins = False
+            return answer
+        effects = read_call(name, notice)
+        if answer == GO_ON and self._broker is not None and self._broker.answers(notice.call):
+            answer = self._broker.answer(notice)
+        if answer != LATER and notice.still_waits():
+            for act, what in effects:
+                self._note(act, what, refused=answer in _REFUSED)
+        return answer
+
+    def _refusal(self, name: str, arguments: tuple[int, ...]) -> int:
+        network = self._policy["network"]
+        # Without network no socket is ever connected; unix sockets may be created so that their target is recorded.
+        if name == "socket" and not network and arguments[0] == socket.AF_UNIX and arguments[1] & _KIND in _CONNECTED:
+            return GO_ON
+        refused = seccomp.refuses(name, arguments, network=network, mounts=self._has_mounts)
+        return errno.EPERM if refused else GO_ON
+
+    def _note(self, act: str, what: str, *, refused: bool) -> None:
+        # A path may contain any byte; the report is text.
+        key = act, os.fsencode(what).decode("utf-8", "replace")
+        if (act in {READ, WRITE} and self._access.is_own(what)) or key in self._seen or (MORE, "") in self._seen:
+            return
+        self._room -= len(what)
+        if self._room < 0 or len(self._seen) >= MAX_EFFECTS:
+            self._seen[MORE, ""] = False
+            return
+        self._seen[key] = refused or self._is_denied(act, what)
+
+    def _is_denied(self, act: str, what: str) -> bool:
+        """Derived from the policy, because the result of a call that continues is unknown."""
+        if act == CONNECT:
+            return not (self._policy["network"] and what.startswith(_REACHABLE))
+        if act == START:
+            return not (self._policy["programs"] and self._access.may_read(what))
+        return not (self._access.may_read(what) if act == READ else self._access.may_write(what))
+
+
+class AccessRules:
+    """The policy applied to paths without links; `own` is the job's private folder."""
+
+    def __init__(self, policy: dict[str, Any], own: str) -> None:
+        self._own = (*system.real_paths([own] if own else []), _OWN_PROCESS)
+        self._read = system.real_paths(policy["read"])
+        self._write = system.real_paths(policy["write"])
+        self._closed = system.real_paths(policy["closed"])
+        self._fixed = system.real_paths(policy["fixed"])
+
+    def is_own(self, path: str) -> bool:
+        """Whether it belongs to the job: its folder, its process, a pipe, memory."""
+        is_file = path.startswith("/") and not path.startswith("/memfd:")
+        return path != UNREADABLE and (not is_file or path in _DEVICES or system.is_in(path, self._own))
+
+    def may_read(self, path: str) -> bool:
+        """Whether the policy allows reading it."""
+        return system.is_in(path, (*self._read, *self._own)) and not system.is_in(path, self._closed)
+
+    def may_write(self, path: str) -> bool:
+        """Whether the policy allows changing it."""
+        return system.is_in(path, self._write) and not system.is_in(path, (*self._closed, *self._fixed))
+
+
+# Decoding system calls: what they open and change, which addresses they use, what they start.
 
 # The numbers for x86_64 and aarch64.
 STARTS: dict[str, Numbers] = {"execve": EXECVE, "execveat": EXECVEAT}
@@ -90,7 +206,6 @@ CHANGES: dict[str, tuple[Numbers, tuple[Place, ...]]] = {
     "file_setattr": ((469, 469), ((0, 1, 4),)),
 }
 _STAY_ON_LINK = 0x100  # AT_SYMLINK_NOFOLLOW
-
 _ADDRESS_BYTES = 128
 _MESSAGE_HEAD = struct.Struct("=QI")
 _MESSAGE_BYTES = 64
@@ -206,121 +321,3 @@ def _family(number: int) -> str:
         return socket.AddressFamily(number).name.removeprefix("AF_").lower()
     except ValueError:
         return f"family {number}"
-
-
-# The effects and attempts of a job, as its supervisor saw them.
-
-MAX_EFFECTS = 10_000
-MAX_CHARACTERS = 2_000_000
-MORE = "more"  # stands for all effects beyond the limit
-
-# Devices and files that every process may use.
-_DEVICES = frozenset(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty"))
-_OWN_PROCESS = "/proc/self"
-_KIND, _CONNECTED = 0xF, frozenset({socket.SOCK_STREAM, socket.SOCK_SEQPACKET})
-_REFUSED = frozenset({errno.EPERM, errno.EACCES})
-_REACHABLE = ("inet", "127.", "[::1]")  # in its own network namespace
-
-
-class Observer:
-    """Record the effects of a job's system calls, and refuse those that a filter would refuse.
-
-    `is_program` says that the job starts with an execve, which is not an effect. `broker` performs the calls that
-    change files, if the job may write.
-    """
-
-    def __init__(self, policy: dict[str, Any], *, is_program: bool, broker: Broker | None = None) -> None:
-        self._broker = broker
-        self._policy = policy
-        self._calls = observed_calls()
-        self._access = AccessRules(policy, "")
-        self._has_mounts = False
-        self._may_start = Starts(None if policy["programs"] else int(is_program))
-        self._begins = is_program
-        self._room = MAX_CHARACTERS
-        self._seen: dict[tuple[str, str], bool] = {}
-        self.notifications = NotificationListener(self._handshake)
-
-    def report(self) -> list[list[object]]:
-        """Every effect once: act, target, and whether it was denied."""
-        return [[act, what, denied] for (act, what), denied in self._seen.items()]
-
-    def leave(self) -> None:
-        """Release the broker."""
-        if self._broker is not None:
-            self._broker.leave()
-
-    def _handshake(self, words: bytes) -> Callable[[Notice], int]:
-        facts = json.loads(words)
-        self._access = AccessRules(self._policy, facts["own"])
-        self._has_mounts = facts["mounts"]
-        if self._broker is not None:
-            self._broker.begin(facts["own"])
-        return self._answer
-
-    def _answer(self, notice: Notice) -> int:
-        """Record the effects of a call and return its answer."""
-        name = self._calls[notice.call]
-        is_start = name in STARTS
-        answer = self._may_start(notice) if is_start else self._refusal(name, notice.arguments)
-        if is_start and self._begins:
-            self._begins = False
-            return answer
-        effects = read_call(name, notice)
-        if answer == GO_ON and self._broker is not None and self._broker.answers(notice.call):
-            answer = self._broker.answer(notice)
-        if answer != LATER and notice.still_waits():
-            for act, what in effects:
-                self._note(act, what, refused=answer in _REFUSED)
-        return answer
-
-    def _refusal(self, name: str, arguments: tuple[int, ...]) -> int:
-        network = self._policy["network"]
-        # Without network no socket is ever connected; unix sockets may be created so that their target is recorded.
-        if name == "socket" and not network and arguments[0] == socket.AF_UNIX and arguments[1] & _KIND in _CONNECTED:
-            return GO_ON
-        refused = seccomp.refuses(name, arguments, network=network, mounts=self._has_mounts)
-        return errno.EPERM if refused else GO_ON
-
-    def _note(self, act: str, what: str, *, refused: bool) -> None:
-        # A path may contain any byte; the report is text.
-        key = act, os.fsencode(what).decode("utf-8", "replace")
-        if (act in {READ, WRITE} and self._access.is_own(what)) or key in self._seen or (MORE, "") in self._seen:
-            return
-        self._room -= len(what)
-        if self._room < 0 or len(self._seen) >= MAX_EFFECTS:
-            self._seen[MORE, ""] = False
-            return
-        self._seen[key] = refused or self._is_denied(act, what)
-
-    def _is_denied(self, act: str, what: str) -> bool:
-        """Derived from the policy, because the result of a call that continues is unknown."""
-        if act == CONNECT:
-            return not (self._policy["network"] and what.startswith(_REACHABLE))
-        if act == START:
-            return not (self._policy["programs"] and self._access.may_read(what))
-        return not (self._access.may_read(what) if act == READ else self._access.may_write(what))
-
-
-class AccessRules:
-    """The policy applied to paths without links; `own` is the job's private folder."""
-
-    def __init__(self, policy: dict[str, Any], own: str) -> None:
-        self._own = (*system.real_paths([own] if own else []), _OWN_PROCESS)
-        self._read = system.real_paths(policy["read"])
-        self._write = system.real_paths(policy["write"])
-        self._closed = system.real_paths(policy["closed"])
-        self._fixed = system.real_paths(policy["fixed"])
-
-    def is_own(self, path: str) -> bool:
-        """Whether it belongs to the job: its folder, its process, a pipe, memory."""
-        is_file = path.startswith("/") and not path.startswith("/memfd:")
-        return path != UNREADABLE and (not is_file or path in _DEVICES or system.is_in(path, self._own))
-
-    def may_read(self, path: str) -> bool:
-        """Whether the policy allows reading it."""
-        return system.is_in(path, (*self._read, *self._own)) and not system.is_in(path, self._closed)
-
-    def may_write(self, path: str) -> bool:
-        """Whether the policy allows changing it."""
-        return system.is_in(path, self._write) and not system.is_in(path, (*self._closed, *self._fixed))

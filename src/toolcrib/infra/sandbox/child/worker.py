@@ -23,89 +23,7 @@ if TYPE_CHECKING:
 
     from toolcrib.infra.sandbox.child.supervisor import Descriptors, Task
 
-
-# Starting a program so that the seccomp filter can tell this execve from any later one.
-
-_READ_WRITE = 3
-_PRIVATE_ANONYMOUS, _NOT_OVER_OTHERS = 0x22, 0x100000
-_PAGE = 4096
-_LARGEST_ADDRESS = 1 << 38  # available on every supported machine
-_TRIES = 20
-
-
-class ProgramStart:
-    """A program with its arguments and environment, ready to be executed by this process.
-
-    With `only`, they are placed at random addresses, and the filter allows execve with these addresses alone. After the
-    execve nothing is left in memory from which the program could learn them.
-    """
-
-    def __init__(self, argv: Sequence[str], environment: Mapping[str, str], *, only: bool) -> None:
-        self._argv = list(argv)
-        self._environment = environment
-        self.single_start = _lay_out(argv, environment) if only else None
-
-    def go(self) -> NoReturn:
-        """Execute the program; raises OSError if that fails."""
-        if self.single_start is None:
-            os.execve(self._argv[0], self._argv, self._environment)  # noqa: S606 - executing programs is the purpose of a worker
-        import ctypes
-
-        library = ctypes.CDLL(None, use_errno=True)
-        library.execve(*map(ctypes.c_void_p, self.single_start.addresses))
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), self._argv[0])
-
-
-def _lay_out(argv: Sequence[str], environment: Mapping[str, str]) -> SingleStart:
-    variables = [f"{name}={value}" for name, value in environment.items()]
-    return SingleStart(
-        _place(lambda _: _bytes_of(argv[0])),
-        _place(lambda address: _table(argv, address)),
-        _place(lambda address: _table(variables, address)),
-    )
-
-
-def _bytes_of(text: str) -> bytes:
-    data = os.fsencode(text)
-    if b"\0" in data:
-        raise ValueError("embedded null byte")
-    return data + b"\0"
-
-
-def _table(texts: Sequence[str], address: int) -> bytes:
-    """The pointer array, a null pointer, and the strings."""
-    parts = list(map(_bytes_of, texts))
-    place = address + 8 * (len(parts) + 1)
-    addresses = []
-    for part in parts:
-        addresses.append(place)
-        place += len(part)
-    return struct.pack(f"@{len(parts) + 1}Q", *addresses, 0) + b"".join(parts)
-
-
-def _place(layout: Callable[[int], bytes]) -> int:
-    """Map memory at a random address and fill it with the bytes laid out for that address."""
-    import ctypes
-
-    library = ctypes.CDLL(None, use_errno=True)
-    library.mmap.restype = ctypes.c_void_p
-    for _ in range(_TRIES):
-        lot = int.from_bytes(os.urandom(8), "little")
-        address = lot % _LARGEST_ADDRESS // 8 * 8
-        data = layout(address)
-        page = address // _PAGE * _PAGE
-        flags = _PRIVATE_ANONYMOUS | _NOT_OVER_OTHERS
-        size = ctypes.c_size_t(address - page + len(data))
-        got = library.mmap(ctypes.c_void_p(page), size, _READ_WRITE, flags, -1, ctypes.c_long(0))
-        if got == page:
-            ctypes.memmove(address, data, len(data))
-            return address
-    raise OSError("no free memory address for the arguments of the program")
-
-
 CHANNEL = "TOOLCRIB_CHANNEL"
-
 # The launcher and a supervisor only open a handful of descriptors, all below this number.
 _ABOVE_OUR_DESCRIPTORS = 1024
 _CANNOT_START = 127
@@ -213,3 +131,83 @@ def _fail(line: int, reason: str) -> NoReturn:
 def _cannot_start(result: int, problem: Exception) -> NoReturn:
     system.write_all(result, json.dumps({"cannot_start": str(problem)}).encode())
     os._exit(_CANNOT_START)
+
+
+# Starting a program so that the seccomp filter can tell this execve from any later one.
+
+_READ_WRITE = 3
+_PRIVATE_ANONYMOUS, _NOT_OVER_OTHERS = 0x22, 0x100000
+_PAGE = 4096
+_LARGEST_ADDRESS = 1 << 38  # available on every supported machine
+_TRIES = 20
+
+
+class ProgramStart:
+    """A program with its arguments and environment, ready to be executed by this process.
+
+    With `only`, they are placed at random addresses, and the filter allows execve with these addresses alone. After the
+    execve nothing is left in memory from which the program could learn them.
+    """
+
+    def __init__(self, argv: Sequence[str], environment: Mapping[str, str], *, only: bool) -> None:
+        self._argv = list(argv)
+        self._environment = environment
+        self.single_start = _lay_out(argv, environment) if only else None
+
+    def go(self) -> NoReturn:
+        """Execute the program; raises OSError if that fails."""
+        if self.single_start is None:
+            os.execve(self._argv[0], self._argv, self._environment)  # noqa: S606 - executing programs is the purpose of a worker
+        import ctypes
+
+        library = ctypes.CDLL(None, use_errno=True)
+        library.execve(*map(ctypes.c_void_p, self.single_start.addresses))
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), self._argv[0])
+
+
+def _lay_out(argv: Sequence[str], environment: Mapping[str, str]) -> SingleStart:
+    variables = [f"{name}={value}" for name, value in environment.items()]
+    return SingleStart(
+        _place(lambda _: _bytes_of(argv[0])),
+        _place(lambda address: _table(argv, address)),
+        _place(lambda address: _table(variables, address)),
+    )
+
+
+def _bytes_of(text: str) -> bytes:
+    data = os.fsencode(text)
+    if b"\0" in data:
+        raise ValueError("embedded null byte")
+    return data + b"\0"
+
+
+def _table(texts: Sequence[str], address: int) -> bytes:
+    """The pointer array, a null pointer, and the strings."""
+    parts = list(map(_bytes_of, texts))
+    place = address + 8 * (len(parts) + 1)
+    addresses = []
+    for part in parts:
+        addresses.append(place)
+        place += len(part)
+    return struct.pack(f"@{len(parts) + 1}Q", *addresses, 0) + b"".join(parts)
+
+
+def _place(layout: Callable[[int], bytes]) -> int:
+    """Map memory at a random address and fill it with the bytes laid out for that address."""
+    import ctypes
+
+    library = ctypes.CDLL(None, use_errno=True)
+    library.mmap.restype = ctypes.c_void_p
+    for _ in range(_TRIES):
+        lot = int.from_bytes(os.urandom(8), "little")
+        address = lot % _LARGEST_ADDRESS // 8 * 8
+        data = layout(address)
+        page = address // _PAGE * _PAGE
+        flags = _PRIVATE_ANONYMOUS | _NOT_OVER_OTHERS
+        size = ctypes.c_size_t(address - page + len(data))
+        got = library.mmap(ctypes.c_void_p(page), size, _READ_WRITE, flags, -1, ctypes.c_long(0))
+        if got == page:
+            ctypes.memmove(address, data, len(data))
+            return address
+    raise OSError("no free memory address for the arguments of the program")
