@@ -49,7 +49,7 @@ async def test_a_value_of_a_host_function_shows_no_stored_secret(stored, call):
 
 
 async def test_a_value_that_is_stored_to_be_read_in_pieces_shows_none_either(stored):
-    async with Crib(stored, tools=[leak], result_bytes=1_000) as crib:
+    async with Crib(stored, tools=[leak], calls={"result_bytes": 1_000}) as crib:
         result = await crib.call("leak", how="long")
         assert result.meta["kept"]["letters"] == len("*** " * 10_000)
         assert VALUE not in result.value
