@@ -115,7 +115,7 @@ def test_a_function_of_the_host_is_no_executor(bench):
 
 def test_an_executor_that_is_switched_off_is_not_used(bench):
     bench.disabled["node_runtime"] = "the operator said so"
-    with pytest.raises(ToolError, match="its executor node_runtime is switched off: the operator said so") as caught:
+    with pytest.raises(ToolError, match="its executor node_runtime is disabled: the operator said so") as caught:
         resolve(bench.tool(executor="node_runtime"), bench.find)
     assert caught.value.kind is Kind.DISABLED
 
@@ -123,7 +123,7 @@ def test_an_executor_that_is_switched_off_is_not_used(bench):
 def test_nor_is_the_primitive_under_a_runtime_that_names_none(bench):
     bench.tool("ruby", None, kind="runtime", config={"command": "ruby"}, requires=())
     bench.disabled["subprocess"] = "no programs here"
-    with pytest.raises(ToolError, match="ruby: its executor subprocess is switched off: no programs here"):
+    with pytest.raises(ToolError, match="ruby: its executor subprocess is disabled: no programs here"):
         resolve(bench.tool(executor="ruby"), bench.find)
 
 

@@ -1,4 +1,4 @@
-"""Gives money back once somebody has agreed."""
+"""Gives money back after confirmation."""
 
 from toolcrib.handler import ErrorType, ToolError
 

@@ -96,7 +96,7 @@ class BaseTool(ABC):
         """Do the work."""
 
     async def call(self, tool_call: ToolCall) -> ToolResult:
-        """Run this one tool under guard, away from every registry; what goes wrong is in the result."""
+        """Call this tool through the pipeline, without a registry; errors are in the result."""
         registry = ToolRegistry()
         try:
             registry.register(self)
@@ -125,7 +125,7 @@ class ToolRegistry:
         )
 
     def register(self, tool: BaseTool) -> None:
-        """Take a tool in; a name that is taken or a schema that models refuse raises at once."""
+        """Add a tool; raises for a name that is taken or a schema that models refuse."""
         canonical = tool_from(tool)
         self._pipeline.check(canonical)
         try:
@@ -136,7 +136,7 @@ class ToolRegistry:
         self._tools[canonical.name] = (tool, canonical)
 
     def unregister(self, name: str) -> bool:
-        """Forget a tool; False if there is none of that name."""
+        """Remove a tool; False if there is none of that name."""
         found = self._tools.pop(name, None)
         if found is not None:
             self._catalog.remove(found[1])
@@ -156,7 +156,7 @@ class ToolRegistry:
         return [*self._tools]
 
     def clear(self) -> None:
-        """Forget every tool."""
+        """Remove every tool."""
         for name in self.list():
             self.unregister(name)
 
@@ -175,12 +175,12 @@ class ToolRegistry:
         return tuple(tool for tool, _ in self._tools.values())
 
     async def execute(self, tool_call: ToolCall) -> ToolResult:
-        """Perform one call; what goes wrong is in the result."""
+        """Make one call; errors are in the result."""
         call = Call(name=tool_call.name, arguments=tool_call.arguments, id=tool_call.id)
         return to_tool_result(await self._pipeline.call(call), tool_call.id)
 
     async def execute_all(self, tool_calls: Iterable[ToolCall]) -> Iterable[ToolResult]:
-        """Perform the calls of one turn side by side; each has its result, in the order of the calls."""
+        """Make the calls of one turn concurrently; results are in the order of the calls."""
         return await asyncio.gather(*(self.execute(tool_call) for tool_call in tool_calls))
 
 
@@ -260,7 +260,7 @@ def _value_of(answer: object, name: str) -> object:
 
 
 class AgentClassConverter:
-    """Takes instances of BaseTool, and classes that nobody made an instance of."""
+    """Converts instances of BaseTool, and classes without an instance."""
 
     def converts(self, value: object) -> bool:
         """Whether it is an instance of BaseTool or a class of such."""
@@ -275,7 +275,7 @@ class AgentClassConverter:
         return isinstance(value, BaseTool)
 
     def tools_among(self, module: ModuleType, values: Iterable[object]) -> list[object]:
-        """Instances of agent-side tools, and their classes that nobody made an instance of."""
+        """Instances of BaseTool, and subclasses of it without an instance."""
         values = list(values)
         registered = [tool for value in values if isinstance(value, ToolRegistry) for tool in value.instances]
         instances = [value for value in (*registered, *values) if isinstance(value, BaseTool)]

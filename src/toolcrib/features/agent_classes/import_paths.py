@@ -40,7 +40,7 @@ class DocumentPaths:
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """One of ours, or nothing; never a part of a package that is somebody else's."""
+        """The spec of a module of PATHS, or None; never a submodule of a foreign package."""
         package = fullname.partition(".")[0]
         if fullname not in PATHS or (fullname != package and not _is_ours(package)):
             return None
@@ -57,7 +57,7 @@ class DocumentPaths:
 
 
 class _Offer:
-    """The one finder of the process: in line while anybody needs it, and gone without a trace with the last of them."""
+    """The one finder of the process: on the import path while at least one block is open."""
 
     def __init__(self) -> None:
         self._finder = DocumentPaths()

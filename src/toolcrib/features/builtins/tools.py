@@ -58,7 +58,7 @@ _ITEMS: dict[str, object] = {
 
 
 class FileTools:
-    """What the three tools do; nothing is kept between two runs."""
+    """The three file tools; they keep no state between calls."""
 
     def __init__(self, jail: Jail) -> None:
         self._jail = jail
@@ -148,7 +148,7 @@ MAX_OUTPUT_BYTES = 256 * 1024
 STDERR_TAIL = 1_000
 SIGNAL_BASE = 128  # what shells add to a signal's number to tell it as an exit code
 
-# The limit of the call stands behind the limit of the command, so that this one strikes first and the output is kept.
+# The limit of the call is a little longer than that of the command, so that this one applies first and the output is kept.
 REPORT_SECONDS = 1.0
 
 SHELL_PARAMETERS: dict[str, object] = {
@@ -236,7 +236,7 @@ def _folder(root: Path, cwd: str) -> Path:
         is_folder = folder.is_dir()
     except (OSError, ValueError, RuntimeError) as problem:  # a loop of links, a name too long, a NUL
         raise ToolError(
-            Kind.VALIDATION, f"cwd {cwd[:200]!r} is no folder's name; write a path in the workspace"
+            Kind.VALIDATION, f"cwd {cwd[:200]!r} is not the name of a folder; write a path in the workspace"
         ) from problem
     if not folder.is_relative_to(root):
         raise ToolError(Kind.BLOCKED, f"cwd {cwd[:200]!r} is outside the workspace; write a path inside it")

@@ -74,7 +74,7 @@ def build(root: Path, *, cache: Path | None = None, project: Path | None = None,
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Built:
-    """What a build came to: the registry is as `version` says, or it is what it was and `problems` say why.
+    """The result of a build: the registry has this `version`, or it is unchanged and `problems` say why.
 
     `tools` are the names of those without a problem. `written` says whether the file is another one now; where it held
     these very bytes already it is left alone. `has_registry` says whether any is there, new or as it was.
@@ -90,7 +90,7 @@ class Built:
 
     @property
     def ok(self) -> bool:
-        """Whether the registry is that of the folders as they are."""
+        """Whether the registry matches the folders."""
         return not self.problems
 
 
@@ -103,7 +103,7 @@ def watch(
     project: Path | None = None,
     strict: bool = False,
 ) -> None:
-    """Build at once and after every change, until it is time to stop; `say` hears what each build came to.
+    """Build at once and after every change, until it is time to stop; `say` gets the result of each build.
 
     While something is wrong with a folder the registry stays what it was.
     """
@@ -135,7 +135,7 @@ def check_folders(root: Path, *, cache: Path | None = None, say: Callable[[str],
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Checked:
-    """What a look at every folder came to. `tools` are the entries of a registry, by the names of the tools.
+    """The result of checking every folder. `tools` are the entries of a registry by tool name.
 
     A tool with a problem has no entry. `version` is that of the content as it was read, whether it can be built or not.
     """
@@ -205,7 +205,7 @@ class _Check:
 
     def _look_at(self, folder: str, files: Files, *, is_alone: bool) -> None:
         hashes = self._hashes[folder] = hash_files(files)
-        # Of a folder that was not read whole nothing is known for good.
+        # A folder that was not read completely is not cached.
         key = "" if self._content.unread[folder] else hash_of({**hashes, **self._shared_hashes})
         entry = self._cache.get(key) or self._read(folder, files, key)
         if entry is None:
@@ -223,7 +223,7 @@ class _Check:
             self._problems += reading.problems
             self._warnings += reading.warnings
             return None
-        # A registry that is moved along with its root stays the same, whatever the root is called.
+        # A registry that is moved with its root stays the same: paths are relative to the root.
         warnings = tuple(warning.removeprefix(f"{self._place}/") for warning in reading.warnings)
         try:
             entry = entry_of(reading.tool, warnings)
@@ -254,7 +254,7 @@ def _facts(folder: str, hashes: Hashes) -> Entry:
 
 
 def _clashes(folders: list[str], place: str) -> dict[str, list[str]]:
-    """What is wrong with folders that would be tools of one name."""
+    """Problems of folders that would have the same tool name."""
     by_slug: dict[str, list[str]] = {}
     for folder in folders:
         by_slug.setdefault(slug_of(folder), []).append(folder)
@@ -267,7 +267,7 @@ def _clashes(folders: list[str], place: str) -> dict[str, list[str]]:
 
 
 def _namesakes(root: Path, folders: list[str]) -> Iterator[str]:
-    """What is to be said of plain files that are tools of the same name as a folder beside them."""
+    """Warnings about plain files with the tool name of a folder beside them."""
     by_slug = {slug_of(folder): folder for folder in folders}
     for file in sorted(root.glob("*.py")) if folders else ():
         folder = by_slug.get(slug_of(file.stem))
@@ -281,7 +281,7 @@ def _others(folder: str, alike: list[str]) -> str:
 
 
 def _write(root: Path, checked: Checked, project: Path | None) -> bool:
-    """Put the registry in place with all that belongs to it; False if it is there already."""
+    """Write the registry and its companion files; False if nothing changed."""
     path = root / REGISTRY
     data = encode_registry(checked, read_commit(root))
     if checked.tools:
@@ -297,7 +297,7 @@ def _write(root: Path, checked: Checked, project: Path | None) -> bool:
 
 
 def _check_that_it_loads(path: Path, data: bytes) -> None:
-    """Refuse to write what no start could read."""
+    """Refuse to write a registry that cannot be loaded."""
     try:
         read_claims(data)
     except ToolError as problem:
@@ -312,7 +312,7 @@ def _is_there(path: Path, data: bytes) -> bool:
 
 @contextmanager
 def _one_at_a_time(root: Path) -> Iterator[None]:
-    """Of several builds of a root one goes after the other, so that the last one saw the latest files."""
+    """Serialise builds of a root, so that the last one reads the latest files."""
     with opened(root) as folder:
         with suppress(OSError):  # some file systems keep no locks; there builds may overtake each other
             fcntl.flock(folder, fcntl.LOCK_EX)

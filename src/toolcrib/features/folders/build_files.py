@@ -1,7 +1,7 @@
 """Read and write the files around a build: the content of the root, the cache of earlier checks, the git commit, `.gitignore`.
 
 The cache is one line, with the hash of the code that checked and the hash of the rest, and then the entries as JSON. It
-saves time and is believed for nothing else.
+saves time; nothing else relies on it.
 """
 
 from __future__ import annotations
@@ -131,11 +131,11 @@ class Cache:
         return entry
 
     def put(self, key: str, entry: Entry) -> None:
-        """Keep an entry for the next time."""
+        """Add an entry."""
         self._used[key] = entry
 
     def save(self) -> None:
-        """Write down what was of use this time; a cache that cannot be written costs time and nothing else."""
+        """Write the entries used by this build; a cache that cannot be written is ignored."""
         if self._path is None or self._used.keys() == self._known.keys():
             return
         document = json.dumps(self._used, sort_keys=True).encode()
@@ -147,7 +147,7 @@ def read_commit(folder: Path) -> str:
     """The commit of the nearest repository around the folder; `unknown` if there is none, or none that can be read."""
     real = folder.resolve()
     for place in (real, *real.parents):
-        # The nearest one counts, whatever it holds: one further up would speak of other files.
+        # Only the nearest repository counts: one further up holds other files.
         if os.path.lexists(place / ".git"):
             return _resolve(_repository(place / ".git"))
     return UNKNOWN
@@ -170,7 +170,7 @@ def supply_error_types(root: Path) -> None:
 
 
 def keep_out_of_git(root: Path, project: Path | None) -> None:
-    """Have git leave the registry alone, unless a line for it, either way, is written there or in the project already."""
+    """Add the registry to `.gitignore`, unless a line about it is already there or in the project's."""
     path = root / IGNORED
     if path.is_symlink() or _covers(path, f"/{REGISTRY}"):
         return

@@ -43,7 +43,7 @@ def watch_project(parts: Resources, say: Callable[[Built], None], stop: Event, *
 
 
 def check_project(parts: Resources) -> tuple[list[str], list[str]]:
-    """The problems and the warnings of every tool folder, as a build would tell them; nothing is written but the cache."""
+    """The problems and the warnings of every tool folder, as a build reports them; writes only the cache."""
     problems: list[str] = []
     warnings: list[str] = []
     for root in _roots(parts):
@@ -66,7 +66,7 @@ def _options(parts: Resources, root: Path) -> dict[str, Path | None]:
 
 
 def _cache(parts: Resources, root: Path) -> Path | None:
-    """Where it is remembered which folders were right, one file for each folder of tools."""
+    """The build cache, one file per root of tool folders."""
     import hashlib
 
     name = hashlib.sha256(str(root).encode()).hexdigest()[:16]
@@ -96,5 +96,5 @@ class ToolFolders:
         watch_project(self._resources, say, stop, strict=strict)
 
     def check(self) -> tuple[list[str], list[str]]:
-        """The problems and the warnings that a build would tell."""
+        """The problems and warnings that a build would report."""
         return check_project(self._resources)

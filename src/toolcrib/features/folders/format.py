@@ -1,4 +1,4 @@
-"""Read the four files of a folder into a tool, or into everything that is wrong with it."""
+"""Read the four files of a folder into a tool, or into a list of all its problems."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CAN_WRITE = frozenset({"fs.write", "shell.execute"})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
-    """What a folder came to: without problems a tool. Each line is `PATH:LINE: what; cure`."""
+    """The tool of a folder, or its problems. Each line is `PATH:LINE: what; cure`."""
 
     tool: Tool | None
     problems: tuple[str, ...] = ()
@@ -116,7 +116,7 @@ def build_tool(
 
 
 def warn_of_practices(file: SchemaFile, declared: Declaration) -> None:
-    """Refuse what the category forbids, and warn of what is unusual for it."""
+    """Refuse what the category forbids, and warn about what is unusual for it."""
     if declared.behaviour is Behaviour.RETRIEVAL:
         _check_retrieval(file, declared)
     _warn_of_effects(file, declared)
@@ -175,7 +175,7 @@ def _documentation(report: Report, own: Mapping[str, bytes]) -> str:
 
 
 def _text(report: Report, own: Mapping[str, bytes], name: str, meaning: str) -> str:
-    """The text of a file that is there and holds one; what it came to is noted."""
+    """The text of a file; empty, with a problem, if it is missing or not text."""
     if name not in own:
         report.refuse(name, 1, f"is missing; write {meaning} in it")
         return ""

@@ -32,10 +32,10 @@ logger = logging.getLogger("toolcrib.runners")
 VOICE = "voice"
 MAX_EVENT_LETTERS = 200
 MAX_AUDIT_BYTES = 100_000
-# Each is a line of the journal, which a handler in a loop would fill.
+# Each is a line of the journal; the limit stops a handler in a loop.
 MAX_AUDIT_ENTRIES = 1_000
 MAX_BYTES_OF_A_CALL = 1_000_000
-# Beyond these a handler would only fill the log.
+# Further complaints are not logged.
 MAX_COMPLAINTS = 10
 # Beyond it JavaScript rounds whole numbers.
 LARGEST_OF_NODE = 2**53 - 1
@@ -44,7 +44,7 @@ _SHAPES = '{"ask": 1, "do": "send", "message": …} or {"do": "audit", "event": 
 
 
 def checked_files(run: Handler) -> dict[Path, bytes]:
-    """What a process finds in each of its files."""
+    """The checked content of each file of the handler."""
     root = run.root.absolute()
     return {root / path: content for path, content in run.contents.items()}
 
@@ -61,7 +61,7 @@ def refuse_changed(tool: Tool, run: Handler, layers: Iterable[str]) -> None:
 
 
 class HandlerService:
-    """Answers the messages of one running handler; whatever they hold, it raises nothing."""
+    """Serves the messages of one running handler; an invalid message never raises."""
 
     def __init__(self, tool: Tool, context: Context) -> None:
         import asyncio
@@ -78,7 +78,7 @@ class HandlerService:
         return self._context.call_id
 
     def facts(self) -> dict[str, object]:
-        """What the handler is told: plain JSON, of which nothing leads back here."""
+        """The facts of the call as plain JSON, without references to host objects."""
         tool, context = self._tool, self._context
         return {
             "clientId": context.caller,
@@ -170,7 +170,7 @@ class HandlerService:
         return number
 
     def _copy(self, state: Mapping[str, object]) -> dict[str, object]:
-        """The state as plain JSON; what the host keeps there that has no such form is none of a handler's business."""
+        """The session state as plain JSON; values without a JSON form are left out, with a warning."""
         copied: dict[str, object] = {}
         for name, value in state.items():
             try:
@@ -183,7 +183,7 @@ class HandlerService:
 
 
 def _number_of(message: Mapping[str, object]) -> int | None:
-    """The number that the answer goes to; None where none is expected."""
+    """The number of the request to answer; None if no answer is expected."""
     number = message.get("ask")
     if not isinstance(number, int) or isinstance(number, bool):
         return None
@@ -282,7 +282,7 @@ def _read_error(error: object) -> ToolError:
         raise ValueError(f"error.details is {_name_type(details)} and no object")
     _check(error, "error")
     return ToolError(
-        # A handler cannot pass its failure off as a refusal of the platform's.
+        # A handler cannot report its failure as a refusal of the platform.
         Kind.PERMANENT if Kind(kind) in WORDS_OF_THE_PLATFORM else Kind(kind),
         message[:MAX_MESSAGE_LETTERS],
         retryable=retryable,
@@ -323,7 +323,7 @@ def _read_intent(intent: object, place: str) -> Intent:
 
 
 def _check(part: object, place: str) -> None:
-    """Refuse what would not come out of JSON as it went in."""
+    """Refuse what does not survive a JSON round trip."""
     try:
         check_plain(part, place=place)
     except ToolError as problem:

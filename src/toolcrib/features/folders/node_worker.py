@@ -46,7 +46,7 @@ OLDEST = (20, 19)
 CURE = "install Node 20.19 or newer, or pip install 'toolcrib[node]'"
 WORKER = Path(child.__file__).parent / "handler.cjs"
 FILES = (WORKER, WORKER.with_name("modules.cjs"))
-# How many messages of one call may be under way; a handler that sends more waits.
+# How many messages of one call are served at once; further ones wait.
 MAX_UNDER_WAY = 32
 # How long messages that the handler did not wait for may still take when it has answered.
 PARTING_SECONDS = 0.2
@@ -60,7 +60,7 @@ OUT_OF_MEMORY = b"JavaScript heap out of memory"
 # Errors that calls leave behind: how many of a process are told, and of how many calls it is known which one it was.
 MAX_STRAYS = 10
 CALLS_REMEMBERED = 100
-# Why a handler is none, in words of ours; a process can only choose among them.
+# Reasons why a handler cannot be loaded; the process chooses among them by number.
 UNFIT = {
     "no execute": "it exports no function execute; write: export async function execute({ args, context }) { … }",
     "old Node": "its Node is too old; install Node 20.19 or newer, or pip install 'toolcrib[node]'",
@@ -102,7 +102,7 @@ def make_job(
 
 
 class NotBegunError(ToolError):
-    """The process went before it began the call, of which nothing was done: another may have it."""
+    """The process ended before it began the call, so another process may take it."""
 
 
 class Worker:
@@ -153,7 +153,7 @@ class Worker:
 
     @property
     def _is_there(self) -> bool:
-        """Whether the process has not gone yet, as far as can be seen from any thread."""
+        """Whether the process is still alive, as seen from any thread."""
         if self._running.done():
             return False
         if not self._lines.done():
@@ -162,14 +162,14 @@ class Worker:
         return self.loop.is_running() or not self._lines.result().is_cut
 
     def _let_go(self) -> None:
-        """Do what only its own loop may do to have the process gone soon."""
+        """Close the channel from the worker's own event loop, so that the process ends soon."""
         if not self._lines.done():
             self._running.cancel()
         elif not self._is_heard:  # who reads from the channel sees it end, and must not find it closed
             self._hang_up()
 
     async def see_ended(self) -> None:
-        """Wait until the process has gone, from whichever loop, a few seconds at the most."""
+        """Wait for the end of the process, from any event loop, for a few seconds at most."""
         if self.loop is asyncio.get_running_loop():
             await asyncio.wait([self._running], timeout=KILLING_SECONDS)
             return
@@ -178,7 +178,7 @@ class Worker:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def effects(self) -> dict[str, object]:
-        """What the process was seen to do in all its life, which is over with this."""
+        """The observed effects of the process, which ends with this call."""
         self.end()
         await self.see_ended()
         if not self._running.done() or self._running.cancelled() or self._running.exception() is not None:
@@ -205,7 +205,7 @@ class Worker:
     async def call(
         self, arguments: Mapping[str, object], service: HandlerService, deadline: float, seconds: float
     ) -> dict[str, object]:
-        """Have one call answered: the line that says what came of it. Raises ToolError if nothing did."""
+        """Make one call; returns its result line. Raises ToolError if the process gives none."""
         self._number += 1
         self._ids.append(service.call_id)
         self._has_begun = False
@@ -219,7 +219,7 @@ class Worker:
         try:
             await self._ask(lines, arguments, service)
             while (said := await self._hear(lines)) is not None:
-                # Whatever it says about the call, it has begun it: only what did nothing is ever given to another process.
+                # Any message about the call means that it has begun; only a call that has not begun goes to another process.
                 self._has_begun = True
                 if "begun" in said:
                     self._stop_patience()
@@ -249,7 +249,7 @@ class Worker:
                 await self._hear_out(lines)
 
     async def _hear_out(self, lines: Lines) -> None:
-        """Log what a process sent that serves no call any more."""
+        """Log what a process sends after its last call."""
         with suppress(TimeoutError):
             async with asyncio.timeout(ENDING_SECONDS):
                 while (said := await lines.read()) is not None:
@@ -263,7 +263,7 @@ class Worker:
             raise ToolError(Kind.LIMIT_EXCEEDED, message) from problem
 
     async def _hear(self, lines: Lines) -> dict[str, object] | None:
-        """The next line of the call that runs; None if there will be none."""
+        """The next line of the current call; None at the end of the channel."""
         said = await lines.read()
         while said is not None and self._note_stray(said):
             said = await lines.read()
@@ -280,7 +280,7 @@ class Worker:
         self.is_spent = True
         self._strays += 1
         if self._strays <= MAX_STRAYS:
-            text = "%s: something that call %s left behind failed, and nobody caught it\n%s"
+            text = "%s: uncaught error after call %s was over\n%s"
             logger.error(text, self.tool.name, self._id_of(number), tell_all(described))
         return True
 
@@ -325,7 +325,7 @@ class Worker:
         self.end(ToolError(Kind.TIMEOUT, message, partial_side_effects=self.is_ready))
 
     async def _early_end(self, seconds: float) -> ToolError:
-        """Why there is no answer; the process has gone when this is known."""
+        """Why there is no answer; the process has ended by then."""
         problem = self._lines.result().problem if self._lines.done() else ""
         if not problem:
             self._hang_up()

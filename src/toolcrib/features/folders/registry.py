@@ -56,7 +56,7 @@ _FOLDER = re.compile(r"(?!_)[\w-]+")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unbuilt:
-    """A tool folder that is not in force as it lies there, and why."""
+    """A tool folder that is not built or changed since, with the reason."""
 
     name: str
     folder: str
@@ -99,7 +99,7 @@ def load_registry(root: Path) -> Registry | None:
 
 
 def unbuilt_folders(root: Path, registry: Registry | None = None) -> tuple[Unbuilt, ...]:
-    """The folders that are not in force as they lie there now: all that a build and a new start would change."""
+    """The folders that are not built, or changed since."""
     try:
         content = read_content(root)
     except ToolError:
@@ -166,7 +166,7 @@ def entry_of(tool: Tool, warnings: tuple[str, ...]) -> dict[str, object]:
 
 
 class _OddError(Exception):
-    """What no build would have written."""
+    """The registry was not written by a build."""
 
 
 def _read(document: Mapping[str, object]) -> Claims:

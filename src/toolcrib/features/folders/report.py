@@ -1,4 +1,4 @@
-"""Collect everything that is wrong with the files of one folder, each with its place."""
+"""Collect the problems and warnings of the files of one folder, each with its place."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Remark = tuple[str, int, str]
 
 
 class Report:
-    """Collects what is to be said about the files of one folder.
+    """Collects problems and warnings of the files of one folder.
 
-    `unread` are the names of those that lie there and could not be read, which has been said.
+    `unread` are files that could not be read, which is already reported.
     """
 
     def __init__(self, place: str, unread: AbstractSet[str] = frozenset()) -> None:
@@ -39,13 +39,13 @@ class Report:
         return self._told(self._warnings)
 
     def refuse(self, file: str, line: int, text: str) -> None:
-        """Note what keeps the tool from being built."""
+        """Add a problem, which keeps the tool from being built."""
         if file in self.unread:
             return
         self._problems.append((file, line, text))
 
     def warn(self, file: str, line: int, text: str) -> None:
-        """Note what its author should know."""
+        """Add a warning."""
         self._warnings.append((file, line, text))
 
     def refuse_error(self, file: str, error: ToolError, line: int = 1) -> None:
@@ -59,7 +59,7 @@ class Report:
 
 
 class SchemaFile:
-    """The fields of `schema.json`, and what is to be said about them."""
+    """The fields of `schema.json`, with their problems and warnings."""
 
     def __init__(self, report: Report, name: str, text: str, fields: dict[str, object]) -> None:
         self.fields = fields
@@ -68,11 +68,11 @@ class SchemaFile:
         self._lines = Lines(text)
 
     def refuse(self, at: Steps, text: str) -> None:
-        """Note what is wrong with a field."""
+        """Add a problem of a field."""
         self._report.refuse(self._name, self.line(at), text)
 
     def warn(self, at: Steps, text: str) -> None:
-        """Note what its author should know about a field."""
+        """Add a warning about a field."""
         self._report.warn(self._name, self.line(at), text)
 
     def line(self, at: Steps) -> int:
@@ -81,7 +81,7 @@ class SchemaFile:
 
 
 def printable(text: str) -> str:
-    """The text on one line, without letters that hide or turn what is shown."""
+    """The text on one line, with invisible and bidirectional characters escaped."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 # Handlers in Python, each call in a fresh child process that talks with the host while it runs.
 ENTRY = "execute"
-# How many messages of one handler may be under way; one that sends more waits.
+# How many messages of one handler are served at once; further ones wait.
 MAX_UNDER_WAY = 32
 PYTHON = "python"
 LONGEST_SECONDS = 7 * 24 * 3600.0
@@ -108,7 +108,7 @@ class HandlerRunner:
         raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name}: a handler is written in JavaScript or Python")
 
     async def close(self) -> None:
-        """End the processes that wait and those that run."""
+        """End all worker processes."""
         await self._workers.close()
 
     def _interpreter(self, tool: Tool, run: Handler) -> Interpreter | None:
@@ -171,7 +171,7 @@ class PythonHandler:
         service, asked = HandlerService(tool, context), time.monotonic()
         job = self._job({"args": arguments, "context": service.facts()})
         await self._look_at_files(job)
-        # The time in which the walls are tried before the first job of all is not its own.
+        # The sandbox probe before the first job does not count against the timeout.
         deadline = kill_time(context.deadline, context.room) + time.monotonic() - asked
         ended, begun = await self._until_its_end(job, service, deadline)
         meta: dict[str, object] = {"sandbox": self._sandbox.report_on(job)}
@@ -203,7 +203,7 @@ class PythonHandler:
     async def _until_its_end(
         self, job: PythonFile, service: HandlerService, deadline: float
     ) -> tuple[CompletedJob, float]:
-        """How the process ended, and when it began."""
+        """Run the job; returns how it ended and when it began."""
         begun, recorder = time.monotonic(), None
 
         async def talk(lines: Lines) -> None:
@@ -225,8 +225,8 @@ class PythonHandler:
 
 
 async def serve(service: HandlerService, lines: Lines) -> None:
-    """Answer a handler until it has nothing more to say; what it only tells does not wait behind what it sends."""
-    room = asyncio.Semaphore(MAX_UNDER_WAY)
+    """Serve the messages of a handler until it ends; audit entries do not wait behind sent messages."""
+    slots = asyncio.Semaphore(MAX_UNDER_WAY)
 
     async def answer(message: dict[str, object]) -> None:
         try:
@@ -234,20 +234,20 @@ async def serve(service: HandlerService, lines: Lines) -> None:
             if said is not None:
                 await lines.write(said)
         finally:
-            room.release()
+            slots.release()
 
     async with asyncio.TaskGroup() as group:
         while (message := await lines.read()) is not None:
-            await room.acquire()
+            await slots.acquire()
             group.create_task(answer(message))
     if lines.problem:
-        # What it said last was not heard, and what it says from now on will not be: that must not look like success.
+        # Messages were lost, so the call must not look like a success.
         reason = f"a handler said something that cannot be read: {lines.problem}; its process was killed"
         raise ToolError(Kind.INTERNAL, reason, partial_side_effects=True)
 
 
 def _read(tool: Tool, job: PythonFile, ended: CompletedJob, seconds: float) -> Outcome:
-    """The response of the handler; raises ToolError where it came to none."""
+    """The response of the handler; raises ToolError if there is none."""
     answer = read_answer(tool, job, ended, seconds)
     if "value" in answer:
         return read_response(tool, answer["value"])
@@ -299,7 +299,7 @@ class _NodeHandler:
         self._job: Program | None = None
 
     def check(self, arguments: dict[str, object], call: Call) -> None:
-        """Refuse where there is no Node, and a machine that cannot keep the handler in; who is ready was checked."""
+        """Refuse a machine without Node or without a sandbox; a ready worker was checked before."""
         _refuse_beyond_node(self._tool, arguments)
         if not self._workers.has_ready(self._tool):
             self._sandbox.check_for(self._make_job(self._tool, self._run))
@@ -312,8 +312,8 @@ class _NodeHandler:
         try:
             return await self._serve(arguments, context, asked)
         except NotBegunError:
-            # Whatever the process went for has nothing to do with this call, so it may have another, a new one; but not for
-            # ever. What holds one up may hold up all that an earlier caller used.
+            # The process ended before it began this call, so another one may take it; but not without limit: what
+            # blocks one process may block all that served earlier callers.
             self._workers.dismiss(self._tool)
             return await self._serve(arguments, context, asked)
 
@@ -343,13 +343,13 @@ class _NodeHandler:
     def _make_worker(self) -> Worker:
         self._job = job = self._make_job(self._tool, self._run)
         worker = Worker(self._tool, self._run, partial(self._live, job))
-        # The walls around the workspace are mounts, which the kernel takes away when what they stand on is replaced; a
-        # process that may use the workspace is not kept until that happens.
+        # The sandbox mounts paths of the workspace, and the kernel removes a mount whose target is replaced; a process
+        # with access to the workspace is therefore not reused.
         worker.is_spent = not self._tool.requires.isdisjoint({READ, WRITE})
         return worker
 
     async def _live(self, job: Program, talk: Talk) -> CompletedJob:
-        """The life of one process, from the last look at its files."""
+        """Run one process, from the last check of its files to its end."""
         await self._sandbox.learn()
         refuse_changed(self._tool, self._run, self._sandbox.report_on(job)["layers"])
         deadline = time.monotonic() + LONGEST_SECONDS
@@ -364,7 +364,7 @@ class _NodeHandler:
         )
 
     def _read(self, said: Mapping[str, object], worker: Worker) -> Outcome:
-        """What came of the call, as the worker says it."""
+        """The outcome of the call as the worker reports it."""
         tool, described, value = self._tool, said.get("thrown"), said.get("value")
         if isinstance(described, dict):
             return Outcome(error=thrown(tool, described))
@@ -375,7 +375,7 @@ class _NodeHandler:
             reason = f"it is {said.get('unsendable', 'nothing')}, which has no JSON form"
             return Outcome(error=invalid_response(tool, reason))
         if not isinstance(value, dict) or not isinstance(value.get("ok"), bool):
-            # Whatever spoils its answers, be it something that it changed for good, ends with the process.
+            # A process that gave an invalid answer may be corrupted; it is not reused.
             worker.end()
         return read_response(tool, value)
 

@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Broken, Tool
 
 REGISTRY = "tool_registry.json"
-# By these a folder is known to be meant as a tool.
+# A folder with one of these files is meant as a tool.
 SCHEMA = "schema.json"
 HANDLERS = ("handler.js", "handler.py")
 VERSIONS_KEPT = 16
 
 
 class Versions:
-    """Keeps the tools of the last few versions; `version` is the one in force, empty where nothing was built."""
+    """Keeps the tools of the last few versions; `version` is the current one, empty if nothing was built."""
 
     def __init__(self) -> None:
         self.version = ""
         self._versions: OrderedDict[str, tuple[Tool, ...]] = OrderedDict()
 
     def put(self, version: str, tools: Iterable[Tool]) -> None:
-        """Have these in force from now on."""
+        """Make this the current version."""
         self._versions[version] = tuple(tools)
         self._versions.move_to_end(version)
         self.version = version
@@ -101,7 +101,7 @@ class Registries:
                 self._load()
 
     def _load(self) -> None:
-        """Read them; of folders that nobody built nothing is read."""
+        """Load the registries; folders without one are not read."""
         self._stamps = self._look()
         self._generation += 1
         if not self._stamps:
@@ -132,13 +132,13 @@ class Registries:
         return self._folders.check()
 
     def unbuilt(self) -> list[tuple[Path, Unbuilt]]:
-        """The folders that are tools on disk and not in force, or not as they are on disk now, with the root of each."""
+        """The tool folders that are not built, or changed since, with the root of each."""
         known = {registry.path.parent: registry for registry in self.loaded}
         return [(root, folder) for root in self._roots for folder in self._folders.unbuilt(root, known.get(root))]
 
     @property
     def _folders(self) -> ToolFolders:
-        """What reads and builds folders: a project without a registry never loads it."""
+        """The part that reads and builds folders, loaded on first use."""
         return self._resources.get("tool_folders")  # type: ignore[no-any-return]  # so it is registered
 
     def _look(self) -> dict[Path, tuple[int, ...]]:
@@ -193,7 +193,7 @@ class RegistrySource(ListedSource):
         ]
 
     def hint(self, slug: str) -> str:
-        """Why the folder of that name is no tool, and what to do about it; empty if there is no such folder."""
+        """Why the folder of that name is not a tool, with the cure; empty if there is no such folder."""
         loaded = self._registries.loaded
         if any(tool.slug == slug for registry in loaded for tool in registry.tools):
             return ""

@@ -53,7 +53,7 @@ _DOCUMENTATION = """\
 # @title@
 
 ## Summary
-Counts the words of a text, so that nobody has to estimate them.
+Counts the words of a text.
 
 ## Preconditions
 - The text is known; nothing is looked up.

@@ -26,7 +26,7 @@ RETRY_SECONDS = 1
 
 @dataclass(eq=False, kw_only=True, slots=True)
 class _Turn:
-    """A caller that waits. `is_promised` a place that is being cleared; `worker` is what it gets, None where it is room."""
+    """A waiting caller. `is_promised` if a place is being cleared for it; `worker` is what it gets, None for a free place."""
 
     tool: Tool
     loop: asyncio.AbstractEventLoop
@@ -37,7 +37,7 @@ class _Turn:
 
 
 class Workers:
-    """The processes of all handlers, `limit` of them at the most; who finds no room waits, first come first served.
+    """The processes of all handlers, at most `limit` of them; callers beyond it wait in order.
 
     With `fresh`, each takes one call and ends. Calls may come from any event loop and thread.
     """
@@ -66,7 +66,7 @@ class Workers:
             found.end()
 
     def give_back(self, worker: Worker) -> None:
-        """Let others have the worker, unless it is not to be used again."""
+        """Return the worker to the pool, unless it must not be reused."""
         with self._lock:
             if worker not in self._all:
                 return
@@ -92,7 +92,7 @@ class Workers:
                 worker.end()
 
     async def close(self) -> None:
-        """End every process, and turn away who waits."""
+        """End every process and refuse waiting callers."""
         with self._lock:
             workers, turns = list(self._all), list(self._waiting)
             self._idle.clear()
@@ -113,7 +113,7 @@ class Workers:
         self._waiting: dict[_Turn, None] = {}
 
     def _enter(self, tool: Tool) -> Worker | _Turn | None:
-        """A worker that is ready, None for room to make one, or a place in the queue."""
+        """A ready worker, None for a free place to start one, or a turn in the queue."""
         loop = asyncio.get_running_loop()
         with self._lock:
             if self._owner != os.getpid():  # a fork of the host: the workers of its parent are none of its own
@@ -150,12 +150,12 @@ class Workers:
         return turn.worker
 
     def _leave(self, turn: _Turn) -> bool:
-        """Go away from the queue; False if it was already that caller's turn."""
+        """Leave the queue; False if it was already the caller's turn."""
         with self._lock:
             return self._waiting.pop(turn, self) is None
 
     def _return(self, turn: _Turn) -> None:
-        """Hand on what came too late for a caller that has gone."""
+        """Pass on a worker or place that arrived after its caller gave up."""
         if turn.worker is not None:
             self.give_back(turn.worker)
         elif not turn.is_turned_away:
@@ -195,7 +195,7 @@ class Workers:
             self._strike_off(worker)
 
     def _clear_stranded(self) -> None:
-        """Let go of workers whose loop was closed under them."""
+        """Drop workers whose event loop was closed."""
         for worker in [worker for worker in self._all if worker.loop.is_closed()]:
             self._dismiss(worker)
 
@@ -209,7 +209,7 @@ class Workers:
         self._free += 1
 
     def _tell(self, turn: _Turn, worker: Worker | None) -> bool:
-        """Say that it is the caller's turn; False if its loop was closed under it."""
+        """Wake the caller; False if its event loop was closed."""
         turn.worker = worker
         try:
             turn.loop.call_soon_threadsafe(_settle, turn.ready)
@@ -221,7 +221,7 @@ class Workers:
         worker.timer = worker.loop.call_later(seconds, self._look_at, worker)
 
     def _look_at(self, worker: Worker) -> None:
-        """End a worker that had nothing to do for long."""
+        """End a worker that was idle for too long."""
         with self._lock:
             worker.timer = None
             if worker not in self._idle:

@@ -21,7 +21,7 @@ AnyFunction = TypeVar("AnyFunction", bound="Callable[..., object]")
 
 
 class Options(TypedDict, total=False):
-    """What `@tool(…)` takes; whatever is left out is read from the function. `timeout` is in seconds."""
+    """The options of `@tool(…)`; those left out are read from the function. `timeout` is in seconds."""
 
     name: str
     description: str

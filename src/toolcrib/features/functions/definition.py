@@ -64,7 +64,7 @@ class Answer:
 
 
 def read_hints(function: Callable[..., object], place: str) -> dict[str, object]:
-    """The hints of a function; one that nobody defines is named with its parameter."""
+    """The hints of a function; an undefined one is named with its parameter."""
     known: dict[str, object] = getattr(inspect.unwrap(function), "__globals__", {})
     hints: dict[str, object] = {}
     rest: dict[str, object] = {}

@@ -88,7 +88,7 @@ class FunctionRunner:
                 try:
                     loop.call_soon_threadsafe(_settle, done, answer, failure)
                 except RuntimeError:
-                    logger.info("%s: nobody waits for its answer any more", name)
+                    logger.info("%s: its caller stopped waiting", name)
 
             # A thread of our own and not a pool: a function that never returns must not keep the program from ending.
             threading.Thread(target=work, name=f"toolcrib {name}", daemon=True).start()

@@ -180,7 +180,7 @@ class Record:
 
 
 def read_record(kind: type) -> Record | None:
-    """The fields of the class; None if it is none of the three. Raises NameError for a hint nobody defines."""
+    """The fields of the class; None if it is none of the three. Raises NameError for an undefined hint."""
     if typing.is_typeddict(kind):
         return Record(_typed_dict_fields(kind), None)
     if dataclasses.is_dataclass(kind):

@@ -1,4 +1,4 @@
-"""What the arguments of a call are: commands, paths, free text or something else."""
+"""Classify the strings of a call: commands, paths, free text or other values."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ KEPT_NAME = 64
 KEY_MARK = " (its name)"
 PLAIN_CONTAINERS = frozenset({dict, list})
 NUMBERS = frozenset({int, float, bool, type(None)})
-# What a judge spends on a string, by what it is; all of a call is to take a fraction of a second at most.
+# The effort of judging a string, by its role; judging a call takes a fraction of a second at most.
 EFFORT = {Role.VALUE: 1, Role.TEXT: 1, Role.PATH: 8, Role.COMMAND: 20}
 LETTERS_PER_EFFORT = 8
 MAX_EFFORT = 20_000
@@ -92,10 +92,9 @@ SHELL_LETTERS = re.compile(r"[\s;&|<>$`(){}*?\[\]'\"!#]")
 def read_arguments(tool: Tool | None, call: Call) -> list[Argument]:
     """Every string of the call, at any depth, each container once under each name; a list of words for a command is one command.
 
-    A tool that runs shells may run whatever it is given: there all but free text is read as a command as well. What an
-    executor starts gets its values as words of their own, also in a command line, unless something in that line reads
-    them as code. What says the same under the same name is told once. Raises TooMuchToReadError where no judge would get
-    to the end in a reasonable time. Rules that are asked together share one reading.
+    A tool that runs shells may run any argument: all but free text is read as a command as well. An executor passes values as
+    separate words, also in a command line, unless something in that line reads them as code. Equal strings under one name are
+    listed once. Raises TooMuchToReadError if judging would take too long. Rules that are asked together share one reading.
     """
     shared = SHARED.get()
     if shared is None:
@@ -115,7 +114,7 @@ def _read(tool: Tool | None, call: Call) -> list[Argument]:
     seen: set[tuple[int, str]] = set()
     while waiting:
         place, name, value = waiting.pop()
-        # Whether something is a path takes long to ask, and of these it is plain.
+        # Checking for os.PathLike is slow, and these are not.
         text = None if type(value) in PLAIN_CONTAINERS else _as_text(value)
         if text is not None:
             if found.is_new(place, name, text):

@@ -1,7 +1,7 @@
-"""The command line that a tool is written down as, with the values of a call in it as the words that they become.
+"""Write the command line of a tool with the values of a call as quoted words, and tell whether one may be read as code.
 
-A value becomes one parameter of the shell, which the shell never reads as code. What reads it as code all the same are
-programs: `eval`, `sh -c`, `xargs` and their like, and the shell itself where it calculates or names variables.
+A value becomes one parameter of the shell, which the shell never reads as code. Programs may: `eval`, `sh -c`, `xargs` and the
+like, and the shell itself in arithmetic and in names of variables.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Write = Callable[[object], str]
 
 OPAQUE = '"$1"'
-# To a shell these are letters like any other; the grammar that reads lines here knows none of them.
+# A shell accepts these characters; the reader of lines refuses them.
 UNWRITABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 # Where bash calculates, or takes a text for the name of a variable: `((…))`, `[[…]]`, `${…}`, `$[…]`, `name[…]`.
 CALCULATES = re.compile(r"\(\(|\[\[|\$\{|\$\[|\w\[")
@@ -46,7 +46,7 @@ VERSION = re.compile(r"[\d.]+$")
 
 
 def write_line(run: Chained, arguments: Mapping[str, object]) -> str:
-    """The line with every value as the word that it becomes; too long a line tells only where values stand."""
+    """The line with every value as a quoted word; in a line that is too long, each value is a placeholder."""
     if reads_code(run, arguments):
         return _fill(run, arguments, lambda value: shlex.quote(str(value)))
     line = _fill(run, arguments, lambda value: shlex.quote(UNWRITABLE.sub("\ufffd", str(value))))
@@ -54,7 +54,7 @@ def write_line(run: Chained, arguments: Mapping[str, object]) -> str:
 
 
 def reads_code(run: Chained, arguments: Mapping[str, object]) -> bool:
-    """Whether anything in the line may read a value as code; a line that cannot be seen, or not be read, may."""
+    """Whether anything in the line may read a value as code; assumed for a line that is unknown or unreadable."""
     if "command" not in run.config or CALCULATES.search(_written(run)):
         return True
     try:
@@ -66,7 +66,7 @@ def reads_code(run: Chained, arguments: Mapping[str, object]) -> bool:
 
 
 def _written(run: Chained) -> str:
-    """What its author wrote, without the slots."""
+    """The text of the author, without the slots."""
     return " ".join(piece for piece in _pieces(_line(run)) if isinstance(piece, str))
 
 

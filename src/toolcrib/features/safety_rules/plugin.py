@@ -16,7 +16,7 @@ DEFAULT_RULES = ("dangerous_commands", "sensitive_files")
 
 
 def register(plugins: Plugins) -> None:
-    """Add the rules; reading commands takes a grammar, so each is made when it is first asked about a text."""
+    """Add the rules; each is created when it first judges a text, because the tables and patterns take time to load."""
     plugins.add_resource(
         "dangerous_commands",
         "toolcrib.features.safety_rules.dangerous_commands:DangerousCommands",

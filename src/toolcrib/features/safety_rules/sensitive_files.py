@@ -1,4 +1,4 @@
-"""Keys, passwords and the crib's own folder are nobody's business."""
+"""Deny paths and commands that name keys, passwords or our own data folder."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ MESSAGE_OPTIONS = {
 
 
 class SensitiveFiles:
-    """Denies a path or command that names a sensitive file, and asks about one that might.
+    """Denies a path or command that names a sensitive file, and needs confirmation for one that might.
 
     Relative paths start at `workspace`, at a folder that the call names, or where the command goes with `cd`.
     """
@@ -96,12 +96,12 @@ class SensitiveFiles:
                 yield from self._judge_path(argument, bases)
 
     def _confirmations(self, tool: Tool | None, arguments: Sequence[Argument]) -> Iterator[Verdict]:
-        """Ask before a tool of the host writes what the host runs by itself; those of files are kept from it by the sandbox."""
+        """Ask before a host function writes a file that the host runs automatically; the sandbox keeps files of code from it."""
         if tool is None or WRITES not in tool.requires or not isinstance(tool.run, Function):
             return
         for argument in arguments:
             if argument.role is Role.PATH and any(map(self._is_host_code, _spellings(argument.text, [self.workspace]))):
-                reason = f"rule {self.name!r}: {argument.place} names {argument.text[:200]!r}, which the host runs without being asked"
+                reason = f"rule {self.name!r}: {argument.place} names {argument.text[:200]!r}, which the host runs automatically"
                 yield confirm(reason, rule=self.name, where=self.where, cure="confirm it, or write another file")
 
     def _is_host_code(self, path: str) -> bool:
@@ -167,7 +167,7 @@ class SensitiveFiles:
 
 
 def _texts(word: Word) -> Iterator[str]:
-    """What the word says, and all else that it is sure to say at some time."""
+    """The text of the word, and every value that its variables are known to have."""
     yield word.text
     yield from (
         outline for outline in word.outlines if outline != word.text and UNKNOWN not in outline and GLOB not in outline
@@ -225,7 +225,7 @@ def _words(commands: Iterable[Command]) -> Iterator[Word]:
 
 
 def _judged_words(command: Command) -> Iterator[Word]:
-    """The words but those that say which files to leave out."""
+    """The words of a command without those that exclude files."""
     before: tuple[str, str] = ("", "")
     for word in command.words:
         option = word.text.partition("=")[0]
@@ -237,7 +237,7 @@ def _judged_words(command: Command) -> Iterator[Word]:
 
 
 def _folders(commands: Iterable[Command]) -> Iterator[str]:
-    """Where the commands go before they open anything."""
+    """The folders that the commands change to."""
     for command in commands:
         if command.name in CHANGES_FOLDER:
             yield from (word.text for word in command.arguments if not word.text.startswith("-"))

@@ -1,6 +1,6 @@
-"""Follow the executor chain of a tool: from the tool through runtimes to the primitive that does the work.
+"""Resolve the executor chain of a tool: from the tool through runtimes to the primitive that does the work.
 
-The chain is followed anew at each call, and the work handed to the driver of the primitive at its end.
+The chain is resolved at each call, and the driver of its primitive does the work.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class FindExecutor(Protocol):
     """Looks an executor up by name in the space of `bundle` and those below it."""
 
     def __call__(self, name: str, bundle: str, /) -> Entry | None:
-        """The tool of that name and whether it is switched on; None if it is unknown there."""
+        """The tool of that name and whether it is enabled; None if it is unknown there."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Chain:
     """A tool, the runtimes under it and the primitive at the end, with what their authors configured.
 
-    `primitive` is subprocess, http_client or filesystem. Of `config` the word of the tool counts before that of a runtime;
+    `primitive` is subprocess, http_client or filesystem. In `config` a key of the tool overrides that of a runtime;
     `env` is always a mapping: a list of names says that each is taken from the host, which is written `${NAME}`.
     """
 
@@ -50,7 +50,7 @@ class Chain:
 
 
 def resolve(tool: Tool, find: FindExecutor) -> Chain:
-    """Follow the executors of a tool to a primitive; raises ToolError with the element that leads nowhere."""
+    """Follow the executors of a tool to a primitive; raises ToolError that names the element without an executor."""
     elements = [tool]
     while primitive_of(elements[-1]) is None:
         if len(elements) > MAX_CHAIN:
@@ -69,7 +69,7 @@ def resolve(tool: Tool, find: FindExecutor) -> Chain:
 
 
 def chained(tool: Tool) -> Chained:
-    """How the tool is run, if an executor runs it."""
+    """The executor settings of the tool; raises ToolError if no executor runs it."""
     if not isinstance(tool.run, Chained):
         raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name} is a {tool.kind} and no executor runs it")
     return tool.run
@@ -77,7 +77,7 @@ def chained(tool: Tool) -> Chained:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Order:
-    """One piece of work: a tool with its resolved chain, the checked arguments and the names of the platform.
+    """One call of a tool: its resolved chain, the checked arguments and the values of the platform.
 
     `run` is `tool.run`, and `chain.config` what its authors configured, verbatim but merged. `values` are the names that
     the platform knows (request_id, version, tool_version, slug, tool_id, bundle_id, client_id, now). `variable` gives a
@@ -101,14 +101,14 @@ class Driver(Protocol):
     """Does the work of one primitive."""
 
     def check(self, order: Order, call: Call) -> None:
-        """Refuse, by raising ToolError, what can be seen to fail before anything runs; changes nothing."""
+        """Raise ToolError for what is known to fail before anything runs; changes nothing."""
 
     async def run(self, order: Order, context: Context) -> Outcome:
-        """Do it once. What failed is raised or stands in the outcome, beside what is worth telling."""
+        """Run it once. A failure is raised, or stands in the outcome beside the output."""
 
 
 class BoundChain:
-    """A tool whose chain of executors is followed anew at each call, so that an edit of any of them counts at once."""
+    """A tool whose executor chain is resolved at each call, so that an edit of any executor takes effect at once."""
 
     is_async = True
     wants_context = True
@@ -132,12 +132,12 @@ class BoundChain:
         self._version = version
 
     def check(self, arguments: dict[str, object], call: Call) -> None:
-        """Refuse what nothing executes, what is not for calling, and what its driver refuses."""
+        """Refuse a tool without an executor, a library or sink, and what the driver refuses."""
         order = self._order(arguments, call.id, call.caller)
         self._driver(order.chain.primitive).check(order, call)
 
     async def run(self, arguments: dict[str, object], context: Context | None) -> Outcome:
-        """Hand the work to the driver."""
+        """Run the tool by the driver of its primitive."""
         if context is None:
             raise ToolError(Kind.INTERNAL, f"{self._tool.name} runs only in a call")
         order = self._order(arguments, context.call_id, context.caller)
@@ -210,7 +210,7 @@ def _look_up(tool: Tool, executor: str, bundle: str, find: FindExecutor) -> Tool
         )
         raise ToolError(Kind.EXECUTOR_NOT_FOUND, message, details={"executor": executor})
     if not entry.enabled:
-        raise ToolError(Kind.DISABLED, f"{tool.name}: its executor {entry.tool.name} is switched off: {entry.reason}")
+        raise ToolError(Kind.DISABLED, f"{tool.name}: its executor {entry.tool.name} is disabled: {entry.reason}")
     if entry.tool.kind not in {RUNTIME, PRIMITIVE} or not isinstance(entry.tool.run, Chained):
         message = f"{tool.name}: {entry.tool.name} runs no other tool, it is a {entry.tool.kind}; name a runtime or a primitive"
         raise ToolError(Kind.EXECUTOR_NOT_FOUND, message, details={"executor": executor})
@@ -218,7 +218,7 @@ def _look_up(tool: Tool, executor: str, bundle: str, find: FindExecutor) -> Tool
 
 
 def _refuse_unlisted(tool: Tool, executors: list[Tool]) -> None:
-    """A tool lists what its runtimes require; what a primitive requires depends on what it is told to do.
+    """Refuse a tool that does not list what its runtimes require; what a primitive requires depends on its config.
 
     That a runtime starts a program, its interpreter, is no reason for its tools to start others.
     """
@@ -233,7 +233,7 @@ def _refuse_unlisted(tool: Tool, executors: list[Tool]) -> None:
 
 
 def _merge(elements: list[Tool]) -> dict[str, object]:
-    """What the authors wrote, the tool's own word last; variables are merged one by one."""
+    """Merge the configs of the chain, the tool's own last; variables are merged one by one."""
     merged: dict[str, object] = {}
     variables: dict[str, object] = {}
     for element in reversed(elements):

@@ -80,7 +80,7 @@ class ScriptsCrib(ProjectCrib, Protocol):
 
 
 class SinkCommand(WordsCommand):
-    """One that feeds a sink."""
+    """A command that writes standard input to a sink."""
 
     options = SINK_OPTIONS
 
@@ -129,7 +129,7 @@ def sink_command(words: Sequence[str], opener: Opener[ScriptsCrib]) -> ExitCode:
 
 
 async def _pour(line: Line, opener: Opener[ScriptsCrib]) -> ExitCode:
-    """Hand every event over."""
+    """Write every event to the sink."""
     name, *pairs = line.words
     async with opener.open_local(grants=line.all(GRANT.name)) as crib:
         entry = crib.find(name)
@@ -145,7 +145,7 @@ async def _pour(line: Line, opener: Opener[ScriptsCrib]) -> ExitCode:
 
 
 async def _read_events(descriptor: int) -> AsyncIterator[str]:
-    """The lines as they come; the last one may lack its end."""
+    """Yield lines as they arrive; the last one may have no line end."""
     cutter = LineCutter()
     number = 0
     while data := await _read_some(descriptor):
@@ -160,7 +160,7 @@ async def _read_events(descriptor: int) -> AsyncIterator[str]:
 
 
 def _cut(cutter: LineCutter, number: int) -> Iterator[bytes]:
-    """The whole lines there are."""
+    """The complete lines read so far."""
     while True:
         try:
             line = cutter.next()
@@ -181,7 +181,7 @@ def _decode(line: bytes, number: int) -> str:
 
 
 async def _read_some(descriptor: int) -> bytes:
-    """What there is to read, as soon as there is something; nothing at the end."""
+    """Read what is available, waiting for at least one byte; empty at the end of the input."""
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
     try:

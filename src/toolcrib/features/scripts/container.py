@@ -33,7 +33,7 @@ TOOL_FOLDER = "/tool"
 WORKSPACE_FOLDER = "/workspace"
 CPUS = "1"
 IMAGE_NAME = re.compile(r"[A-Za-z0-9][\w./:@-]*", re.ASCII)
-# What the engine's own command line, or what it is linked with, would obey.
+# Variables that configure the engine's command line or its libraries.
 ENGINE_VARIABLES = re.compile(
     r"(?:DOCKER|BUILDKIT|BUILDX|COMPOSE|MOBY|CONTAINERS?|PODMAN|BUILDAH|REGISTRY|STORAGE|NETAVARK|CNI|XDG|DBUS|LD|SSL|SSH|OTEL)_.*"
     r"|GO[A-Z].*|HTTPS?_PROXY|ALL_PROXY|NO_PROXY|PATH|HOME|TMPDIR|USER|NOTIFY_SOCKET",
@@ -49,7 +49,7 @@ class Containers:
         self._workspace_policy = workspace_policy
 
     def job(self, order: Order) -> tuple[Program, Program]:
-        """The job of the container, and the one that removes it if it must not go on."""
+        """The job that runs the container, and the one that removes it when the call is over."""
         _refuse_network(order)
         if order.run.script is not None:
             refuse_changed_script(order.run.script)
@@ -68,7 +68,7 @@ class Containers:
         argv += spell(slots.unmentioned(), order.run.action)
         environment = {**CLEAN_ENVIRONMENT, **variables}
         check_words([*argv, *environment.values()], order.tool.name)
-        # The engine keeps the container in; it cannot do its work from inside our walls.
+        # The engine isolates the container; it cannot work inside our sandbox.
         policy = SandboxPolicy(unconfined=True, programs=True)
         folder = order.run.folder
         removal = (*engine, "rm", "--force", name)
@@ -78,7 +78,7 @@ class Containers:
         )
 
     def _engine(self, order: Order) -> tuple[str, ...]:
-        """The engine that the operator has installed: it runs without walls, so nothing near the tool may pass for it."""
+        """The engine that the operator installed; it runs outside the sandbox, so a program near the tool must not be taken for it."""
         wanted = order.chain.config.get(ENGINE)
         if wanted is not None and wanted not in ENGINES:
             raise ToolError(Kind.VALIDATION, f"config.engine: write one of {', '.join(ENGINES)}")
@@ -162,7 +162,7 @@ def _file(script: Script) -> str:
 
 
 def _variables(order: Order, slots: Slots) -> dict[str, str]:
-    """The variables, which go by way of the engine's own environment: on a command line every user could read them."""
+    """The variables, passed through the engine's environment: every user can read a command line."""
     variables = slots.variables()
     obeyed = sorted(name for name in variables if ENGINE_VARIABLES.fullmatch(name))
     if obeyed:
@@ -190,7 +190,7 @@ def _inside(path: Path, workspace: Path) -> str | None:
 
 
 def _cover(path: Path, workspace: Path, *, writable: bool) -> Iterator[str]:
-    """Put nothing in the place of what is closed."""
+    """Mount an empty file or folder over each closed path."""
     target = _inside(path, workspace)
     if target is None:
         return
@@ -203,7 +203,7 @@ def _cover(path: Path, workspace: Path, *, writable: bool) -> Iterator[str]:
 
 
 def _fix(path: Path, workspace: Path) -> Iterator[str]:
-    """Put what is not to be changed over itself, to be read only."""
+    """Mount each read-only path over itself."""
     target = _inside(path, workspace)
     if target is None:
         return

@@ -1,4 +1,4 @@
-"""Turn the metadata of a script into tools, with warnings where a good tool would do better."""
+"""Turn the metadata of a script into tools, with warnings about bad practice."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CONSTRAINTS = frozenset(
     {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern"}
     | {"enum", "const", "format"}
 )
-# What a tool with this executor cannot do without.
+# The capabilities that each executor requires.
 IMPLIED = {"http_client": "net.http", "subprocess": "shell.execute", "bash": "shell.execute", "filesystem": "fs.read"}
 SHELL = "shell.execute"
 CALLED = frozenset({"script", "http", "subprocess", "docker", "filesystem"})
@@ -46,14 +46,14 @@ PRIMITIVE = "primitive"
 SINK = "sink"
 SCRIPT = "script"
 PYTHON_RUNTIMES = frozenset({"python_runtime", "python"})
-# Requests that come to the same when they are sent again.
+# Idempotent HTTP methods.
 REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 HTTP = "http"
 KINDS = {"http_client": HTTP, "subprocess": "subprocess", "docker": "docker", "filesystem": "filesystem"}
 
 
 def build_tools(metadata: Metadata, root: Path) -> list[Tool]:
-    """The tools of a file below the root; raises one ToolError that tells everything that is wrong with it."""
+    """The tools of a file below the root; raises one ToolError that lists all its problems."""
     report = Report(metadata)
     identity = read_identity(report, root)
     options = read_options(report)
@@ -62,17 +62,17 @@ def build_tools(metadata: Metadata, root: Path) -> list[Tool]:
     report.raise_problems()
     _check_examples(report, options, calls)
     tools = [_tool(report, identity, options, call) for call in calls]
-    # What is to be said about the file is said once.
+    # Problems of the file are reported once, not once per action.
     return [replace(tools[0], warnings=tuple(report.warnings)), *tools[1:]]
 
 
 def implied_capabilities(executor: str | None) -> frozenset[str]:
-    """What the executor itself requires, declared or not; where a request leads is for its author to say."""
+    """The capabilities that an executor requires, declared or not; the author declares the hosts of a request."""
     return frozenset({SHELL}) if IMPLIED.get(executor or "") == SHELL else frozenset()
 
 
 def warn_of_practices(report: Report, identity: Identity, options: Options, kind: str) -> None:
-    """Warn of everything that could be better."""
+    """Warn about bad practice."""
     _capabilities(report, identity, options)
     _parameters(report)
     if SAYS_HOW.search(identity.description):
@@ -174,7 +174,7 @@ def _call(report: Report, identity: Identity, form: Form) -> _Call:
         inputs = signed_inputs if inputs is None else inputs
         outputs = outputs or signed_outputs
     if inputs is None:
-        # Nothing says what it takes: it gets whatever a caller gives.
+        # Without a declaration every argument is accepted.
         inputs = {"type": "object"} if identity.tool_type != LIBRARY else object_schema({})
     kind = _kind(identity, entry)
     if kind == SCRIPT and identity.executor in PYTHON_RUNTIMES and entry is PROGRAM:
@@ -194,7 +194,7 @@ def _entry(report: Report, form: Form) -> Entry | None:
 
 
 def _warn_of_nothing(report: Report, form: Form) -> None:
-    """Warn of a file that would succeed without having done anything."""
+    """Warn about a file that would succeed without doing anything."""
     module = report.metadata.module
     if module is None or not does_nothing(module.body):
         return
@@ -301,7 +301,7 @@ def _tool(report: Report, identity: Identity, options: Options, call: _Call) -> 
 
 
 def _is_repeatable(options: Options, call: _Call) -> bool:
-    """Whether it is a request that may be sent again; one whose method the caller says is not known to be."""
+    """Whether it is an HTTP request that may be repeated; not if the caller chooses the method."""
     return call.kind == HTTP and str(options.config.get("method") or "GET").upper() in REPEATABLE
 
 
@@ -317,7 +317,7 @@ def _script(metadata: Metadata, entry: Entry) -> Script:
 
 
 def _metadata(report: Report, options: Options, call: _Call) -> Schema:
-    """What the author said for people to read, and what else is known of that sort."""
+    """The metadata that people read: of the author, and what is known of the tool."""
     known = dict(options.metadata)
     function = None if call.entry is None else call.entry.function
     docstring = report.metadata.docstring or (writable(ast.get_docstring(function) or "") if function else "")

@@ -29,7 +29,7 @@ PYTHON = "python"
 def prepare_tool(
     tool: Tool, environments: Path | None, search_path: str, say: Callable[[str], None] | None
 ) -> Path | None:
-    """Install what a Python file declares; the Python that has it, None if it declares nothing."""
+    """Install the dependencies of a Python file; returns the interpreter that has them, None if it declares none."""
     path, code = _python_file(tool)
     if environments is None:
         message = "there is no folder outside of the project to install into; set HOME or XDG_CACHE_HOME"
@@ -38,17 +38,17 @@ def prepare_tool(
 
 
 def _python_file(tool: Tool) -> tuple[Path, bytes]:
-    """The file of a tool that is written in Python, and what it holds."""
+    """The path and the code of a Python tool."""
     run = tool.run.script if isinstance(tool.run, Chained) else tool.run
     if isinstance(run, Script) and run.language == PYTHON:
         return run.path, run.code
     if isinstance(run, Handler) and run.language == PYTHON:
         return run.root.absolute() / run.path, run.files[run.path]
-    raise ToolError(Kind.VALIDATION, f"{tool.name} is no Python file; only such declare what they need to be installed")
+    raise ToolError(Kind.VALIDATION, f"{tool.name} is not a Python file; only Python files declare dependencies")
 
 
 def chain_problem(tool: Tool, find: FindExecutor) -> str:
-    """What would keep every call of the tool from reaching a primitive; empty if nothing does."""
+    """Why the executor chain of the tool does not reach a primitive; empty if it does."""
     if not isinstance(tool.run, Chained) or tool.kind in {LIBRARY, SINK}:
         return ""
 
@@ -66,17 +66,17 @@ class Scripts:
         self._resources = resources
 
     def chain_problem(self, tool: Tool) -> str:
-        """What keeps every call of the tool from reaching a primitive; empty if nothing does."""
+        """Why the executor chain of the tool does not reach a primitive; empty if it does."""
         return chain_problem(tool, self._resources.find_below)
 
     def prepare(self, tool: Tool, say: Callable[[str], None] | None) -> Path | None:
-        """Install what a Python file declares; the Python that has it, None if it declares nothing."""
+        """Install the dependencies of a Python file; returns the interpreter that has them, None if it declares none."""
         return prepare_tool(tool, self._resources.get("environments"), self._resources.environment.get("PATH", ""), say)
 
     def open_sink(self, entry: Entry, arguments: Mapping[str, object]) -> AbstractAsyncContextManager[Sink]:
         """Open a sink to write events to."""
         if not entry.enabled:
-            raise ToolError(Kind.DISABLED, f"{entry.tool.name} is switched off: {entry.reason}")
+            raise ToolError(Kind.DISABLED, f"{entry.tool.name} is disabled: {entry.reason}")
         resources = self._resources
         return open_sink(
             entry.tool,

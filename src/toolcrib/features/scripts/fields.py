@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 NAME = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)*")
 VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
-# What can do without an executor: what executes others, and what is never executed.
+# Types that need no executor: those that execute other tools, and libraries.
 NEEDS_NO_EXECUTOR = frozenset({"primitive", "runtime", "library"})
 SAMPLES = {
     "tool_id": "deploy-service",
@@ -82,7 +82,7 @@ class Form:
 
 
 def read_forms(report: Report, identity: Identity) -> list[Form]:
-    """What of the tool can be called: its actions, and itself if it has none or says what it takes without one."""
+    """What can be called: the actions, and the tool itself if it has none or declares parameters of its own."""
     declared = read_schemas(report, (), report.fields)
     itself = Form(name=identity.name, description=identity.description, declared=declared, at=("tool_id",))
     actions = [_action(report, identity, declared, *found) for found in _entries(report)]
@@ -149,7 +149,7 @@ def _executor(report: Report, tool_type: str) -> str | None:
 
 
 def _sample(report: Report, name: str) -> str:
-    """What could stand there, in a file of this language."""
+    """A sample value, in the notation of this language."""
     return RUNTIMES.get(report.metadata.language, SAMPLES[name]) if name == "executor_id" else SAMPLES[name]
 
 
@@ -172,7 +172,7 @@ def _text(report: Report, name: str, sample: str = "") -> str:
 
 
 def _entries(report: Report) -> Iterator[tuple[Steps, object, object]]:
-    """Where each action stands, its name and what is written about it; a mapping of names or a list."""
+    """The position, name and definition of each action, from a mapping or a list."""
     written = report.fields.get("actions", {})
     if isinstance(written, dict):
         yield from ((("actions", name), name, entry) for name, entry in written.items())
@@ -240,7 +240,7 @@ class Example:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Documentation:
-    """What there is to read: a link, texts to show, and calls that can be tried."""
+    """A link, texts to show, and example calls."""
 
     url: str = ""
     texts: tuple[str, ...] = ()
@@ -359,7 +359,7 @@ def _cost(report: Report) -> Cost | None:
 
 
 def _config(report: Report) -> Mapping[str, object]:
-    """The author's own words, unchanged; only what no executor could take is refused."""
+    """The config as written; refuses only what no executor accepts."""
     config = _mapping(report, "config") or {}
     variables = config.get("env")
     if isinstance(variables, dict):
@@ -401,7 +401,7 @@ def _documentation(report: Report) -> Documentation:
 
 
 def _example(report: Report, at: Steps, written: object) -> tuple[str, Example | None]:
-    """The words of an example, and the call if it shows one."""
+    """The text of an example, and its call if it has one."""
     if isinstance(written, str):
         return written, None
     arguments = written.get("arguments") if isinstance(written, dict) else None

@@ -69,7 +69,7 @@ LOOKS_LIKE_A_TOOL = re.compile(rb"\b_{0,2}(?:tool[-_]type|executor[-_]id|tool[-_
 
 
 class ScriptFile:
-    """Reads the files below the root of a space, where a tool's category is the way from there to its folder."""
+    """Reads the files below the root of a space, where the category of a tool is the path from the root to its folder."""
 
     name = "script"
 
@@ -91,7 +91,7 @@ class ScriptFile:
     def read(self, path: Path, code: bytes) -> list[Tool]:
         """The tools of the file: none for a helper, one for most, one per action where there are actions.
 
-        A ToolError tells in its details the `tool_id` of a file that is wrong, where that can be made out.
+        The details of a ToolError hold the `tool_id` of the invalid file, where it can be read.
         """
         try:
             metadata = read_metadata(path, code)
@@ -119,12 +119,12 @@ def read_metadata(path: Path, code: bytes) -> Metadata | None:
 
 
 def _mentions_a_tool(code: bytes) -> bool:
-    """Whether a document could be a tool: others are data, and may be templates that no parser reads."""
+    """Whether a document may be a tool; others are data, or templates that do not parse."""
     return LOOKS_LIKE_A_TOOL.search(code) is not None or b"\0" in code
 
 
 def _has_full_header(path: Path) -> bool:
-    """Whether a file without an extension is a script that describes itself; never waits, whatever lies there."""
+    """Whether a file without an extension has a full header; never blocks, not even on a fifo."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

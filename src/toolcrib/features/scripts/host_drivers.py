@@ -54,7 +54,7 @@ class HttpDriver:
 
     def check(self, order: Order, call: Call) -> None:
         """Refuse what can be seen without sending: capability, slots, names, variables, URL, headers and host."""
-        # A call that is only asked about may have no id yet, which is no reason to refuse it.
+        # A call that is only explained may have no id yet.
         values = {**order.values, "request_id": order.values.get("request_id") or "0"}
         self._prepare(replace(order, values=values), VariableMasking(order.variable))
 
@@ -103,7 +103,7 @@ class HttpDriver:
 
 @dataclass(frozen=True, slots=True)
 class _Pen:
-    """Fills templates with what one order gives; raises ToolError that says which part of the request it was."""
+    """Fills the templates of one request; raises ToolError that names the part of the request."""
 
     lookup: Callable[[str], object]
     variable: Callable[[str], str | None]
@@ -124,7 +124,7 @@ def _check_network_capability(order: Order) -> None:
 
 
 def _hosts_of(order: Order) -> HostList | None:
-    """The hosts of the first in the chain that narrows them."""
+    """The hosts of the first element of the chain that restricts them."""
     runs = (element.run for element in order.chain.elements)
     hosts = next((run.hosts for run in runs if isinstance(run, Chained) and run.hosts is not None), None)
     return None if hosts is None else parse_hosts(hosts)
@@ -175,7 +175,7 @@ def _render_url(template: Template, pen: _Pen) -> Url:
 
 
 def _refuse_other_path(text: Text, written: str) -> None:
-    """Refuse a value that, as a segment of its own, would lead to another place than its author meant."""
+    """Refuse a value that changes the path of the URL, such as `..`."""
     from urllib.parse import unquote
 
     # With every slash of a value encoded, both have the same segments.
@@ -259,7 +259,7 @@ FILE_KEYS = ("operation", "path", "content")
 
 @dataclass(frozen=True, slots=True)
 class _Operation:
-    """What is to be done."""
+    """One file operation."""
 
     operation: str
     path: str
@@ -286,7 +286,7 @@ class FilesystemDriver:
         _prepare(order, VariableMasking(order.variable))
 
     async def run(self, order: Order, context: Context) -> Outcome:
-        """Do it, and say what came of it."""
+        """Run the operation and return its result."""
         masking = VariableMasking(order.variable)
         errand = _prepare(order, masking)
         try:
@@ -331,7 +331,7 @@ def _data_of(operation: str, path: str, content: object) -> bytes:
 
 
 def _request_of(order: Order, masking: VariableMasking) -> Mapping[str, object]:
-    """What the arguments say, but the word of the author counts for all that the author said something about."""
+    """The arguments of the call, overridden by what the author configured."""
     if order.is_primitive:
         return order.arguments
     config = order.chain.config
@@ -355,7 +355,7 @@ def _request_of(order: Order, masking: VariableMasking) -> Mapping[str, object]:
 
 
 def _refuse_climbing(template: Template, path: str) -> None:
-    """A path that its author began stays below that beginning; one that is all the caller's is the jail's business."""
+    """Refuse `..` in a path that the author began; the jail checks one that is wholly the caller's."""
     text = template.document
     if isinstance(text, Text) and text.sole is None and ".." in path.replace("\\", "/").split("/"):
         message = 'config.path: a value leads up with ".." out of the folder that its author named; give another value'

@@ -63,9 +63,8 @@ class Notation:
 class Metadata:
     """The fields of one file, plain JSON each, and where they stand.
 
-    `language` is that of a file of code, and empty for a file that only describes. `problems` and `warnings` are what
-    reading the file brought to light; `refused` are fields that stand there and could not be read, `slips` the names that
-    stand where a field was meant.
+    `language` is that of a file of code, and empty for a file that only describes. `problems` and `warnings` were
+    found while reading; `refused` are fields that could not be read, `slips` misspelled field names.
     """
 
     path: Path
@@ -83,7 +82,7 @@ class Metadata:
 
 
 class Report:
-    """Collects what is wrong with one file; a person wants to hear of all of it."""
+    """Collects all problems and warnings of one file."""
 
     def __init__(self, metadata: Metadata) -> None:
         self.metadata = metadata
@@ -92,19 +91,19 @@ class Report:
         self.warnings = list(metadata.warnings)
 
     def refuse(self, at: Steps, text: str) -> None:
-        """Note what keeps the tool from being loaded."""
+        """Add a problem, which keeps the tool from being loaded."""
         self.problems.append(self._say(at, text))
 
     def warn(self, at: Steps, text: str) -> None:
-        """Note what its author should know."""
+        """Add a warning."""
         self.warnings.append(self._say(at, text))
 
     def refuse_line(self, line: int, text: str) -> None:
-        """Note what is wrong with a line of code."""
+        """Add a problem of a line of code."""
         self.problems.append(f"{self.metadata.path}:{line}: {text}")
 
     def warn_line(self, line: int, text: str) -> None:
-        """Note what its author should know about a line of code."""
+        """Add a warning about a line of code."""
         self.warnings.append(f"{self.metadata.path}:{line}: {text}")
 
     def write(self, field_name: str, value: str) -> str:
@@ -112,7 +111,7 @@ class Report:
         return self.metadata.notation.write(field_name, value)
 
     def raise_problems(self) -> None:
-        """Raise one ToolError that tells every problem, a line each."""
+        """Raise one ToolError with every problem, one per line."""
         if self.problems:
             raise ToolError(Kind.VALIDATION, "\n".join(self.problems), details={"problems": [*self.problems]})
 
@@ -151,13 +150,13 @@ def read_json_file(path: Path, code: bytes) -> Metadata | None:
 
 
 def name_type(value: object) -> str:
-    """What a value is, in words."""
+    """The type of a value in words."""
     names = {dict: "a mapping", list: "a list", str: "text", bool: "a boolean", type(None): "null"}
     return names.get(type(value), "a number")
 
 
 def warn_of_strangers(report: Report, at: Steps, names: Iterable[str], known: Collection[str]) -> dict[str, str]:
-    """Warn of unknown keys; returns what was meant, each with the name that stands there."""
+    """Warn about unknown keys; returns the misspelled name of each known key."""
     strangers = [name for name in names if name not in known]
     meant = dict(near_misses(strangers, known))
     otherwise = f"remove it, or write one of {', '.join(known)}" if at else "remove it, or write it under metadata"
@@ -176,7 +175,7 @@ def _metadata(path: Path, value: object, line_of: Callable[[Steps], int], notati
 
 
 def _is_meant(value: dict[str, object]) -> bool:
-    """Whether it is meant to be a tool: it says so, or it writes with dashes nearly all that would say so."""
+    """Whether it is meant as a tool: it has a marking field, or two of them spelled with dashes."""
     spelled = {name.replace("-", "_") for name in value}
     return not MARKS.isdisjoint(value) or len(MARKS & spelled) > 1
 
@@ -184,13 +183,13 @@ def _is_meant(value: dict[str, object]) -> bool:
 JAVASCRIPT = Notation(name="@{}", sample="{} {}")
 BASH = Notation(name="# {}", sample="{}: {}")
 TEXTS = frozenset(REQUIRED)
-# What a file of code cannot do without; its name may be that of the tool.
+# The fields that a file of code must have; its file name may be the name of the tool.
 NEEDED = TEXTS - {"tool_id"}
 WORDS = frozenset({"requires", "tags", "hosts"})
 NOTHING = frozenset({"null", "~"})
 DESCRIPTION = "__tool_description__"
 
-# What is not closed reaches to the end, so that every character is looked at a bounded number of times.
+# An unclosed comment reaches to the end, so that every character is read a bounded number of times.
 LEADING = re.compile(
     r"\s++|((?:[ \t]*+//[^\n]*+(?:\n\s*+(?=//)|\n|\Z))+)|/\*(.*?)(?:\*/|\Z)|(?:'use strict'|\"use strict\")[ \t]*+;?+",
     re.DOTALL,
@@ -257,7 +256,7 @@ def _names(tags: Iterable[_Tag]) -> set[str]:
 
 
 def _refuse_unread_marks(path: Path, comments: Iterable[list[Line]]) -> None:
-    """Refuse a file whose comments mean a tool and do not say it as they should; one word alone may be prose."""
+    """Refuse a file whose comments name several fields in a form that is not read; one name alone may be prose."""
     for lines in comments:
         matches = [(number, match[1] or match[2]) for number, line in lines if (match := UNREAD.match(line))]
         found = [(number, name) for number, name in matches if name in TEXTS]

@@ -42,7 +42,7 @@ EFFECTS, CHILD, REQUESTED = "effects", "sandbox", "origin"  # in the meta of a r
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Observation:
-    """What came of the runs; `unseen` says why nothing could be observed, where that is so."""
+    """The findings of all runs; `unseen` says why nothing could be observed."""
 
     tool: Tool
     results: tuple[Result, ...]
@@ -56,12 +56,12 @@ class Observation:
 
     @property
     def unused(self) -> tuple[str, ...]:
-        """What was declared for nothing; only runs that did what they should can show that."""
+        """Declared capabilities that were not used; empty unless all runs succeeded."""
         return () if self.errors or self.unseen else self.comparison.unused
 
     @property
     def code(self) -> ExitCode:
-        """How the command ends: a refused call as such, everything else that is wrong as a failure."""
+        """The exit code: refused if a call was refused, failed for any other problem."""
         if self.errors and (code := code_of_error(self.errors[0])) is not ExitCode.FAILED:
             return code
         return ExitCode.FAILED if self.errors or self.unseen or self.comparison.undeclared else ExitCode.DONE

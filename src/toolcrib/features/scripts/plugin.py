@@ -72,7 +72,7 @@ def _for_runner(resources: Resources) -> dict[str, object]:
         "jail": lambda: resources.get("jail"),
         "variable": resources.variable,
         "search_path": resources.environment.get("PATH", ""),
-        # Where looking upwards for what a project has installed ends.
+        # Where the upward search for installed packages ends.
         "roots": (*(() if settings.root is None else (settings.root,)), *trees.values()),
         "environments": resources.get("environments"),
         "version": __version__,

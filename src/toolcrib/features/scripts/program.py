@@ -1,6 +1,6 @@
-"""Build the job of a program from what the authors of a tool configured, with the slots filled.
+"""Build the job of a program from the config of a tool and its executors, with the slots filled.
 
-Slots stand in words, variables, folders and command lines.
+Slots may stand in words, variables, folders and command lines.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ SH = "/bin/sh"
 CALLS = "rye.execute"
 # What the primitive itself works with, like the shell tool: the files of the workspace.
 PRIMITIVE_CAPABILITIES = frozenset({PROGRAMS, READ, WRITE})
-# Who reads a file of code that says nothing of it in its first line.
+# The interpreter of a file without a shebang line.
 INTERPRETERS = {"python": "python", "javascript": "node", "bash": "bash"}
 
 _QUOTES = re.compile(r"""\\.|'[^']*'|"(?:\\.|[^"\\])*"|(?P<open>['"])""", re.DOTALL)
@@ -65,7 +65,7 @@ class Programs:
         self._observe = observe
 
     def job(self, order: Order) -> Program:
-        """The program that an order comes to; raises ToolError for what cannot be started."""
+        """The program of an order; raises ToolError for what cannot be started."""
         if order.is_primitive:
             return self._called_directly(order)
         _refuse_unlisted_command(order)
@@ -83,7 +83,7 @@ class Programs:
         return self._program(order, slots, argv, found)
 
     def _called_directly(self, order: Order) -> Program:
-        """The primitive under its own name: the caller says everything, and no slot is looked for in it."""
+        """The primitive called by its own name: the caller gives everything, and slots are not filled."""
         given = order.arguments
         folder = inside(
             self._workspace_policy.workspace, str(given.get("cwd", "")), (self._workspace_policy.workspace,)
@@ -156,7 +156,7 @@ class Programs:
             **slots.variables(),
         }
         check_words([*argv, *environment.values()], order.tool.name)
-        # Ours lie nowhere: they are made by code.
+        # Executors of our own have no folder.
         homes = [chained(element).folder for element in order.chain.elements if not is_ours(element)]
         seen = (*homes, *(() if found is None else found.runtime), *near, *node_runtime.FILES)
         return Program(
@@ -180,7 +180,7 @@ class Slots:
         self._lookup = look_up_in(declared, order.arguments, order.values)
 
     def words(self, key: str) -> list[str]:
-        """A list of words, or one alone, without slots: what is started is never the caller's choice."""
+        """A list of words, or one word, without slots: the caller never chooses the program."""
         written = self._config.get(key)
         if written is None:
             return []
@@ -219,13 +219,13 @@ class Slots:
         return check_variables(filled if isinstance(filled, dict) else {})
 
     def folder(self) -> str:
-        """Where the author wants it to run, seen from the tool's own folder."""
+        """The working folder, relative to the tool's own folder."""
         return as_text(self._fill(FOLDER, self._config.get(FOLDER, "")))
 
     def command_line(self) -> tuple[str, list[str]]:
         """The command line with a parameter of the shell for each slot, and the values of those parameters.
 
-        So no value is ever read by the shell as code, whatever stands around its slot.
+        The shell therefore never reads a value as code.
         """
         written = self._config.get(COMMAND)
         if not isinstance(written, str) or not written.strip():
@@ -244,7 +244,7 @@ class Slots:
         return str(line).rstrip(" "), values
 
     def unmentioned(self, *, more: tuple[str, ...] = ()) -> dict[str, object]:
-        """The arguments that no slot takes."""
+        """The arguments that no slot uses."""
         keys = (ARGUMENTS, VARIABLES, FOLDER, *more)
         mentioned = compile_template({key: self._config.get(key) for key in keys}).names
         return {name: value for name, value in self._order.arguments.items() if name not in mentioned}
@@ -288,7 +288,9 @@ def inside(base: Path, written: str, allowed: Iterable[Path]) -> Path:
         is_folder = folder.is_dir()
         is_inside = any(folder.is_relative_to(place.resolve()) for place in allowed)
     except (OSError, ValueError, RuntimeError) as problem:  # a loop of links, a name too long, a NUL
-        raise ToolError(Kind.VALIDATION, f"cwd {written[:200]!r} is no folder's name") from problem
+        raise ToolError(
+            Kind.VALIDATION, f"cwd {written[:200]!r} is not the name of a folder; write a path"
+        ) from problem
     if not is_inside:
         raise ToolError(Kind.BLOCKED, f"cwd {written[:200]!r} is outside the workspace; write a path inside it")
     if not is_folder:
@@ -322,7 +324,7 @@ def _runs_shell(order: Order) -> bool:
 
 
 def _refuse_unlisted_command(order: Order) -> None:
-    """A runtime brings its command; a tool that brings its own starts programs, whatever it names as its executor."""
+    """Refuse a tool with a command of its own that does not require shell.execute; a runtime may bring the command."""
     starts_own = order.run.kind != RUNTIME and (COMMAND in order.run.config or order.run.config.get(SHELL) is True)
     if starts_own and PROGRAMS not in order.tool.requires:
         message = f"{order.tool.name} starts a command of its own; list {PROGRAMS} in its requires"

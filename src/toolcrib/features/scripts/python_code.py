@@ -33,7 +33,7 @@ IDLE = (
 MAKES_FUNCTIONS = (ast.Lambda, ast.Name, ast.Attribute, ast.Call)
 PYTHON = Notation(name="__{}__", sample='{} = "{}"', names={"description": "__tool_description__"})
 VARIABLES = {PYTHON.spell(name): name for name in FIELDS}
-# Every module may say its version; that alone makes no tool of it.
+# Any module may define its version; that alone does not make it a tool.
 COMMON = frozenset({"version"})
 
 
@@ -84,7 +84,7 @@ def choose_entry(module: ast.Module, names: frozenset[str] | None, action: str =
 
 
 def does_nothing(statements: Iterable[ast.stmt]) -> bool:
-    """Whether the statements only define, import and assign, so that to run them comes to nothing."""
+    """Whether the statements only define, import and assign, so that running them has no effect."""
     return all(map(_is_idle, statements))
 
 
@@ -95,7 +95,7 @@ def missing_names(function: AnyFunction, names: frozenset[str]) -> list[str]:
 
 
 def demanded_names(function: AnyFunction) -> list[str]:
-    """The arguments that the function cannot do without."""
+    """The required arguments of the function."""
     arguments = function.args
     demanded = arguments.args[: len(arguments.args) - len(arguments.defaults)]
     pairs = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
@@ -229,7 +229,7 @@ def _writes_events(node: ast.ClassDef) -> bool:
 
 
 class _NotLiteralError(Exception):
-    """An expression that only running code could tell; `line` is where it stands."""
+    """An expression that is not a literal; `line` is where it stands."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(message)
@@ -270,7 +270,7 @@ class _Variables:
         return [(f"__{name}__", f"__{meant}__") for name, meant in found]
 
     def warning(self, slip: str, meant: str) -> str:
-        """What there is to say about such a variable."""
+        """The warning about such a variable."""
         return f"{self._place}:{self._strangers[slip.strip('_')]}: {slip}: is not read; write {meant}"
 
     def _keep(self, name: str, field: str, node: ast.expr | None, line: int) -> None:

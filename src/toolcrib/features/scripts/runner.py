@@ -60,12 +60,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger("toolcrib.runners")
 
 MAX_PRINTED_BYTES = 8 * 1024 * 1024
-# By convention these say that there was nothing to run: a container that could not be made, a file that is no program,
-# a command that is not there. Another attempt finds the same.
+# By convention: the container could not be created, the file is not executable, the command was not found. A retry fails
+# in the same way.
 NOTHING_RAN = frozenset({125, 126, 127})
 PYTHON_LANGUAGE = "python"
 REMOVAL_SECONDS = 15.0
-# A container's end takes an engine longer than the kernel takes for a process.
+# An engine takes longer to end a container than the kernel to end a process.
 REMOVAL_ROOM_SECONDS = 2.0
 
 
@@ -78,7 +78,7 @@ class Work:
 
 
 class ProcessDriver:
-    """Runs the jobs that orders come to."""
+    """Runs orders as processes."""
 
     def __init__(
         self,
@@ -101,11 +101,11 @@ class ProcessDriver:
         self._removals: set[asyncio.Task[None]] = set()
 
     def check(self, order: Order, call: Call) -> None:
-        """Refuse what cannot be started, and a machine that cannot keep it in."""
+        """Refuse what cannot be started, and a machine that cannot sandbox it."""
         self._sandbox.check_for(self._work(order).job)
 
     async def run(self, order: Order, context: Context) -> Outcome:
-        """Start it, wait for its end, and read the answer."""
+        """Start the process, wait for its end, and read its output."""
         masking = VariableMasking(order.variable)
         work = self._work(replace(order, variable=masking.variable))
         ended = await self._until_its_end(work, order, context)
@@ -161,7 +161,7 @@ class ProcessDriver:
         )
 
     async def _until_its_end(self, work: Work, order: Order, context: Context) -> CompletedJob:
-        """Run the job; a container that did not end by itself is removed, whatever became of this call."""
+        """Run the job; a container that did not end by itself is removed, also when the call fails."""
         deadline = kill_time(context.deadline, context.room)
         if work.removal is None:
             return await self._start(work.job, order, context, deadline)
@@ -193,7 +193,7 @@ class ProcessDriver:
         return ended if recorder is None else recorder.add_to(ended)
 
     async def _look_at_files(self, job: Job, order: Order) -> float:
-        """Refuse a package that changed on disk, as far as that would run; the time that it took is not the tool's."""
+        """Refuse a package that changed on disk, if the changed files would run; the check does not count against the timeout."""
         script = order.run.script
         if script is None or not script.files:
             return 0.0
@@ -264,7 +264,7 @@ def _printed(tool: Tool, ended: CompletedJob) -> object:
 
 
 def _failure(tool: Tool, ended: CompletedJob) -> ToolError:
-    """What a program says about its failure."""
+    """The error of a program that failed."""
     said = tail_of(ended.stderr).strip()
     message = f"{tool.name} {describe_end(ended)}" + (f": {said}" if said else "")
     details = exit_details(ended)
@@ -286,7 +286,7 @@ def _read(tool: Tool, text: str, promised: dict[str, object]) -> object:
 
 
 def _talk(context: Context, recorder: EffectRecorder | None) -> Talk:
-    """What answers on the channel of a script that calls other tools."""
+    """Serve the channel of a script that calls other tools."""
     return serve_calls(context if recorder is None else recorder.record_calls(context))
 
 
@@ -303,7 +303,7 @@ def _value(order: Order, job: Job, ended: CompletedJob, seconds: float) -> objec
 
 
 def _explain(error: ToolError, job: Job) -> ToolError:
-    """What may be the reason for a failure besides what it says itself."""
+    """A hint at the likely cause of a failure."""
     if not isinstance(job, Program) or not job.policy.network or PurePath(job.argv[0]).name not in NAMES:
         return error
     return explain(error, job.argv[0])
@@ -322,7 +322,7 @@ def _is_our_python(order: Order) -> bool:
 
 
 class ExecutorRunner:
-    """Hands what has an executor to the driver of its primitive.
+    """Runs tools with an executor by the driver of their primitive.
 
     `find` looks executors up, `variable` gives a host variable that the operator granted to a tool (None for one that
     was not), `search_path` is where commands are looked for, `roots` are the folders of projects, and `environments` is

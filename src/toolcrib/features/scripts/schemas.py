@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Check = Callable[[object, str], None]
 
 PLACE = "schema"
-# Words that say something about a value and nothing about the words beside them.
+# Keywords that constrain a value independently of other keywords.
 ANNOTATIONS = frozenset({"default", "deprecated", "description", "examples", "title"})
 INDEPENDENT = ANNOTATIONS | frozenset(
     {"const", "enum", "exclusiveMaximum", "exclusiveMinimum", "format", "maxItems", "maxLength", "maximum", "minItems"}
@@ -42,7 +42,7 @@ KEYWORDS = (
 )
 KEYS = ("name", "type", "required", "default", *KEYWORDS)
 NUMBERS = frozenset({"integer", "number"})
-# A constraint binds values of one type only; on another it does nothing, and its author should know.
+# Each constraint applies to one type only; on another type it has no effect, which is worth a warning.
 BINDS = {
     **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), NUMBERS),
     **dict.fromkeys(("minLength", "maxLength", "pattern", "format"), frozenset({"string"})),
@@ -238,7 +238,7 @@ def _with_default(report: Report, at: Steps, entry: Mapping[str, object], schema
         return schema
     default = entry["default"]
     if entry.get("required") is True:
-        report.warn((*at, "required"), "has a default, so nobody needs to give it; write required: false")
+        report.warn((*at, "required"), "has a default, so a call may omit it; write required: false")
     if default is None:
         return with_default(schema, None)
     if not accepts(schema, default):

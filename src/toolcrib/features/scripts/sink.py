@@ -76,7 +76,7 @@ async def open_sink(
         try:
             yield sink
         except BaseException:
-            # The block's own trouble is what its author has to hear of.
+            # An exception of the block takes precedence.
             with suppress(ToolError):
                 await _finish(sink, jail, place)
             raise
@@ -107,7 +107,7 @@ class Sink:
         self._timer: asyncio.TimerHandle | None = None
 
     async def write(self, event: str) -> None:
-        """Hand an event over; it is written in its turn, while others are handed over."""
+        """Queue an event; events are written in order while more are queued."""
         if not isinstance(event, str):
             raise ToolError(Kind.VALIDATION, f"{self._name}: an event is a text, not a {type(event).__name__}")
         async with self._writing:
@@ -123,17 +123,17 @@ class Sink:
                 self._expect_answer()
 
     def watch(self, running: asyncio.Future[CompletedJob]) -> None:
-        """Learn from the job when it ends."""
+        """Record how the job ended."""
         self._running = running
 
     async def listen(self, lines: Lines) -> None:
-        """Hear what becomes of each event, until there is nothing more to hear."""
+        """Read the acknowledgement of each event until the channel closes."""
         self._lines.set_result(lines)
         while (answer := await lines.read()) is not None:
             self._note(answer)
 
     async def finish(self) -> None:
-        """Have everything written and closed; raises what went wrong, unless a write has told it."""
+        """Flush and close the sink; raises its first error, unless a write raised it already."""
         try:
             await self._begin()
             if not self._running.done():
@@ -148,12 +148,12 @@ class Sink:
             raise problem
 
     async def _begin(self) -> None:
-        """Wait until there is a process to talk to, or will be none."""
+        """Wait until the process is up or has failed to start."""
         either: list[asyncio.Future[Any]] = [self._lines, self._running]
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
 
     async def _reach(self) -> Lines:
-        """The way to the process."""
+        """The channel to the process."""
         await self._begin()
         if self._running.done() or self._problem is not None:
             self._was_told = True
@@ -168,7 +168,7 @@ class Sink:
         self._expect_answer()
 
     def _expect_answer(self) -> None:
-        """Wait as long as one event may take, or for ever where no answer is owed."""
+        """Wait as long as one event may take; without a limit if no acknowledgement is outstanding."""
         self._stop_timer()
         if self._is_closing or self.written < self._sent:
             self._timer = self._loop.call_later(self._seconds, self._lose_patience)
@@ -183,7 +183,7 @@ class Sink:
         self._running.cancel()
 
     def _why_ended(self) -> ToolError | None:
-        """What went wrong, first of all with an event; None if nothing did."""
+        """The error of the sink, of an event first; None if there is none."""
         if self._problem is not None or self._running.cancelled() or not self._running.done():
             return self._problem
         try:
@@ -204,7 +204,7 @@ async def _finish(sink: Sink, jail: Jail, place: Path | None) -> None:
     try:
         await sink.finish()
     except ToolError:
-        with suppress(ToolError):  # what went wrong first is to be heard
+        with suppress(ToolError):  # the first error is reported
             await _sync(jail, place)
         raise
     await _sync(jail, place)
@@ -262,7 +262,7 @@ def _make_file(jail: Jail, path: object) -> Path | None:
 
 @contextmanager
 def _hold(root: Path, place: Path | None) -> Iterator[OneFile | None]:
-    """The file that lies there, held as it is: other tools may put another one in its place at any time."""
+    """An open descriptor of the file: another tool may replace the path at any time."""
     if place is None:
         yield None
         return

@@ -28,9 +28,9 @@ def script_trees(resources: Resources) -> dict[str, Path]:
 
 
 def environments_folder(resources: Resources) -> Path | None:
-    """Where environments of single tools are kept: not with our data, which no tool sees.
+    """The folder of environments of single tools, outside our data, which no tool can read.
 
-    None if there is no home, or if it lies in the project: what a project brings along must not pass for prepared.
+    None if there is no home, or if it lies in the project: a project must not bring prepared environments along.
     """
     home, root = resources.environment.get("HOME", ""), resources.settings.root
     cache = Path(resources.environment.get("XDG_CACHE_HOME") or Path(home, ".cache"))

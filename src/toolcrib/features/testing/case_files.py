@@ -1,6 +1,6 @@
 """Find and read the cases of a tool: examples of its documents, and files of cases in JSON or YAML.
 
-Files are read strictly, because a word that means nothing here may have been meant to test something. An example that cannot
+Files are read strictly, because an unknown key may be a misspelled expectation. An example that cannot
 be run becomes a case that fails.
 """
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 DOCUMENT = "doc.md"
 FAILURE_MODES = "Failure Modes"
-# An example whose result is one of these errors shows what comes of such a client.
+# An example with one of these errors needs a client that causes it.
 CAUSES: dict[str, FakeContext] = {
     Kind.SESSION_INACTIVE: FakeContext(is_active=False),
     Kind.CONFIRMATION_REQUIRED: FakeContext(confirm=False),
@@ -93,7 +93,7 @@ def read_cases(document: bytes, place: str) -> list[Case]:
 
 
 def read_file(file: Path) -> list[Case]:
-    """The cases of a file; each thing that is wrong with one is itself a case that fails."""
+    """The cases of a file; each problem becomes a failing case."""
     try:
         return load_cases(file)
     except ToolError as error:
@@ -152,7 +152,7 @@ def _case_of_example(tool: Tool, example: DocExample, place: str) -> Case:
 
 
 def _misfit(tool: Tool, arguments: object) -> str:
-    """Why the schema of the tool does not let the arguments pass; empty if it does."""
+    """Why the arguments do not match the schema of the tool; empty if they do."""
     try:
         fill, validator = fill_defaults(tool.parameters), compile_schema(tool.parameters)
         filled = fill(arguments) if fill is not None and isinstance(arguments, dict) else arguments
@@ -318,6 +318,6 @@ def _files(tool: Tool, root: Path | None) -> Iterator[Path]:
     for stem in stems:
         for ending in ENDINGS:
             file = stem.parent / f"{stem.name}{ending}"
-            # Whatever stands there was meant to be a file of cases.
+            # Anything there is meant as a file of cases.
             if os.path.lexists(file):
                 yield file

@@ -56,7 +56,7 @@ class FakeContext:
         return self.send == CLOSED
 
     def afresh(self, mode: str | None = None) -> FakeContext:
-        """The same client before anything happened, in this mode if it has none of its own."""
+        """A fresh copy of the client, in this mode if it has none of its own."""
         return replace(self, mode=self.mode or mode, sent=[], audited=[])
 
     def mode_for(self, tool: Tool | None) -> str:
@@ -67,7 +67,7 @@ class FakeContext:
         return TEXT if not modes or TEXT in modes else min(modes)
 
     async def deliver(self, message: object) -> None:
-        """Take a message of the tool."""
+        """Receive a message of the tool."""
         if self.send == FAILS:
             raise ToolError(Kind.TRANSIENT, "the message was lost on its way to the client", retryable=True)
         self.sent.append(message)
@@ -94,7 +94,7 @@ class Case:
 
     @property
     def expects_failure(self) -> bool:
-        """Whether the call is expected to come to nothing."""
+        """Whether the call is expected to fail."""
         return "error" in self.expect or self.expect.get("ok") is False
 
     @property
@@ -106,7 +106,7 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CaseResult:
-    """How a case went.
+    """The result of a case.
 
     `reasons` are all differences between what was expected and what came; `skipped` says why it could not be tried here,
     and `warnings` what is not as it should be although the case may have passed.
@@ -123,7 +123,7 @@ class CaseResult:
 
     @property
     def failed(self) -> bool:
-        """Whether it was tried, or could not even be read, and is not right."""
+        """Whether it failed: it was run or could not be read, and it does not match."""
         return not self.passed and not self.skipped
 
     def to_json(self) -> dict[str, object]:
@@ -144,7 +144,7 @@ class OpenSession(Protocol):
     """Opens a conversation."""
 
     def __call__(self, *, mode: str, state: Mapping[str, object], send: Send | None) -> Session:
-        """A session with nothing behind it."""
+        """Open a new session."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -212,7 +212,7 @@ def take_down_audit(bench: Bench, performance: Performance) -> None:
 
 
 def compare(case: Case, result: Result, context: FakeContext) -> Iterator[str]:
-    """Every difference between what the case expects and what its call came to."""
+    """Every difference between what the case expects and the result of its call."""
     expect = case.expect
     yield from _compare_end(case, result)
     if "value" in expect:
@@ -312,7 +312,7 @@ def _is_repeated(tool: Tool, first: Performance) -> bool:
 
 
 def _warnings(first: Performance, again: Performance) -> Iterator[str]:
-    """What the platform said about the call, and what a second one showed."""
+    """The warnings of the call, and those that a second call showed."""
     if difference := next(differences(first.result.value, again.result.value, "value", exact=True), ""):
         yield f"not deterministic: the same arguments gave something else the second time: {difference}"
     said = first.result.meta.get("warnings")
@@ -334,7 +334,7 @@ class TriedCrib(Protocol):
 
     @property
     def journal(self) -> Journal:
-        """What happened."""
+        """The journal of the crib."""
 
     def call_sync(self, call: Call, /) -> Result:
         """Make a call."""

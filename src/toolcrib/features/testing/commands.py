@@ -1,4 +1,4 @@
-"""`crib test`: the examples of tools run, and so do their recorded cases."""
+"""`crib test`: run the examples of tools and their recorded cases."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test(
     Each runs through every gate and in the sandbox, with a scripted client that notes what it is sent. The exit code is 1 if
     any of them does not come to what it says.
     """
-    # What is only tried is no part of what happened.
+    # Trial calls are not written to the journal.
     with opener.open_local(grants=grants, journal=MemoryJournal()) as crib:
         return try_tools(crib, names, cases=cases, mode=mode, agreed=agreed, as_json=as_json)
 
@@ -92,7 +92,7 @@ class Report:
     untested: list[str] = field(default_factory=list)
 
     def add(self, tool: str, result: CaseResult) -> None:
-        """Take down how a case went."""
+        """Add the result of a case."""
         self.results.append((tool, result))
         if self.as_json:
             return
@@ -104,11 +104,11 @@ class Report:
 
     @property
     def failed(self) -> bool:
-        """Whether anything was tried that is not right."""
+        """Whether any case failed."""
         return any(result.failed for _, result in self.results)
 
     def close(self) -> None:
-        """Say what it came to."""
+        """Print the summary."""
         if self.as_json:
             cases = [{"tool": tool, **result.to_json()} for tool, result in self.results]
             say_json({"ok": not self.failed, "cases": cases, "untested": self.untested})

@@ -1,7 +1,7 @@
 """Remember which examples of which tools failed when they were last tried, so that no model is shown them.
 
 One file holds the arguments of failing examples by the content hash of the tool: a tool that was changed since is another one.
-It is kept to spare models bad examples, and is believed for nothing else.
+It only keeps bad examples from models; nothing else relies on it.
 """
 
 from __future__ import annotations

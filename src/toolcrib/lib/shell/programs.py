@@ -1,7 +1,7 @@
 """Tables of programs: those that only read, with what makes them do more, and those that run what their words say.
 
-To add a program that only reads, add a row to `READS`: `PLAIN` if it can neither write a file nor start a program whatever
-its words are, else a `Program` that names the words which make it do so. When in doubt, leave it out: what is in no table
+To add a program that only reads, add a row to `READS`: `PLAIN` if none of its words can make it
+write a file or start a program, else a `Program` that names the words which make it do so. When in doubt, leave it out: what is in no table
 needs confirmation.
 """
 

@@ -256,7 +256,7 @@ async def test_what_fails_behind_a_call_fails_no_call_that_comes_at_once_and_non
     if LEFT_BEHIND[code]:
         assert caplog.text.count(LEFT_BEHIND[code]) == ROUNDS
         for number in range(ROUNDS):
-            assert f"leaver: something that call leaving-{number} left behind failed" in caplog.text
+            assert f"leaver: uncaught error after call leaving-{number} was over" in caplog.text
 
 
 async def test_a_call_that_had_begun_is_never_repeated(folders, bad):

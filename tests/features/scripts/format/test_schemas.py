@@ -233,7 +233,7 @@ class TestParameters:
         assert found == [
             "18: parameters[0].min_length: is not read; write minLength",
             "17: parameters[0].minimum: binds nothing of type string; remove it",
-            "14: parameters[0].required: has a default, so nobody needs to give it; write required: false",
+            "14: parameters[0].required: has a default, so a call may omit it; write required: false",
         ]
 
 
