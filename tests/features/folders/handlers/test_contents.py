@@ -177,11 +177,11 @@ async def main(work):
         root = work / language / "tools"
         tool = make(root, language)
         (work / "work").mkdir(exist_ok=True)
-        async with Crib(tools=[tool], workspace=str(work / "work")) as crib:
+        async with Crib(tools=[tool], workspace={"folder": str(work / "work")}) as crib:
             paths = [str(root / path) for path in (*checked, *UNCHECKED)]
             seen = await crib.call("sample", {"paths": paths, "modules": MODULES[language]})
         write(root, "sample/lib/data.txt", "changed")
-        async with Crib(tools=[tool], workspace=str(work / "work")) as crib:
+        async with Crib(tools=[tool], workspace={"folder": str(work / "work")}) as crib:
             changed = await crib.call("sample", {"paths": []})
         told[language] = {
             "layers": seen.meta["sandbox"]["layers"],

@@ -19,6 +19,10 @@ YAML = 'tool_id: a-b\ncategory: {}\ntool_type: script\nversion: "1.0.0"\ndescrip
 RUBY = "# tool_type: script\n# version: 1.0.0\n# description: Do it\n# category: ops\n# executor_id: ruby\nputs 1\n"
 
 
+def tools_of(source):
+    return [entry.tool for entry in source.entries()]
+
+
 @pytest.mark.parametrize(
     "name",
     ["a.py", "a.js", "a.mjs", "a.cjs", "a.sh", "a.bash", "a.yaml", "a.yml", "a.toml", "a.json", "A.PY", "test_a.py", "a.rb", "a.ts"],
@@ -75,12 +79,12 @@ def test_a_plug_in_adds_a_language_without_touching_ours(tmp_path):
     (root / "ops/other.yaml").write_text(YAML.format("ops"))
     folder = FileSource(root / "ops", "project", [RubyFile(root), ScriptFile(root)])
     folder.refresh()
-    assert folder.problems == []
-    assert [(tool.name, tool.kind, tool.bundle) for tool in folder.tools] == [
+    assert folder.problems() == []
+    assert [(tool.name, tool.kind, tool.bundle) for tool in tools_of(folder)] == [
         ("do-it", "script", "project"),
         ("a-b", "script", "project"),
     ]
-    assert folder.tools[0].run.script.language == "ruby"
+    assert tools_of(folder)[0].run.script.language == "ruby"
 
 
 def test_a_file_that_is_wrong_costs_only_itself(tmp_path):
@@ -90,10 +94,10 @@ def test_a_file_that_is_wrong_costs_only_itself(tmp_path):
     (root / "ops/wrong.yaml").write_text(YAML.format("other").replace("a-b", "A"))
     folder = FileSource(root / "ops", "project", [ScriptFile(root)])
     folder.refresh()
-    assert [tool.name for tool in folder.tools] == ["a-b"]
-    (problem,) = folder.problems
-    assert len(problem.details["problems"]) == 2
-    assert problem.message == "\n".join(problem.details["problems"])
+    assert [tool.name for tool in tools_of(folder)] == ["a-b"]
+    problems = [problem.message for problem in folder.problems()]
+    assert len(problems) == 2
+    assert all(problem.startswith(f"{root / 'ops/wrong.yaml'}:") for problem in problems)
 
 
 HEADER = "# tool_type: script\n# executor_id: bash\n# version: 1.0.0\n# category: ops\n# description: D\n"
@@ -108,8 +112,8 @@ def ops(tmp_path):
 
     def look() -> tuple[list[str], list[str]]:
         space.refresh()
-        found = [problem.message.removeprefix(f"{folder}/") for problem in space.problems]
-        return [tool.name for tool in space.tools], found
+        found = [problem.message.removeprefix(f"{folder}/") for problem in space.problems()]
+        return [tool.name for tool in tools_of(space)], found
 
     return folder, look
 

@@ -110,7 +110,7 @@ class TestPython:
         assert problems("ops/mine.py", text) == [
             (
                 "2: Mine is a BaseTool, whose schema only running code can tell; "
-                "name its module in `modules` of toolcrib.toml, or use `crib run FILE`"
+                "name its module in modules.tools of toolcrib.toml, or use `crib run FILE`"
             )
         ]
 
