@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from toolcrib.crib import Crib
     from toolcrib.features.functions.decorators import registered, tool
     from toolcrib.features.functions.definition import tool_of
+    from toolcrib.features.publications.definitions import PromptArgument, prompt, resource
     from toolcrib.features.safety_rules.operator_patterns import SafetyRule
     from toolcrib.lib import __version__ as __version__
     from toolcrib.model.bundle import Bundle
@@ -33,6 +34,7 @@ __all__ = [
     "Intent",
     "Kind",
     "Limits",
+    "PromptArgument",
     "Result",
     "RetryPolicy",
     "Rule",
@@ -45,7 +47,9 @@ __all__ = [
     "Verdict",
     "confirm",
     "deny",
+    "prompt",
     "registered",
+    "resource",
     "tool",
     "tool_of",
 ]
@@ -63,6 +67,7 @@ _HOMES = {
     "Intent": "toolcrib.model.result",
     "Kind": "toolcrib.model.errors",
     "Limits": "toolcrib.model.limits",
+    "PromptArgument": "toolcrib.features.publications.definitions",
     "Result": "toolcrib.model.result",
     "RetryPolicy": "toolcrib.model.limits",
     "Rule": "toolcrib.model.protocols",
@@ -75,7 +80,9 @@ _HOMES = {
     "Verdict": "toolcrib.model.result",
     "confirm": "toolcrib.model.result",
     "deny": "toolcrib.model.result",
+    "prompt": "toolcrib.features.publications.definitions",
     "registered": "toolcrib.features.functions.decorators",
+    "resource": "toolcrib.features.publications.definitions",
     "tool": "toolcrib.features.functions.decorators",
     "tool_of": "toolcrib.features.functions.definition",
 }

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from toolcrib.core.call_state import Policy
 from toolcrib.core.catalog import Catalog
 from toolcrib.core.execution import never_waits, refuse_inside_a_loop, run_alone
-from toolcrib.core.expiring_documents import Confirmations, KeptResults
+from toolcrib.core.expiring_documents import Confirmations, Expiring, KeptResults
 from toolcrib.core.pipeline import Pipeline
 from toolcrib.core.plugins import Plugins
 from toolcrib.core.resources import Resources
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from toolcrib.features.exports.facade import Exports
     from toolcrib.features.folders.source import Registries
     from toolcrib.features.model_texts.lint import TextLint
+    from toolcrib.features.publications.registry import Publications
     from toolcrib.features.requests.builder import Builder
     from toolcrib.features.requests.service import RequestService
     from toolcrib.features.requests.tracker import Requests
@@ -377,6 +378,26 @@ class Crib:
     def builder(self, *, maker: str | None = None, say: Callable[[str], None] | None = None) -> Builder:
         """A Builder for this project: `await crib.builder().run(stop)`. `say` is called with each step."""
         return self._requests.builder(maker, say)
+
+    @property
+    def publications(self) -> Publications:
+        """The resources and prompts that clients are offered beside tools."""
+        return self._resources.get("publications")  # type: ignore[no-any-return]  # so it is registered
+
+    @property
+    def generation(self) -> object:
+        """What is equal to an earlier answer as long as no tool and no switch has changed; files are looked at."""
+        return self._catalog.contents()
+
+    def derive_key(self, purpose: str) -> bytes:
+        """A key for signing texts of one purpose, made from that of the project; without a project it lasts as long as the Crib."""
+        import hmac
+
+        return hmac.digest(self._resources.data.key, purpose.encode(), "sha256")
+
+    def expiring(self, space: str) -> Expiring:
+        """A corner of the store for documents that are kept until a given moment."""
+        return Expiring(lambda: self._resources.data.store, space)
 
     @property
     def secrets(self) -> Secrets:

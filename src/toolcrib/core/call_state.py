@@ -18,8 +18,9 @@ from toolcrib.model.tool import Function, Http
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
 
-    from toolcrib.core.execution import Watch
+    from toolcrib.core.execution import Deadlines, Watch
     from toolcrib.lib.schema import Validator
+    from toolcrib.model.call import ClientLink, Question
     from toolcrib.model.limits import RetryPolicy
     from toolcrib.model.protocols import Bound, Line, Rule, Runner
     from toolcrib.model.result import Outcome, Result, Verdict
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 CALL = "call"
 TEXT_MODE = "text"
+# The longest that a tool may wait for an answer of its client.
+ASK_SECONDS = 600.0
 
 
 class Case:
@@ -91,7 +94,9 @@ def mode_of(call: Call) -> str:
 # What a running tool may use: other tools, within what it declares itself, and the journal.
 
 
-def make_context(case: Case, plan: Plan, deadline: float, room: float, perform: Perform, record: Record) -> Context:
+def make_context(
+    case: Case, plan: Plan, deadline: float, room: float, perform: Perform, record: Record, deadlines: Deadlines
+) -> Context:
     """The Context of a call; `perform` makes the calls of the tool, `record` keeps its lines."""
     call = case.call
     return Context(
@@ -105,7 +110,31 @@ def make_context(case: Case, plan: Plan, deadline: float, room: float, perform: 
         call=partial(_call_from, perform, call, plan.tool, deadline),
         audit=partial(_audit, record, case, plan),
         room=room,
+        client=None if call.client is None else PatientLink(call.client, case, deadlines),
     )
+
+
+class PatientLink:
+    """The way to the client of a call; the time that the client takes to answer does not count against the tool."""
+
+    def __init__(self, client: ClientLink, case: Case, deadlines: Deadlines) -> None:
+        self.progress = client.progress
+        self.log = client.log
+        self._client = client
+        self._case = case
+        self._deadlines = deadlines
+
+    async def ask(self, question: Question) -> dict[str, object]:
+        """The answer of the client."""
+        watch = self._case.watch
+        if watch is None:
+            return await self._client.ask(question)
+        left = watch.deadline - monotonic()
+        self._deadlines.move(watch, monotonic() + ASK_SECONDS)
+        try:
+            return await self._client.ask(question)
+        finally:
+            self._deadlines.move(watch, monotonic() + left)
 
 
 async def _call_from(
@@ -129,6 +158,7 @@ async def _call_from(
         grants=tool.requires,
         parent=parent,
         consent=parent.consent,
+        client=parent.client,
     )
     return await perform(call)
 

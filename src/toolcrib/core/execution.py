@@ -202,6 +202,13 @@ class Deadlines:
             timer.set(deadline)
         return watch
 
+    def move(self, watch: Watch, deadline: float) -> None:
+        """Have a watch of this thread's loop end at another time."""
+        watch.deadline = deadline
+        timer = self._timers.get(get_ident())
+        if timer is not None and deadline < timer.next:
+            timer.set(deadline)
+
 
 class _Timer:
     """The timer of one event loop, set to the earliest deadline among its calls."""

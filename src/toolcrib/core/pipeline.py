@@ -266,7 +266,9 @@ class Pipeline:
         deadline = deadline if given is None else min(given, deadline)
         room = plan.room if given is None else min(plan.room, given - deadline)
         context = (
-            make_context(case, plan, deadline, room, self.call, self._record) if plan.bound.wants_context else None
+            make_context(case, plan, deadline, room, self.call, self._record, self._deadlines)
+            if plan.bound.wants_context
+            else None
         )
         case.began = monotonic()
         case.ran = True

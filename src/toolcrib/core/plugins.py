@@ -110,6 +110,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         "resources:depots",
         *("commands:publish", "commands:pull", "commands:depot", "settings:depots"),
     ),
+    "toolcrib.features.publications.plugin:register": ("resources:publications",),
     "toolcrib.features.testing.plugin:register": ("resources:examples", "commands:test"),
     "toolcrib.interfaces.cli.plugin:register": (
         *("commands:list", "commands:show", "commands:call", "commands:explain", "commands:run", "commands:result"),
@@ -117,6 +118,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         *("commands:init", "commands:version", "commands:completion"),
     ),
     "toolcrib.interfaces.http.plugin:register": ("commands:serve", "endpoints", "settings:server"),
+    "toolcrib.interfaces.mcp.plugin:register": ("commands:mcp", "endpoints", "settings:mcp"),
 }
 # What closes something is registered when a Crib starts, and never later.
 CLOSING = ("rules", "protected_paths")
@@ -241,6 +243,10 @@ class Plugins:
     def add_endpoints(self, endpoints: str) -> None:
         """Add endpoints of the HTTP server, by a reference to their table."""
         self._add("endpoints", endpoints, endpoints)
+
+    def add_publication(self, publication: object) -> None:
+        """Add a resource or a prompt: a function with `@resource` or `@prompt`, or a reference to one."""
+        self._add("publications", "", publication)
 
     def add_settings(self, name: str, declaration: type[Table] | str) -> None:
         """Add a table of the settings, by its declaration or a reference to it; one of ours cannot be replaced."""

@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, cast
 
+from toolcrib.model.errors import Kind, ToolError
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from toolcrib.model.result import Result
     from toolcrib.model.session import Session
@@ -15,7 +17,15 @@ if TYPE_CHECKING:
 
 
 MAX_DEPTH = 10
-PLAIN = (None, None, None, None, None, None)
+PLAIN = (None, None, None, None, None, None, None)
+
+
+# From the least to the most urgent.
+LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+ELICIT = "elicitation/create"
+SAMPLE = "sampling/createMessage"
+ROOTS = "roots/list"
+DEFAULT_TOKENS = 1_000
 
 
 class Consent(StrEnum):
@@ -38,6 +48,7 @@ class _Draft:
         "arguments",
         "bundle",
         "caller",
+        "client",
         "confirmation",
         "consent",
         "deadline",
@@ -63,6 +74,7 @@ class _Draft:
     parent: Call | None
     id: str
     consent: Consent
+    client: ClientLink | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,6 +83,7 @@ class Call(_Draft):
 
     `deadline` is a reading of `time.monotonic`. `grants` narrows what the operator granted and never widens it;
     None narrows nothing. `parent` is the call whose tool made this one. `consent` says how a confirmation can be given.
+    `client` is the way to the client while the tool runs.
     """
 
     name: str
@@ -86,11 +99,12 @@ class Call(_Draft):
     parent: Call | None = None
     id: str = ""
     consent: Consent = Consent.TOKEN
+    client: ClientLink | None = None
 
     @property
     def is_plain(self) -> bool:
         """Whether it says nothing but which tool, with what, and for whom."""
-        said = (self.session, self.mode, self.confirmation, self.deadline, self.grants, self.parent)
+        said = (self.session, self.mode, self.confirmation, self.deadline, self.grants, self.parent, self.client)
         return said == PLAIN
 
     @property
@@ -106,6 +120,7 @@ def plain_call(
     bundle: str | None = None,
     version: str | None = None,
     call_id: str = "",
+    consent: Consent = Consent.TOKEN,
 ) -> Call:
     """Make a Call that only carries arguments, several times as fast as its constructor (see `result.succeed` for the reason)."""
     draft = _Draft()
@@ -115,8 +130,9 @@ def plain_call(
     draft.bundle = bundle
     draft.version = version
     draft.session = draft.mode = draft.confirmation = draft.deadline = draft.grants = draft.parent = None
+    draft.client = None
     draft.id = call_id
-    draft.consent = Consent.TOKEN
+    draft.consent = consent
     draft.__class__ = Call
     return cast("Call", draft)
 
@@ -136,8 +152,99 @@ class Audit(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Context:
-    """What a running tool may use.
+class Question:
+    """A question to the client: `method` and `params` as the Model Context Protocol words them.
+
+    `key` names the question among those of one call, so that an answer finds it; an empty one is numbered by the interface.
+    """
+
+    method: str
+    params: Mapping[str, object] = field(default_factory=dict)
+    key: str = ""
+
+
+class ClientLink(Protocol):
+    """The way to the client of a call while it runs. An interface provides it; every method may be called by any thread."""
+
+    def progress(self, progress: float, total: float | None, message: str) -> None:
+        """Tell the client how far the call is, if it wants to know."""
+
+    def log(self, level: str, data: object, logger: str) -> None:
+        """Send the client a message of the log, if it asked for messages of this level."""
+
+    async def ask(self, question: Question) -> dict[str, object]:
+        """The client's answer; raises ToolError where the client cannot be asked, or does not answer."""
+
+
+class ReachesClient:
+    """The methods by which a tool reaches the client of its call; without a client nobody hears them, and questions are refused."""
+
+    __slots__ = ()
+
+    client: ClientLink | None
+
+    def progress(self, progress: float, total: float | None = None, message: str = "") -> None:
+        """Say how far the call is; each figure should be greater than the last."""
+        if self.client is not None:
+            self.client.progress(progress, total, message)
+
+    def log(self, level: str, data: object) -> None:
+        """Send a message of the log to the client; `data` is any JSON value."""
+        if level not in LOG_LEVELS:
+            raise ToolError(Kind.VALIDATION, f"there is no level {level!r:.40}; use one of {', '.join(LOG_LEVELS)}")
+        if self.client is not None:
+            self.client.log(level, data, self._log_name())
+
+    async def elicit(self, message: str, schema: Mapping[str, object], *, key: str = "") -> dict[str, object]:
+        """Ask the user of the client: `{"action": "accept", "content": {…}}`, or the action `decline` or `cancel`.
+
+        `schema` is an object whose properties are texts, numbers, switches or choices.
+        """
+        return await self._ask(ELICIT, {"message": message, "requestedSchema": dict(schema)}, key)
+
+    async def sample(
+        self,
+        messages: str | Sequence[Mapping[str, object]],
+        *,
+        max_tokens: int = DEFAULT_TOKENS,
+        key: str = "",
+        **more: object,
+    ) -> dict[str, object]:
+        """Ask the model of the client; a text is one message of the user. The answer has `role`, `content` and `model`.
+
+        `more` are further parameters of the request, such as `systemPrompt` or `temperature`.
+        """
+        if isinstance(messages, str):
+            messages = [{"role": "user", "content": {"type": "text", "text": messages}}]
+        return await self._ask(SAMPLE, {"messages": list(messages), "maxTokens": max_tokens, **more}, key)
+
+    async def roots(self, *, key: str = "") -> list[dict[str, object]]:
+        """Ask the client which folders it works on, each with a `uri`."""
+        found = (await self._ask(ROOTS, {}, key))["roots"]
+        return found if isinstance(found, list) else []
+
+    def _log_name(self) -> str:
+        return ""
+
+    async def _ask(self, method: str, params: Mapping[str, object], key: str) -> dict[str, object]:
+        if self.client is None:
+            raise cannot_ask(method)
+        return await self.client.ask(Question(method=method, params=params, key=key))
+
+
+def cannot_ask(method: str) -> ToolError:
+    """The refusal of a question that the client has not declared itself able to answer."""
+    name = method.partition("/")[0]
+    return ToolError(
+        Kind.CAPABILITY_MISSING,
+        f"the client of this call cannot answer {method}; call the tool from a client with the capability {name!r}",
+        details={"clientCapability": name},
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Context(ReachesClient):
+    """What a running tool may use; `progress`, `log`, `elicit`, `sample` and `roots` reach the client of the call.
 
     `deadline` is a reading of `time.monotonic`, `seconds` the time limit it came from. `room` is how many seconds later the
     answer may still arrive: some behind a limit of the tool's own, none behind a deadline of its caller.
@@ -153,6 +260,10 @@ class Context:
     call: CallTool
     audit: Audit
     room: float = 0.0
+    client: ClientLink | None = None
+
+    def _log_name(self) -> str:
+        return self.tool.name
 
 
 class Scope(StrEnum):

@@ -14,6 +14,12 @@ class ApprovalsSettings(Table, name="approvals"):
         opens=False,
         summary="how long a call may wait for a person's approval, and how long the approval then holds",
     )
+    wait_seconds: int = setting(
+        default=20,
+        read=read_positive,
+        opens=False,
+        summary="how long a call of an MCP client waits for a person before it is answered",
+    )
     pending: int = setting(
         default=1_000,
         read=read_positive,

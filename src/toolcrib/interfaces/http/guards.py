@@ -29,8 +29,11 @@ LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _AUTHORITY = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9_.-]{1,253})(?::([0-9]{1,5}))?")
 _ORIGIN = re.compile(r"https?://([^/?#@\s]+)")
 
-ALLOWED_HEADERS = b"authorization, content-type, if-match, if-none-match, last-event-id, x-request-id"
-SHOWN_HEADERS = b"etag, location, retry-after, x-request-id"
+ALLOWED_HEADERS = (
+    b"authorization, content-type, if-match, if-none-match, last-event-id, x-request-id, "
+    b"mcp-method, mcp-name, mcp-protocol-version, mcp-session-id"
+)
+SHOWN_HEADERS = b"etag, location, retry-after, x-request-id, mcp-session-id"
 PREFLIGHT_SECONDS = b"600"
 
 
@@ -156,11 +159,11 @@ class Callers:
         self._tokens = tokens
         self._is_open = open_to_loopback
 
-    def identify(self, request: Request, needed: Scope) -> str:
+    def identify(self, request: Request, needed: Scope) -> tuple[str, frozenset[Scope]]:
         """The caller; raises where there is none, or one that may not do this."""
         caller, scopes = self._find(request)
         if needed in scopes:
-            return caller
+            return caller, scopes
         who = "the token" if b"authorization" in request.fields else "a client without a token"
         message = f"{who} may not {needed}; make a token that may: crib token create NAME --scope {needed}"
         challenge = b'Bearer error="insufficient_scope", scope="%b"' % str(needed).encode()
@@ -189,7 +192,8 @@ class Gate:
 
     def admit(self, request: Request, needed: Scope) -> None:
         """Let the request of a known caller through; raises for any other."""
-        request.caller = request.scope[CALLER] = self._callers.identify(request, needed)
+        request.caller, request.scopes = self._callers.identify(request, needed)
+        request.scope[CALLER] = request.caller
         self._rates.admit(request.caller)
 
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import re
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import TYPE_CHECKING
 
-import orjson
-
-from toolcrib.lib.documents import MAX_DEPTH, read_json, read_jsonc
+from toolcrib.lib.documents import read_json, read_jsonc
+from toolcrib.lib.plain_json import MAX_KEYS, has_too_many_keys, read_plain
 from toolcrib.model.errors import Kind, ToolError
 from toolcrib.toolkit.http.messages import JSON
 from toolcrib.toolkit.http.problems import Refusal
@@ -25,10 +23,6 @@ PLACE = "body"
 # A larger body is read in a thread, because the event loop would stand still meanwhile.
 READ_AT_ONCE = 16_384
 READERS = 2
-# Guards look at every argument of a call on the event loop; so many keys take them a few milliseconds.
-MAX_KEYS = 10_000
-# From here on a number may have been an integer that was rounded.
-LARGE = 2.0**63
 SHOWN = 8
 YAML = b"application/yaml"
 _YAML_TYPE = re.compile(rb'application/(?:x-)?yaml\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?', re.IGNORECASE)
@@ -114,47 +108,10 @@ def _readers() -> ThreadPoolExecutor:
 
 
 def _read_now(raw: bytes, limit: int, read: Callable[..., object]) -> dict[str, object]:
-    found = _read_plain(raw) or read(raw, place=PLACE, max_bytes=limit)
+    found = read_plain(raw) or read(raw, place=PLACE, max_bytes=limit)
     if not isinstance(found, dict):
         raise ToolError(Kind.VALIDATION, "body: must be a JSON object; write {…}")
-    # There is a colon for every key, and counting bytes takes no time.
-    if raw.count(b":") > MAX_KEYS and _keys(found) > MAX_KEYS:
+    if has_too_many_keys(raw, found):
         message = f"body: its objects have more than {MAX_KEYS} keys; send fewer, or a list"
         raise ToolError(Kind.LIMIT_EXCEEDED, message, details={"limit": MAX_KEYS})
-    return found
-
-
-def _keys(value: object) -> int:
-    """How many keys the objects in a value have."""
-    if isinstance(value, dict):
-        return len(value) + sum(map(_keys, value.values()))
-    return sum(map(_keys, value)) if isinstance(value, list) else 0
-
-
-def _read_plain(raw: bytes) -> dict[str, object] | None:
-    """The object of an ordinary body; None leaves it to the strict reader.
-
-    orjson is several times as quick, and keeps the last of two equal keys. Every text stands between two quotation marks,
-    so a value with fewer texts than its body has marks for may have lost one to an equal key.
-    """
-    try:
-        found = orjson.loads(raw)
-    except orjson.JSONDecodeError:
-        return None
-    is_plain = isinstance(found, dict) and 2 * _texts(found, 1) == raw.count(b'"')
-    return found if is_plain else None
-
-
-def _texts(value: dict[str, object] | list[object], depth: int) -> float:
-    """How many texts a value holds, keys and all; not a number for one that is out of the ordinary."""
-    if depth > MAX_DEPTH:
-        return math.nan
-    found: float = len(value) if isinstance(value, dict) else 0
-    for item in value.values() if isinstance(value, dict) else value:
-        if isinstance(item, str):
-            found += 1
-        elif isinstance(item, (dict, list)):
-            found += _texts(item, depth + 1)
-        elif isinstance(item, float) and abs(item) >= LARGE:
-            return math.nan
     return found

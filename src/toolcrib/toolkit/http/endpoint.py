@@ -60,7 +60,7 @@ class Endpoint:
 class EndpointTable:
     """The endpoints of a feature, described under one tag.
 
-    `make` gives the object that handles them, from a `Host`. `places` are the parameters that stand in braces in paths, and
+    `make` gives the object that handles them, from a `Host`. Those of a protocol of its own are not `described`. `places` are the parameters that stand in braces in paths, and
     `schemas` what replies and bodies refer to.
     """
 
@@ -70,6 +70,7 @@ class EndpointTable:
     endpoints: tuple[Endpoint, ...]
     places: tuple[Parameter, ...] = ()
     schemas: Mapping[str, object] = field(default_factory=dict)
+    described: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,6 +263,7 @@ parameters are refused.
 
 def describe_api(tables: tuple[EndpointTable, ...], *, needs_token: bool) -> dict[str, object]:
     """The OpenAPI document of a server that asks every client for a token, or not those on its own machine."""
+    tables = tuple(table for table in tables if table.described)
     return {
         "openapi": "3.1.0",
         "info": {

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from toolcrib.model.bundle import Page
+    from toolcrib.model.call import Scope as AccessScope
     from toolcrib.toolkit.http.contract import Body, Query
 
     Header = tuple[bytes, bytes]
@@ -48,6 +49,10 @@ SINGLE = (
     b"if-match",
     b"if-none-match",
     b"last-event-id",
+    b"mcp-protocol-version",
+    b"mcp-session-id",
+    b"mcp-method",
+    b"mcp-name",
 )
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
@@ -62,7 +67,7 @@ NO_QUERY = QueryReader(()).read(NOTHING)
 
 
 class Request(StarletteRequest):
-    """What a client sent. `caller` is who it was found to come from, `fields` are its headers by their names in small letters.
+    """What a client sent. `caller` is who it was found to come from, `scopes` what that caller may do; `fields` are its headers by their names in small letters.
 
     `query` and `takes`, the body that is expected, are set by the endpoint that answers. `id` is the client's own where it
     sent a usable one. `call_id` begins with it and is never the same twice, because a client may use its own again.
@@ -70,6 +75,7 @@ class Request(StarletteRequest):
     """
 
     caller: str = ""
+    scopes: frozenset[AccessScope] = frozenset()
     is_call: bool = False
     is_answered: bool = False
     query: Query = NO_QUERY

@@ -1,0 +1,151 @@
+"""What is published beside tools: resources that clients read, and prompts that users choose."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import unquote
+
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+MARK = "__toolcrib_published__"
+MAX_URI = 2_000
+_URI = re.compile(r"[a-z][a-z0-9+.-]*:[^\s\x00-\x1f\x7f]*", re.IGNORECASE)
+_SLOT = re.compile(r"\{([A-Za-z_]\w*)\}")
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+
+F = TypeVar("F", bound="Callable[..., object]")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PublishedResource:
+    """A resource, or with slots such as `{id}` in its `uri` a template of many.
+
+    `read` is called with a context and the words of the slots, may be async, and gives text, bytes, or a list of them.
+    `choices` are words for the completion of a slot.
+    """
+
+    uri: str
+    read: Callable[..., object]
+    name: str
+    title: str = ""
+    description: str = ""
+    mime_type: str = ""
+    choices: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if len(self.uri) > MAX_URI or not _URI.fullmatch(_SLOT.sub("x", self.uri)):
+            raise ToolError(Kind.VALIDATION, f"resource {self.uri[:80]!r}: write a URI such as 'notes://today'")
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """The names of its slots."""
+        return tuple(_SLOT.findall(self.uri))
+
+    def match(self, uri: str) -> dict[str, str] | None:
+        """The words of the slots if the URI is one of this resource; a word holds no slash."""
+        parts = _SLOT.split(self.uri)
+        pattern = "".join(f"(?P<{part}>[^/?#]+)" if at % 2 else re.escape(part) for at, part in enumerate(parts))
+        found = re.fullmatch(pattern, uri)
+        return None if found is None else {name: unquote(word) for name, word in found.groupdict().items()}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PromptArgument:
+    """An argument of a prompt; `choices` are the words that it may be."""
+
+    name: str
+    description: str = ""
+    required: bool = False
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PublishedPrompt:
+    """A prompt. `render` is called with a context and the arguments, may be async, and gives a text or a list of messages.
+
+    A message is a text of the user, a block of content such as an image, or `{"role": …, "content": …}`.
+    """
+
+    name: str
+    render: Callable[..., object]
+    title: str = ""
+    description: str = ""
+    arguments: tuple[PromptArgument, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ToolError(
+                Kind.VALIDATION, f"prompt {self.name[:80]!r}: write 1 to 128 letters, digits, '_', '-' or '.'"
+            )
+
+
+Published = PublishedResource | PublishedPrompt
+
+
+def resource(
+    uri: str, *, name: str = "", title: str = "", description: str = "", mime_type: str = "", **choices: Sequence[str]
+) -> Callable[[F], F]:
+    """Publish a function as a resource: `@resource("notes://{day}", day=["today", "yesterday"])`.
+
+    The function is called with a context and the words of the slots. It stays the function it was.
+    """
+
+    def mark(function: F) -> F:
+        made = PublishedResource(
+            uri=uri,
+            read=function,
+            name=name or _name_of(function),
+            title=title,
+            description=description or _summary(function),
+            mime_type=mime_type,
+            choices=choices,
+        )
+        setattr(function, MARK, made)
+        return function
+
+    return mark
+
+
+def prompt(
+    *arguments: PromptArgument | str, name: str = "", title: str = "", description: str = ""
+) -> Callable[[F], F]:
+    """Publish a function as a prompt: `@prompt("topic", PromptArgument(name="tone", choices=("dry", "warm")))`.
+
+    An argument that is given by its name alone is required. The function stays what it was.
+    """
+    listed = tuple(
+        PromptArgument(name=argument, required=True) if isinstance(argument, str) else argument
+        for argument in arguments
+    )
+
+    def mark(function: F) -> F:
+        made = PublishedPrompt(
+            name=name or _name_of(function),
+            render=function,
+            title=title,
+            description=description or _summary(function),
+            arguments=listed,
+        )
+        setattr(function, MARK, made)
+        return function
+
+    return mark
+
+
+def published_of(value: object) -> Published | None:
+    """What `@resource` or `@prompt` made of a function; the thing itself; None for anything else."""
+    found = value if isinstance(value, Published) else getattr(value, MARK, None)
+    return found if isinstance(found, Published) else None
+
+
+def _name_of(function: Callable[..., object]) -> str:
+    return str(getattr(function, "__name__", "resource"))
+
+
+def _summary(function: Callable[..., object]) -> str:
+    return (function.__doc__ or "").strip().partition("\n")[0]

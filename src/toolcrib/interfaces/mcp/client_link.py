@@ -1,0 +1,282 @@
+"""The way to the client while one request is answered: progress, messages of the log, and questions."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from toolcrib.interfaces.mcp.messages import Code, ProtocolError, write_notification, write_request
+from toolcrib.lib.schema import accepts
+from toolcrib.model.call import ELICIT, LOG_LEVELS, ROOTS, SAMPLE, ReachesClient, cannot_ask
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from toolcrib.interfaces.mcp.messages import Id, Params, Request, Response
+    from toolcrib.interfaces.mcp.versions import Wire
+    from toolcrib.model.call import ClientLink, Question
+
+PROGRESS = "notifications/progress"
+MESSAGE = "notifications/message"
+# What a client must have declared for each question.
+CAPABILITIES = {ELICIT: "elicitation", SAMPLE: "sampling", ROOTS: "roots"}
+ACTIONS = frozenset({"accept", "decline", "cancel"})
+MAX_QUESTIONS = 16
+MAX_TOKEN_LETTERS = 256
+MAX_KEY_LETTERS = 128
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Peer:
+    """The client of a request: who it is, which wire it speaks, and what it can be asked.
+
+    `session` is the id of its session on the older wire. `log_level` is the least urgent level of messages that it wants;
+    empty for none.
+    """
+
+    caller: str
+    wire: Wire
+    capabilities: Mapping[str, object] = field(default_factory=dict)
+    session: str = ""
+    log_level: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClientContext(ReachesClient):
+    """What the code of a prompt or a resource may use."""
+
+    caller: str
+    client: ClientLink | None
+
+
+class Outlet(Protocol):
+    """Takes messages for the client of a request, in their order."""
+
+    def __call__(self, message: bytes, /) -> None:
+        """Send a message; it is dropped where nobody can be reached any more."""
+
+
+class RequestLink:
+    """The way to the client of one request; questions are put by the wire that it speaks."""
+
+    def __init__(self, peer: Peer, request: Request, outlet: Outlet) -> None:
+        self.peer = peer
+        # The capability that a question was refused for.
+        self.missing = ""
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self._numbers = itertools.count(1)
+        self.attach(request, outlet)
+
+    def attach(self, request: Request, outlet: Outlet) -> None:
+        """Send to this request from now on."""
+        token = request.meta.get("progressToken")
+        is_token = (isinstance(token, str) and len(token) <= MAX_TOKEN_LETTERS) or type(token) is int
+        self._token = token if is_token else None
+        self._outlet = outlet
+
+    def progress(self, progress: float, total: float | None, message: str) -> None:
+        """Send a figure, if the client gave a token for it."""
+        if self._token is None:
+            return
+        params: Params = {"progressToken": self._token, "progress": progress}
+        if total is not None:
+            params["total"] = total
+        if message:
+            params["message"] = message
+        self.send(write_notification(PROGRESS, params))
+
+    def log(self, level: str, data: object, logger: str) -> None:
+        """Send a message, if the client wants messages of this level."""
+        wanted = self.peer.log_level
+        if not wanted or LOG_LEVELS.index(level) < LOG_LEVELS.index(wanted):
+            return
+        params: Params = {"level": level, "data": data}
+        if logger:
+            params["logger"] = logger
+        self.send(write_notification(MESSAGE, params))
+
+    def send(self, message: bytes) -> None:
+        """Send a message, from any thread."""
+        if threading.get_ident() == self._thread:
+            self._outlet(message)
+        else:
+            self._loop.call_soon_threadsafe(lambda: self._outlet(message))
+
+    async def ask(self, question: Question) -> Params:
+        """The answer of the client; raises ToolError where it cannot be asked."""
+        self.require(question.method)
+        answer = await self._put(question, question.key or f"{CAPABILITIES[question.method]}-{next(self._numbers)}")
+        return check_answer(question, answer)
+
+    def require(self, method: str) -> None:
+        """Refuse a question that the client has not declared itself able to answer."""
+        name = CAPABILITIES.get(method, "")
+        declared = self.peer.capabilities.get(name)
+        if not isinstance(declared, dict) or (method == ELICIT and not _takes_forms(declared, self.peer.wire)):
+            self.missing = name
+            raise cannot_ask(method)
+
+    async def _put(self, question: Question, key: str) -> object:
+        raise cannot_ask(question.method)
+
+
+class SessionLink(RequestLink):
+    """Puts a question as a request of the server; the answer comes as a message of its own."""
+
+    def __init__(self, peer: Peer, request: Request, outlet: Outlet, open_questions: OpenQuestions) -> None:
+        super().__init__(peer, request, outlet)
+        self._open = open_questions
+
+    async def _put(self, question: Question, key: str) -> object:
+        del key
+        with self._open.question(self.peer) as (number, answer):
+            self.send(write_request(number, question.method, question.params))
+            return await answer
+
+
+class OpenQuestions:
+    """Questions to clients of the older wire that wait for an answer; each is bound to the session that it was put to."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+        self._waiting: dict[tuple[str, str, Id], asyncio.Future[Params]] = {}
+
+    def question(self, peer: Peer) -> _Question:
+        """A new question to a client, open within a `with` block; refused where too many are."""
+        mine = sum(1 for caller, session, _ in self._waiting if (caller, session) == (peer.caller, peer.session))
+        if mine >= MAX_QUESTIONS:
+            raise ToolError(Kind.OVERLOADED, f"{mine} questions to this client wait for an answer", retryable=True)
+        number = f"crib-{next(self._numbers)}"
+        return _Question(self._waiting, (peer.caller, peer.session, number))
+
+    def answer(self, response: Response, peer: Peer) -> bool:
+        """Hand an answer to the question that it is for; False if this client was not asked it."""
+        waiting = self._waiting.get((peer.caller, peer.session, response.id))
+        if waiting is None or waiting.done():
+            return False
+        if response.result is None:
+            waiting.set_exception(
+                ToolError(Kind.PERMANENT, f"the client refused the question: {response.error!s:.500}")
+            )
+        else:
+            waiting.set_result(response.result)
+        return True
+
+    def close(self, session: str) -> None:
+        """Let go of the questions to a session that has ended."""
+        for (_, asked, _), waiting in list(self._waiting.items()):
+            if asked == session and not waiting.done():
+                waiting.set_exception(ToolError(Kind.SESSION_INACTIVE, "the session of the client has ended"))
+
+
+class _Question:
+    """One question to a client of the older wire."""
+
+    def __init__(self, waiting: dict[tuple[str, str, Id], asyncio.Future[Params]], place: tuple[str, str, str]) -> None:
+        self._waiting = waiting
+        self._place = place
+
+    def __enter__(self) -> tuple[str, asyncio.Future[Params]]:
+        answer = self._waiting[self._place] = asyncio.get_running_loop().create_future()
+        return self._place[2], answer
+
+    def __exit__(self, *_: object) -> None:
+        answer = self._waiting.pop(self._place)
+        answer.cancel()
+
+
+class StatelessLink(RequestLink):
+    """Collects questions, which the answer to the request carries; the client repeats the request with the answers.
+
+    `answers` are those that came with the request, by their keys. `wake` is called when a question has no answer yet.
+    """
+
+    def __init__(self, peer: Peer, request: Request, outlet: Outlet, answers: Params, wake: Callable[[], None]) -> None:
+        super().__init__(peer, request, outlet)
+        self._answers = answers
+        self._wake = wake
+        self.open: dict[str, tuple[Question, asyncio.Future[Params]]] = {}
+
+    def input_requests(self) -> Params:
+        """The questions that are open, as the client gets them."""
+        return {
+            key: {"method": question.method, "params": dict(question.params)}
+            for key, (question, _) in self.open.items()
+        }
+
+    def give(self, answers: Params) -> None:
+        """Answer what is open; whatever else there is is passed over. Raises for an answer that is none."""
+        found = {
+            key: check_answer(question, answers[key]) for key, (question, _) in self.open.items() if key in answers
+        }
+        for key, answer in found.items():
+            _, waiting = self.open.pop(key)
+            if not waiting.done():
+                waiting.set_result(answer)
+
+    async def _put(self, question: Question, key: str) -> object:
+        if len(key) > MAX_KEY_LETTERS or key in self.open or len(self.open) >= MAX_QUESTIONS:
+            message = f"a call asks at most {MAX_QUESTIONS} questions at once, each under a short key of its own"
+            raise ToolError(Kind.LIMIT_EXCEEDED, message)
+        if key in self._answers:
+            return self._answers.pop(key)
+        waiting: asyncio.Future[Params] = self._loop.create_future()
+        self.open[key] = question, waiting
+        self._wake()
+        try:
+            return await waiting
+        finally:
+            self.open.pop(key, None)
+
+
+def read_answers(params: Params) -> Params:
+    """The answers that a repeated request carries; raises for what are none."""
+    if "inputResponses" not in params:
+        return {}
+    given = params["inputResponses"]
+    if not isinstance(given, dict) or not all(isinstance(answer, dict) for answer in given.values()):
+        raise ProtocolError(Code.INVALID_PARAMS, "inputResponses: must be an object of objects")
+    return given
+
+
+def check_answer(question: Question, answer: object) -> Params:
+    """An answer of the form that its question asks for; raises ToolError for another."""
+    if not isinstance(answer, dict):
+        raise _no_answer(question, "it is no object")
+    if question.method == ROOTS:
+        roots = answer.get("roots")
+        if not isinstance(roots, list) or not all(_is_root(root) for root in roots):
+            raise _no_answer(question, "roots must be a list of objects with a uri")
+        return answer
+    if question.method == SAMPLE:
+        if answer.get("role") not in ("user", "assistant") or not isinstance(answer.get("content"), dict | list):
+            raise _no_answer(question, "it needs a role and a content")
+        return answer
+    action = answer.get("action")
+    if action not in ACTIONS:
+        raise _no_answer(question, f"its action must be one of {', '.join(sorted(ACTIONS))}")
+    if action != "accept":
+        return {"action": action}
+    content, schema = answer.get("content", {}), question.params.get("requestedSchema")
+    if not isinstance(content, dict) or not isinstance(schema, dict) or not accepts(schema, content, {}):
+        raise _no_answer(question, "its content is not what was asked for")
+    return {"action": action, "content": content}
+
+
+def _is_root(root: object) -> bool:
+    return isinstance(root, dict) and isinstance(root.get("uri"), str)
+
+
+def _takes_forms(declared: Mapping[str, object], wire: Wire) -> bool:
+    """Whether the client shows forms; one that says nothing of its modes does."""
+    return wire.has_elicitation and ("form" in declared or "url" not in declared)
+
+
+def _no_answer(question: Question, why: str) -> ToolError:
+    message = f"the client's answer to {question.method} cannot be used: {why}"
+    return ToolError(Kind.PERMANENT, message, details={"method": question.method})

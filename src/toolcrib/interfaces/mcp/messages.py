@@ -1,0 +1,209 @@
+"""Read and write the JSON-RPC messages of the Model Context Protocol, strictly and within bounds."""
+
+from __future__ import annotations
+
+import json
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+import orjson
+
+from toolcrib.lib.documents import read_json
+from toolcrib.lib.plain_json import MAX_KEYS, has_too_many_keys, read_plain
+from toolcrib.model.errors import ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    Id = str | int
+    Params = dict[str, object]
+
+VERSION = "2.0"
+MAX_ID_LETTERS = 256
+MAX_METHOD_LETTERS = 256
+MAX_ID = 2**63
+
+
+class Code(IntEnum):
+    """The codes of errors: those of JSON-RPC, and those that the protocol adds."""
+
+    PARSE = -32700
+    INVALID_REQUEST = -32600
+    METHOD_NOT_FOUND = -32601
+    INVALID_PARAMS = -32602
+    INTERNAL = -32603
+    RESOURCE_NOT_FOUND = -32002
+    HEADER_MISMATCH = -32020
+    MISSING_CAPABILITY = -32021
+    UNSUPPORTED_VERSION = -32022
+
+
+class ProtocolError(Exception):
+    """What a request is answered that cannot be carried out; a tool that fails is no such error.
+
+    `status` is what HTTP answers where that is not told by the code.
+    """
+
+    def __init__(self, code: Code, message: str, *, data: object = None, status: int = 0) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+        self.status = status
+
+
+class UnreadableError(ProtocolError):
+    """The error of a message that is none; `id` is its id, as far as it could be read."""
+
+    def __init__(self, code: Code, message: str, request_id: Id | None = None) -> None:
+        super().__init__(code, message)
+        self.id = request_id
+
+
+class Request:
+    """A message that is answered."""
+
+    __slots__ = ("id", "method", "params")
+
+    def __init__(self, request_id: Id, method: str, params: Params) -> None:
+        self.id = request_id
+        self.method = method
+        self.params = params
+
+    @property
+    def meta(self) -> Params:
+        """What the client says about the request itself."""
+        meta = self.params.get("_meta")
+        return meta if isinstance(meta, dict) else {}
+
+
+class Notification:
+    """A message that is not answered."""
+
+    __slots__ = ("method", "params")
+
+    def __init__(self, method: str, params: Params) -> None:
+        self.method = method
+        self.params = params
+
+
+class Response:
+    """The answer of the client to a request of the server; `error` is its message where it has one."""
+
+    __slots__ = ("error", "id", "result")
+
+    def __init__(self, request_id: Id, result: Params | None, error: str | None) -> None:
+        self.id = request_id
+        self.result = result
+        self.error = error
+
+
+Message = Request | Notification | Response
+
+
+def read_message(raw: bytes, max_bytes: int) -> Message:
+    """The message; raises UnreadableError for what is none, and for what two readers could read differently."""
+    found = read_plain(raw) if len(raw) <= max_bytes else None
+    if found is None:
+        found = _read_strictly(raw, max_bytes)
+    request_id = _read_id(found)
+    if has_too_many_keys(raw, found):
+        message = f"the objects of a message have more than {MAX_KEYS} keys; send fewer, or a list"
+        raise UnreadableError(Code.INVALID_REQUEST, message, request_id)
+    if found.get("jsonrpc") != VERSION:
+        raise UnreadableError(Code.INVALID_REQUEST, 'a message says "jsonrpc": "2.0"', request_id)
+    if "method" in found:
+        return _read_call(found, request_id)
+    if request_id is None or ("result" in found) == ("error" in found):
+        raise UnreadableError(
+            Code.INVALID_REQUEST, "a message has a method, or an id and a result or an error", request_id
+        )
+    return _read_response(found, request_id)
+
+
+def _read_strictly(raw: bytes, max_bytes: int) -> Params:
+    try:
+        found = read_json(raw, place="message", max_bytes=max_bytes)
+    except ToolError as problem:
+        raise UnreadableError(Code.PARSE, problem.message) from None
+    if isinstance(found, list):
+        message = "send one message at a time; batches are not part of the protocol"
+        raise UnreadableError(Code.INVALID_REQUEST, message)
+    if not isinstance(found, dict):
+        raise UnreadableError(Code.INVALID_REQUEST, "a message is a JSON object")
+    return found
+
+
+def _read_id(found: Params) -> Id | None:
+    """The id of a message; None where there is none."""
+    if "id" not in found:
+        return None
+    request_id = found["id"]
+    if isinstance(request_id, str) and len(request_id) <= MAX_ID_LETTERS:
+        return request_id
+    if type(request_id) is int and -MAX_ID <= request_id < MAX_ID:
+        return request_id
+    message = f"an id is a text of at most {MAX_ID_LETTERS} letters, or a whole number of 64 bits"
+    raise UnreadableError(Code.INVALID_REQUEST, message)
+
+
+def _read_call(found: Params, request_id: Id | None) -> Request | Notification:
+    method, params = found["method"], found.get("params", {})
+    if not isinstance(method, str) or not 0 < len(method) <= MAX_METHOD_LETTERS:
+        message = f"a method is a text of at most {MAX_METHOD_LETTERS} letters"
+        raise UnreadableError(Code.INVALID_REQUEST, message, request_id)
+    if "result" in found or "error" in found:
+        raise UnreadableError(Code.INVALID_REQUEST, "a request has neither a result nor an error", request_id)
+    if not isinstance(params, dict):
+        raise UnreadableError(Code.INVALID_PARAMS, "params: must be an object", request_id)
+    if not isinstance(params.get("_meta", {}), dict):
+        raise UnreadableError(Code.INVALID_PARAMS, "params._meta: must be an object", request_id)
+    return Notification(method, params) if request_id is None else Request(request_id, method, params)
+
+
+def _read_response(found: Params, request_id: Id) -> Response:
+    if "error" in found:
+        error = found["error"]
+        message = error.get("message") if isinstance(error, dict) else None
+        return Response(request_id, None, message if isinstance(message, str) else "an error without a message")
+    result = found["result"]
+    if not isinstance(result, dict):
+        raise UnreadableError(Code.INVALID_REQUEST, "result: must be an object", request_id)
+    return Response(request_id, result, None)
+
+
+def write_result(request_id: Id, result: object) -> bytes:
+    """The answer to a request."""
+    return dump({"jsonrpc": VERSION, "id": request_id, "result": result})
+
+
+def write_error(request_id: Id | None, error: ProtocolError) -> bytes:
+    """The answer to a request that could not be carried out, or to what was no request."""
+    shown: Params = {"code": int(error.code), "message": error.message}
+    if error.data is not None:
+        shown["data"] = error.data
+    return dump({"jsonrpc": VERSION, "id": request_id, "error": shown})
+
+
+def write_notification(method: str, params: Mapping[str, object] | None = None) -> bytes:
+    """A message that the client does not answer."""
+    message: Params = {"jsonrpc": VERSION, "method": method}
+    return dump(message if params is None else {**message, "params": params})
+
+
+def write_request(request_id: Id, method: str, params: Mapping[str, object]) -> bytes:
+    """A question to the client."""
+    return dump({"jsonrpc": VERSION, "id": request_id, "method": method, "params": params})
+
+
+def dump(value: object) -> bytes:
+    """JSON, also of what orjson refuses: integers beyond 64 bit, lone surrogates, objects that only have a text."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return json.dumps(value, separators=(",", ":"), default=_plain).encode()
+
+
+def _plain(value: object) -> object:
+    # What was prepared as bytes is part of a larger answer that orjson refused.
+    return orjson.loads(value.contents) if isinstance(value, orjson.Fragment) else str(value)

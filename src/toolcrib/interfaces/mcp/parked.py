@@ -1,0 +1,180 @@
+"""Requests of the stateless wire that wait for the answers of their clients; each goes on when its client repeats it."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import time
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import orjson
+
+from toolcrib.interfaces.mcp.client_link import StatelessLink, read_answers
+from toolcrib.interfaces.mcp.messages import Code, ProtocolError
+from toolcrib.interfaces.mcp.seals import new_nonce
+from toolcrib.model.errors import Kind, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from toolcrib.interfaces.mcp.client_link import Outlet, Peer
+    from toolcrib.interfaces.mcp.messages import Params, Request
+    from toolcrib.interfaces.mcp.seals import Seal
+    from toolcrib.model.call import ClientLink
+
+    Work = Callable[[ClientLink], Coroutine[object, object, Params]]
+
+MAX_PARKED = 1_000
+MAX_PARKED_BY_CALLER = 32
+PARKED_SECONDS = 300.0
+# Turns of the event loop in which code that asks several questions at once gets to ask them all.
+GATHER_TURNS = 4
+NOT_BOUND = ("_meta", "inputResponses", "requestState")
+
+
+class Parked:
+    """One request that goes on as a task of its own while its client looks for answers."""
+
+    __slots__ = ("asked", "caller", "expiry", "fingerprint", "link", "nonce", "task")
+
+    link: StatelessLink
+    task: asyncio.Task[Params]
+
+    def __init__(self, caller: str, fingerprint: str) -> None:
+        self.caller = caller
+        self.fingerprint = fingerprint
+        self.asked = asyncio.Event()
+        self.nonce = ""
+        self.expiry: asyncio.TimerHandle | None = None
+
+
+class ParkedRequests:
+    """Holds the requests that wait, so many and so long, and lets each go on once for each state that it handed out.
+
+    The state is attacker's input: it is signed, and bound to the caller and to everything that the request says.
+    """
+
+    def __init__(self, seal: Seal) -> None:
+        self._seal = seal
+        self._waiting: dict[str, Parked] = {}
+        self._by_caller: Counter[str] = Counter()
+
+    async def carry_out(self, request: Request, peer: Peer, outlet: Outlet, work: Work) -> Params:
+        """The result of the work, or the questions that it has to the client."""
+        answers = read_answers(request.params)
+        state = request.params.get("requestState")
+        if state is None:
+            parked = self._begin(request, peer, outlet, answers, work)
+        else:
+            parked = self._take(state, request, peer)
+            parked.link.attach(request, outlet)
+            try:
+                parked.link.give(answers)
+            except ToolError as problem:
+                self._park(parked)
+                raise ProtocolError(Code.INVALID_PARAMS, problem.message) from problem
+        return await self._go_on(parked)
+
+    def close(self) -> None:
+        """Give up every request that waits."""
+        for parked in list(self._waiting.values()):
+            self._give_up(parked)
+
+    def _begin(self, request: Request, peer: Peer, outlet: Outlet, answers: Params, work: Work) -> Parked:
+        parked = Parked(peer.caller, _fingerprint(request))
+        parked.link = StatelessLink(peer, request, outlet, answers, parked.asked.set)
+        parked.task = asyncio.create_task(work(parked.link))
+        parked.task.add_done_callback(_forget_outcome)
+        return parked
+
+    async def _go_on(self, parked: Parked) -> Params:
+        """Wait for the end of the work, or for its next questions."""
+        parked.asked.clear()
+        asked = asyncio.ensure_future(parked.asked.wait())
+        try:
+            if not parked.link.open:
+                await asyncio.wait({parked.task, asked}, return_when=asyncio.FIRST_COMPLETED)
+            for _ in range(GATHER_TURNS):
+                await asyncio.sleep(0)
+            if parked.task.done():
+                return parked.task.result()
+        except asyncio.CancelledError:
+            # The client is gone: nobody would hear of the result.
+            await _cancel(parked.task)
+            raise
+        finally:
+            asked.cancel()
+        return {
+            "resultType": "input_required",
+            "inputRequests": parked.link.input_requests(),
+            "requestState": self._park(parked),
+        }
+
+    def _park(self, parked: Parked) -> str:
+        """Hold the request until its client repeats it; the state that it does so with."""
+        if len(self._waiting) >= MAX_PARKED or self._by_caller[parked.caller] >= MAX_PARKED_BY_CALLER:
+            parked.task.cancel()
+            message = f"at most {MAX_PARKED_BY_CALLER} questions to one client may wait for an answer; try again later"
+            raise ProtocolError(Code.INTERNAL, message, data={"type": str(Kind.OVERLOADED)}, status=429)
+        parked.nonce = new_nonce()
+        self._waiting[parked.nonce] = parked
+        self._by_caller[parked.caller] += 1
+        parked.expiry = asyncio.get_running_loop().call_later(PARKED_SECONDS, self._give_up, parked)
+        return self._seal.write([parked.nonce, int(time.time() + PARKED_SECONDS), parked.caller, parked.fingerprint])
+
+    def _take(self, state: object, request: Request, peer: Peer) -> Parked:
+        """The request that goes on with this state, once."""
+        document = self._seal.read(state) if isinstance(state, str) else None
+        if document is None:
+            raise _refused("it was altered, or was not made here")
+        nonce, expires_at, caller, fingerprint = document
+        if caller != peer.caller or fingerprint != _fingerprint(request):
+            raise _refused("it belongs to another request or another caller")
+        if not isinstance(expires_at, int) or expires_at < time.time():
+            raise _refused("it has expired")
+        parked = self._waiting.get(str(nonce))
+        if parked is None:
+            raise _refused("it was used before, or the server has started anew since")
+        self._release(parked)
+        return parked
+
+    def _release(self, parked: Parked) -> None:
+        if self._waiting.pop(parked.nonce, None) is None:
+            return
+        self._by_caller[parked.caller] -= 1
+        if not self._by_caller[parked.caller]:
+            del self._by_caller[parked.caller]
+        if parked.expiry is not None:
+            parked.expiry.cancel()
+
+    def _give_up(self, parked: Parked) -> None:
+        self._release(parked)
+        parked.task.cancel()
+
+
+def _fingerprint(request: Request) -> str:
+    """What is the same when the same request is made again."""
+    said = {key: value for key, value in request.params.items() if key not in NOT_BOUND}
+    try:
+        text = orjson.dumps([request.method, said], option=orjson.OPT_SORT_KEYS)
+    except TypeError:
+        # Integers beyond 64 bit.
+        text = json.dumps([request.method, said], sort_keys=True).encode()
+    return hashlib.sha256(text).hexdigest()
+
+
+def _forget_outcome(task: asyncio.Task[Params]) -> None:
+    """Take note of how a task ended that nobody waits for any more."""
+    if not task.cancelled():
+        task.exception()
+
+
+async def _cancel(task: asyncio.Task[Params]) -> None:
+    task.cancel()
+    await asyncio.wait({task})
+
+
+def _refused(why: str) -> ProtocolError:
+    return ProtocolError(Code.INVALID_PARAMS, f"requestState: {why}; make the request again without it")

@@ -1,0 +1,167 @@
+"""Texts that only this project can have written: a session id that survives a restart, and the state of an open question."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import orjson
+
+from toolcrib.interfaces.mcp.messages import Code, ProtocolError
+from toolcrib.interfaces.mcp.versions import WIRES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from toolcrib.interfaces.mcp.messages import Params
+    from toolcrib.interfaces.mcp.versions import Wire
+
+MAC_BYTES = 32
+NONCE_BYTES = 12
+MAX_LETTERS = 4_096
+SESSION_SECONDS = 7 * 86_400
+SESSIONS_KEPT = 10_000
+# What is remembered of a client's capabilities: all that this server ever asks a client for.
+KNOWN_CAPABILITIES: Mapping[str, tuple[str, ...]] = {
+    "elicitation": ("form", "url"),
+    "sampling": ("tools", "context"),
+    "roots": (),
+}
+
+
+class Seal:
+    """Signs short documents for one purpose with a key of the project."""
+
+    def __init__(self, key: Callable[[], bytes]) -> None:
+        # A function, because the key of a project is made when it is first needed.
+        self._key = key
+
+    def write(self, document: list[object]) -> str:
+        """The document with its signature, in letters that a header may hold."""
+        payload = orjson.dumps(document)
+        return _letters(payload + self._sign(payload))
+
+    def read(self, text: str) -> list[object] | None:
+        """The document; None for a text that was not signed here, or that is not spelled as it was."""
+        if not 0 < len(text) <= MAX_LETTERS or not text.isascii():
+            return None
+        try:
+            raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        except (ValueError, binascii.Error):
+            return None
+        payload, mac = raw[:-MAC_BYTES], raw[-MAC_BYTES:]
+        import hmac
+
+        # The last letter may carry unused bits: one document has one spelling, or it could be used twice.
+        if not payload or not hmac.compare_digest(mac, self._sign(payload)) or _letters(raw) != text:
+            return None
+        document = orjson.loads(payload)
+        return document if isinstance(document, list) else None
+
+    def _sign(self, payload: bytes) -> bytes:
+        # Imported here, as the libraries behind it take longer than the first answer may.
+        import hmac
+
+        return hmac.digest(self._key(), payload, "sha256")
+
+
+def _letters(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def new_nonce() -> str:
+    """A name that nobody can guess."""
+    return _letters(os.urandom(NONCE_BYTES))
+
+
+def known_capabilities(capabilities: Mapping[str, object]) -> Params:
+    """What a client declares, as far as this server asks for it."""
+    found: Params = {}
+    for name, parts in KNOWN_CAPABILITIES.items():
+        declared = capabilities.get(name)
+        if isinstance(declared, dict):
+            found[name] = {part: {} for part in parts if isinstance(declared.get(part), dict)}
+    return found
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Session:
+    """What the older wire agreed on with one client; all of it stands in its token."""
+
+    id: str
+    wire: Wire
+    caller: str
+    expires_at: int
+    capabilities: Params = field(default_factory=dict)
+
+
+class EndedSessions(Protocol):
+    """Remembers what was ended until it would have expired anyway; see `core.expiring_documents`."""
+
+    def create(self, expiry: float, name: str, document: bytes) -> bool:
+        """Remember a name."""
+
+    def get(self, expiry: float, name: str) -> bytes | None:
+        """What was remembered under the name."""
+
+
+class Sessions:
+    """Opens, finds and ends sessions. A session is its own token, so that a restart of the server loses none."""
+
+    def __init__(self, seal: Seal, ended: EndedSessions, *, clock: Callable[[], float] = time.time) -> None:
+        self._seal = seal
+        self._ended = ended
+        self._clock = clock
+        # Those seen lately, so that not every request is checked anew.
+        self._known: OrderedDict[str, Session] = OrderedDict()
+
+    def open(self, wire: Wire, capabilities: Mapping[str, object], caller: str) -> str:
+        """The token of a new session."""
+        expires_at = int(self._clock()) + SESSION_SECONDS
+        return self._seal.write([new_nonce(), wire.version, caller, expires_at, known_capabilities(capabilities)])
+
+    def find(self, token: str, caller: str) -> Session:
+        """The session of a token; raises for one that is altered, expired, ended, or another caller's."""
+        session = self._known.get(token)
+        if session is None:
+            session = self._read(token)
+            self._known[token] = session
+            if len(self._known) > SESSIONS_KEPT:
+                self._known.popitem(last=False)
+        if session.caller != caller or session.expires_at < self._clock():
+            raise _no_session()
+        return session
+
+    def end(self, token: str, caller: str) -> Session:
+        """End a session: its token is not taken again, not even after a restart."""
+        session = self.find(token, caller)
+        self._ended.create(session.expires_at, _file_name(session.id), b"ended")
+        del self._known[token]
+        return session
+
+    def _read(self, token: str) -> Session:
+        document = self._seal.read(token)
+        if document is None:
+            raise _no_session()
+        nonce, version, caller, expires_at, capabilities = document
+        wire = WIRES.get(str(version))
+        if wire is None or not isinstance(expires_at, int) or not isinstance(capabilities, dict):
+            raise _no_session()
+        if self._ended.get(expires_at, _file_name(str(nonce))) is not None:
+            raise _no_session()
+        return Session(id=str(nonce), wire=wire, caller=str(caller), expires_at=expires_at, capabilities=capabilities)
+
+
+def _file_name(nonce: str) -> str:
+    # Two names that differ in the case of a letter may be one file.
+    return nonce.encode().hex()
+
+
+def _no_session() -> ProtocolError:
+    message = "the session is unknown, has ended or has expired; open another with initialize"
+    return ProtocolError(Code.INVALID_REQUEST, message, status=404)

@@ -1,0 +1,164 @@
+"""Tell clients that listen of changed lists and changed resources; nobody looks for changes while no client listens."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from toolcrib.interfaces.mcp.messages import Code, ProtocolError, write_notification
+from toolcrib.interfaces.mcp.versions import SUBSCRIPTION_KEY
+from toolcrib.model.errors import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from toolcrib.crib import Crib
+    from toolcrib.interfaces.mcp.client_link import Outlet
+    from toolcrib.interfaces.mcp.messages import Id, Params
+
+logger = logging.getLogger("toolcrib.mcp")
+
+LOOK_SECONDS = 0.5
+MAX_LISTENERS = 256
+MAX_LISTENERS_BY_CALLER = 16
+MAX_RESOURCES = 100
+MAX_URI_LETTERS = 2_000
+# What a client may ask to hear, and the notification that it hears.
+LISTS = {
+    "toolsListChanged": "notifications/tools/list_changed",
+    "promptsListChanged": "notifications/prompts/list_changed",
+    "resourcesListChanged": "notifications/resources/list_changed",
+}
+UPDATED = "notifications/resources/updated"
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+
+
+class Listener:
+    """A client that hears of some changes; `subscription` is the id of the request that it began with."""
+
+    def __init__(
+        self, caller: str, outlet: Outlet, lists: frozenset[str], uris: set[str], subscription: Id | None = None
+    ) -> None:
+        self.caller = caller
+        self.lists = lists
+        self.uris = uris
+        self._outlet = outlet
+        self._meta: Params = {} if subscription is None else {"_meta": {SUBSCRIPTION_KEY: subscription}}
+
+    def tell_list(self, name: str) -> None:
+        """Tell of a changed list, if the client wants to hear of it."""
+        if name in self.lists:
+            self._outlet(write_notification(LISTS[name], self._meta or None))
+
+    def tell_resource(self, uri: str) -> None:
+        """Tell of a changed resource, if the client watches it."""
+        if uri in self.uris:
+            self._outlet(write_notification(UPDATED, {"uri": uri, **self._meta}))
+
+    def acknowledge(self) -> None:
+        """Tell what the client will hear of; before anything else."""
+        wanted: Params = dict.fromkeys(sorted(self.lists), True)
+        if self.uris:
+            wanted["resourceSubscriptions"] = sorted(self.uris)
+        self._outlet(write_notification(ACKNOWLEDGED, {"notifications": wanted, **self._meta}))
+
+
+class Changes:
+    """Watches a crib for changes, on behalf of those who listen."""
+
+    def __init__(self, crib: Crib) -> None:
+        self._crib = crib
+        self._listeners: set[Listener] = set()
+        self._by_caller: Counter[str] = Counter()
+        self._watching: asyncio.Task[None] | None = None
+        self._seen: asyncio.Future[None] | None = None
+        self._end_hearing: Callable[[], None] = lambda: None
+
+    async def add(self, listener: Listener) -> None:
+        """Tell this client of every change from now on; refused where too many listen."""
+        if len(self._listeners) >= MAX_LISTENERS or self._by_caller[listener.caller] >= MAX_LISTENERS_BY_CALLER:
+            message = f"at most {MAX_LISTENERS_BY_CALLER} streams of one client may listen for changes; close one"
+            raise ProtocolError(Code.INTERNAL, message, data={"type": str(Kind.OVERLOADED)}, status=429)
+        self._listeners.add(listener)
+        self._by_caller[listener.caller] += 1
+        if self._watching is None:
+            loop = asyncio.get_running_loop()
+            self._end_hearing = self._crib.publications.listen(
+                lambda uri: loop.call_soon_threadsafe(self._tell_resource, uri)  # type: ignore[arg-type]  # it returns a handle
+            )
+            self._seen = loop.create_future()
+            self._watching = asyncio.create_task(self._watch(self._seen))
+        if self._seen is not None:
+            # What changes from here on is a change; what was there before is not.
+            await asyncio.shield(self._seen)
+
+    def remove(self, listener: Listener) -> None:
+        """Tell this client of nothing more."""
+        if listener not in self._listeners:
+            return
+        self._listeners.discard(listener)
+        self._by_caller[listener.caller] -= 1
+        if not self._by_caller[listener.caller]:
+            del self._by_caller[listener.caller]
+        if not self._listeners:
+            self.close()
+
+    def close(self) -> None:
+        """Look for changes no longer."""
+        if self._watching is not None:
+            self._watching.cancel()
+            self._watching = None
+            self._end_hearing()
+
+    async def _watch(self, seen: asyncio.Future[None]) -> None:
+        try:
+            tools, published = await asyncio.to_thread(self._look)
+        finally:
+            if not seen.done():
+                seen.set_result(None)
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            try:
+                now, published_now = await asyncio.to_thread(self._look)
+            except Exception:
+                logger.exception("the catalogue could not be looked at for changes")
+                continue
+            if now != tools:
+                self._tell_lists("toolsListChanged", "resourcesListChanged")
+            elif published_now != published:
+                self._tell_lists("resourcesListChanged")
+            if published_now != published:
+                self._tell_lists("promptsListChanged")
+            tools, published = now, published_now
+
+    def _look(self) -> tuple[object, int]:
+        return self._crib.generation, self._crib.publications.generation
+
+    def _tell_lists(self, *names: str) -> None:
+        for listener in tuple(self._listeners):
+            for name in names:
+                listener.tell_list(name)
+
+    def _tell_resource(self, uri: str) -> None:
+        for listener in tuple(self._listeners):
+            listener.tell_resource(uri)
+
+
+def read_filter(params: Params) -> tuple[frozenset[str], set[str]]:
+    """What a client wants to hear of: lists, and resources by their URIs."""
+    wanted = params.get("notifications")
+    if not isinstance(wanted, dict):
+        raise ProtocolError(Code.INVALID_PARAMS, "notifications: must be an object")
+    lists = frozenset(name for name in LISTS if wanted.get(name) is True)
+    uris = wanted.get("resourceSubscriptions", [])
+    if not isinstance(uris, list) or len(uris) > MAX_RESOURCES or not all(is_uri(uri) for uri in uris):
+        message = f"notifications.resourceSubscriptions: must be at most {MAX_RESOURCES} URIs"
+        raise ProtocolError(Code.INVALID_PARAMS, message)
+    return lists, set(uris)
+
+
+def is_uri(uri: object) -> bool:
+    """Whether it may be the URI of a resource."""
+    return isinstance(uri, str) and 0 < len(uri) <= MAX_URI_LETTERS

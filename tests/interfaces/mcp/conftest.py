@@ -1,0 +1,196 @@
+"""Cribs behind the protocol, and clients that speak it in process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from toolcrib import Crib
+from toolcrib.interfaces.http.app import make_app
+
+NEW = "2026-07-28"
+OLD = "2025-11-25"
+META = "io.modelcontextprotocol/"
+EVERYTHING = {"elicitation": {}, "sampling": {}, "roots": {}}
+
+
+def meta(version: str = NEW, capabilities: dict | None = None, **more: object) -> dict:
+    """What every stateless request says about itself."""
+    return {
+        f"{META}protocolVersion": version,
+        f"{META}clientCapabilities": EVERYTHING if capabilities is None else capabilities,
+        **more,
+    }
+
+
+@dataclass
+class Reply:
+    """What came back: one message, or the events of a stream."""
+
+    status: int
+    headers: dict[str, str]
+    raw: bytes
+    messages: list[Any] = field(default_factory=list)
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.raw)
+
+    @property
+    def last(self) -> Any:
+        return self.messages[-1]
+
+    @property
+    def result(self) -> Any:
+        assert "error" not in self.last, self.last
+        return self.last["result"]
+
+    @property
+    def error(self) -> Any:
+        return self.last["error"]
+
+
+class McpClient:
+    """Speaks the protocol to an application, as a server would for a client on this machine."""
+
+    def __init__(self, app: Any, *, token: str = "", session: str = "", version: str = NEW) -> None:
+        self.app = app
+        self.token = token
+        self.session = session
+        self.version = version
+        self.ids = 0
+
+    async def send(
+        self,
+        raw: bytes,
+        *,
+        method: str = "POST",
+        headers: dict[str, str | None] | None = None,
+        extra: tuple = (),
+        gone: asyncio.Event | None = None,
+    ) -> Reply:
+        """Send a body; `gone` has the client leave once it is set."""
+        listed: dict[str, str | None] = {
+            "host": "127.0.0.1:8765",
+            "content-type": "application/json",
+            "accept": "application/json, text/event-stream",
+            "mcp-protocol-version": self.version or None,
+            "mcp-session-id": self.session or None,
+            "authorization": f"Bearer {self.token}" if self.token else None,
+            **(headers or {}),
+        }
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": method,
+            "scheme": "http",
+            "path": "/mcp",
+            "raw_path": b"/mcp",
+            "query_string": b"",
+            "headers": [
+                *((name.encode(), value.encode("latin-1")) for name, value in listed.items() if value is not None),
+                *extra,
+            ],
+            "client": ("127.0.0.1", 50_000),
+            "server": ("127.0.0.1", 8765),
+        }
+        pending = [{"type": "http.request", "body": raw, "more_body": False}]
+        heard: list[dict] = []
+
+        async def receive() -> dict:
+            if pending:
+                return pending.pop()
+            await (gone or asyncio.Event()).wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: dict) -> None:
+            heard.append(message)
+
+        async with asyncio.timeout(20):
+            await self.app(scope, receive, send)
+        start, *rest = heard
+        found = {name.decode(): value.decode("latin-1") for name, value in start["headers"]}
+        body = b"".join(part.get("body", b"") for part in rest)
+        return Reply(start["status"], found, body, list(_messages(found.get("content-type", ""), body)))
+
+    async def ask(
+        self,
+        method: str,
+        params: dict | None = None,
+        *,
+        headers: dict | None = None,
+        request_id: Any = None,
+        **more: Any,
+    ) -> Reply:
+        """Make a request, with all that its wire asks for."""
+        self.ids += 1
+        params = dict(params or {})
+        beside: dict[str, str | None] = {}
+        if self.version == NEW:
+            params.setdefault("_meta", meta())
+            named = params.get("uri") if method == "resources/read" else params.get("name")
+            beside = {"mcp-method": method, "mcp-name": named if isinstance(named, str) else None}
+        message = {
+            "jsonrpc": "2.0",
+            "id": self.ids if request_id is None else request_id,
+            "method": method,
+            "params": params,
+        }
+        return await self.send(json.dumps(message).encode(), headers={**beside, **(headers or {})}, **more)
+
+    async def tell(self, method: str, params: dict | None = None) -> Reply:
+        """Send a notification."""
+        return await self.send(json.dumps({"jsonrpc": "2.0", "method": method, "params": params or {}}).encode())
+
+    async def respond(self, request_id: Any, result: dict | None = None, error: dict | None = None) -> Reply:
+        """Answer a question of the server."""
+        beside = {"result": result} if error is None else {"error": error}
+        return await self.send(json.dumps({"jsonrpc": "2.0", "id": request_id, **beside}).encode())
+
+    async def call(self, name: str, arguments: dict | None = None, **more: Any) -> Reply:
+        """Call a tool."""
+        return await self.ask("tools/call", {"name": name, "arguments": arguments or {}, **more})
+
+    async def open(self, version: str = OLD, capabilities: dict | None = None) -> McpClient:
+        """A client of an older version, in a session."""
+        client = McpClient(self.app, token=self.token, version="")
+        params = {
+            "protocolVersion": version,
+            "capabilities": EVERYTHING if capabilities is None else capabilities,
+            "clientInfo": {"name": "test", "version": "1"},
+        }
+        reply = await client.ask("initialize", params)
+        client.session = reply.headers["mcp-session-id"]
+        client.version = reply.result["protocolVersion"]
+        return client
+
+
+def _messages(content_type: str, body: bytes):
+    if content_type.startswith("text/event-stream"):
+        for line in body.split(b"\n"):
+            if line.startswith(b"data: "):
+                yield json.loads(line.removeprefix(b"data: "))
+    elif content_type.startswith("application/json") and body:
+        yield json.loads(body)
+
+
+@pytest.fixture
+async def client_of() -> AsyncIterator[Callable[..., McpClient]]:
+    """Make a client of a crib over the given functions; the crib is closed at the end."""
+    opened: list[Crib] = []
+
+    def make(*tools, crib: Crib | None = None, project=None, open_to_loopback: bool = True, **settings) -> McpClient:
+        opened.append(crib or Crib(project, tools=tools, builtins={"enabled": False}, **settings))
+        client = McpClient(make_app(opened[-1], open_to_loopback=open_to_loopback))
+        client.crib = opened[-1]  # type: ignore[attr-defined]
+        return client
+
+    yield make
+    for crib in opened:
+        await crib.close()
