@@ -18,61 +18,6 @@ if TYPE_CHECKING:
     from toolcrib.features.folders.registry import Registry, Unbuilt
 
 
-def build_project(parts: Resources, *, strict: bool) -> list[Built]:
-    """Build every folder of tools that is there."""
-    return [build(root, **_options(parts, root), strict=strict) for root in _roots(parts)]
-
-
-def watch_project(parts: Resources, say: Callable[[Built], None], stop: Event, *, strict: bool) -> None:
-    """Build every folder of tools at every change, each in a thread of its own, until `stop` is set or the wait interrupted."""
-    from threading import Thread
-
-    threads = [
-        Thread(target=watch, args=(root,), kwargs={"say": say, "stop": stop, **_options(parts, root), "strict": strict})
-        for root in _roots(parts)
-    ]
-    for thread in threads:
-        thread.start()
-    try:
-        for thread in threads:
-            thread.join()
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
-
-
-def check_project(parts: Resources) -> tuple[list[str], list[str]]:
-    """The problems and the warnings of every tool folder, as a build reports them; writes only the cache."""
-    problems: list[str] = []
-    warnings: list[str] = []
-    for root in _roots(parts):
-        try:
-            checked = check_folders(root, cache=_cache(parts, root))
-        except ToolError as problem:
-            problems.append(problem.message)
-            continue
-        problems += checked.problems
-        warnings += checked.warnings
-    return problems, warnings
-
-
-def _roots(parts: Resources) -> list[Path]:
-    return [root for root in parts.tool_folders() if root.is_dir()]
-
-
-def _options(parts: Resources, root: Path) -> dict[str, Path | None]:
-    return {"cache": _cache(parts, root), "project": parts.settings.root}
-
-
-def _cache(parts: Resources, root: Path) -> Path | None:
-    """The build cache, one file per root of tool folders."""
-    import hashlib
-
-    name = hashlib.sha256(str(root).encode()).hexdigest()[:16]
-    return None if parts.settings.root is None else parts.data.folder() / f"build-{name}.json"
-
-
 class ToolFolders:
     """The tool folders of one Crib."""
 
@@ -89,12 +34,51 @@ class ToolFolders:
 
     def build(self, *, strict: bool) -> list[Built]:
         """Check the folders and write their registries."""
-        return build_project(self._resources, strict=strict)
+        return [build(root, **self._options(root), strict=strict) for root in self._roots()]
 
     def watch(self, say: Callable[[Built], None], stop: Event, *, strict: bool) -> None:
-        """Build at every change until `stop` is set."""
-        watch_project(self._resources, say, stop, strict=strict)
+        """Build every root at every change, each in a thread of its own, until `stop` is set or the wait is interrupted."""
+        from threading import Thread
+
+        given = {"say": say, "stop": stop, "strict": strict}
+        threads = [
+            Thread(target=watch, args=(root,), kwargs={**given, **self._options(root)}) for root in self._roots()
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            for thread in threads:
+                thread.join()
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
 
     def check(self) -> tuple[list[str], list[str]]:
-        """The problems and warnings that a build would report."""
-        return check_project(self._resources)
+        """The problems and warnings that a build would report; writes only the cache."""
+        problems: list[str] = []
+        warnings: list[str] = []
+        for root in self._roots():
+            try:
+                checked = check_folders(root, cache=self._cache(root))
+            except ToolError as problem:
+                problems.append(problem.message)
+                continue
+            problems += checked.problems
+            warnings += checked.warnings
+        return problems, warnings
+
+    def _roots(self) -> list[Path]:
+        return [root for root in self._resources.tool_folders() if root.is_dir()]
+
+    def _options(self, root: Path) -> dict[str, Path | None]:
+        return {"cache": self._cache(root), "project": self._resources.settings.root}
+
+    def _cache(self, root: Path) -> Path | None:
+        """The build cache, one file per root of tool folders."""
+        import hashlib
+
+        if self._resources.settings.root is None:
+            return None
+        name = hashlib.sha256(str(root).encode()).hexdigest()[:16]
+        return self._resources.data.folder() / f"build-{name}.json"

@@ -18,45 +18,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from toolcrib.core.resources import Resources
-    from toolcrib.features.scripts.chain import FindExecutor
     from toolcrib.features.scripts.sink import Sink
     from toolcrib.model.tool import Entry, Tool
 
-
 PYTHON = "python"
-
-
-def prepare_tool(
-    tool: Tool, environments: Path | None, search_path: str, say: Callable[[str], None] | None
-) -> Path | None:
-    """Install the dependencies of a Python file; returns the interpreter that has them, None if it declares none."""
-    path, code = _python_file(tool)
-    if environments is None:
-        message = "there is no folder outside of the project to install into; set HOME or XDG_CACHE_HOME"
-        raise ToolError(Kind.VALIDATION, message)
-    return prepare(path, code, envs=environments, search_path=search_path, progress=say)
-
-
-def _python_file(tool: Tool) -> tuple[Path, bytes]:
-    """The path and the code of a Python tool."""
-    run = tool.run.script if isinstance(tool.run, Chained) else tool.run
-    if isinstance(run, Script) and run.language == PYTHON:
-        return run.path, run.code
-    if isinstance(run, Handler) and run.language == PYTHON:
-        return run.root.absolute() / run.path, run.files[run.path]
-    raise ToolError(Kind.VALIDATION, f"{tool.name} is not a Python file; only Python files declare dependencies")
-
-
-def chain_problem(tool: Tool, find: FindExecutor) -> str:
-    """Why the executor chain of the tool does not reach a primitive; empty if it does."""
-    if not isinstance(tool.run, Chained) or tool.kind in {LIBRARY, SINK}:
-        return ""
-
-    try:
-        resolve(tool, find)
-    except ToolError as problem:
-        return f"{tool.origin}: {problem.message}"
-    return ""
 
 
 class Scripts:
@@ -67,11 +32,23 @@ class Scripts:
 
     def chain_problem(self, tool: Tool) -> str:
         """Why the executor chain of the tool does not reach a primitive; empty if it does."""
-        return chain_problem(tool, self._resources.find_below)
+        if not isinstance(tool.run, Chained) or tool.kind in {LIBRARY, SINK}:
+            return ""
+        try:
+            resolve(tool, self._resources.find_below)
+        except ToolError as problem:
+            return f"{tool.origin}: {problem.message}"
+        return ""
 
     def prepare(self, tool: Tool, say: Callable[[str], None] | None) -> Path | None:
         """Install the dependencies of a Python file; returns the interpreter that has them, None if it declares none."""
-        return prepare_tool(tool, self._resources.get("environments"), self._resources.environment.get("PATH", ""), say)
+        path, code = _python_file(tool)
+        environments = self._resources.get("environments")
+        if environments is None:
+            message = "there is no folder outside of the project to install into; set HOME or XDG_CACHE_HOME"
+            raise ToolError(Kind.VALIDATION, message)
+        search_path = self._resources.environment.get("PATH", "")
+        return prepare(path, code, envs=environments, search_path=search_path, progress=say)
 
     def open_sink(self, entry: Entry, arguments: Mapping[str, object]) -> AbstractAsyncContextManager[Sink]:
         """Open a sink to write events to."""
@@ -87,3 +64,13 @@ class Scripts:
             egress=lambda: resources.get("egress"),
             missing=lambda required: missing_grants(required, resources.settings.table(AccessSettings).grants),
         )
+
+
+def _python_file(tool: Tool) -> tuple[Path, bytes]:
+    """The path and the code of a Python tool."""
+    run = tool.run.script if isinstance(tool.run, Chained) else tool.run
+    if isinstance(run, Script) and run.language == PYTHON:
+        return run.path, run.code
+    if isinstance(run, Handler) and run.language == PYTHON:
+        return run.root.absolute() / run.path, run.files[run.path]
+    raise ToolError(Kind.VALIDATION, f"{tool.name} is not a Python file; only Python files declare dependencies")
