@@ -48,16 +48,16 @@ WORKER = Path(child.__file__).parent / "handler.cjs"
 FILES = (WORKER, WORKER.with_name("modules.cjs"))
 # How many messages of one call are served at once; further ones wait.
 MAX_UNDER_WAY = 32
-# How long messages that the handler did not wait for may still take when it has answered.
+# How long unawaited messages may still take after the handler has answered.
 PARTING_SECONDS = 0.2
-# How long a process that closed its channel may take to end by itself; it tells by what.
+# How long a process may take to end after it closed its channel; its exit status tells why.
 ENDING_SECONDS = 0.5
 KILLING_SECONDS = 5.0
-# How long a process that has served before may take to begin a call.
+# How long a warm process may take to begin a call.
 BEGINNING_SECONDS = 1.0
 LOOK_SECONDS = 0.01
 OUT_OF_MEMORY = b"JavaScript heap out of memory"
-# Errors that calls leave behind: how many of a process are told, and of how many calls it is known which one it was.
+# Uncaught errors after a call: how many per process are logged, and how many recent calls are kept to name the cause.
 MAX_STRAYS = 10
 CALLS_REMEMBERED = 100
 # Reasons why a handler cannot be loaded; the process chooses among them by number.
@@ -108,8 +108,8 @@ class NotBegunError(ToolError):
 class Worker:
     """A process of one tool, which takes one call at a time. It belongs to the event loop that started it.
 
-    `live` runs the process to its end and lets it talk. `is_ready` says that the handler is loaded, `is_spent` that there is
-    to be no further call.
+    `live` runs the process to its end and serves its channel. `is_ready` means that the handler is loaded, `is_spent` that the
+    process takes no further call.
     """
 
     def __init__(
@@ -135,11 +135,11 @@ class Worker:
 
     @property
     def is_usable(self) -> bool:
-        """Whether it can take a call: it is alive, and has sent nothing unasked."""
+        """Whether it can take a call: it is alive and has sent nothing outside a call."""
         return not self._running.done() and self._lines.done() and self._lines.result().is_silent
 
     def when_ended(self, tell: Callable[[Worker], None]) -> None:
-        """Tell, in its own loop, when the process has gone."""
+        """Run a callback in its event loop when the process has ended."""
         self._running.add_done_callback(lambda _: tell(self))
 
     def end(self, reason: ToolError | None = None) -> None:
@@ -158,14 +158,14 @@ class Worker:
             return False
         if not self._lines.done():
             return not self.loop.is_closed()
-        # A loop that runs sees it end, after it has let go of the channel; one that stands still has only the channel to tell.
+        # A running event loop notices the end itself, after closing the channel; for a blocked loop only the channel can tell.
         return self.loop.is_running() or not self._lines.result().is_cut
 
     def _let_go(self) -> None:
         """Close the channel from the worker's own event loop, so that the process ends soon."""
         if not self._lines.done():
             self._running.cancel()
-        elif not self._is_heard:  # who reads from the channel sees it end, and must not find it closed
+        elif not self._is_heard:  # the reader must see the end of the channel, not a closed one
             self._hang_up()
 
     async def see_ended(self) -> None:
@@ -211,7 +211,7 @@ class Worker:
         self._has_begun = False
         lines = self._lines.result()
         timer = self._set_timer(deadline, seconds)
-        # A process that does not even begin is busy with what an earlier call left behind.
+        # A process that does not begin the call is blocked by what an earlier call left running.
         if self._number > 1:
             self._patience = self.loop.call_later(BEGINNING_SECONDS, self._give_up)
         sending: set[asyncio.Task[None]] = set()
@@ -240,7 +240,7 @@ class Worker:
                 task.cancel()
 
     async def _listen(self, lines: Lines) -> None:
-        """Keep the channel open while callers read and write, and log at the end what was sent unasked."""
+        """Keep the channel open while callers read and write, and log at the end what was sent outside a call."""
         self._lines.set_result(lines)
         try:
             await self._over
@@ -285,14 +285,14 @@ class Worker:
         return True
 
     def _id_of(self, number: object) -> str:
-        """Which call a process means by a number, the last of which is that of the last call."""
+        """The id of the call that a process refers to by its running number."""
         back = self._number - number if isinstance(number, int) else -1
         return self._ids[-1 - back] if 0 <= back < len(self._ids) else "(unknown)"
 
     async def _serve(
         self, said: dict[str, object], lines: Lines, service: HandlerService, sending: set[asyncio.Task[None]]
     ) -> None:
-        """Do what the handler asks for; what it sends goes on beside what it does next."""
+        """Serve one request of the handler; messages are sent in the background."""
         if "ask" not in said:
             await service.answer(said)
             return
@@ -306,7 +306,7 @@ class Worker:
         return self.loop.call_later(max(0.0, deadline - time.monotonic()), self._lose_patience, seconds)
 
     def _give_up(self) -> None:
-        """End a process that has said nothing; what it did say may lie there unread, if it was this loop that stood still."""
+        """End a process that did not answer in time; its answer may still be unread if this event loop was blocked."""
         if self._has_begun:
             return
         if self._lines.result().is_silent:
@@ -366,7 +366,7 @@ class Worker:
         return ToolError(Kind.INTERNAL, message, partial_side_effects=self.is_ready, details=exit_details(ended))
 
     def _not_loaded(self, described: object) -> ToolError:
-        """The handler failed before any call of it began; its own words are for the log."""
+        """The error of a handler that failed to load; its message goes to the log."""
         self.end()
         name, described = self.tool.name, described if isinstance(described, dict) else {}
         reason = UNFIT.get(str(described.get("reason")))

@@ -53,7 +53,7 @@ def tool(**options: Unpack[Options]) -> Callable[[AnyFunction], AnyFunction]: ..
 
 
 def tool(function: AnyFunction | None = None, /, **options: Unpack[Options]) -> object:
-    """Mark a function as a tool; it stays the function that it was. `tool_of` gives the Tool."""
+    """Mark a function as a tool, without changing it. `tool_of` gives the Tool."""
     unknown = sorted(options.keys() - Options.__annotations__.keys())
     if unknown:
         known = ", ".join(Options.__annotations__)
@@ -68,14 +68,14 @@ def tool(function: AnyFunction | None = None, /, **options: Unpack[Options]) -> 
 
 
 def is_tool(value: object) -> bool:
-    """Whether `@tool` stands above it."""
+    """Whether it is decorated with `@tool`."""
     return callable(value) and not isinstance(value, type) and isinstance(getattr(value, MARK, None), dict)
 
 
 def registered(key: str) -> Callable[[F], F]:
-    """Have tools of bundles find the function under a key; it is called with a Context and the arguments.
+    """Register the function under a key for tools of bundles; it is called with a Context and the arguments.
 
-    It stays the function it was. A module that holds it is named in `modules`.
+    The function is not changed. The setting `modules.tools` names the module that holds it.
     """
     given: object = key
     if not isinstance(given, str) or not given.strip():

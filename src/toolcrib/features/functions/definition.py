@@ -56,7 +56,7 @@ class Inputs:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """What a function gives back."""
+    """The return value of a function."""
 
     schema: Schema | None
     flatten: Callable[[object], object] | None
@@ -132,7 +132,7 @@ def read_inputs(
 def read_answer(
     function: Callable[..., object], hints: Mapping[str, object], place: str, given: Schema | None = None
 ) -> Answer:
-    """The schema of the answer; None without a hint, or if anything may come."""
+    """The schema of the return value; None without a hint, or for `Any`."""
     if inspect.isasyncgenfunction(function):
         message = f"{place}: an async generator has no single answer; collect its items and return a list"
         raise ToolError(Kind.VALIDATION, message)
@@ -167,7 +167,7 @@ def _parameters(function: Callable[..., object], place: str) -> list[inspect.Par
         if parameter.kind is parameter.POSITIONAL_ONLY:
             message = f"{place}: {parameter.name} cannot be given by name; remove the '/' or wrap the function"
             raise ToolError(Kind.VALIDATION, message)
-    # What the host bound beforehand is none of the model's business: it may be a key.
+    # Arguments that a partial binds are hidden from the model: one may be a key.
     bound = function.keywords if isinstance(function, functools.partial) else {}
     return [parameter for parameter in found if parameter.name not in bound]
 
@@ -229,7 +229,7 @@ def _revive_argument(name: str, make: Revive, value: object) -> object:
     try:
         return make(value)
     except (ValueError, TypeError, KeyError, OverflowError) as error:
-        # The schema accepted the JSON and the class did not: a check of the class's own, or a day that no calendar has.
+        # The JSON matches the schema but not the class: a validation of the class itself, or a date that does not exist.
         raise ToolError(Kind.VALIDATION, f"{name}: {str(error)[:MAX_MESSAGE]}") from error
 
 
@@ -278,7 +278,7 @@ def tool_of(function: object) -> Tool:
 
 
 class Declared(TypedDict):
-    """The fields of a Tool that only its author can know."""
+    """The fields of a Tool that only its author can declare."""
 
     version: str
     bundle: str
@@ -377,7 +377,7 @@ def _origin(plain: Callable[..., object]) -> Origin:
 
 
 class FunctionConverter:
-    """Takes any function that is handed over, and of those in a module the ones with `@tool`."""
+    """Converts any function passed to the Crib, and the functions of a module that have `@tool`."""
 
     def converts(self, value: object) -> bool:
         """Whether it can be called."""
@@ -388,7 +388,7 @@ class FunctionConverter:
         return tool_of(value)
 
     def is_tool(self, value: object) -> bool:
-        """Whether `@tool` stands above it."""
+        """Whether it is decorated with `@tool`."""
         return is_tool(value)
 
     def tools_among(self, module: ModuleType, values: Iterable[object]) -> list[object]:

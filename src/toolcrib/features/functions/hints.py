@@ -1,4 +1,4 @@
-"""What a type hint means in JSON: the schema of its values, and how to make the object of the JSON."""
+"""Translate a type hint: the JSON Schema of its values, and how to build the object from JSON."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Shape:
 
 @dataclass(slots=True)
 class _Opened:
-    """A class whose fields are being read, and which may turn up among them."""
+    """A class whose fields are being read, which may refer to itself."""
 
     name: str
     recursive: bool = False
@@ -202,7 +202,7 @@ class HintReader:
         return Shape(any_of(member.schema for member in members), revive, plain=all(member.plain for member in members))
 
     def _revive_union(self, members: list[Shape]) -> Revive:
-        """The first member that accepts the JSON makes the object."""
+        """Build the object by the first member that accepts the JSON."""
         some = [member for member in members if member.schema != NULL.schema]
         if len(some) == 1:
             only = some[0].revive
@@ -211,7 +211,7 @@ class HintReader:
 
         def revive(value: object) -> object:
             if not choices:
-                # At the first call and not before: definitions are complete only when the whole signature is read.
+                # Compiled at the first call: definitions are complete only when the whole signature is read.
                 choices.extend(
                     [
                         (compile_schema({**member.schema, "$defs": self.definitions}), member.revive)
@@ -332,7 +332,7 @@ def _enum(kind: type[Enum]) -> Shape:
 
 
 def _enumeration(pairs: list[tuple[object, object]]) -> Shape:
-    """One of these; each as it is written and as the function wants it."""
+    """An enumeration: the JSON of each value, and the value."""
     names = {TYPE_NAMES[type(written)] for written, _ in pairs}
     schema: Schema = {"type": names.pop()} if len(names) == 1 else {}
     schema["enum"] = [written for written, _ in pairs]

@@ -1,4 +1,4 @@
-"""Functions of the host program, run in its own process."""
+"""Run functions of the host program in its own process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_THREADS = 64
 
 
 class BoundFunction:
-    """A function with everything decided that does not depend on the arguments."""
+    """A function prepared for calls: everything that does not depend on the arguments is decided."""
 
     def __init__(self, function: Function, run: Run) -> None:
         self.is_async = function.is_async or function.thread
@@ -44,7 +44,7 @@ class BoundFunction:
 
 
 class FunctionRunner:
-    """Calls functions inline, awaits coroutines, and gives a thread only to those that ask for one."""
+    """Calls functions inline, awaits coroutines, and uses a thread only for functions that ask for one."""
 
     kind = Function.kind
 
@@ -53,7 +53,7 @@ class FunctionRunner:
         self._max_threads = max_threads
 
     def bind(self, tool: Tool) -> BoundFunction:
-        """Choose the shortest way to call this function."""
+        """Choose the fast path for this function."""
         if isinstance(tool.run, Registered):
             return BoundFunction(_MISSING, partial(_refuse_missing, tool.run.key))
         if not isinstance(tool.run, Function):

@@ -1,4 +1,4 @@
-"""Objects of Python as JSON, and back."""
+"""Convert Python objects to JSON and back."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class NotJSON:
 
 
 def to_json(value: object) -> object:
-    """The JSON of what a function returned; what has no JSON is handed back as it is."""
+    """The JSON of a return value; a value without a JSON form is returned unchanged."""
     if type(value) in SCALARS:
         return value
     for kind, convert in CONVERTERS:
@@ -45,7 +45,7 @@ def to_json(value: object) -> object:
 
 
 def enum_value(member: Enum) -> object:
-    """How a member is written: its value if every member's value is JSON, else its name."""
+    """The JSON of a member: its value if the values of all members are JSON, else its name."""
     return member.value if is_written_by_value(type(member)) else member.name
 
 
@@ -196,7 +196,7 @@ def _typed_dict_fields(kind: type) -> list[Field]:
     required: frozenset[str] = getattr(kind, "__required_keys__", frozenset())
     marks = {typing.Required: True, typing.NotRequired: False}
     return [
-        # With postponed annotations __required_keys__ does not see the marks, so the marks speak first.
+        # With postponed annotations __required_keys__ ignores Required and NotRequired, so these are read first.
         Field(name, hint, marks.get(typing.get_origin(hint), name in required), description=texts.get(name, ""))
         for name, hint in hints.items()
     ]

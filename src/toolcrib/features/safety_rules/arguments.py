@@ -46,7 +46,7 @@ class Reading(StrEnum):
 class Argument:
     """One string of a call, with its place in the arguments and the nearest name above it.
 
-    `sure` is false where something else may just as well be read as a command; then it need not be readable as one.
+    `sure` is false where the string may be something else; then it need not be readable as a command.
     """
 
     place: str
@@ -99,7 +99,7 @@ def read_arguments(tool: Tool | None, call: Call) -> list[Argument]:
     shared = SHARED.get()
     if shared is None:
         return _read(tool, call)
-    key = (id(tool), id(call))  # both live as long as the judges are asked
+    key = (id(tool), id(call))  # both live until all rules have judged
     if key not in shared:
         shared[key] = _read(tool, call)
     found: list[Argument] = shared[key]  # type: ignore[assignment]  # only written here
@@ -130,7 +130,7 @@ def _read(tool: Tool | None, call: Call) -> list[Argument]:
 
 
 class _Found:
-    """The strings that were read, as many as a judge can be asked to read."""
+    """The strings found so far, bounded by the effort of judging them."""
 
     def __init__(self, arguments: Iterable[Argument], named: Reading) -> None:
         self.arguments: list[Argument] = []
@@ -141,15 +141,15 @@ class _Found:
         self.add(arguments)
 
     def is_new(self, place: str, name: str, text: str) -> bool:
-        """Whether nothing was read that says the same; a word of a list may be read otherwise than one that stands alone."""
+        """Whether no equal string was found; an item of a list is read differently from a string alone."""
         return self._note((name, text, place.endswith("]"), _is_key(place)))
 
     def is_new_key(self, name: str, key: object) -> bool:
-        """Whether no object was met under this name that has the key and only numbers."""
+        """Whether no object of numbers under this name had the key before."""
         return self._note((name, key))
 
     def add(self, arguments: Iterable[Argument]) -> None:
-        """Take these in too."""
+        """Add strings; raises TooMuchToReadError beyond the limit."""
         for argument in arguments:
             by_name = argument.role is Role.COMMAND and argument.reading is Reading.GUESS and _is_named(argument.name)
             self.arguments.append(replace(argument, reading=self._named) if by_name else argument)
@@ -172,17 +172,17 @@ def _effort(argument: Argument) -> int:
 
 
 def _holds_numbers_alone(value: object) -> bool:
-    """Whether an object holds nothing that could be read but its keys."""
+    """Whether an object holds only numbers, so that only its keys are read."""
     return isinstance(value, dict) and NUMBERS.issuperset(map(type, value.values()))
 
 
 def name_words(name: str) -> list[str]:
-    """The words of a name, the last one first, because it says most: `outputFile`, `output_file2` and `file-name` hold a file."""
+    """The words of a name, the most telling (last) one first: `outputFile`, `output_file2` and `file-name` name a file."""
     return [word.lower() for word in reversed(WORDS.findall(name))]
 
 
 def looks_like_a_path(text: str) -> bool:
-    """Whether a string with no telling name is judged as a path."""
+    """Whether a string is judged as a path although its name does not say so."""
     plain = text.strip().replace("\\", "/")
     if plain.startswith(("/", "~", "./", "../")):
         return True
@@ -192,12 +192,12 @@ def looks_like_a_path(text: str) -> bool:
 
 
 def runs_command_line(tool: Tool) -> bool:
-    """Whether the tool is written down as a command line for a shell."""
+    """Whether the tool is configured as a command line for a shell."""
     return isinstance(tool.run, Chained) and tool.run.is_command_line
 
 
 def _reads_code(tool: Tool, call: Call) -> bool:
-    """Whether what the tool is given may become a command."""
+    """Whether an argument of the tool may become a command."""
     if not isinstance(tool.run, Chained) or not isinstance(call.arguments, dict):
         return True
     if not runs_command_line(tool):
@@ -206,7 +206,7 @@ def _reads_code(tool: Tool, call: Call) -> bool:
 
 
 def _command_line(tool: Tool, call: Call) -> Iterator[Argument]:
-    """The command line that a tool is written down as, with this call's values in it as the words that they become."""
+    """The configured command line of a tool, with the values of this call as quoted words."""
     run = tool.run
     if not isinstance(run, Chained) or not isinstance(call.arguments, dict):
         return
@@ -229,7 +229,7 @@ def _as_word(value: object, _before: str) -> str:
 
 
 def _readings(place: str, name: str, text: str, *, runs_shell: bool) -> Iterator[Argument]:
-    """What a string is by its name and looks, and the command that it may be to a tool that runs shells."""
+    """The role of a string by its name and form; for a tool that runs shells, also as a command."""
     role = _role(name, text, runs_shell=runs_shell)
     yield Argument(place=place, name=name, text=text, role=role)
     if not runs_shell or role in {Role.COMMAND, Role.TEXT} or _is_key(place):
@@ -255,7 +255,7 @@ def _inside(place: str, name: str, value: object) -> Iterator[tuple[str, str, ob
 
 
 def _argument_vector(place: str, name: str, value: object, *, runs_shell: bool) -> Iterator[Argument]:
-    """The commands that are written as a list of words, or as a program beside its arguments."""
+    """Commands given as a list of words, or as a program beside its arguments."""
     if isinstance(value, list | tuple) and (_is_command(name) or (runs_shell and _named_role(name) is not Role.TEXT)):
         words = _words(value)
         text = words[0] if len(words) == 1 else shlex.join(words)
@@ -280,7 +280,7 @@ def _program_beside_arguments(place: str, value: Mapping[object, object], *, run
 
 
 def _spoken(rest: object) -> str:
-    """Arguments as they would be written behind the program."""
+    """Arguments as shell words."""
     return shlex.join(_words(rest)) if isinstance(rest, list | tuple) else _as_text(rest) or ""
 
 
@@ -334,8 +334,8 @@ def _role(name: str, text: str, *, runs_shell: bool) -> Role:
 
 
 def _named_role(name: str, *, runs_shell: bool = False) -> Role:
-    """What the last telling word of a name says."""
-    # The same few names stand in every item of a long list; a long one is no such name, and not worth keeping.
+    """The role that the last known word of a name implies."""
+    # The names of items repeat in a long list; long names do not, and are not cached.
     find = _find_role if len(name) <= KEPT_NAME else _find_role.__wrapped__
     return find(name, runs_shell=runs_shell)
 

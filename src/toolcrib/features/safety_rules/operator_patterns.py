@@ -1,4 +1,4 @@
-"""Patterns that an operator forbids."""
+"""Deny calls that contain a pattern of the operator."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def rules_of_settings(resources: Resources) -> list[SafetyRule]:
 class SafetyRule:
     """Denies a call whose tool name, commands, paths or other values hold a forbidden pattern.
 
-    Patterns are plain text without regard to capitals. One that begins or ends with a letter, digit or `_` matches only
+    Patterns are plain text, compared without case. One that begins or ends with a letter, digit or `_` matches only
     where a word begins or ends: `nc` is not in `sync`. In a command it also matches by name and options, so `rm -rf`
     is found in `/bin/rm -f -r x`. Free text, such as the content of a file, is only looked at with `include_text`.
     """
@@ -62,7 +62,7 @@ class SafetyRule:
         return holds_text(tool.parameters) or any(pattern.is_in_name(tool.name) for pattern in self.patterns)
 
     def __call__(self, tool: Tool | None, call: Call) -> Verdict:
-        """Look for every pattern everywhere it may not be."""
+        """Search the name, commands, paths and values of the call for every pattern."""
         return strictest_of(self._verdicts(tool, call))
 
     def _verdicts(self, tool: Tool | None, call: Call) -> Iterator[Verdict]:
@@ -110,7 +110,7 @@ class SafetyRule:
 
 
 class _Pattern:
-    """A forbidden text, made ready once."""
+    """A forbidden text, prepared once."""
 
     def __init__(self, text: object, rule: str) -> None:
         if not isinstance(text, str) or not text.strip():
@@ -137,7 +137,7 @@ class _Pattern:
 
 
 def _holds(text: str, pattern: str) -> bool:
-    """Whether the pattern occurs without tearing a word apart."""
+    """Whether the pattern occurs at word boundaries."""
     start = text.find(pattern)
     while start >= 0:
         if not _is_inside_a_word(text, start) and not _is_inside_a_word(text, start + len(pattern)):
