@@ -85,7 +85,7 @@ async def test_no_child_writes_to_a_workspace_inside_of_a_module(root):
     async with Crib(root, environment={}, workspace={"folder": "pkg"}, modules={"tools": ["pkg.mytools"]}) as crib:
         error = (await crib.call("write-file-there", path="mytools.py")).error
         assert error.kind is Kind.SANDBOX_UNAVAILABLE
-        assert "set workspace to a folder of its own" in error.message
+        assert "set workspace.folder to one of its own" in error.message
         assert (package / "mytools.py").read_text() == ""
 
 

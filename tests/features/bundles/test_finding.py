@@ -122,7 +122,7 @@ def test_an_object_that_is_called_may_be_async_too(shop, put_bundle, tool_docume
 
 @pytest.mark.spec("S1-14")
 def test_a_tool_waits_for_its_model(shop, put_bundle, tool_document):
-    bundles = shop.open(bundles={"models": frozenset({"small"})})
+    bundles = shop.open(models=frozenset({"small"}))
     id_ = put_bundle(bundles)
     impl = tool_document()["impl"]
     bundles.put_tool(id_, "a", "v1", tool_document(impl=impl | {"model": "large"}))
@@ -131,7 +131,7 @@ def test_a_tool_waits_for_its_model(shop, put_bundle, tool_document):
     assert bundles.entry(id_, "a", "v1").reason == "the model 'large' is not there"
     assert [kept.slug for kept in bundles.list_tools().items] == ["b"]
     assert shop.open().entry(id_, "a", "v1").enabled
-    assert shop.open(bundles={"models": frozenset({"large"})}).entry(id_, "a", "v1").enabled
+    assert shop.open(models=frozenset({"large"})).entry(id_, "a", "v1").enabled
     assert shop.read(id_, "a@v1.json") == before
 
 

@@ -324,7 +324,7 @@ def test_a_clock_that_goes_backwards_changes_nothing_before_it_was_made(bundles,
 
 @pytest.mark.spec("S1-91")
 def test_no_more_tools_are_kept_than_the_limit_says(shop, put_bundle, tool_document):
-    bundles = shop.open(bundles={"max_tools": 2})
+    bundles = shop.open(max_tools=2)
     one, other = put_bundle(bundles, "one"), put_bundle(bundles, "other")
     bundles.put_tool(one, "a", "v1", tool_document())
     bundles.put_tool(other, "b", "v1", tool_document())

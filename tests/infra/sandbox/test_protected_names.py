@@ -481,7 +481,7 @@ def test_a_folder_that_cannot_be_looked_into_is_closed_as_a_whole(workspace, mon
 
 def test_a_workspace_with_too_much_in_it_to_be_sure_is_refused(workspace, monkeypatch):
     monkeypatch.setattr(protected_files, "MAX_ENTRIES", 10)
-    with pytest.raises(ToolError, match="too many files .* set workspace to a smaller folder"):
+    with pytest.raises(ToolError, match="too many files .* set workspace.folder to a smaller one"):
         SecretFiles(workspace).find()
     monkeypatch.setattr(protected_files, "MAX_ENTRIES", 10_000)
     monkeypatch.setattr(protected_files, "MAX_SECRETS", 2)

@@ -130,7 +130,7 @@ class SecretFiles:
     def _too_many(self, what: str) -> ToolError:
         message = (
             f"the workspace {self._root} holds too many {what} to protect all its secrets from tools "
-            f"(at most {MAX_ENTRIES} files and {MAX_SECRETS} secrets); set workspace to a smaller folder"
+            f"(at most {MAX_ENTRIES} files and {MAX_SECRETS} secrets); set workspace.folder to a smaller one"
         )
         return ToolError(Kind.LIMIT_EXCEEDED, message)
 
