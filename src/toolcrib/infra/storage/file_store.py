@@ -24,7 +24,7 @@ from toolcrib.infra.files.durable import (
     sweep_trash_in,
 )
 from toolcrib.infra.files.locks import Locks
-from toolcrib.infra.storage.keys import (
+from toolcrib.infra.storage import (
     check_key,
     check_lock,
     check_prefix,

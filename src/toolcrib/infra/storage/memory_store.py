@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from toolcrib.infra.files.locks import Turns, held_already, not_free
-from toolcrib.infra.storage.keys import check_key, check_lock, check_prefix, check_size, check_space, read_folder
+from toolcrib.infra.storage import check_key, check_lock, check_prefix, check_size, check_space, read_folder
 from toolcrib.model.protocols import LOCK_SECONDS, MAX_DOCUMENT_BYTES
 
 if TYPE_CHECKING:
