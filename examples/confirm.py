@@ -1,4 +1,4 @@
-"""A tool that asks first: the host shows the question to a person and keeps the token to itself."""
+"""A tool that needs confirmation: the host asks a person and keeps the token to itself."""
 
 from toolcrib import Call, Crib, tool
 
@@ -15,11 +15,11 @@ def ask_person(question: str) -> bool:
 
 
 if __name__ == "__main__":
-    wish = {"amount": 20, "to": "Ada"}
+    arguments = {"amount": 20, "to": "Ada"}
     with Crib(tools=[transfer]) as crib:
-        refused = crib.call_sync("transfer", wish).error
+        refused = crib.call_sync("transfer", arguments).error
         print(refused.kind)
-        if ask_person(f"transfer {wish}?"):
+        if ask_person(f"transfer {arguments}?"):
             token = refused.details["confirmation"]
-            print(crib.call_sync(Call(name="transfer", arguments=wish, confirmation=token)).value)
-            print(crib.call_sync(Call(name="transfer", arguments=wish, confirmation=token)).error.kind)
+            print(crib.call_sync(Call(name="transfer", arguments=arguments, confirmation=token)).value)
+            print(crib.call_sync(Call(name="transfer", arguments=arguments, confirmation=token)).error.kind)

@@ -1,4 +1,4 @@
-"""A value past `calls.result_bytes` is kept aside and read in pieces."""
+"""A value larger than `calls.result_bytes` is stored and read in pieces."""
 
 from toolcrib import Crib, tool
 
@@ -13,6 +13,6 @@ if __name__ == "__main__":
     with Crib(tools=[report], calls={"result_bytes": 10_000}) as crib:
         result = crib.call_sync("report", lines=5_000)
         kept = result.meta["kept"]
-        print(len(result.value), "letters of", kept["letters"])
+        print(len(result.value), "characters of", kept["letters"])
         piece = crib.read_result(kept["handle"], offset=48_000)
         print(piece.text.splitlines()[-1], piece.next)

@@ -5,7 +5,7 @@ from toolcrib import Call, Crib, tool
 
 @tool(modes=["text"])
 def table() -> str:
-    """A table, which nobody can listen to."""
+    """A table, which cannot be read aloud."""
     return "a | b"
 
 

@@ -44,7 +44,7 @@ def kept(project, name):
 def test_a_secret_comes_from_standard_input(here, project, typed, given, value):
     typed(given)
     ended = here("secret", "set", "API_KEY")
-    assert (ended.code, ended.out, ended.err) == (0, "kept API_KEY\n", "")
+    assert (ended.code, ended.out, ended.err) == (0, "stored API_KEY\n", "")
     assert kept(project, "API_KEY") == value
 
 
@@ -91,7 +91,7 @@ def test_what_cannot_be_kept_is_refused_and_not_repeated(here, project, typed, n
 
 
 def test_the_list_says_names_and_places_and_never_a_value(here, project, typed, monkeypatch):
-    assert here("secret", "list").out == "there are no secrets; keep one with: crib secret set NAME\n"
+    assert here("secret", "list").out == "there are no secrets; store one with: crib secret set NAME\n"
     (project / "toolcrib.toml").write_text('[secrets]\nenvironment = ["A", "KEY"]\nfile = "more.env"\n')
     (project / "more.env").write_text(f"B={VALUE}\n")
     (project / "more.env").chmod(0o600)
@@ -126,7 +126,7 @@ def test_outside_a_project_there_is_nothing_to_keep_a_secret_in(cli, tmp_path, m
         ended = cli("secret", *words)
         assert (ended.code, ended.err) == (
             2,
-            "crib: there is no project to keep anything in; make one with: crib init\n",
+            "crib: there is no project to store it in; make one with: crib init\n",
         )
     assert list(tmp_path.iterdir()) == []
 
@@ -158,7 +158,7 @@ def test_at_a_terminal_the_secret_is_asked_for_and_does_not_show(project, tmp_pa
         process.wait()
         for descriptor in {theirs, asked}:
             os.close(descriptor)
-    assert b"kept KEY" in shown
+    assert b"stored KEY" in shown
     assert VALUE.encode() not in shown
     assert kept(project, "KEY") == VALUE
 

@@ -28,7 +28,7 @@ def test_a_token_is_printed_alone_and_works(here):
     text = ended.out.strip()
     found = TOKEN.fullmatch(text)
     assert ended.code == 0
-    assert ended.err == f"crib: this token is shown only now; take it back with: crib token revoke {found[1]}\n"
+    assert ended.err == f"crib: this token is shown only now; revoke it with: crib token revoke {found[1]}\n"
     token = check(text)
     assert (token.id, token.name, token.scopes, token.expires_at) == (
         found[1],
@@ -99,5 +99,5 @@ def test_what_is_no_wish_for_a_token_is_refused(here, words):
 def test_outside_a_project_there_is_nothing_to_keep_a_token_in(cli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ended = cli("token", "create", "x", "--scope", "read")
-    assert (ended.code, ended.err) == (2, "crib: there is no project to keep anything in; make one with: crib init\n")
+    assert (ended.code, ended.err) == (2, "crib: there is no project to store it in; make one with: crib init\n")
     assert list(tmp_path.iterdir()) == []

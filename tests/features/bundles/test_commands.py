@@ -168,7 +168,7 @@ def test_all_problems_are_told_with_their_files_and_nothing_is_written(crib, fol
     assert [place.partition(" ")[0] for place in places] == [
         *("bundle.json", "bundle.json", "a.json", "a.json", "b.json", "d.json", "e.json", "f.json", "forecast.json"),
     ], told
-    assert "forecast.json: forecast@v1 stands in c.json already" in ended.err
+    assert "forecast.json: forecast@v1 is in c.json already" in ended.err
     assert last == f"crib: nothing is written; {len(told)} problems"
     assert all(one["slug"] != "weather" for one in json.loads(crib("bundle", "list", "--json").out))
 
@@ -177,7 +177,7 @@ def test_a_bundle_that_is_off_takes_no_new_tools_and_says_so_before_anything_is_
     write(folder, "bundle.json", {**BUNDLE, "isEnabled": False})
     ended = crib("bundle", "load", str(folder))
     assert (ended.code, ended.out) == (1, "")
-    assert f"{folder / 'bundle.json'}: isEnabled: a bundle that is switched off takes no tools" in ended.err
+    assert f"{folder / 'bundle.json'}: isEnabled: a disabled bundle accepts no tools" in ended.err
     write(folder, "bundle.json", BUNDLE)
     crib("bundle", "load", str(folder))
     crib("disable", "weather/*")
@@ -185,7 +185,7 @@ def test_a_bundle_that_is_off_takes_no_new_tools_and_says_so_before_anything_is_
     write(folder, "second.json", {**FORECAST, "version": "v2"})
     ended = crib("bundle", "load", str(folder))
     assert (ended.code, ended.out) == (1, "")
-    assert f"{folder / 'second.json'}: the bundle weather is switched off" in ended.err
+    assert f"{folder / 'second.json'}: the bundle weather is disabled" in ended.err
     assert stored(crib)["description"] == ""
 
 
@@ -232,7 +232,7 @@ def test_a_version_to_remove_is_named_in_full(crib):
         assert (ended.code, "write BUNDLE/SLUG@VERSION" in ended.err) == (2, True)
     assert "there is no bundle 'sky'" in crib("bundle", "remove", "sky/forecast@v1", "--yes").err
     refused = crib("bundle", "remove", "tools/forecast@1.0.0", "--yes")
-    assert (refused.code, "cannot be changed here" in refused.err) == (1, True)
+    assert (refused.code, "is read-only here" in refused.err) == (1, True)
 
 
 def test_a_search_names_each_tool_by_what_calls_it(crib, folder):
@@ -268,7 +268,7 @@ def test_a_token_without_a_scope_is_met_with_one_line_that_lists_them(cli):
     ended = cli("token", "create", "ci")
     assert (ended.code, ended.out) == (2, "")
     assert ended.err == (
-        "crib: Missing option '--scope'. Choose from: read, invoke, manage. See: crib token create --help\n"
+        "crib: Missing option '--scope'. Choose from: read, invoke, manage, approve. See: crib token create --help\n"
     )
 
 
@@ -281,7 +281,7 @@ def test_a_server_says_what_there_is_at_once_and_ends_well(project, empty_home, 
         lines = greeting(server)
         url = lines[0].split()[-1]
         assert f" serves {project} on http://127.0.0.1:" in lines[0]
-        assert lines[1] == "2 tools and 2 bundles, switched on"
+        assert lines[1] == "2 tools and 2 bundles, enabled"
         assert any(line.startswith(f"  curl '{url}/tools/search?q=") and "q=word" not in line for line in lines)
         assert f"  crib call add --url {url}" in lines
         assert not any("Authorization" in line or "problem" in line for line in lines)
@@ -296,7 +296,7 @@ def test_a_server_for_others_says_how_they_bring_their_token(project, empty_home
     cli("token", "create", "me", "--scope", "read", "-C", str(project))
     with serving(project, empty_home, "--host", "0.0.0.0") as server:
         lines = greeting(server)
-    assert lines[1:3] == ["1 tool and 1 bundle, switched on", "1 problem; see: crib check"]
+    assert lines[1:3] == ["1 tool and 1 bundle, enabled", "1 problem; see: crib check"]
     curls = [line for line in lines if line.startswith("  curl")]
     assert len(curls) == 3
     assert all('-H "Authorization: Bearer $CRIB_TOKEN"' in line and "//127.0.0.1:" in line for line in curls)

@@ -68,7 +68,7 @@ def test_what_they_are_cannot_be_changed_here(shared, bundle_document, tool_docu
             (shared.put_tool, id_, slug, version, tool_document()),
             (shared.delete_tool, id_, slug, version),
         ):
-            assert "only its switches" in refused(Kind.BLOCKED, door, *arguments).message
+            assert "it can only be enabled or disabled" in refused(Kind.BLOCKED, door, *arguments).message
         assert shared.tool(id_, slug, version) == before
     assert shop.store.keys() == []
 
@@ -77,14 +77,14 @@ def test_what_they_are_cannot_be_changed_here(shared, bundle_document, tool_docu
 def test_a_switch_of_theirs_survives_and_every_process_obeys_it(shop, shared, tools, make_tool):
     assert shared.switched_off(tools[0]) == ""
     off = shared.switch_tool(BUILTIN, "read-file", "1.0.0", False)
-    assert (off.enabled, off.reason) == (False, "its own switch is off")
+    assert (off.enabled, off.reason) == (False, "its isEnabled is false")
     assert off.toggled_at
-    assert shared.switched_off(tools[0]) == "its own switch is off"
+    assert shared.switched_off(tools[0]) == "its isEnabled is false"
     assert shared.switched_off(tools[1]) == ""
     assert not shared.entry(BUILTIN, "read-file", "1.0.0").enabled
     assert [kept.slug for kept in shared.list_tools(bundle_ids=[BUILTIN]).items] == ["shell"]
     assert shared.search("read").items == ()
-    assert shared.search("read", include_disabled=True).items[0].kept.reason == "its own switch is off"
+    assert shared.search("read", include_disabled=True).items[0].kept.reason == "its isEnabled is false"
     later = shop.open(entries=lambda: [Entry(tool=make_tool("read_file"))])
     assert not later.tool(BUILTIN, "read-file", "1.0.0").enabled
     assert not later.entry(BUILTIN, "read-file", "1.0.0").enabled
@@ -100,15 +100,15 @@ def test_a_tool_of_a_bundle_that_is_switched_off_cannot_be_switched(shared, tool
     assert not off.enabled
     assert off.toggled_at
     for slug in ("read-file", "shell"):
-        assert "switched off" in refused(Kind.DISABLED, shared.switch_tool, BUILTIN, slug, "1.0.0", False).message
-    assert shared.switched_off(tools[1]) == "its bundle is switched off"
+        assert "disabled" in refused(Kind.DISABLED, shared.switch_tool, BUILTIN, slug, "1.0.0", False).message
+    assert shared.switched_off(tools[1]) == "its bundle is disabled"
     kept = shared.tool(BUILTIN, "shell", "1.0.0")
-    assert (kept.enabled, kept.reason) == (True, "its bundle is switched off")
+    assert (kept.enabled, kept.reason) == (True, "its bundle is disabled")
     assert shared.list_tools(bundle_ids=[BUILTIN]).items == ()
     assert BUILTIN not in {bundle.id for bundle in shared.list_bundles().items}
     assert BUILTIN in {bundle.id for bundle in shared.list_bundles(include_disabled=True).items}
     assert shared.switch_bundle(BUILTIN, True).enabled
-    assert shared.switch_tool(BUILTIN, "shell", "1.0.0", False).reason == "its own switch is off"
+    assert shared.switch_tool(BUILTIN, "shell", "1.0.0", False).reason == "its isEnabled is false"
 
 
 def test_a_switch_is_only_moved_by_who_knows_how_it_stands(shared):

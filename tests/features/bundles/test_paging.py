@@ -142,7 +142,7 @@ def test_a_size_out_of_range_is_refused_and_a_recommendation_is_not(stocked):
 def test_there_must_be_something_to_search_for(bundles):
     for text in ("", " ", "+", "\n", "x" * 1_001):
         for door in (bundles.search, bundles.ask):
-            with pytest.raises(ToolError, match="search for") as caught:
+            with pytest.raises(ToolError, match="search text") as caught:
                 door(text)
             assert caught.value.kind is Kind.VALIDATION
 

@@ -224,7 +224,7 @@ def test_switching_a_tool_moves_its_own_time_and_nothing_else(bundles, put_bundl
     before = bundles.put_tool(id_, "weather", "v1", tool_document(note="kept as it is"))
     shop.clock.pass_by(60)
     off = bundles.switch_tool(id_, "weather", "v1", False)
-    assert (off.enabled, off.reason) == (False, "its own switch is off")
+    assert (off.enabled, off.reason) == (False, "its isEnabled is false")
     assert (off.created_at, off.modified_at, off.id) == (before.created_at, before.modified_at, before.id)
     assert off.toggled_at > before.created_at
     assert off.document["note"] == "kept as it is"
@@ -245,12 +245,12 @@ def test_nothing_is_written_into_a_bundle_that_is_switched_off(bundles, put_bund
     bundles.put_tool(id_, "weather", "v1", tool_document())
     bundles.switch_bundle(id_, False)
     before = shop.read(id_, "weather@v1.json")
-    assert "switched off" in refused(Kind.DISABLED, bundles.put_tool, id_, "b", "v1", tool_document()).message
+    assert "disabled" in refused(Kind.DISABLED, bundles.put_tool, id_, "b", "v1", tool_document()).message
     refused(Kind.DISABLED, bundles.switch_tool, id_, "weather", "v1", False)
     assert shop.read(id_, "weather@v1.json") == before
     assert bundles.list_tools().items == ()
     entry = bundles.entry(id_, "weather", "v1")
-    assert (entry.enabled, entry.reason) == (False, "its bundle acme is switched off")
+    assert (entry.enabled, entry.reason) == (False, "its bundle acme is disabled")
     bundles.switch_bundle(id_, True)
     assert bundles.entry(id_, "weather", "v1").enabled
     assert [kept.slug for kept in bundles.list_tools().items] == ["weather"]

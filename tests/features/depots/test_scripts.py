@@ -98,16 +98,16 @@ RUNTIME = 'tool_id: python_runtime\ntool_type: runtime\nversion: "9.0.0"\ncatego
 @pytest.mark.parametrize(
     ("path", "text", "reason"),
     [
-        ("other/deploy.py", OTHER.replace('"text"', '"other"'), "which is not for it to bring"),
-        ("runtimes/python_runtime.yaml", RUNTIME.format("runtimes"), "which is not for it to bring"),
+        ("other/deploy.py", OTHER.replace('"text"', '"other"'), "which a package may not install"),
+        ("runtimes/python_runtime.yaml", RUNTIME.format("runtimes"), "which a package may not install"),
         ("text/deploy.py", OTHER, "holds other tools besides it (deploy)"),
-        ("text/node_modules/x/index.js", "module.exports = 1", "which is not for it to bring"),
-        ("text/venv/lib/evil.py", "x = 1", "which is not for it to bring"),
-        ("text/csv.py", "x = 1", "which is not for it to bring"),
-        ("text/json/__init__.py", "x = 1", "which is not for it to bring"),
-        ("text/pyvenv.cfg", "home = /", "which is not for it to bring"),
-        ("text/Package.json", "{}", "which is not for it to bring"),
-        ("text/a.pth", "/", "which is not for it to bring"),
+        ("text/node_modules/x/index.js", "module.exports = 1", "which a package may not install"),
+        ("text/venv/lib/evil.py", "x = 1", "which a package may not install"),
+        ("text/csv.py", "x = 1", "which a package may not install"),
+        ("text/json/__init__.py", "x = 1", "which a package may not install"),
+        ("text/pyvenv.cfg", "home = /", "which a package may not install"),
+        ("text/Package.json", "{}", "which a package may not install"),
+        ("text/a.pth", "/", "which a package may not install"),
     ],
 )
 async def test_a_package_that_brings_more_than_its_tool_is_refused(script_project, depot, path, text, reason):

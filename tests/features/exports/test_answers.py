@@ -127,7 +127,7 @@ async def test_of_a_value_that_was_kept_aside_the_head_is_told_and_how_to_read_t
     assert head == report()[:2_000]
     handle = line.split('"')[1]
     assert line == (
-        f"[These are 2000 of 48890 letters. The rest is kept for an hour: "
+        f"[These are 2000 of 48890 characters. The rest is stored for an hour: "
         f'crib.read_result("{handle}", offset=2000). Or ask for less.]'
     )
     assert head + crib.read_result(handle, caller="ada", offset=2_000).text == report()

@@ -17,7 +17,8 @@ async def test_without_anybody_to_ask_the_model_gets_the_refusal_and_no_token(sh
     (told,) = shape.read(answer)
     assert told.value == {
         "type": "CONFIRMATION_REQUIRED",
-        "message": WORDS + "nobody can confirm it here, and you cannot; say what it would do and let the person decide",
+        "message": WORDS
+        + "it cannot be confirmed here, and not by you; say what it would do and let the person decide",
         "retryable": False,
         "partialSideEffects": False,
     }

@@ -274,7 +274,7 @@ def test_whatever_the_values_are_a_json_body_is_json_with_the_members_of_its_aut
 def test_a_body_that_can_never_be_json_is_refused_where_json_is_promised(body):
     found = problems(method="POST", headers={"Content-Type": "application/json"}, body=body)
     assert found == [
-        "body: can never be JSON, whatever stands in its slots; correct it, or name another Content-Type in headers"
+        "body: is not JSON for any values of its slots; correct it, or name another Content-Type in headers"
     ]
 
 

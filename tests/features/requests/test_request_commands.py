@@ -242,7 +242,7 @@ def test_a_search_in_vain_says_which_request_asks_for_it_now(project, capsys):
     (project / "toolcrib.toml").write_text("requests.missing = true\n")
     code, out, err = crib(capsys, "search", "shout", "words")
     [filed] = json.loads(crib(capsys, "request", "list", "--json")[1])
-    assert (code, out, err) == (0, "", f"crib: nothing fits 'shout words'; it is asked for by {filed['id']}\n")
+    assert (code, out, err) == (0, "", f"crib: no tool matches 'shout words'; it is requested as {filed['id']}\n")
     assert filed["name"] == "shout_words"
     assert crib(capsys, "search", "shout", "words", "--json")[:2] == (0, "[]\n")
 

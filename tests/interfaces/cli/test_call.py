@@ -99,13 +99,13 @@ def test_a_json_argument_can_come_from_a_file(crib, host_module):
         (["text=@."], "'.' cannot be read (Is a directory)"),
         (["text=@binary"], "'binary' is not UTF-8 text (byte 0)"),
         (["text=@/dev/zero"], "has more than 1000000 bytes"),
-        (["text"], "'text' is no argument; write key=value, key:=json or key=@file"),
-        (["=text"], "'=text' is no argument"),
-        ([":=5"], "':=5' is no argument"),
+        (["text"], "'text' is not an argument; write key=value, key:=json or key=@file"),
+        (["=text"], "'=text' is not an argument"),
+        ([":=5"], "':=5' is not an argument"),
         (["text:={"], "text:1:2: "),
         (["text=a", "text=b"], "the argument 'text' is given twice"),
         (["text=a", "--json", '{"text": "b"}'], "the argument 'text' is given twice"),
-        (["--json", "[1]"], "--json: this is JSON but no object; --json takes a JSON object such as '{"),
+        (["--json", "[1]"], "--json: this is JSON but not an object; --json takes a JSON object such as '{"),
         (["--json", '{"a": 1, "a": 2}'], "stands twice"),
         (["--json", "{"], "--json:1:2: "),
         (["--args", "{"], "--args:1:2: "),
@@ -229,13 +229,13 @@ def test_an_exception_is_told_in_one_line_and_whole_when_asked(crib):
 def test_a_large_result_is_kept_aside_and_read_piece_by_piece(crib):
     ended = crib("call", "large", "letters=300000")
     assert ended.code == 0
-    assert "the result has 300000 bytes, 2000 letters are shown" in ended.err
+    assert "the result has 300000 bytes, 2000 characters are shown" in ended.err
     _, handle, _, offset = ended.err.split("the rest: crib ")[1].split()
     rest = crib("result", handle, "--offset", offset)
     assert (rest.code, len(ended.out) + len(rest.out)) == (0, 300_000 + 2)
     piece = crib("result", handle, "--offset", "10", "--length", "5")
     assert piece.out == "xxxxx\n"
-    assert "letters left: 299985; the next one has --offset 15" in piece.err
+    assert "characters left: 299985; continue with --offset 15" in piece.err
     assert crib("result", "0" * 40).code == 1
     assert crib("result", handle, "--offset", "-1").code == 2
 

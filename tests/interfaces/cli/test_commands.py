@@ -70,7 +70,7 @@ def test_show_tells_everything_about_a_tool(crib):
     assert "shadowed by:        host/say@1.0.0" in crib("show", "other/say").out
     assert "in voice mode" in crib("show", "speak").out
     assert "It takes no parameters." in crib("show", "speak").out
-    assert "asks first:         yes" in crib("show", "wipe").out
+    assert "needs confirmation:         yes" in crib("show", "wipe").out
 
 
 def test_show_as_json_holds_the_definition_that_a_model_gets(crib):
@@ -97,7 +97,7 @@ def test_explain_answers_why_a_tool_is_not_being_called(crib, host_module):
     assert "exact name:         add\n" in known
     assert "enabled:            yes\n" in known
     assert "offered to models:  yes, as add, in text and voice mode\n" in known
-    assert "registered:  no, nothing goes by 'ad'; did you mean add" in crib("explain", "ad").out
+    assert "registered:  no, there is no tool 'ad'; did you mean add" in crib("explain", "ad").out
     assert "offered to models:  yes, as speak, in voice mode\n" in crib("explain", "speak").out
     with (host_module / "toolcrib.toml").open("a") as file:
         file.write('catalog.disabled = ["add"]\n')

@@ -324,7 +324,7 @@ def test_a_large_result_is_read_from_where_it_is(shop, there):
     assert (ended.code, ended.out) == (0, "x" * 3000 + "\n")
     piece = there("result", rest[1], "--offset", "10", "--length", "20")
     assert piece.out == "x" * 20 + "\n"
-    assert "letters left: 4970; the next one has --offset 30" in piece.err
+    assert "characters left: 4970; continue with --offset 30" in piece.err
     assert there("result", "0" * 48).code == 1
 
 
@@ -335,14 +335,14 @@ def test_a_call_that_takes_too_long_is_given_up(there):
 
 
 def test_tools_and_bundles_are_switched_there(here, there):
-    assert there("disable", "twice").out == "tools/twice@1.0.0 is switched off\n"
+    assert there("disable", "twice").out == "tools/twice@1.0.0 is disabled\n"
     assert there("call", "twice", "text=a").code == 3
     assert "off" in next(line for line in here("list").out.splitlines() if line.startswith("twice"))
-    assert there("enable", "twice").out == "tools/twice@1.0.0 is switched on\n"
+    assert there("enable", "twice").out == "tools/twice@1.0.0 is enabled\n"
     assert there("call", "twice", "text=a").out == "aa\n"
-    assert there("disable", "other/*").out == "the bundle other is switched off\n"
+    assert there("disable", "other/*").out == "the bundle other is disabled\n"
     assert there("call", "other/say", "text=a").code == 3
-    assert there("enable", "other/*").out == "the bundle other is switched on\n"
+    assert there("enable", "other/*").out == "the bundle other is enabled\n"
     assert "it still cannot be called" in there("enable", "shell").err
     unknown = there("disable", "twise")
     assert (unknown.code, "twice" in unknown.err) == (4, True)

@@ -70,7 +70,7 @@ async def test_health_waits_a_moment_for_a_queue_that_hangs_and_asks_it_once(mak
     monkeypatch.setattr(world.crib.requests, "list", lambda limit: asked.append(limit) or ask(limit=limit))
     async with asyncio.timeout(SECONDS):
         found = await asyncio.gather(*(world.client.get("/crib/health") for _ in range(8)))
-    assert {reply.json["queue"] for reply in found} == {"the queue of requests does not answer in 2 s"}
+    assert {reply.json["queue"] for reply in found} == {"the queue of requests did not answer within 2 s"}
     assert asked == [1]
 
 

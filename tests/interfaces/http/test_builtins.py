@@ -58,7 +58,7 @@ async def test_nothing_but_the_switch_of_a_built_in_can_be_changed(world, builti
         for body in ({"isEnabled": False, "displayName": "x"}, {"displayName": "x"}):
             patched = await world.client.patch(path, body)
             assert (patched.status, patched.json["kind"]) == (403, "BLOCKED"), body
-            assert "only isEnabled can be changed" in patched.json["detail"]
+            assert "only isEnabled of it and its tools can be changed" in patched.json["detail"]
         assert (await world.client.patch(path, {"isEnabled": "no"})).status == 400
     assert (await world.client.get(place_of(builtin))).json == before
     assert world.files() == {}

@@ -227,7 +227,7 @@ async def test_whoever_announces_a_body_and_sends_none_is_told_so(posts, caplog,
     post = await posts(server={"body_seconds": 1})
     listener = await post.connect()
     await listener.ask(f"/requests/{post.request_id}/{path}", headers="Content-Length: 9\r\n")
-    assert (listener.status, "the body was not there" in (await listener.body())["detail"]) == (408, True)
+    assert (listener.status, "the body did not arrive" in (await listener.body())["detail"]) == (408, True)
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 

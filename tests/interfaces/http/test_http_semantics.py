@@ -145,7 +145,7 @@ async def test_a_bundle_that_must_be_new_is_made_once_and_never_replaced(world):
     assert (await world.client.put(world.bundle_path(), world.bundle_body(), headers=new)).status == 201
     before = world.files()
     both = await world.client.put(world.bundle_path(), world.bundle_body(), headers={**new, "If-Match": "*"})
-    assert (both.status, "one of the two" in both.json["detail"]) == (400, True)
+    assert (both.status, "send one of them" in both.json["detail"]) == (400, True)
     again = await world.client.put(world.bundle_path(), world.bundle_body("other"), headers=new)
     assert (again.status, again.json["kind"]) == (412, "CONFLICT")
     assert again.json["details"]["etag"] == (await world.client.get(world.bundle_path())).headers["etag"]
@@ -209,7 +209,7 @@ async def test_a_problem_says_what_where_and_under_which_id(world):
         "type": "/docs#VALIDATION",
         "title": "Bad Request",
         "status": 400,
-        "detail": "path: bundleID 'b1' is no UUID of version 7; make one with: crib bundle new SLUG",
+        "detail": "path: bundleID 'b1' is not a UUID of version 7; make one with: crib bundle new SLUG",
         "instance": "trace-1",
         "kind": "VALIDATION",
         "retryable": False,

@@ -383,7 +383,7 @@ async def test_too_many_calls_at_once_are_told_to_come_again(make_world):
     first = asyncio.create_task(world.client.post("/crib/call", {"name": "hold"}))
     await asyncio.wait_for(begun.wait(), 5)
     second = asyncio.create_task(world.client.post("/crib/call", {"name": "hold"}))
-    await asyncio.sleep(0)  # the second stands in the queue, which is full with it
+    await asyncio.sleep(0)  # the second is in the queue, which is full with it
     third = await world.client.post("/crib/call", {"name": "hold"})
     assert (third.status, third.json["kind"], third.headers["retry-after"]) == (429, "OVERLOADED", "1")
     holds.set()
@@ -423,7 +423,7 @@ async def echo():
 async def invoke(make_world, echo: Echo, **impl: object) -> dict:
     """Store a tool with this implementation, and call it."""
     here = f"127.0.0.1:{echo.port}"
-    world = make_world(grants=["net.http"], allowed_hosts=[here], egress_private=[here])
+    world = make_world(access={"grants": ["net.http"]}, http_tools={"hosts": [here]}, egress={"private": [here]})
     await world.with_bundle()
     await world.with_tool(type="http", impl={"urlTemplate": f"http://{here}/", **impl})
     return (await world.client.post(f"{world.tool_path()}/invoke")).json

@@ -54,7 +54,14 @@ async def test_every_path_that_answers_is_described_with_just_its_methods(world)
     document = describe_api(TABLES, needs_token=True)
     served = {}
     for path in document["paths"]:
-        words = {"toolSlug": "a", "version": "v", "sessionID": "s", "handle": "00", "requestID": "req_20240115_001"}
+        words = {
+            "toolSlug": "a",
+            "version": "v",
+            "sessionID": "s",
+            "handle": "00",
+            "requestID": "req_20240115_001",
+            "approvalID": "a",
+        }
         place = path.format(bundleID=world.bundle, **words)
         allowed = (await world.client.ask("OPTIONS", place)).headers["allow"].split(", ")
         served[path] = {method.lower() for method in allowed} - {"options", "head"}

@@ -168,7 +168,7 @@ def test_examples_are_shown_where_there_is_a_place_for_them(make_tool):
     assert texts == {
         Provider.OPENAI: hidden,
         Provider.OPENAI_RESPONSES: hidden,
-        Provider.GEMINI: ["#: examples: only the first is shown to the model; there is room for one"],
+        Provider.GEMINI: ["#: examples: only the first is shown to the model; the format has one"],
         Provider.ANTHROPIC: [],
         Provider.MCP: hidden,
     }

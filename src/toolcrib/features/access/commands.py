@@ -1,4 +1,4 @@
-"""The commands about secrets of HTTP tools, none of which ever prints one, and about tokens for the server."""
+"""The commands about secrets, none of which prints one, and about access tokens of the server."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class AccessCrib(ProjectCrib, Protocol):
 
 @click.group("secret")
 def secret() -> None:
-    """Keep secrets for HTTP tools."""
+    """Store secrets for HTTP tools."""
 
 
 @secret.command("set")
@@ -57,7 +57,7 @@ def secret() -> None:
 @project_option
 @pass_opener
 def secret_set(opener: Opener[AccessCrib], name: str, more: tuple[str, ...]) -> int:
-    """Keep a secret in the project, encrypted.
+    """Store a secret in the project, encrypted.
 
     It is typed when asked for, or comes from standard input, whose last line break does not count.
     """
@@ -69,7 +69,7 @@ def secret_set(opener: Opener[AccessCrib], name: str, more: tuple[str, ...]) -> 
         require_project(crib.settings)
         crib.secrets.set(name, _read_secret(name))
         place = crib.secrets.places()[name]
-    say(f"kept {name}")
+    say(f"stored {name}")
     if place != IN_PROJECT:
         complain(f"{name} is in {place} too, and that one counts")
     return ExitCode.DONE
@@ -91,7 +91,7 @@ def secret_list(opener: Opener[AccessCrib], *, as_json: bool) -> int:
     elif places:
         say_table(("secret", "from"), places)
     else:
-        say("there are no secrets; keep one with: crib secret set NAME")
+        say("there are no secrets; store one with: crib secret set NAME")
     return ExitCode.DONE
 
 
@@ -100,7 +100,7 @@ def secret_list(opener: Opener[AccessCrib], *, as_json: bool) -> int:
 @project_option
 @pass_opener
 def secret_remove(opener: Opener[AccessCrib], name: str) -> int:
-    """Forget a secret of the project."""
+    """Remove a secret of the project."""
     with opener.open_local() as crib:
         require_project(crib.settings)
         removed = crib.secrets.remove(name)
@@ -116,7 +116,7 @@ def secret_remove(opener: Opener[AccessCrib], name: str) -> int:
 
 @click.group("token")
 def token() -> None:
-    """Let others use the server."""
+    """Manage access tokens of the server."""
 
 
 @token.command("create")
@@ -127,18 +127,20 @@ def token() -> None:
     multiple=True,
     required=True,
     type=click.Choice(SCOPES),
-    help="What it is good for; repeatable.",
+    help="A scope of the token; repeatable.",
 )
-@click.option("--days", type=click.IntRange(1, MAX_DAYS), help="How long it holds; without this, until it is revoked.")
+@click.option(
+    "--days", type=click.IntRange(1, MAX_DAYS), help="How long it is valid; without this, until it is revoked."
+)
 @project_option
 @json_option
 @pass_opener
 def token_create(
     opener: Opener[AccessCrib], name: str, scopes: tuple[str, ...], *, days: int | None, as_json: bool
 ) -> int:
-    """Make a token and print it, once.
+    """Create a token and print it, once.
 
-    NAME says who has it. Only a hash of the token is kept: it cannot be printed again.
+    NAME says who has it. Only a hash of the token is stored: it cannot be printed again.
     """
     with opener.open_local() as crib:
         require_project(crib.settings)
@@ -147,7 +149,7 @@ def token_create(
         say_json({**_to_json(made), "token": text})
         return ExitCode.DONE
     say(text)
-    complain(f"this token is shown only now; take it back with: crib token revoke {made.id}")
+    complain(f"this token is shown only now; revoke it with: crib token revoke {made.id}")
     return ExitCode.DONE
 
 
@@ -173,7 +175,7 @@ def token_list(opener: Opener[AccessCrib], *, as_json: bool) -> int:
 @project_option
 @pass_opener
 def token_revoke(opener: Opener[AccessCrib], token_id: str) -> int:
-    """Take a token back; from now on it is good for nothing."""
+    """Revoke a token."""
     with opener.open_local() as crib:
         revoked = crib.tokens.revoke(token_id)
     if not revoked:

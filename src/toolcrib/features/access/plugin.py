@@ -1,4 +1,4 @@
-"""Register tokens: who may use the server."""
+"""Register access tokens of the server, and the commands for tokens and secrets."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ def register(plugins: Plugins) -> None:
         "toolcrib.features.access.tokens:Tokens",
         given=lambda resources: {"store": resources.data.store},
     )
-    plugins.add_command("secret", "toolcrib.features.access.commands:secret", "Keep secrets for HTTP tools.")
-    plugins.add_command("token", "toolcrib.features.access.commands:token", "Let others use the server.")
+    plugins.add_command("secret", "toolcrib.features.access.commands:secret", "Store secrets for HTTP tools.")
+    plugins.add_command("token", "toolcrib.features.access.commands:token", "Manage access tokens of the server.")

@@ -1,4 +1,4 @@
-"""Who may use the server: tokens that are shown once, and of which only a hash is kept."""
+"""Access tokens of the server: shown once, stored only as a hash."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SPACE = "tokens"
 MAX_NAME = 64
 MAX_SECONDS = 10 * 365 * 86_400
 SECRET_BYTES = 32
-# How long a token that another process has revoked may still be taken.
+# How long a token that another process revoked may still be accepted.
 LOOK_SECONDS = 0.05
 
 _TOKEN = re.compile(r"crib_([0-9a-f]{16})_([A-Za-z0-9_-]{43})")
@@ -38,7 +38,7 @@ _ID = re.compile(r"[0-9a-f]{16}")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Token:
-    """A permission to use the server; times are seconds since 1970, and without `expires_at` it holds until it is revoked."""
+    """An access token; times are seconds since 1970, and without `expires_at` it is valid until revoked."""
 
     id: str
     name: str
@@ -49,7 +49,7 @@ class Token:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Known:
-    """A token as it was read, the stamp that tells whether it is still the same, and when to look at that again."""
+    """A cached token with the stamp of its document, and when to check the stamp again."""
 
     token: Token
     digest: bytes
@@ -64,11 +64,11 @@ class Tokens:
         self._store = store
         self._clock = clock
         self._known: dict[str, _Known] = {}
-        # Nobody who is looking at a token while it is revoked may remember it afterwards.
+        # Keeps a concurrent lookup from caching a token that was just revoked.
         self._revoked: set[str] = set()
 
     def create(self, name: str, scopes: Iterable[str], *, seconds: float | None = None) -> tuple[Token, str]:
-        """A new token, and the text that proves it, which nobody can ever show again."""
+        """Create a token; returns it with its secret text, which is not stored."""
         now = self._clock()
         token = Token(
             id=os.urandom(8).hex(),
@@ -83,8 +83,8 @@ class Tokens:
         return token, f"crib_{token.id}_{secret}"
 
     def check(self, text: object) -> Token | None:
-        """The token that the text proves, if it is one, holds and was not revoked."""
-        # Every request comes this way: what cannot be a token is not even looked at.
+        """The token of the text; None if it is unknown, expired or revoked."""
+        # Fast path for every request: reject malformed tokens without a lookup.
         if not isinstance(text, str) or len(text) != _LENGTH or not (found := _TOKEN.fullmatch(text)):
             return None
         known = self._look_up(found[1])
@@ -94,13 +94,13 @@ class Tokens:
         return None if expires_at is not None and self._clock() >= expires_at else known.token
 
     def list(self) -> list[Token]:
-        """Every token there is, the oldest first, also those that have expired."""
+        """Every token, the oldest first, including expired ones."""
         ids = [key.removeprefix(f"{SPACE}/").removesuffix(".json") for key in self._store.keys(f"{SPACE}/")]
         found = [known.token for token_id in ids if _ID.fullmatch(token_id) and (known := self._read(token_id))]
         return sorted(found, key=lambda token: (token.created_at, token.id))
 
     def revoke(self, token_id: str) -> bool:
-        """Take a token back, here at once and elsewhere within a moment; False if there is none."""
+        """Revoke a token, at once in this process and within 50 ms in others; False if there is none."""
         if not _ID.fullmatch(token_id) or self._store.stamp(_key(token_id)) is None:
             return False
         self._revoked.add(token_id)
@@ -125,7 +125,7 @@ class Tokens:
         return known
 
     def _read(self, token_id: str, stamp: str = "", look_at: float = 0.0) -> _Known | None:
-        """The token as it lies in the store; one that cannot be read is none."""
+        """Read a token from the store; None if it is missing or unreadable."""
         document = self._store.get(_key(token_id))
         if document is None:
             return None
@@ -142,7 +142,7 @@ def _key(token_id: str) -> str:
 
 
 def _digest(secret: str) -> bytes:
-    # No slow hash: nobody guesses 32 random bytes.
+    # A fast hash is enough: 32 random bytes cannot be guessed.
     return hashlib.sha256(secret.encode()).digest()
 
 
@@ -159,7 +159,7 @@ def _write(token: Token, digest: bytes) -> bytes:
 
 
 def _parse(token_id: str, document: bytes) -> tuple[Token, bytes]:
-    """The token and its hash; raises ValueError and the like for what we did not write."""
+    """Parse a document to the token and its hash; raises ValueError, KeyError or TypeError for a foreign one."""
     found = orjson.loads(document)
     expires_at = found["expiresAt"]
     digest = bytes.fromhex(found["sha256"])

@@ -1,4 +1,4 @@
-"""`crib bundle load`, `new`, `put` and `remove`: what goes into bundles and out of them, here or on a server."""
+"""`crib bundle load`, `new`, `put` and `remove`: move documents between files and bundles, local or on a server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 BUNDLE_FILE = "bundle.json"
 MAX_FILE_BYTES = 256_000
-# What a document may leave out, and what it says then.
+# Optional keys of a document with their defaults.
 UNSAID: Mapping[str, object] = {"description": "", "tags": []}
 MADE, KEPT, REPLACED, RESTORED, DIFFERS = "made", "kept", "replaced", "restored", "differs"
 
@@ -47,7 +47,7 @@ class ToolFile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Load:
-    """A bundle as its folder describes it, as it is stored now, and the tools that go into it."""
+    """A bundle as its folder describes it, as it is stored now, and the tools to put into it."""
 
     described: Bundle
     stored: Bundle | None
@@ -56,7 +56,7 @@ class Load:
 
 
 def load_bundle(crib: AnyCrib, folder: str) -> ExitCode:
-    """`crib bundle load DIR`: put the bundle and the tools of a folder into the catalogue, if all of them are right."""
+    """`crib bundle load DIR`: store the bundle and the tools of a folder, if all of them are valid."""
     root = Path(folder)
     if not (root / BUNDLE_FILE).is_file():
         raise WrongUseError(f"{root / BUNDLE_FILE} is not there; it says slug, displayName and isEnabled of the bundle")
@@ -70,7 +70,7 @@ def load_bundle(crib: AnyCrib, folder: str) -> ExitCode:
 
 
 def make_bundle(crib: AnyCrib, slug: str, *, name: str, description: str) -> ExitCode:
-    """`crib bundle new SLUG`: an empty bundle; its id is all that is printed."""
+    """`crib bundle new SLUG`: create an empty bundle and print its id."""
     if others := [bundle.id for bundle in crib.list_bundles() if bundle.slug == slug]:
         message = f"there is a bundle {slug!r:.80} already, {others[0]}; put tools into it, or take another slug"
         raise ToolError(Kind.CONFLICT, message)
@@ -99,7 +99,7 @@ def remove_tool(crib: AnyCrib, name: str, *, agreed: bool) -> ExitCode:
     bundle = known_bundle(crib, address.bundle)
     if crib.stored_tool(bundle.id, address.name, address.version) is None:
         return complain_unknown(crib, name)
-    if not (agreed or agrees(f"{name} will be gone for good. Remove it?")):
+    if not (agreed or agrees(f"{name} will be removed for good. Remove it?")):
         complain(f"{name} is not removed; confirm it with: --yes")
         return ExitCode.NEEDS_CONFIRMATION
     crib.bundles.delete_tool(bundle.id, address.name, address.version)
@@ -123,7 +123,7 @@ def known_bundle(crib: AnyCrib, name: str) -> Bundle:
 
 
 def _read_folder(crib: AnyCrib, root: Path, problems: list[str]) -> Load | None:
-    """What a folder holds; all that is wrong with it is added to the problems."""
+    """Read a folder; everything that is wrong is added to the problems."""
     place = root / BUNDLE_FILE
     document = _read_document(place, problems)
     stored = None if document is None else _stored_bundle(crib, document)
@@ -147,9 +147,9 @@ def _read_folder(crib: AnyCrib, root: Path, problems: list[str]) -> Load | None:
 
 
 def _read_tools(crib: AnyCrib, bundle: Bundle, paths: Iterable[Path], problems: list[str]) -> Iterator[ToolFile]:
-    """The tools that the files describe, as far as they are right."""
+    """The tools of the files that are valid."""
     secrets = crib.secret_names()
-    # Only whether the document is right is to be known, and a bundle that is not may have no id.
+    # Only validates the document: an invalid bundle may have no id.
     bundle_id = bundle.id if is_uuid7(bundle.id) else new_id()
     for path in paths:
         document = _read_document(path, problems)
@@ -170,7 +170,7 @@ def _read_tools(crib: AnyCrib, bundle: Bundle, paths: Iterable[Path], problems: 
 
 
 def _read_document(path: Path, problems: list[str]) -> Document | None:
-    """The object in a file, with or without comments."""
+    """The JSON object in a file, which may contain comments."""
     try:
         document = read_jsonc(_read_file(path), str(path))
     except ToolError as problem:
@@ -194,7 +194,7 @@ def _read_file(path: Path) -> bytes:
 
 
 def _stored_bundle(crib: AnyCrib, document: Document) -> Bundle | None:
-    """The bundle that a document is about, as it is now: the one of its id, else the one of its slug."""
+    """The stored bundle that a document describes: by its id, else by its slug."""
     bundle_id = document.get("bundleID")
     if bundle_id is None:
         named = [bundle for bundle in crib.list_bundles() if bundle.slug == document.get("slug")]
@@ -214,25 +214,25 @@ def _repeated(tools: list[ToolFile]) -> Iterator[str]:
     for tool in tools:
         other = first.setdefault(tool.label, tool)
         if other is not tool:
-            yield f"{tool.path}: {tool.label} stands in {other.path.name} already; give it another version"
+            yield f"{tool.path}: {tool.label} is in {other.path.name} already; give it another version"
 
 
 def _closed_to(crib: AnyCrib, load: Load, place: Path) -> Iterator[str]:
-    """Why tools cannot go into the bundle: one that is switched off takes none."""
+    """Why tools cannot be put into the bundle: a disabled bundle accepts none."""
     is_new = load.stored is None or bool(load.stored.soft_deleted_at)
     if is_new and load.tools and not load.described.enabled:
-        cure = f"write true, and switch it off behind: crib disable '{load.described.slug}/*'"
-        yield f"{place}: isEnabled: a bundle that is switched off takes no tools; {cure}"
+        cure = f"write true, and disable it afterwards: crib disable '{load.described.slug}/*'"
+        yield f"{place}: isEnabled: a disabled bundle accepts no tools; {cure}"
     if load.stored is None or is_new or load.stored.enabled:
         return
     for tool in load.tools:
         if crib.stored_tool(load.stored.id, tool.slug, tool.version) is None:
-            cure = f"switch it on first: crib enable '{load.stored.slug}/*'"
-            yield f"{tool.path}: the bundle {load.stored.slug} is switched off and takes no new tools; {cure}"
+            cure = f"enable it first: crib enable '{load.stored.slug}/*'"
+            yield f"{tool.path}: the bundle {load.stored.slug} is disabled and accepts no new tools; {cure}"
 
 
 def _put_bundle(crib: AnyCrib, load: Load) -> Bundle:
-    """Write the bundle where it is another one than before; its switch stays as it is."""
+    """Write the bundle if it differs; whether it is enabled stays as it is."""
     stored, described, document = load.stored, load.described, load.document
     if stored is None:
         word = MADE
@@ -252,7 +252,7 @@ def _said_by(bundle: Bundle) -> tuple[str, ...]:
 
 
 def _put_tool(crib: AnyCrib, bundle: Bundle, tool: ToolFile, label: str) -> str:
-    """Add a tool, unless its version is there; what became of it, which is also said."""
+    """Add a tool, unless its version exists; print and return what was done."""
     there = crib.stored_tool(bundle.id, tool.slug, tool.version)
     if there is None:
         try:
@@ -268,10 +268,10 @@ def _put_tool(crib: AnyCrib, bundle: Bundle, tool: ToolFile, label: str) -> str:
 
 
 def _is_same(document: Document, there: Mapping[str, object]) -> bool:
-    """Whether a document says what is there, however that is switched."""
+    """Whether a document equals the stored one, apart from `isEnabled`."""
     left_out = COMPUTED | {"toolID", "bundleID", "isEnabled", "isBuiltIn"}
     tool_id = str(document.get("toolID", document.get("id", there["toolID"]))).lower()
-    # As text, for to Python true is 1.
+    # As JSON text, because True == 1 in Python.
     said, known = (
         json.dumps({**UNSAID, **{name: value for name, value in one.items() if name not in left_out}}, sort_keys=True)
         for one in (document, there)
@@ -280,7 +280,7 @@ def _is_same(document: Document, there: Mapping[str, object]) -> bool:
 
 
 def _told_by(problem: ToolError, path: Path) -> list[str]:
-    """All that is wrong with a file, each by itself and with its name."""
+    """The problems of a file, one per line with its path."""
     return [f"{path}: {line}" for line in problem.message.splitlines()]
 
 

@@ -1,4 +1,4 @@
-"""The commands about bundles: keep tools in them, find tools, switch tools and bundles."""
+"""The commands about bundles: store tools in them, search tools, enable and disable."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WHOLE_BUNDLE = "/*"
 
 @click.group("bundle")
 def bundle() -> None:
-    """Keep tools in bundles."""
+    """Store tools in bundles."""
 
 
 @bundle.command("list")
@@ -64,8 +64,8 @@ def bundle_load(opener: Opener[ProjectCrib], folder: str, *, url: str | None) ->
     """Make a bundle of a folder, with its tools.
 
     DIR holds bundle.json and a file for each version of a tool. If anything is wrong with a file, nothing is written. A
-    bundle that is there already keeps its switch, and a version that is there already stays as it is; one whose file says
-    something else is named, and the command ends with 1.
+    existing bundle stays enabled or disabled, and an existing version stays as it is; one whose file differs
+    is named, and the command ends with 1.
     """
     with opener.open_durable(url) as crib:
         return load_bundle(crib, folder)
@@ -114,8 +114,10 @@ def bundle_delete(opener: Opener[ProjectCrib], name: str, *, url: str | None) ->
 
 @click.command("search")
 @click.argument("text", nargs=-1, required=True, metavar="TEXT...")
-@click.option("--question", is_flag=True, help="TEXT is a question in plain words; the most relevant tools come first.")
-@click.option("--all", "everything", is_flag=True, help="Tools that are switched off too.")
+@click.option(
+    "--question", is_flag=True, help="TEXT is a question in plain language; the most relevant tools come first."
+)
+@click.option("--all", "everything", is_flag=True, help="Include disabled tools.")
 @click.option("--limit", type=click.IntRange(1, 256), default=10, show_default=True, help="How many tools.")
 @project_option
 @url_option
@@ -131,17 +133,17 @@ def search(
     limit: int,
     as_json: bool,
 ) -> int:
-    """Find tools by what is typed.
+    """Search tools.
 
-    Names that begin with TEXT come first, then tools that hold its words, then words that are nearly the same.
+    Names that begin with TEXT come first, then tools that contain its words, then similar words.
     """
     with opener.open_any(url) as crib:
         words = " ".join(text)
         tools, has_more = crib.search_tools(words, is_question=question, everything=everything, limit=limit)
         if not tools:
             request_id = crib.request_from_search(words)
-            hint = f"it is asked for by {request_id}" if request_id else "list all tools with: crib list"
-            complain(f"nothing fits {words!r:.80}; {hint}")
+            hint = f"it is requested as {request_id}" if request_id else "list all tools with: crib list"
+            complain(f"no tool matches {words!r:.80}; {hint}")
         if as_json:
             say_json(tools)
         if as_json or not tools:
@@ -149,7 +151,7 @@ def search(
         meant = {name: crib.meant_by(name) for name in {facts["name"] for facts in tools}}
         say_table(FOUND_COLUMNS, [found_row_of(facts, meant=meant[facts["name"]]) for facts in tools])
         if has_more:
-            complain("there are more; see them with a greater --limit")
+            complain("there are more; show them with a greater --limit")
         return ExitCode.DONE
 
 
@@ -159,7 +161,7 @@ def search(
 @url_option
 @pass_opener
 def enable(opener: Opener[ProjectCrib], name: str, *, url: str | None) -> int:
-    """Switch a tool or a bundle on."""
+    """Enable a tool or a bundle."""
     with opener.open_any(url) as crib:
         return switch(crib, name, on=True)
 
@@ -170,9 +172,9 @@ def enable(opener: Opener[ProjectCrib], name: str, *, url: str | None) -> int:
 @url_option
 @pass_opener
 def disable(opener: Opener[ProjectCrib], name: str, *, url: str | None) -> int:
-    """Switch a tool or a bundle off.
+    """Disable a tool or a bundle.
 
-    The switch is kept with the project; the tool itself stays as it is.
+    This is stored in the project; the tool itself stays as it is.
     """
     with opener.open_any(url) as crib:
         return switch(crib, name, on=False)
@@ -180,23 +182,23 @@ def disable(opener: Opener[ProjectCrib], name: str, *, url: str | None) -> int:
 
 def switch(crib: AnyCrib, name: str, *, on: bool) -> ExitCode:
     """`crib enable NAME` and `crib disable NAME`; `bundle/*` is the whole bundle."""
-    word = "on" if on else "off"
+    word = "enabled" if on else "disabled"
     if name.endswith(WHOLE_BUNDLE):
         bundle = crib.bundles.switch_bundle(known_bundle(crib, name.removesuffix(WHOLE_BUNDLE)).id, on)
-        say(on_one_line(f"the bundle {bundle.slug} is switched {word}"))
+        say(on_one_line(f"the bundle {bundle.slug} is {word}"))
         return ExitCode.DONE
     switched = crib.switch_tool(name, on=on)
     if switched is None:
         return _complain_unswitched(crib, name, on=on)
     address, reason = switched
-    say(on_one_line(f"{address} is switched {word}"))
+    say(on_one_line(f"{address} is {word}"))
     if on and reason:
         complain(f"it still cannot be called: {reason}")
     return ExitCode.DONE
 
 
 def _complain_unswitched(crib: AnyCrib, name: str, *, on: bool) -> ExitCode:
-    """Say that there is no such tool, and how to switch a bundle of that name."""
+    """Report an unknown tool, and how to enable or disable a bundle of that name."""
     if all(name not in (bundle.slug, bundle.id) for bundle in crib.list_bundles()):
         return complain_unknown(crib, name)
     command = f"crib {'enable' if on else 'disable'} '{name}{WHOLE_BUNDLE}'"

@@ -1,4 +1,4 @@
-"""Build a Tool from the keys of its document, and write bundles and tools as clients read them."""
+"""Build a Tool from its document, and serialize bundles and tools for clients."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SAMPLE_ID = "018faf50-b7b6-7a01-9a05-a22a6e0af101"
 OBJECT = '"type": "object"'
-# Keys that the platform computes: a client that writes a tool as it was read may send them, and they are left out.
+# Computed keys: a client may send them back with a document that it has read; they are ignored.
 COMPUTED = frozenset(
     {"id", "bundleSlug", "effectiveEnabled", "disabledReason", "source", "createdAt", "modifiedAt", "toggledAt"}
     | {"softDeletedAt", "callCount", "lastCalledAt", "warnings", "match", "score", "digest"}
@@ -31,7 +31,7 @@ COMPUTED = frozenset(
 ADDRESS = frozenset({"bundleID", "toolID", "slug", "version"})
 BUNDLE_COMPUTED = frozenset({"source", "schemaVersion", "createdAt", "modifiedAt", "toggledAt", "softDeletedAt"})
 
-# Each key that every tool has, with what could stand there.
+# Each required key with an example value.
 REQUIRED = {
     "schemaVersion": f'"{SCHEMA_VERSION}"',
     "displayName": '"Weather report"',
@@ -53,7 +53,7 @@ REPEATABLE = READS | {"PUT", "DELETE"}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Address:
-    """Where a tool is kept."""
+    """The address of a stored tool."""
 
     bundle_id: str
     slug: str
@@ -61,7 +61,7 @@ class Address:
 
 
 def check_address(document: Fields, address: Address) -> None:
-    """Refuse an address that cannot be one, and a document that says another."""
+    """Refuse an invalid address, and a document with a different one."""
     check_id(document, "bundleID", address.bundle_id)
     check_slug_of(document, address.slug)
     if problem := version_problem(address.version):
@@ -72,39 +72,39 @@ def check_address(document: Fields, address: Address) -> None:
 
 
 def check_id(document: Fields, name: str, id_: object) -> None:
-    """Refuse what is no UUID of version 7."""
+    """Refuse an id that is not a UUID of version 7."""
     if not is_uuid7(id_):
-        document.refuse(name, f'{show(id_)} is no UUID of version 7; write one such as "{SAMPLE_ID}"')
+        document.refuse(name, f'{show(id_)} is not a UUID of version 7; write one such as "{SAMPLE_ID}"')
 
 
 def check_slug_of(document: Fields, slug: str) -> None:
-    """Refuse what cannot be a slug."""
+    """Refuse an invalid slug."""
     if problem := slug_problem(slug):
         document.refuse("slug", f"{show(slug)}: {problem}")
 
 
 def read_tool_id(document: Fields, otherwise: Callable[[], str]) -> str:
-    """The id under `toolID` or `id`; where there is none, the one that `otherwise` gives."""
+    """The id under `toolID` or `id`, else the result of `otherwise`."""
     written = [(name, document.values[name]) for name in ("toolID", "id") if name in document]
     for name, id_ in written:
         check_id(document, name, id_)
     ids = {str(id_).lower() for _, id_ in written}
     if len(ids) > 1:
-        document.refuse("id", "is another than toolID; remove one of the two")
+        document.refuse("id", "differs from toolID; remove one of the two")
     return ids.pop() if ids else otherwise()
 
 
 def refuse_other(document: Fields, name: str, expected: str) -> None:
-    """Refuse a document that names another bundle, slug or version than the one it is for."""
+    """Refuse a document whose bundle, slug or version differs from its address."""
     value = document.values.get(name, expected)
-    # Letters of an id have no case.
+    # Ids are case-insensitive.
     is_same = value == expected or (name == "bundleID" and str(value).lower() == expected.lower())
     if not is_same:
-        document.refuse(name, f"{show(value)} is not {show(expected)}, which it is for; write that, or leave it out")
+        document.refuse(name, f"{show(value)} differs from {show(expected)}, its address; write that, or leave it out")
 
 
 def read_arguments(document: Fields, name: str, secrets: Collection[str]) -> dict[str, object]:
-    """The schema of the arguments, which are always an object, none of them named like a secret."""
+    """The schema of the arguments: an object, without properties named like a secret."""
     schema = read_schema(document, name)
     if schema is None:
         return {}
@@ -118,7 +118,7 @@ def read_arguments(document: Fields, name: str, secrets: Collection[str]) -> dic
 
 
 def read_schema(document: Fields, name: str) -> dict[str, object] | None:
-    """The schema that a key holds; None if there is none or it is refused."""
+    """The schema under a key; None if it is absent or refused."""
     schema = document.part(name)
     if schema is None:
         return None
@@ -146,7 +146,7 @@ def build_tool(
     secrets: Collection[str] = (),
     place: str = "",
 ) -> Tool:
-    """The tool that the document describes; raises one ToolError for all that is wrong with it."""
+    """Build the tool; raises one ToolError for all problems of the document."""
     check_address(document, address)
     document.require(REQUIRED)
     check_schema_version(document)
@@ -185,14 +185,14 @@ def build_tool(
 
 
 def check_schema_version(document: Fields) -> None:
-    """Warn of a version that is not ours; any text is taken."""
+    """Warn of an unknown schema version; any string is accepted."""
     version = document.text("schemaVersion", may_be_empty=False)
     if version.strip() and (remark := remark_on(version)):
         document.warn("schemaVersion", f"{show(version)} {remark}")
 
 
 def check_built_in(document: Fields) -> None:
-    """Refuse a document that passes itself off as part of Toolcrib."""
+    """Refuse a document that claims to be built in."""
     if document.switch("isBuiltIn"):
         document.refuse("isBuiltIn", "only what comes with Toolcrib is built in; write false, or leave it out")
 
@@ -200,7 +200,7 @@ def check_built_in(document: Fields) -> None:
 def _description(document: Fields) -> str:
     description = document.text("description")
     if not description.strip() and isinstance(document.values.get("description", ""), str):
-        document.warn("description", "says nothing; write what the tool does, for models choose it by that")
+        document.warn("description", "is empty; write what the tool does, because models choose tools by it")
     return description
 
 
@@ -210,20 +210,20 @@ def _tags(document: Fields) -> tuple[str, ...]:
         at = (*document.at, "tags", index)
         if not isinstance(tag, str) or TAG.fullmatch(tag) is None or len(tag) > MAX_NAME:
             rule = f"use up to {MAX_NAME} ASCII letters, digits, '_' and '-', with a letter or '_' first"
-            document.report.refuse(at, f"{show(tag)} is no tag; {rule}")
+            document.report.refuse(at, f"{show(tag)} is not a tag; {rule}")
         elif tag in tags:
-            document.report.refuse(at, f"{show(tag)} stands there twice; remove one")
+            document.report.refuse(at, f"{show(tag)} is repeated; remove one")
         else:
             tags.append(tag)
     return tuple(tags)
 
 
 def _metadata(document: Fields) -> dict[str, object]:
-    """What counts as part of the tool although nothing here acts on it."""
+    """Keys that are stored with the tool but not used."""
     steps = document.items("preProcessors")
     if not steps:
         return {}
-    document.warn("preProcessors", "are kept and not carried out; prepare the arguments before the call")
+    document.warn("preProcessors", "are stored but not executed; prepare the arguments before the call")
     return {"preProcessors": steps}
 
 
@@ -238,14 +238,14 @@ def _side_effects(methods: frozenset[str]) -> SideEffects | None:
 
 
 def _limits(run: Registered | Http) -> Limits:
-    """What repeats a request is the request itself; the call as a whole is made once."""
+    """Retries are per request; the call as a whole is made once."""
     if not isinstance(run, Http):
         return Limits(retry=ONCE)
     return Limits(timeout_ms=sum(call.timeout_ms for call in run.calls), retry=ONCE)
 
 
 def bundle_to_wire(bundle: Bundle) -> dict[str, object]:
-    """A bundle as a client reads it; a time that never was is null."""
+    """A bundle as clients read it; a time that never happened is null."""
     return {
         "schemaVersion": bundle.schema_version or SCHEMA_VERSION,
         "bundleID": bundle.id,
@@ -263,9 +263,9 @@ def bundle_to_wire(bundle: Bundle) -> dict[str, object]:
 
 
 def tool_to_wire(kept: Kept) -> dict[str, object]:
-    """A tool as a client reads it: every key of its document, and what is known of it now.
+    """A tool as clients read it: every key of its document, and its current state.
 
-    Of a broken file only what is known for certain has a key. A time that never was is null.
+    For a broken document only the certain keys are there. A time that never happened is null.
     """
     return {
         "schemaVersion": SCHEMA_VERSION,
@@ -281,12 +281,12 @@ def tool_to_wire(kept: Kept) -> dict[str, object]:
 
 
 def found_to_wire(found: Found) -> dict[str, object]:
-    """A tool that a search found, with why it was found."""
+    """A search result: the tool, how it matched, and its score."""
     return {**tool_to_wire(found.kept), "match": found.tier, "score": found.score}
 
 
 def _describe(tool: Tool) -> dict[str, object]:
-    """What any tool has, whichever way it was written down."""
+    """The keys that a tool of any format has."""
     return {
         "displayName": tool.display_name or tool.name,
         "description": tool.description,
@@ -299,12 +299,12 @@ def _describe(tool: Tool) -> dict[str, object]:
 
 
 def _makes_requests(tool: Tool) -> bool:
-    """Whether a call goes over HTTP, by the tool's own description or by what its code asks leave for."""
+    """Whether calls use HTTP, by the kind of the tool or the capabilities it requires."""
     return isinstance(tool.run, Http) or tool.kind == "http" or "net.http" in tool.requires
 
 
 def _state(kept: Kept) -> dict[str, object]:
-    """What may be another thing tomorrow."""
+    """The keys that change over time."""
     return {
         "isEnabled": kept.enabled,
         "isBuiltIn": kept.bundle.built_in,
@@ -321,7 +321,7 @@ def _state(kept: Kept) -> dict[str, object]:
 
 
 def _source(kept: Kept) -> str:
-    """Who keeps it, or the kind of file that it is written down in."""
+    """Its owner, or for a file the format of the file."""
     if kept.bundle.owner is Owner.FILES and kept.tool is not None and kept.tool.source_type:
         return kept.tool.source_type
     return str(kept.bundle.owner)

@@ -39,18 +39,18 @@ if TYPE_CHECKING:
     from toolcrib.model.protocols import Store
     from toolcrib.model.tool import Tool
 
-# So far below the limit the count of the index is exact enough; more tools cannot come before its next update.
+# Below this distance from the limit the count of the index is not exact enough.
 COUNTED_ROUGHLY = 1_000
 # How long a write waits for an index that is not complete.
 INDEX_SECONDS = 0.3
 STORE_LOCK = "store"
-# What bundles of the platform itself are called, whether they are there now or not.
+# Slugs of the platform's own bundles, whether they exist now or not.
 RESERVED = frozenset({"builtin", "host", "system"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Editor:
-    """Changes bundles and tools, each under the lock of its bundle; nothing is acknowledged before it is on disk."""
+    """Write bundles and tools, each under the lock of its bundle; a write is acknowledged once it is on disk."""
 
     store: Store
     index: Index
@@ -64,9 +64,9 @@ class Editor:
     clock: Callable[[], float]
 
     def put_bundle(self, bundle_id: str, document: Mapping[str, object], *, if_match: str = "") -> tuple[Bundle, bool]:
-        """Write a bundle, new (True) or in place of the one that is there (False), which keeps its tools.
+        """Create a bundle (True) or replace it (False); its tools stay.
 
-        One that is being deleted lives again.
+        A soft-deleted bundle is restored.
         """
         bundle_id = check_bundle_id(bundle_id)
         self._refuse_others(bundle_id)
@@ -89,7 +89,7 @@ class Editor:
             self.syncing.put_bundle(bundle)
         return bundle, before is None
 
-    def switch_bundle(self, bundle_id: str, enabled: bool, *, if_match: str = "") -> Bundle:  # noqa: FBT001 - a switch is what it is about
+    def switch_bundle(self, bundle_id: str, enabled: bool, *, if_match: str = "") -> Bundle:  # noqa: FBT001 - the flag is the point of the method
         """Enable or disable a bundle of any owner."""
         bundle_id = check_bundle_id(bundle_id)
         if self.lookup.other(bundle_id) is not None:
@@ -103,7 +103,7 @@ class Editor:
             return self._write_bundle(replace(bundle, enabled=enabled, toggled_at=write_time(self.clock())))
 
     def delete_bundle(self, bundle_id: str, if_match: str) -> Bundle:
-        """Delete an empty bundle softly: it can be written again until it is removed for good."""
+        """Soft-delete an empty bundle: writing it again restores it until it is removed for good."""
         bundle_id = check_bundle_id(bundle_id)
         self._refuse_others(bundle_id)
         with self._locked(bundle_id):
@@ -112,7 +112,7 @@ class Editor:
             check_match(if_match, bundle)
             tools = [slot for key in self.store.keys(folder_of(bundle_id)) if (slot := slot_at(key))]
             if tools:
-                message = f"the bundle {bundle.slug} is not empty; delete what is in it first (tools: {len(tools)})"
+                message = f"the bundle {bundle.slug} is not empty; delete its tools first (tools: {len(tools)})"
                 raise ToolError(Kind.CONFLICT, message, details={"count": len(tools)})
             return self._write_bundle(replace(bundle, soft_deleted_at=write_time(self.clock())))
 
@@ -127,7 +127,7 @@ class Editor:
         return True
 
     def put_tool(self, bundle_id: str, slug: str, version: str, document: Mapping[str, object], if_match: str) -> Kept:
-        """Write a new tool; of many writers of one slug and version, in whichever process, one wins."""
+        """Write a new tool; of concurrent writers of one slug and version, in any process, one wins."""
         bundle_id = check_bundle_id(bundle_id)
         self._refuse_others(bundle_id)
         bundle = self._open_bundle(bundle_id)
@@ -149,13 +149,13 @@ class Editor:
             stored = {**reading.document, "createdAt": now, "modifiedAt": now}
             stored[DIGEST] = structural_digest(stored)
             data = write_tool(stored)
-            # What is acknowledged can be used: whatever the next reader would refuse is refused now.
+            # Refuse now what the next reader would refuse, so that an acknowledged tool is usable.
             read_stored_tool(data, bundle=bundle, place=f"{slug}@{version}")
             if not self.store.create(tool_key(slot), data):
                 raise _taken(slug, version)
             return self._written(slot, bundle)
 
-    def switch_tool(self, bundle_id: str, slug: str, version: str, enabled: bool, *, if_match: str = "") -> Kept:  # noqa: FBT001 - a switch is what it is about
+    def switch_tool(self, bundle_id: str, slug: str, version: str, enabled: bool, *, if_match: str = "") -> Kept:  # noqa: FBT001 - the flag is the point of the method
         """Enable or disable a tool of any owner; the tool itself stays the same."""
         bundle_id = check_bundle_id(bundle_id)
         if self.lookup.other(bundle_id) is not None:
@@ -175,7 +175,7 @@ class Editor:
             return self._written(slot, bundle)
 
     def delete_tool(self, bundle_id: str, slug: str, version: str, *, if_match: str = "") -> None:
-        """Remove a tool for good, also a broken one."""
+        """Remove a tool for good, even a broken one."""
         bundle_id = check_bundle_id(bundle_id)
         self._refuse_others(bundle_id)
         slot = check_slot(bundle_id, slug, version)
@@ -251,26 +251,26 @@ class Editor:
             raise _taken(stored_tool.slug, stored_tool.version)
 
     def _refuse_name_of_others(self, slug: str) -> None:
-        """Refuse the name of a bundle that is not kept here: a call of `builtin/read-file` means that one."""
+        """Refuse the slug of a bundle of another source: `builtin/read-file` must keep its meaning."""
         if slug in RESERVED or slug in self.sources.look().names:
-            message = f"the slug {slug!r} is that of tools which are not kept in the store; choose another"
+            message = f"the slug {slug!r} belongs to tools of another source; choose another"
             raise ToolError(Kind.CONFLICT, message)
 
     def _refuse_others(self, bundle_id: str) -> None:
         if bundle_id in map(source_id, ("builtin", "system", "")):
             raise ToolError(
-                Kind.BLOCKED, "this is the id of a bundle of the platform itself; only its switches can be moved"
+                Kind.BLOCKED, "this is the id of a bundle of the platform; it can only be enabled or disabled"
             )
         other = self.lookup.other(bundle_id)
         if other is not None:
-            whose = "comes with Toolcrib" if other.built_in else f"is kept in {other.owner}"
-            message = f"the bundle {other.slug} {whose} and cannot be changed here; only its switches can"
+            whose = "comes with Toolcrib" if other.built_in else f"belongs to {other.owner}"
+            message = f"the bundle {other.slug} {whose} and is read-only here; it can only be enabled or disabled"
             raise ToolError(Kind.BLOCKED, message)
 
     def _refuse_known_id(self, tool: Tool) -> None:
-        """Refuse the id of another tool of this slug: it comes along when a document is copied, and calls are counted by it."""
+        """Refuse the id of another tool with this slug: a copied document has it, and calls are counted by id."""
         for row in self.index.named(tool.slug):
-            with suppress(ToolError):  # whose document is broken has no id to be mistaken for
+            with suppress(ToolError):  # a broken document has no id to compare
                 entry = self.lookup.entry(row.bundle, row.slug, row.version) if row.key else None
                 known = "" if entry is None else entry.tool.id
                 if known == tool.id:
@@ -281,7 +281,7 @@ class Editor:
         raise ToolError(Kind.CONFLICT, message)
 
     def _is_empty(self, bundle_id: str) -> bool:
-        """Whether the folder of a bundle holds nothing but its own document, also nothing that another program put there."""
+        """Whether the folder of a bundle contains only its own document, and no file of another program."""
         others = [key for key in self.store.keys(folder_of(bundle_id)) if key != bundle_key(bundle_id)]
         return not others and not self.store.strangers(folder_of(bundle_id).rstrip("/"))
 
@@ -296,7 +296,7 @@ class Editor:
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
-        """Refuse one tool too many: near the limit, documents are counted under the lock of the store."""
+        """Enforce `max_tools`: near the limit, documents are counted under the lock of the store."""
         is_complete = self.syncing.look(INDEX_SECONDS)
         if is_complete and self.index.count() + COUNTED_ROUGHLY < self.max_tools:
             yield
@@ -335,7 +335,7 @@ def _refuse_newer(schema_version: str, what: str) -> None:
 
 
 def _bundle_off(bundle: Bundle) -> ToolError:
-    return ToolError(Kind.DISABLED, f"the bundle {bundle.slug} is switched off; switch it on first")
+    return ToolError(Kind.DISABLED, f"the bundle {bundle.slug} is disabled; enable it first")
 
 
 def _taken(slug: str, version: str) -> ToolError:

@@ -67,7 +67,7 @@ INDEX_SECONDS = 0.3
 
 
 class BundleEndpoints:
-    """List, read, make or replace, switch and delete bundles."""
+    """List, read, write, enable, disable and delete bundles."""
 
     def __init__(self, bundles: Bundles, threads: Threads) -> None:
         self._bundles = bundles
@@ -103,14 +103,14 @@ class BundleEndpoints:
         return _answer_bundle(bundle, status=201, headers=(location_of_bundle(bundle_id),))
 
     async def switch(self, request: Request) -> Answer:
-        """PATCH /tools/bundles/{bundleID}."""
+        """PATCH /tools/bundles/{bundleID}: enable or disable."""
         bundle_id = bundle_place(request)
         enabled = await self._switches.read(request)
         etag = await self._etag(request, bundle_id)
         return _answer_bundle(await self._threads.write(self._bundles.switch_bundle, bundle_id, enabled, if_match=etag))
 
     async def delete(self, request: Request) -> Answer:
-        """DELETE /tools/bundles/{bundleID}: what is answered is the bundle with the time of its deletion."""
+        """DELETE /tools/bundles/{bundleID}: responds with the bundle and the time of its deletion."""
         bundle_id = bundle_place(request)
         etag = await self._etag(request, bundle_id)
         return _answer_bundle(await self._threads.write(self._bundles.delete_bundle, bundle_id, if_match=etag))
@@ -126,7 +126,7 @@ def _answer_bundle(bundle: Bundle, *, status: int = 200, headers: tuple[Header, 
 
 
 class ToolEndpoints:
-    """List, search, read, make, switch and delete tools in bundles."""
+    """List, search, read, write, enable, disable and delete tools in bundles."""
 
     def __init__(self, bundles: Bundles, threads: Threads) -> None:
         self._bundles = bundles
@@ -138,13 +138,13 @@ class ToolEndpoints:
         return await self._list(request.query, _bundle_ids(request.query))
 
     async def list_one(self, request: Request) -> Answer:
-        """GET /tools/bundles/{bundleID}/tools: those of one bundle, which must be there."""
+        """GET /tools/bundles/{bundleID}/tools: the tools of one bundle, which must exist."""
         bundle_id = bundle_place(request)
         await self._threads.read(self._bundles.bundle, bundle_id)
         return await self._list(request.query, (bundle_id,))
 
     async def search(self, request: Request) -> Answer:
-        """GET /tools/search and GET /tools/tools/search: what was typed, or a question in plain words."""
+        """GET /tools/search and GET /tools/tools/search: by typed text, or by a question in plain language."""
         query = request.query
         search, text = self._search_of(query)
         page: Page[Found] = await self._threads.read(
@@ -165,7 +165,7 @@ class ToolEndpoints:
         return unchanged(request, etag_of(kept)) or _answer_tool(kept)
 
     async def put(self, request: Request) -> Answer:
-        """PUT one version of a tool, which must not be there yet."""
+        """PUT one version of a tool, which must not exist yet."""
         place = tool_place(request, as_name=False)
         document = await read_body(request)
         etag = await self._etag(request, place)
@@ -173,7 +173,7 @@ class ToolEndpoints:
         return _answer_tool(kept, status=201, headers=(location_of_tool(place),))
 
     async def switch(self, request: Request) -> Answer:
-        """PATCH the switch of one version of a tool."""
+        """PATCH one version of a tool: enable or disable."""
         place = tool_place(request)
         enabled = await self._switches.read(request)
         etag = await self._etag(request, place)
@@ -202,7 +202,7 @@ class ToolEndpoints:
 
     def _search_of(self, query: Query) -> tuple[Callable[..., Page[Found]], str]:
         if query.has("q") == query.has("question"):
-            message = "query: write either q, what was typed, or question, a question in plain words"
+            message = "query: write either q, the typed text, or question, a question in plain language"
             raise ToolError(Kind.VALIDATION, message)
         if query.has("q"):
             return self._bundles.search, query.text("q")
@@ -215,12 +215,12 @@ class ToolEndpoints:
 
 
 def _bundle_ids(query: Query) -> tuple[str, ...] | None:
-    """The ids of bundles; None asks for all of them."""
+    """The ids of bundles; None means all."""
     return query.words("bundleIDs") if query.has("bundleIDs") else None
 
 
 def _recommended_size(query: Query) -> int | None:
-    """How many to show, about, under either of its two names."""
+    """The recommended page size, under either of its two names."""
     if query.has("recommendedPageSize") and query.has("pageSize"):
         message = "query: recommendedPageSize and pageSize mean the same here; write one of them"
         raise ToolError(Kind.VALIDATION, message)
@@ -232,14 +232,14 @@ def _answer_tool(kept: Kept, *, status: int = 200, headers: tuple[Header, ...] =
 
 
 class _Switches:
-    """Reads the body of a PATCH, which can change nothing but `isEnabled`."""
+    """Parse the body of a PATCH, which can only change `isEnabled`."""
 
     def __init__(self, bundles: Bundles, threads: Threads) -> None:
         self._bundles = bundles
         self._threads = threads
 
     async def read(self, request: Request) -> bool:
-        """Whether to enable or to disable; other keys are refused with whether the bundle is read-only."""
+        """The value of `isEnabled`; the error for other keys says if the bundle is read-only."""
         body = await read_body(request)
         if not body.keys() <= SWITCH_KEYS:
             await self._threads.read(self._refuse_read_only, bundle_place(request))
@@ -251,12 +251,12 @@ class _Switches:
     def _refuse_read_only(self, bundle_id: str) -> None:
         bundle = self._bundles.bundle(bundle_id)
         if bundle.read_only:
-            message = f"the bundle {bundle.slug} is read-only here; of it and its tools only isEnabled can be changed"
+            message = f"the bundle {bundle.slug} is read-only here; only isEnabled of it and its tools can be changed"
             raise ToolError(Kind.BLOCKED, message)
 
 
 SWITCH_BODY = Body(
-    # Its handler looks at further keys itself.
+    # The handler checks further keys itself.
     name="Switch",
     schema=closed(("isEnabled",), isEnabled=SWITCH),
     example={"isEnabled": False},
@@ -266,14 +266,14 @@ BUNDLE_IDS = words("bundleIDs", "Only these bundles.", {**TEXT, "pattern": UUID7
 LIST_QUERY = (
     TAGS,
     INCLUDE_DISABLED,
-    whole("recommendedPageSize", "How many, about; never more than 256.", 1),
-    whole("pageSize", "Another word for recommendedPageSize.", 1, key="sameAsRecommendedPageSize"),
+    whole("recommendedPageSize", "Recommended page size; at most 256.", 1),
+    whole("pageSize", "An alias of recommendedPageSize.", 1, key="sameAsRecommendedPageSize"),
     PAGE_TOKEN,
 )
-BY_ID = "In the order of their ids. The size of a page is a recommendation."
-COMMENTS = "The body may hold comments, `//` and `/* */`."
-BUNDLE_NOW = Reply(description="The bundle as it is now.", schema="Bundle", headers=("ETag",), links=BUNDLE_LINKS)
-UNCHANGED = Reply(description="It is as the client knows it.", headers=("ETag",))
+BY_ID = "In the order of their ids. The page size is a recommendation."
+COMMENTS = "The body may contain comments, `//` and `/* */`."
+BUNDLE_NOW = Reply(description="The bundle.", schema="Bundle", headers=("ETag",), links=BUNDLE_LINKS)
+UNCHANGED = Reply(description="Not modified.", headers=("ETag",))
 
 
 def _bundle_endpoints(host: Host) -> BundleEndpoints:
@@ -286,7 +286,7 @@ def _tool_endpoints(host: Host) -> ToolEndpoints:
 
 BUNDLE_ENDPOINTS = EndpointTable(
     tag="bundles",
-    summary="Containers of tools, each with one switch.",
+    summary="Groups of tools that are enabled and disabled together.",
     make=_bundle_endpoints,
     places=(BUNDLE_PLACE,),
     schemas=SCHEMAS,
@@ -298,7 +298,7 @@ BUNDLE_ENDPOINTS = EndpointTable(
             handler=BundleEndpoints.list,
             scope=Scope.READ,
             summary="List bundles.",
-            description="In the order of their ids. What is being deleted is not shown.",
+            description="In the order of their ids, without deleted bundles.",
             query=(BUNDLE_IDS, INCLUDE_DISABLED, PAGE_SIZE, PAGE_TOKEN),
             replies={200: Reply(description="A page of bundles.", schema="BundlePage")},
         ),
@@ -319,8 +319,8 @@ BUNDLE_ENDPOINTS = EndpointTable(
             path=BUNDLE,
             handler=BundleEndpoints.put,
             scope=Scope.MANAGE,
-            summary="Make a bundle, or replace what is said about it.",
-            description=f"Its tools stay as they are. A bundle that is being deleted is kept again. {COMMENTS}",
+            summary="Create or replace a bundle.",
+            description=f"Its tools stay as they are. A deleted bundle is restored. {COMMENTS}",
             headers=(IF_MATCH, ONLY_NEW),
             body=Body(name="BundleBody", schema=BUNDLE_BODY, example=WEATHER_BUNDLE, comments=True, open_keys=True),
             refusals=(409, 412),
@@ -337,7 +337,7 @@ BUNDLE_ENDPOINTS = EndpointTable(
             path=BUNDLE,
             handler=BundleEndpoints.switch,
             scope=Scope.MANAGE,
-            summary="Switch a bundle on or off, and with it all its tools.",
+            summary="Enable or disable a bundle and with it all its tools.",
             headers=(IF_MATCH,),
             body=SWITCH_BODY,
             refusals=(404, 409, 412),
@@ -349,8 +349,8 @@ BUNDLE_ENDPOINTS = EndpointTable(
             path=BUNDLE,
             handler=BundleEndpoints.delete,
             scope=Scope.MANAGE,
-            summary="Delete a bundle that holds no tools.",
-            description="It can be had back for two days by putting it again.",
+            summary="Delete an empty bundle.",
+            description="For two days a PUT restores it.",
             headers=(IF_MATCH,),
             refusals=(404, 409, 412),
             replies={
@@ -362,7 +362,7 @@ BUNDLE_ENDPOINTS = EndpointTable(
 
 TOOL_ENDPOINTS = EndpointTable(
     tag="tools",
-    summary="Tools in bundles: write, read, switch, delete, list, search.",
+    summary="Tools in bundles: write, read, enable, disable, delete, list, search.",
     make=_tool_endpoints,
     places=TOOL_PLACE,
     endpoints=(
@@ -395,8 +395,8 @@ TOOL_ENDPOINTS = EndpointTable(
             path=TOOL,
             handler=ToolEndpoints.put,
             scope=Scope.MANAGE,
-            summary="Make a version of a tool.",
-            description=f"A version that exists is never changed: write another one, or delete it first. {COMMENTS}",
+            summary="Create a version of a tool.",
+            description=f"An existing version is never changed: write another one, or delete it first. {COMMENTS}",
             headers=(IF_MATCH, ONLY_NEW),
             body=Body(name="ToolBody", schema=TOOL_BODY, example=WEATHER_TOOL, comments=True, open_keys=True),
             refusals=(404, 409, 412),
@@ -410,11 +410,11 @@ TOOL_ENDPOINTS = EndpointTable(
             path=TOOL,
             handler=ToolEndpoints.switch,
             scope=Scope.MANAGE,
-            summary="Switch a tool on or off.",
+            summary="Enable or disable a tool.",
             headers=(IF_MATCH,),
             body=SWITCH_BODY,
             refusals=(404, 409, 412),
-            replies={200: Reply(description="The tool as it is now.", schema="Tool", headers=("ETag",))},
+            replies={200: Reply(description="The tool.", schema="Tool", headers=("ETag",))},
         ),
         Endpoint(
             name="deleteTool",
@@ -425,9 +425,9 @@ TOOL_ENDPOINTS = EndpointTable(
             summary="Delete a tool for good.",
             headers=(IF_MATCH,),
             refusals=(404, 409, 412),
-            replies={204: Reply(description="It is gone.")},
+            replies={204: Reply(description="Deleted.")},
         ),
-        # The paths of the platform's document are relative to /tools, and its first word may be part of them or not.
+        # The paths in the platform's document are relative to /tools, or may already begin with it; both are accepted.
         Endpoint(
             name="listTools",
             method="GET",
@@ -448,10 +448,10 @@ TOOL_ENDPOINTS = EndpointTable(
             handler=ToolEndpoints.search,
             scope=Scope.READ,
             summary="Search the tools of all bundles.",
-            description="By what was typed: beginnings of words before whole words before words that are nearly right, "
-            "and of these the newest first. Or by a question in plain words, the most relevant first. One of the two.",
+            description="By typed text: prefix matches before whole words before fuzzy matches, the newest first in each group. "
+            "Or by a question in plain language, the most relevant first. Send one of the two.",
             query=(TYPED, QUESTION, INCLUDE_DISABLED, PAGE_SIZE, PAGE_TOKEN),
-            replies={200: Reply(description="A page of tools, each with why it was found.", schema="FoundPage")},
+            replies={200: Reply(description="A page of tools, each with how it matched.", schema="FoundPage")},
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""Keep bundles of tools that many processes share: documents in a store, found through an index that follows them."""
+"""Bundles of stored tools, shared by many processes: documents in a store, found through a search index."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import Entry, Tool
 
 GRACE_SECONDS = 2 * 24 * 3600.0
-# The wall clock was moved if it went on so differently from the monotonic one.
+# The wall clock was changed if it differs from the monotonic clock by so much.
 MOVED_SECONDS = 3600.0
 
 
 class Bundles:
-    """Keeps bundles and their tools in a store, and shows the tools of every other source beside them.
+    """Stores bundles and their tools, and shows the tools of every other source beside them.
 
-    `entries` gives the tools of those sources; they are read only, and only their switches are kept here. `functions` are
-    those that tools of the store may name by their keys. One tool is always read from its document; lists, searches and the
-    look-up of a call are at most 100 ms behind. Everything blocks, and threads may share it. What is written takes an
-    `if_match`: the tag of what the client has read, without which the change is made in any case.
+    `entries` gives the tools of those sources; they are read-only, and only whether they are enabled is stored here.
+    `functions` are those that stored tools may name by key. A single tool is always read from its document; lists, searches
+    and the lookup of a call are at most 100 ms behind. All methods block, and threads may share the object. Methods that write
+    take an `if_match`: the ETag of what the client has read; without one the change is made unconditionally.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Bundles:
             functions=functions,
             models=models,
         )
-        # What lists the same tools in another form signs its tokens with the same key.
+        # Public: other listings of the same tools sign their page tokens with the same key.
         self.cursors = Cursors(key)
         listing = Listing(
             index=index,
@@ -108,33 +108,33 @@ class Bundles:
         self.switch_tool, self.delete_tool = self._editor.switch_tool, self._editor.delete_tool
 
     def bundle(self, bundle_id: str) -> Bundle:
-        """One bundle, as its document is now."""
+        """Read one bundle from its document."""
         bundle_id = check_bundle_id(bundle_id)
         return self._lookup.other(bundle_id) or self._lookup.stored(bundle_id)
 
     def delete_bundle(self, bundle_id: str, *, if_match: str = "") -> Bundle:
-        """Delete an empty bundle; until it is removed for good, writing it again brings it back."""
+        """Soft-delete an empty bundle; until it is removed for good, writing it again restores it."""
         bundle = self._editor.delete_bundle(bundle_id, if_match)
         self._reaper.see(bundle, self._clock())
         return bundle
 
     def tool(self, bundle_id: str, slug: str, version: str) -> Kept:
-        """One tool, as its document is now."""
+        """Read one tool from its document."""
         return self._with_remarks(self._lookup.tool(check_bundle_id(bundle_id), slug, version, self._metrics()))
 
     def put_tool(
         self, bundle_id: str, slug: str, version: str, document: Mapping[str, object], *, if_match: str = ""
     ) -> Kept:
-        """Write a new tool; of many writers of one slug and version, in whichever process, one wins."""
+        """Write a new tool; of concurrent writers of one slug and version, in any process, one wins."""
         return self._with_remarks(self._editor.put_tool(bundle_id, slug, version, document, if_match))
 
     def contents(self) -> object:
-        """What is equal to an earlier answer as long as the same tools are stored, under the same switches and functions."""
+        """A value that stays equal as long as stored tools, their state and the functions are unchanged."""
         self._lookup.look()
         return self._syncing.epoch, self._overlay.look(), tuple(self._functions.items())
 
     def bundle_id_of(self, tool: Tool) -> str:
-        """The id of the bundle that a tool of any owner is in."""
+        """The id of the bundle that contains a tool of any owner."""
         self._syncing.look()
         named = self._syncing.read(lambda: self._index.named(tool.slug))
         rows = [row for row in named if row.key and row.version == tool.version]
@@ -143,23 +143,23 @@ class Bundles:
 
     @property
     def switches(self) -> Mapping[str, Board]:
-        """The switches of tools of other sources, by bundle; another object whenever one was moved, in whichever process."""
+        """The state of tools of other sources, by bundle; a new object whenever one was changed, in any process."""
         return self._overlay.look()
 
     def switched_off(self, tool: Tool) -> str:
-        """Why a tool of another source is switched off here; empty if it is not."""
+        """Why a tool of another source is disabled here; empty if it is not."""
         boards = self._overlay.look()
         return boards.get(source_id(tool.bundle), ALL_ON).why_off(tool_word(tool)) if boards else ""
 
     def reap(self, now: float | None = None) -> list[str]:
-        """Remove for good what was deleted two days ago and is still empty; the ids."""
+        """Remove bundles for good that were deleted two days ago and are still empty; their ids."""
         now = self._clock() if now is None else now
         self._lookup.look()
         due = self._reaper.due(self._syncing.roster.bundles.values(), now)
         return [id_ for id_ in due if self._editor.remove_bundle(id_, lambda bundle: self._reaper.is_old(bundle, now))]
 
     def problems(self) -> list[ToolError]:
-        """Documents that cannot be read, and folders that are none of ours; everything is looked at."""
+        """Documents that cannot be read, and foreign folders; checks every document."""
         self._lookup.look()
         self._syncing.look_at_everything()
         texts = [
@@ -167,7 +167,7 @@ class Bundles:
             *(row.problem for row in self._lookup.rows() if row.problem),
             *(board.problem for board in self._overlay.look().values() if board.problem),
             *(
-                f"{SPACE}/{name} is no bundle: its name is no UUID of version 7; move it away"
+                f"{SPACE}/{name} is not a bundle: its name is not a UUID of version 7; move it away"
                 for name in self._store.folders(SPACE)
                 if not is_uuid7(name)
             ),
@@ -191,17 +191,17 @@ class Bundles:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sighting:
-    """When a bundle was first seen deleted: what its document said, and how far the clock had been put forward by then."""
+    """When a bundle was first seen deleted: its deletion time, and how far the clock had been moved forward by then."""
 
     soft_deleted_at: str
     ahead: float
 
 
 class Reaper:
-    """Says which bundles are due, pass by pass.
+    """Decides in each sweep which deleted bundles are due for removal.
 
-    A bundle is due when two days have gone by on the clock, not counting what the clock was put forward since the bundle was
-    first seen deleted; never in the pass that first sees it, and in no pass before which the clock was moved.
+    A bundle is due two days after its deletion, not counting jumps of the clock since it was first seen deleted; never in the
+    sweep that first sees it, and never in a sweep after the clock was changed.
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -211,7 +211,7 @@ class Reaper:
         self._sightings: dict[str, Sighting] = {}
 
     def due(self, bundles: Iterable[Bundle], now: float) -> list[str]:
-        """The ids of the deleted bundles whose time is over."""
+        """The ids of deleted bundles that are due."""
         was_moved = self._watch_clock(now)
         deleted = [bundle for bundle in bundles if bundle.soft_deleted_at]
         due = [] if was_moved else [bundle.id for bundle in deleted if self.is_old(bundle, now)]
@@ -219,12 +219,12 @@ class Reaper:
         return due
 
     def see(self, bundle: Bundle, now: float) -> None:
-        """Note that a bundle was deleted, outside of a pass."""
+        """Note that a bundle was deleted, outside of a sweep."""
         self._watch_clock(now)
         self._sightings[bundle.id] = self._sighting(bundle)
 
     def is_old(self, bundle: Bundle, now: float) -> bool:
-        """Whether two days have gone by since the bundle was deleted."""
+        """Whether two days have passed since the bundle was deleted."""
         seen = self._sightings.get(bundle.id)
         if not bundle.soft_deleted_at or seen is None:
             return False
@@ -237,7 +237,7 @@ class Reaper:
         return Sighting(soft_deleted_at=bundle.soft_deleted_at, ahead=self._ahead)
 
     def _watch_clock(self, now: float) -> bool:
-        """Whether the clock was moved since the last pass."""
+        """Whether the clock was changed since the last sweep."""
         steady = self._monotonic()
         last, self._last = self._last, (now, steady)
         if last is None:
@@ -261,4 +261,4 @@ def remark_on_hosts(tool: Tool, hosts: tuple[str, ...]) -> Iterator[str]:
             allowed.check(parse_url(f"{origin}/"))
         except ToolError:
             host = origin.partition("://")[2]
-            yield f'{host} is not among http_tools.hosts, so that calls are refused; add "{host}" there'
+            yield f'{host} is not among http_tools.hosts, so calls are refused; add "{host}" there'

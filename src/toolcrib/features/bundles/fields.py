@@ -1,6 +1,6 @@
-"""Read a document key by key, and its `impl`: the function that a tool names, or the requests that it makes.
+"""Read a document key by key, and its `impl`: a registered function or HTTP requests.
 
-What is wrong is noted, each problem with its place, and told at once; a value that is refused is read as its default.
+Problems are collected with their places and raised together; a refused value is read as its default.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ REQUEST_KEYS = (
     *("responseEncoding", "extractExpr", "errorMode", "retry"),
 )
 CALL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# Where the check of the requests finds a problem, and what the document calls that place.
+# Places in the messages of `check_http`, and the keys of the document for them.
 PLACE = re.compile(r"(?:calls\[(\d+)\]\.)?(?:(url|body|extract|method)|(query|headers)\.([^:]*)): ")
 NAMES = {"url": "urlTemplate", "body": "bodyTemplate", "extract": "extractExpr"}
 NOTHING = Registered(key="")
 
 
 class Report:
-    """Collects what is to be said about a document; `line_of` is known for one that lies in a file."""
+    """Collects problems and warnings about a document; `line_of` is given for a document in a file."""
 
     def __init__(self, place: str = "", line_of: Callable[[Steps], int] | None = None) -> None:
         self._place = place
@@ -59,19 +59,19 @@ class Report:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What its author should know."""
+        """The warnings."""
         return tuple(_bounded(self._warnings))
 
     def refuse(self, at: Steps, text: str) -> None:
-        """Note what keeps the document from being taken."""
+        """Add a problem, which makes the document invalid."""
         self.problems.append(self._say(at, text))
 
     def warn(self, at: Steps, text: str) -> None:
-        """Note what its author should know."""
+        """Add a warning."""
         self._warnings.append(self._say(at, text))
 
     def raise_problems(self) -> None:
-        """Raise one ToolError that tells every problem, a line each."""
+        """Raise one ToolError with every problem on a line of its own."""
         if self.problems:
             problems = _bounded(self.problems)
             raise ToolError(Kind.VALIDATION, "\n".join(problems), details={"problems": problems})
@@ -82,13 +82,13 @@ class Report:
 
 
 def show(value: object) -> str:
-    """A value as a message can quote it."""
+    """A value, shortened, as messages quote it."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
 def _spell(at: Steps) -> str:
-    """The way to a field as people write it: `impl.calls[1].urlTemplate`."""
+    """The path of a field: `impl.calls[1].urlTemplate`."""
     steps = (f"[{step}]" if isinstance(step, int) else f".{step[:SHOWN]}" for step in at)
     return "".join(steps).removeprefix(".")
 
@@ -99,7 +99,7 @@ def _bounded(remarks: list[str]) -> list[str]:
 
 
 def open_document(document: object, place: str = "") -> Fields:
-    """The keys of a document that a client sent; refuses one that is no object, or that JSON cannot say."""
+    """Open the document of a client; refuses what is not an object, or not JSON."""
     try:
         if not isinstance(document, Mapping):
             raise ToolError(
@@ -114,7 +114,7 @@ def open_document(document: object, place: str = "") -> Fields:
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """An object of a document, and where in it that stands."""
+    """An object in a document, and its path."""
 
     report: Report
     values: Mapping[str, object]
@@ -124,21 +124,21 @@ class Fields:
         return name in self.values
 
     def refuse(self, name: str, text: str) -> None:
-        """Note what is wrong with a key."""
+        """Add a problem with a key."""
         self.report.refuse((*self.at, name), text)
 
     def warn(self, name: str, text: str) -> None:
-        """Note what the author should know about a key."""
+        """Add a warning about a key."""
         self.report.warn((*self.at, name), text)
 
     def require(self, samples: Mapping[str, str]) -> None:
-        """Refuse the absence of each of these keys; `samples` say what could stand there."""
+        """Refuse a missing key; `samples` are example values for the messages."""
         for name, sample in samples.items():
             if name not in self.values:
                 self.report.refuse(self.at, f'{name} is missing; write "{name}": {sample}')
 
     def text(self, name: str, *, may_be_empty: bool = True, longest: int = 0) -> str:
-        """A text, empty where there is none; `longest` bounds its letters."""
+        """A string, empty if it is absent; `longest` limits its characters."""
         value = self.values.get(name, "")
         if not isinstance(value, str):
             self.refuse(name, f"must be text, not {show(value)}; write it in quotes")
@@ -146,18 +146,18 @@ class Fields:
         if name in self.values and not may_be_empty and not value.strip():
             self.refuse(name, "must not be empty; write what it is")
         if longest and len(value) > longest:
-            self.refuse(name, f"has {len(value)} letters, the limit is {longest}; shorten it")
+            self.refuse(name, f"has {len(value)} characters, the limit is {longest}; shorten it")
         return value
 
     def switch(self, name: str) -> bool | None:
-        """A boolean; None where there is none."""
+        """A boolean; None if it is absent."""
         value = self.values.get(name)
         if name in self.values and not isinstance(value, bool):
             self.refuse(name, f"must be true or false, not {show(value)}")
         return value if isinstance(value, bool) else None
 
     def word(self, name: str, words: type[Word], default: Word) -> Word:
-        """One of the words of a closed set."""
+        """A member of an enum."""
         value = self.values.get(name, default)
         if isinstance(value, str) and value in [*words]:
             return words(value)
@@ -166,15 +166,15 @@ class Fields:
         return default
 
     def whole(self, name: str, *, at_least: int, at_most: int, default: int) -> int:
-        """A whole number between two others."""
+        """An integer within bounds."""
         value = self.values.get(name, default)
         if isinstance(value, int) and not isinstance(value, bool) and at_least <= value <= at_most:
             return value
-        self.refuse(name, f"must be a whole number from {at_least} to {at_most}, not {show(value)}; write {default}")
+        self.refuse(name, f"must be an integer from {at_least} to {at_most}, not {show(value)}; write {default}")
         return default
 
     def number(self, name: str, *, at_most: float, default: float) -> float:
-        """A number that is not negative."""
+        """A non-negative number."""
         value = self.values.get(name, default)
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= at_most:
             return value
@@ -182,7 +182,7 @@ class Fields:
         return default
 
     def items(self, name: str, *, at_most: int = MAX_ITEMS) -> list[object]:
-        """A list, empty where there is none."""
+        """A list, empty if it is absent."""
         value = self.values.get(name, [])
         if not isinstance(value, list):
             self.refuse(name, f"must be a list, not {show(value)}; write it between [ and ]")
@@ -193,7 +193,7 @@ class Fields:
         return value
 
     def part(self, name: str) -> Fields | None:
-        """An object inside this one; None where there is none."""
+        """A nested object; None if it is absent."""
         if name not in self.values:
             return None
         value = self.values[name]
@@ -203,7 +203,7 @@ class Fields:
         return None
 
     def texts(self, name: str) -> dict[str, str]:
-        """An object whose values are all text, empty where there is none."""
+        """An object of strings, empty if it is absent."""
         inner = self.part(name)
         if inner is None:
             return {}
@@ -213,7 +213,7 @@ class Fields:
         return {key: inner.text(key) for key in inner.values}
 
     def strangers(self, known: Collection[str]) -> list[tuple[str, str]]:
-        """The unknown keys, each with the known one that was meant where it looks like a slip."""
+        """The unknown keys, each with the known key that it looks like, or an empty string."""
         unknown = [name for name in self.values if name not in known]
         if not unknown:
             return []
@@ -221,20 +221,20 @@ class Fields:
         return [(name, meant.get(name, "")) for name in unknown]
 
     def warn_of_strangers(self, known: Collection[str]) -> None:
-        """Warn of keys that are kept and not read."""
+        """Warn of unknown keys, which are stored but not used."""
         for name, meant in self.strangers(known):
             self.warn(name, f"is not read; did you mean {meant}?" if meant else "is kept and not read")
 
 
 class ToolType(StrEnum):
-    """What performs a tool."""
+    """How a tool is implemented."""
 
     GO = "go"
     HTTP = "http"
 
 
 class Method(StrEnum):
-    """The verbs that a request may have."""
+    """The allowed HTTP methods."""
 
     GET = "GET"
     HEAD = "HEAD"
@@ -246,7 +246,7 @@ class Method(StrEnum):
 
 
 def read_implementation(document: Fields, parameters: Mapping[str, object]) -> Registered | Http:
-    """Read `impl`, which must be of the kind that `type` says."""
+    """Read `impl`, which must match `type`."""
     impl = document.part("impl")
     if "type" not in document or impl is None:
         return NOTHING
@@ -276,7 +276,7 @@ def _read_requests(impl: Fields, parameters: Mapping[str, object]) -> Http:
 
 
 def _check_templates(impl: Fields, http: Http, parameters: Mapping[str, object]) -> None:
-    """Refuse templates and expressions that cannot work, by the names that the document has for them."""
+    """Refuse invalid templates and expressions, with the keys of the document as places."""
     for problem in check_http(http, parameters):
         place = PLACE.match(problem)
         if place is None:
@@ -323,7 +323,7 @@ def _read_named_call(impl: Fields, index: int, item: object) -> HttpCall:
 def _call_name(call: Fields) -> str:
     name = call.text("name")
     if isinstance(call.values.get("name"), str) and (CALL_NAME.fullmatch(name) is None or len(name) > MAX_NAME):
-        call.refuse("name", f"{show(name)} is no name; use up to {MAX_NAME} letters, digits and '_', no digit first")
+        call.refuse("name", f"{show(name)} is not a name; use up to {MAX_NAME} letters, digits and '_', no digit first")
     return name
 
 
@@ -349,7 +349,7 @@ def _success(call: Fields) -> frozenset[int]:
     codes = call.items("successCodes")
     for index, code in enumerate(codes):
         if not _is_status(code):
-            text = f"{show(code)} is no status; write a whole number from {STATUSES.start} to {STATUSES.stop - 1}"
+            text = f"{show(code)} is not a status; write an integer from {STATUSES.start} to {STATUSES.stop - 1}"
             call.report.refuse((*call.at, "successCodes", index), text)
     return frozenset(code for code in codes if _is_status(code) and isinstance(code, int))
 

@@ -1,6 +1,6 @@
-"""Read documents of bundles and tools, as clients send them and as they lie in the store.
+"""Read documents of bundles and tools, from clients and from the store.
 
-A person may have changed a file of the store: it is JSON with comments, and a problem names its line.
+A person may edit a stored file: it is JSON with comments, and problems name their line.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 REQUIRED = {"slug": '"weather"', "displayName": '"Weather"', "isEnabled": "true"}
 OPTIONAL = ("description", "bundleID", "isBuiltIn")
 MAX_DESCRIPTION = 10_000
-# A document of the largest size, with its times and what people write between the lines.
+# The limit of a definition plus times and comments.
 MAX_STORED_BYTES = 1_000_000
 TIMES = ("createdAt", "modifiedAt", "toggledAt", "softDeletedAt")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
-    """What a document came to: the tool, the document as the store holds it, and what its author should know."""
+    """A document that was read: the tool, the document as it is stored, and warnings."""
 
     tool: Tool
     document: dict[str, object]
@@ -53,15 +53,17 @@ class Reading:
 
 
 def read_bundle(document: Mapping[str, object], *, bundle_id: str) -> Bundle:
-    """Read the document of a bundle; what the platform works out itself is accepted and left out."""
+    """Read the document of a bundle; computed keys are accepted and ignored."""
     fields = open_document(document)
     for name, meant in fields.strangers((*REQUIRED, *OPTIONAL, *BUNDLE_COMPUTED)):
-        fields.refuse(name, f"is no key of a bundle; write {meant}" if meant else "is no key of a bundle; remove it")
+        fields.refuse(
+            name, f"is not a key of a bundle; write {meant}" if meant else "is not a key of a bundle; remove it"
+        )
     return _read(fields, bundle_id, schema_version=SCHEMA_VERSION, times={})
 
 
 def read_stored_bundle(data: bytes, *, bundle_id: str, place: str = "") -> Bundle:
-    """Read a document of the store, which a person may have changed; raises ToolError that says what is broken."""
+    """Read a stored document, which a person may have edited; raises ToolError for a broken one."""
     fields = read_fields(data, place or f"bundles/{bundle_id}/bundle.json")
     return _read(fields, bundle_id, schema_version=fields.text("schemaVersion"), times=read_times(fields))
 
@@ -100,10 +102,9 @@ def read_tool(
     secrets: Collection[str] = (),
     place: str = "",
 ) -> Reading:
-    """Read the document of a new tool; everything that is wrong with it is told in one error, `details.problems` lists it.
+    """Read the document of a new tool; one error has all problems, listed in `details.problems`.
 
-    `bundle` is the slug of its bundle. What the platform works out itself is accepted and left out, so that a tool can be
-    written as it was read.
+    `bundle` is the slug of its bundle. Computed keys are accepted and ignored, so that a tool can be written as it was read.
     """
     fields = open_document(document, place)
     address = Address(bundle_id=bundle_id, slug=slug, version=version)
@@ -123,9 +124,9 @@ def read_tool(
 
 
 def read_stored_tool(data: bytes, *, bundle: Bundle, place: str) -> Reading:
-    """Read a document of the store, which a person may have changed; raises ToolError that says what is broken.
+    """Read a stored document, which a person may have edited; raises ToolError for a broken one.
 
-    One that names no id has the one that its address gives it everywhere.
+    Without an id it gets a stable one derived from its address.
     """
     fields = read_fields(data, place)
     fields.require({"slug": '"weather"', "version": '"v1"'})
@@ -146,7 +147,7 @@ def _check_size(document: dict[str, object], place: str) -> None:
 
 
 def read_fields(data: bytes, place: str) -> Fields:
-    """The keys of a document that is a JSON object."""
+    """Parse a stored document to its fields."""
     try:
         document = read_jsonc(data, place, max_bytes=MAX_STORED_BYTES)
         check_plain(document, place=place)
@@ -159,20 +160,20 @@ def read_fields(data: bytes, place: str) -> Fields:
 
 
 def read_times(document: Fields) -> dict[str, str]:
-    """The times that the document names, all spelled alike."""
+    """The times in the document, normalized."""
     times: dict[str, str] = {}
     for name in TIMES:
         value = document.values.get(name) or ""
         time = read_time(value) if value else ""
         if time is None:
-            document.refuse(name, f'{show(value)} is no time; write it like "2024-05-14T13:44:00Z", or remove it')
+            document.refuse(name, f'{show(value)} is not a time; write it like "2024-05-14T13:44:00Z", or remove it')
         elif time:
             times[name] = time
     return times
 
 
 def _with_line(error: ToolError, data: bytes, place: str) -> ToolError:
-    """The error with the line of the fault, where the reader could tell only what is wrong."""
+    """Add the line of the fault to an error that has none."""
     if error.kind is not Kind.VALIDATION or "line" in error.details:
         return error
     line = line_of_fault(without_comments(data, place, max_bytes=MAX_STORED_BYTES).encode())
@@ -180,7 +181,7 @@ def _with_line(error: ToolError, data: bytes, place: str) -> ToolError:
 
 
 class _Lines:
-    """Where things stand in a file; looked up only when something is to be said about it."""
+    """Line numbers of keys in a file, computed on first use."""
 
     def __init__(self, data: bytes, place: str) -> None:
         self._data = data
@@ -191,7 +192,7 @@ class _Lines:
         return {(): 1, **json_lines(without_comments(self._data, self._place, max_bytes=MAX_STORED_BYTES))}
 
     def line(self, at: Steps) -> int:
-        """The line of a key or an item, or of the nearest thing around it."""
+        """The line of a key or an item, or of the nearest enclosing one."""
         while at not in self._lines:
             at = at[:-1]
         return self._lines[at]

@@ -1,4 +1,4 @@
-"""Describe tools and bundles of the store for the index: rows, the roster of bundles, and slots found by file names."""
+"""Rows of the search index, the roster of bundles, and a lookup of slots by file names."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LOOK_SECONDS = 0.1
 
 
 def row_of(stored_tool: StoredTool) -> Row:
-    """The row of a tool of the store."""
+    """The row of a stored tool."""
     row = Row(
         id=stored_tool.slot,
         bundle=stored_tool.slot.partition("/")[0],
@@ -54,7 +54,7 @@ def row_of(stored_tool: StoredTool) -> Row:
 
 
 def row_of_tool(tool: Tool, *, slot: str, enabled: bool) -> Row:
-    """The row of a tool that is not in the store."""
+    """The row of a tool of another source."""
     row = Row(id=slot, bundle=slot.partition("/")[0], slug=tool.slug, version=tool.version, enabled=enabled)
     return _described(row, tool)
 
@@ -71,7 +71,7 @@ def _described(row: Row, tool: Tool) -> Row:
 
 
 def parameters_of(schema: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """The names of arguments, given their schema, with what is said of each."""
+    """The names of the arguments in a schema with their descriptions."""
     properties = schema.get("properties")
     if not isinstance(properties, dict):
         return
@@ -81,10 +81,10 @@ def parameters_of(schema: Mapping[str, object]) -> Iterator[tuple[str, str]]:
 
 
 def light_row(data: bytes, *, slot: str, stamp: str) -> Row | None:
-    """The row of a document; None for one that is in any way unusual, and is to be read as a whole.
+    """Fast path: the row of a document without validating it; None falls back to the full reader.
 
-    What carries the digest of its own structure was checked before it was written. It is checked again as soon as the tool is
-    shown or called.
+    A document with a digest of its own structure was validated before it was written. It is validated again as soon as the
+    tool is shown or called.
     """
     try:
         document = orjson.loads(data)
@@ -114,7 +114,7 @@ def light_row(data: bytes, *, slot: str, stamp: str) -> Row | None:
 
 
 def _is_usual(document: Mapping[str, object], slot: str) -> bool:
-    """Whether everything that a row is made of is there, and is what it should be."""
+    """Whether every key that a row needs is present and of the right type."""
     bundle = slot.partition("/")[0]
     tags = document.get("tags", [])
     return (
@@ -133,8 +133,8 @@ def _is_usual(document: Mapping[str, object], slot: str) -> bool:
 class Roster:
     """The bundles of a store by their ids.
 
-    `problems` say why some of them, which are switched off, cannot be read. `names` says what each is called in addresses:
-    by its slug where a look-up of the slug leads to it, else by its id. `meant` says which one a slug leads to.
+    `problems` has the errors of bundles that cannot be read, which are disabled. `names` has the name of each in addresses:
+    its slug if a lookup of the slug finds it, else its id. `meant` maps a slug to the id that a lookup finds.
     """
 
     bundles: Mapping[str, Bundle] = field(default_factory=dict)
@@ -143,14 +143,14 @@ class Roster:
     meant: Mapping[str, str] = field(default_factory=dict)
 
     def find(self, word: str) -> str | None:
-        """The id of the bundle that an id or a slug means."""
+        """The id of the bundle with an id or a slug."""
         return word.lower() if word.lower() in self.bundles else self.meant.get(word)
 
 
 def make_roster(
     bundles: Mapping[str, Bundle], problems: Mapping[str, str] | None = None, taken: Collection[str] = ()
 ) -> Roster:
-    """Give every bundle its name; of several with one slug the earliest is called by it, unless others took it before."""
+    """Name every bundle; of several with one slug the oldest gets it, unless another source has it."""
     problems = problems or {}
     meant: dict[str, str] = {}
     live = (bundle for bundle in bundles.values() if not bundle.soft_deleted_at and bundle.id not in problems)
@@ -164,19 +164,19 @@ def make_roster(
 
 
 def is_on(bundle: Bundle) -> bool:
-    """Whether the tools of a bundle can be used, as far as it is concerned."""
+    """Whether a bundle is enabled and not deleted."""
     return bundle.enabled and not bundle.soft_deleted_at
 
 
 def stand_in(bundle_id: str) -> Bundle:
-    """What is shown in place of a bundle whose document cannot be read."""
+    """A placeholder for a bundle whose document cannot be read."""
     return Bundle(id=bundle_id, slug=BROKEN_SLUG, display_name=bundle_id, enabled=False)
 
 
 class SlugFiles:
-    """The slots of a store by the spelling of their slugs, for calls that cannot wait until the index has read all documents.
+    """Find slots by the slug in their file names, for calls that cannot wait for the index.
 
-    The names of the files are read again at most every LOOK_SECONDS. Threads may share it.
+    File names are listed again at most every LOOK_SECONDS. Threads may share the object.
     """
 
     def __init__(self, store: Store) -> None:
@@ -184,11 +184,11 @@ class SlugFiles:
         self._seen: tuple[float, Mapping[str, list[str]]] = (0.0, {})
 
     def slots(self, slug: str) -> list[str]:
-        """The slots of every tool of that slug."""
+        """The slots of all tools with that slug."""
         return self._look().get(_spelling(slot_of("", slug, "")), [])
 
     def slugs(self, read: Callable[[str], str]) -> Iterator[str]:
-        """Every slug; `read` says it for a slot whose file has a name that was cut short."""
+        """Every slug; `read` gets it from the document if the file name is truncated."""
         for spelling, slots in self._look().items():
             yield read(slots[0]) if CUT in spelling else read_slot(slots[0]).slug
 

@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from toolcrib.model.protocols import Store
 
 LOOK_SECONDS = 0.1
-# So many documents are read while a call waits; more are left to another thread.
+# A call waits while so many documents are read; more are left to a background thread.
 QUICK_DOCUMENTS = 100
 PATIENCE_SECONDS = 0.02
-# A walk past every document takes at most one part in so many of the time, and a long one runs in a thread of its own.
+# A walk over all documents takes at most 1/20 of the time, and a long one runs in a background thread.
 WALK_SHARE = 20
 QUICK_WALK_SECONDS = 0.005
 QUICK_WALK_DOCUMENTS = 1_000
 LONGEST_WALK_SECONDS = 600.0
-# Full-text indexes grow fastest in large parts; but a process that writes meanwhile waits for one of them.
+# Large transactions are fastest for full-text indexes, but writers in other processes wait for one.
 BATCH = 5_000
 LAYOUT = "1"
-# The parts of a file that is deleted go one by one, and each time it may be made anew.
+# How often a read is repeated if the index file is deleted meanwhile.
 REPEATS = 5
 
 T = TypeVar("T")
@@ -44,11 +44,11 @@ logger = logging.getLogger("toolcrib.catalog")
 
 
 class IndexSync:
-    """Looks at the store at most every 100 ms, and has the index and the roster of bundles follow. Threads may share it.
+    """Checks the store at most every 100 ms, and updates the index and the roster of bundles. Threads may share it.
 
-    A change that was made through a store is seen by the stamp of its folder; the index notes for which stamp of each folder
-    it is complete, so that of many processes one does the work. What a person changed within a file, and what a process left
-    undone that was killed, is found by a walk past all documents. `epoch` changes whenever anything may have changed.
+    A write through a store changes the stamp of its folder; the index records the stamp of each folder it is complete for, so
+    that only one of many processes does the work. Edits within a file, and leftovers of a killed process, are found by a walk
+    over all documents. `epoch` changes whenever anything may have changed.
     """
 
     def __init__(self, store: Store, index: Index, documents: Documents) -> None:
@@ -63,7 +63,7 @@ class IndexSync:
         self._walk_seconds: float | None = None
         self._generation: str | None = None
         self._incarnation = 0
-        # Not set while the index learns so much that calls do without it.
+        # Cleared while the index is far behind, and calls use the store instead.
         self._caught_up = threading.Event()
         self._caught_up.set()
         self._closing = threading.Event()
@@ -77,9 +77,9 @@ class IndexSync:
         self.epoch = 0
 
     def look(self, patience: float | None = None) -> bool:
-        """Follow the store, unless that was done a moment ago; True if the index is complete.
+        """Update the index, unless that was done a moment ago; True if it is complete.
 
-        With `patience` the caller waits no longer than so many seconds, and the rest is left to another thread.
+        With `patience` the caller waits at most so many seconds, and a background thread does the rest.
         """
         if patience is not None:
             return self.look_quickly() or (self._caught_up.wait(patience) and self.look_quickly())
@@ -93,9 +93,9 @@ class IndexSync:
         return True
 
     def look_quickly(self) -> bool:
-        """Follow the store for a call: the roster in any case, and the index where that takes no time.
+        """Update for a call: the roster always, the index only if that is quick.
 
-        False if the index has more to learn, which is left to another thread; until then the store itself is to be asked.
+        False if the index is far behind, and a background thread updates it; until then use the store itself.
         """
         while not self._is_fresh():
             if not self._caught_up.is_set():
@@ -116,7 +116,7 @@ class IndexSync:
         return True
 
     def read(self, work: Callable[[], T], look: Callable[[], object] | None = None) -> T:
-        """What is read from the index; once more whenever the index was lost meanwhile, and had to be filled again."""
+        """Read from the index; repeat if the index file was deleted meanwhile."""
         for _ in range(REPEATS):
             before = self._incarnation
             found = work()
@@ -126,12 +126,12 @@ class IndexSync:
         return work()
 
     def _is_fresh(self) -> bool:
-        """Whether the store was looked at a moment ago, and the index is still the one that followed it."""
+        """Whether the store was checked a moment ago, and the index file is still the same."""
         return monotonic() < self._look_at and self._index.incarnation() == self._incarnation
 
     def _look(self, most: int | None = None) -> bool:
-        """Follow the store; False if the index has more to learn than so many documents."""
-        # First: of an index that is lost meanwhile nothing is noted, and the next look begins anew.
+        """Update the index; False if it is behind by more than `most` documents."""
+        # Read first: if the index is lost meanwhile nothing is recorded, and the next update starts anew.
         incarnation = self._index.incarnation()
         generation = self._store.generation(SPACE)
         if generation != self._generation or not self._is_complete():
@@ -153,27 +153,27 @@ class IndexSync:
             logger.warning("the index is behind: %s", problem.message)
 
     def look_at_everything(self) -> None:
-        """Follow the store in all that it holds, however long that takes."""
+        """Update the index and check every document, however long that takes."""
         self._look_at = 0.0
         self.look()
         with self._walking:
             self._walk()
 
     def close(self) -> None:
-        """Wait for running threads; what they did not get to is left to the next process."""
+        """Stop background threads; the next process does the rest."""
         self._closing.set()
         with self._walking, self._following:
             self._closing.clear()
 
     def take_names(self, names: Collection[str]) -> None:
-        """Know which names are those of other sources, so that no bundle of the store is called by them."""
+        """Set the names of other sources' bundles, which no stored bundle may use in addresses."""
         if self._taken != names:
             self._taken = frozenset(names)
             self._enrol({})
 
     @contextmanager
     def noting(self, bundle_id: str) -> Iterator[None]:
-        """Write or remove one tool, and have the index know that nothing else changed; the bundle's lock is held."""
+        """Around the write of one tool, under the bundle's lock: record that nothing else in the folder changed."""
         before = self._store.folders(SPACE).get(bundle_id)
         was_complete, incarnation = False, 0
         with self._forgiving(bundle_id):
@@ -190,26 +190,26 @@ class IndexSync:
         self._behind.discard(bundle_id)
 
     def put_tool(self, stored_tool: StoredTool) -> None:
-        """Have a tool in the index that this process wrote."""
+        """Index a tool that this process wrote."""
         self._turn_page()
         with self._forgiving(stored_tool.slot.partition("/")[0]):
             self._index.put([row_of(stored_tool)])
 
     def remove_tool(self, slot: str) -> None:
-        """Have a tool no more that this process removed."""
+        """Remove a tool from the index that this process removed."""
         self._turn_page()
         self._documents.forget(slot)
         with self._forgiving(slot.partition("/")[0]):
             self._index.remove([slot])
 
     def put_bundle(self, bundle: Bundle) -> None:
-        """Know a bundle that this process wrote."""
+        """Index a bundle that this process wrote."""
         self._enrol({bundle.id: bundle})
         with self._forgiving(bundle.id):
             self._index.put_bundle(bundle.id, enabled=is_on(bundle))
 
     def remove_bundle(self, bundle_id: str) -> None:
-        """Know a bundle no more that this process removed."""
+        """Remove a bundle from the index that this process removed."""
         self._enrol({}, gone=(bundle_id,))
         with self._forgiving(bundle_id):
             self._index.remove_bundle(bundle_id)
@@ -217,7 +217,7 @@ class IndexSync:
 
     @contextmanager
     def _forgiving(self, bundle_id: str) -> Iterator[None]:
-        """Tell the index of what is written; if it cannot be told, it finds out at the next look, and the write counts."""
+        """Update the index after a write; on failure the write still counts, and the next update catches up."""
         try:
             yield
         except ToolError as problem:
@@ -228,16 +228,16 @@ class IndexSync:
         self.epoch = next(self._epochs)
 
     def _is_complete(self) -> bool:
-        """Whether the index knows all that this process knows; one that was lost does not."""
+        """Whether the index is complete for all folders that this process knows."""
         facts = self._index.facts()
         return facts.get("layout") == LAYOUT and all(
             facts.get(_fact(id_)) == stamp for id_, stamp in self._folders.items()
         )
 
     def _follow(self, incarnation: int, most: int | None = None) -> bool:
-        """Bring up to date what lies in folders that have changed: the roster of this process, the index of all.
+        """Update the roster and the index for folders that have changed.
 
-        False, and the index as it was, if that means to read more documents than `most`.
+        False, without a change to the index, if more than `most` documents would have to be read.
         """
         folders = self._enrol_changed()
         facts = self._facts(incarnation)
@@ -259,8 +259,8 @@ class IndexSync:
         return True
 
     def _enrol_changed(self) -> dict[str, str]:
-        """Have the roster as the bundles are; the stamps of their folders."""
-        # First, so that a bundle which is written meanwhile is not taken for one that is gone.
+        """Update the roster; return the stamps of the bundle folders."""
+        # Read first, so that a bundle written meanwhile is not taken for a removed one.
         known = self.roster.bundles.keys()
         folders = {id_: stamp for id_, stamp in self._store.folders(SPACE).items() if is_uuid7(id_)}
         changed = [id_ for id_, stamp in folders.items() if self._enrolled.get(id_) != stamp]
@@ -271,7 +271,7 @@ class IndexSync:
         return folders
 
     def _facts(self, incarnation: int) -> Mapping[str, str]:
-        """What was noted about the index; one of another layout is emptied first."""
+        """The facts recorded in the index; an index of another layout is emptied first."""
         facts = self._index.facts()
         if facts.get("layout") == LAYOUT:
             return facts
@@ -282,9 +282,9 @@ class IndexSync:
         return {}
 
     def _enrol(self, fresh: Mapping[str, Bundle | None], gone: Collection[str] = ()) -> None:
-        """Have bundles in the roster, those that are None as their documents are, and others no more."""
+        """Add bundles to the roster, reading the documents of those that are None, and remove others."""
         with self._enrolling:
-            # Read under the lock, so that the later read is the one that stays.
+            # Read under the lock, so that the latest read wins.
             read = {id_: self._read_bundle(id_) if bundle is None else (bundle, "") for id_, bundle in fresh.items()}
             before = self.roster
             bundles = {id_: bundle for id_, bundle in before.bundles.items() if id_ not in gone}
@@ -304,7 +304,7 @@ class IndexSync:
         return bundle, ""
 
     def _sync(self, folders: Mapping[str, Mapping[str, str]]) -> bool:
-        """Have the rows of bundles as their documents are, given the stamps of these; whether all of them could be read."""
+        """Update the rows of bundles to the stamps of their documents; whether all documents could be read."""
         roster = self.roster
         stale: dict[str, str] = {}
         gone: list[str] = []
@@ -312,7 +312,7 @@ class IndexSync:
             self._index.put_bundle(bundle_id, enabled=bundle_id in roster.bundles and is_on(roster.bundles[bundle_id]))
             stale |= self._stale(bundle_id, there)
             known = self._index.stamps(bundle_id).items()
-            # What came since the others were counted stays.
+            # A document written since the stamps were read stays.
             gone += [id_ for key, (id_, _) in known if key not in there and self._store.stamp(key) is None]
         if gone:
             self._index.remove(gone)
@@ -323,14 +323,14 @@ class IndexSync:
         return all(were_read)
 
     def _stale(self, bundle_id: str, there: Mapping[str, str]) -> dict[str, str]:
-        """The slots whose rows are not as the documents are, with the stamps of these."""
+        """The slots whose rows are outdated, with the current stamps."""
         known = self._index.stamps(bundle_id)
         changed = ((key, stamp) for key, stamp in there.items() if known.get(key, ("", ""))[1] != stamp)
         return {slot: stamp for key, stamp in changed if (slot := slot_at(key))}
 
     @contextmanager
     def _teaching(self) -> Iterator[None]:
-        """Have calls do without the index while it learns many documents."""
+        """Make calls use the store instead of the index while many documents are indexed."""
         self._caught_up.clear()
         try:
             yield
@@ -338,10 +338,10 @@ class IndexSync:
             self._caught_up.set()
 
     def _put(self, stamps: Mapping[str, str], roster: Roster) -> bool:
-        """Have the rows of these slots; whether all of their documents could be read."""
+        """Index these slots; whether all of their documents could be read."""
         rows = [row for slot, stamp in stamps.items() if (row := self._row(slot, stamp, roster))]
         self._index.put(rows)
-        # Who wrote meanwhile may have told the index before this did, so that the older word would be the last.
+        # Another writer may have updated the index before us with a newer row.
         now = self._stamps_now([row for row in rows if row.stamp])
         gone = [id_ for id_, stamp in now.items() if stamp is None]
         if gone:
@@ -350,7 +350,7 @@ class IndexSync:
         return (not changed or self._put(changed, roster)) and all(row.stamp for row in rows)
 
     def _stamps_now(self, rows: list[Row]) -> dict[str, str | None]:
-        """The stamps that the documents of rows have now, by the ids of these."""
+        """The current stamps of the documents of rows, by row id."""
         if len(rows) <= QUICK_DOCUMENTS:
             return {row.id: self._store.stamp(row.key) for row in rows}
         folders = (self._store.stamps(folder_of(id_)) for id_ in {row.bundle for row in rows})
@@ -358,7 +358,7 @@ class IndexSync:
         return {row.id: there.get(row.key) for row in rows}
 
     def _row(self, slot: str, stamp: str, roster: Roster) -> Row | None:
-        """The row of a slot whose document has the stamp; None if there is none any more."""
+        """The row of a slot whose document has the stamp; None if it is gone."""
         bundle = roster.bundles.get(slot.partition("/")[0])
         if bundle is None:
             return None
@@ -375,7 +375,7 @@ class IndexSync:
             raise ToolError(Kind.TRANSIENT, "the catalogue is being closed")
 
     def _start_walk(self) -> None:
-        # No other thread starts one meanwhile; the walk itself sets when the next is due.
+        # Keeps other threads from starting one; the walk itself sets when the next is due.
         self._walk_at = monotonic() + LONGEST_WALK_SECONDS
         seconds = self._walk_seconds
         is_quick = self._index.count() < QUICK_WALK_DOCUMENTS if seconds is None else seconds < QUICK_WALK_SECONDS
@@ -395,7 +395,7 @@ class IndexSync:
             self._walking.release()
 
     def _walk(self) -> None:
-        """Look at the stamp of every document, and follow where any is another than it was."""
+        """Check the stamp of every document, and update bundles where one has changed."""
         started = monotonic()
         if self.roster.bundles.keys() - self._store.folders(SPACE).keys():
             with self._following:
@@ -419,7 +419,7 @@ def _fact(bundle_id: str) -> str:
 
 
 def _known(facts: Mapping[str, str]) -> set[str]:
-    """The bundles that an index was told of."""
+    """The bundles that are recorded in the index."""
     return {name.removeprefix("folder/") for name, stamp in facts.items() if name.startswith("folder/") and stamp}
 
 

@@ -1,4 +1,4 @@
-"""Look up one bundle or one tool of any owner: as its document is now, or quickly for a call."""
+"""Look up one bundle or one tool of any owner: from its document, or from a cache for a call."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 KNOWN_SECONDS = 0.1
 MAX_KNOWN = 10_000
 PAGE = 1_000
-# What models are shown in place of a name that they would not take ends with a hash of it.
+# A name that models do not accept is replaced by one that ends with its hash.
 SHOWN_NAME = re.compile(rf"_[a-zA-Z0-9_-]*_[0-9a-f]{{{HASH_LETTERS}}}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Known:
-    """Where a look-up led. That counts for a moment, while nothing is written, no switch is moved and no function changes."""
+    """A cached lookup, valid for a moment while no document, no state and no function changes."""
 
     entry: Entry
     until: float
@@ -52,7 +52,7 @@ class _Known:
 
 @dataclass(kw_only=True)
 class Lookup:
-    """Looks tools up in the store and among those of other sources. Threads may share it."""
+    """Look up tools in the store and in other sources. Threads may share it."""
 
     documents: Documents
     slug_files: SlugFiles
@@ -67,21 +67,21 @@ class Lookup:
     _shown_names: tuple[int, Mapping[str, str]] = (-1, MappingProxyType({}))
 
     def look(self, patience: float | None = None) -> bool:
-        """Bring up to date what listing and searching go by; False if that takes longer than `patience`, in seconds."""
+        """Update the index for a listing or a search; False if that takes longer than `patience` seconds."""
         names = self.sources.look().names
         is_complete = self.syncing.look(patience)
         self.syncing.take_names(names)
         return is_complete
 
     def look_quickly(self) -> bool:
-        """Likewise for one tool, without waiting for the index; whether it is up to date."""
+        """Update for the lookup of one tool, without waiting for the index; whether it is complete."""
         names = self.sources.look().names
         is_complete = self.syncing.look_quickly()
         self.syncing.take_names(names)
         return is_complete
 
     def other(self, bundle_id: str) -> Bundle | None:
-        """The bundle of another source that has the id, with its switch as it is now; None if it is none of theirs."""
+        """The bundle of another source with the id, with its current state; None if there is none."""
         bundle = self.sources.look().bundles.get(bundle_id)
         if bundle is None:
             return None
@@ -89,7 +89,7 @@ class Lookup:
         return replace(bundle, enabled=not board.why_off(), toggled_at=board.bundle.toggled_at)
 
     def stored(self, bundle_id: str) -> Bundle:
-        """The bundle of the store as its document is now."""
+        """Read the stored bundle from its document."""
         try:
             bundle = self.documents.bundle(bundle_id)
         except ToolError as problem:
@@ -99,7 +99,7 @@ class Lookup:
         return bundle
 
     def tool(self, bundle_id: str, slug: str, version: str, counts: Mapping[str, Count]) -> Kept:
-        """The tool as its document is now."""
+        """Read the tool from its document."""
         self.look_quickly()
         slot = check_slot(bundle_id, slug, version)
         other = self.other(bundle_id)
@@ -126,7 +126,7 @@ class Lookup:
         return None if kept is None else counted(kept, counts)
 
     def kept(self, stored_tool: StoredTool, bundle: Bundle) -> Kept:
-        """A tool of the store as it is shown."""
+        """A stored tool with its state."""
         return Kept(
             id=stored_tool.id,
             bundle=bundle,
@@ -144,7 +144,7 @@ class Lookup:
         )
 
     def name_of(self, bundle: Bundle) -> str:
-        """What the bundle is called in addresses."""
+        """The name of the bundle in addresses."""
         return self.syncing.roster.names.get(bundle.id, bundle.slug)
 
     def entry(self, bundle_id: str, slug: str, version: str) -> Entry | None:
@@ -164,10 +164,10 @@ class Lookup:
         return self._stored_entry(wanted, slot, self.syncing.roster, boards)
 
     def find(self, name: str, bundle: str | None = None, version: str | None = None) -> Entry | None:
-        """The tool of the store that is meant for a call; `bundle` is a slug or an id. It is at most 100 ms behind.
+        """The stored tool that a call means; `bundle` is a slug or an id. At most 100 ms behind.
 
-        Of several bundles the first by its slug is meant, one that is switched off after all others; of several versions the
-        newest. A broken document keeps its name: nothing else is called in its stead.
+        Of several bundles the first by slug wins, disabled ones last; of several versions the newest. A broken document keeps
+        its name: no other tool is called instead.
         """
         wanted = (name, bundle, version)
         known = self._known.get(wanted)
@@ -181,11 +181,11 @@ class Lookup:
         return None
 
     def _look_for_call(self) -> bool:
-        # The names of other sources, which are not for bundles of the store, are asked for once.
+        # The names of other sources' bundles are loaded once.
         return self.syncing.look_quickly() if self.sources.were_asked else self.look_quickly()
 
     def _slots(self, name: str, bundle: str | None, version: str | None) -> list[str]:
-        """The slots of the tools that may be meant, the first before all others."""
+        """The slots of the tools that a name may mean, by precedence."""
         is_complete = self._look_for_call()
         roster = self.syncing.roster
         only = None if bundle is None else roster.find(bundle)
@@ -201,12 +201,12 @@ class Lookup:
         return [row.id for row in in_order]
 
     def _named_on_disk(self, slug: str, *, roster: Roster) -> list[Row]:
-        """What an index would say if it had learned everything: all rows of that slug, the newest created first."""
+        """The rows of that slug from the store instead of the index, the newest first."""
         stored_tool = (self._quick(slot, roster) for slot in self.slug_files.slots(slug) if slug)
         return sorted((row_of(one) for one in stored_tool if one), key=lambda row: row.created_at, reverse=True)
 
     def _slug_shown_as(self, name: str, *, is_complete: bool) -> str:
-        """The slug of the tool that models are shown under this name, because its own they would not take."""
+        """The slug of the tool that is offered to models under this name instead of its own."""
         if not SHOWN_NAME.fullmatch(name):
             return ""
         if not is_complete:
@@ -222,7 +222,7 @@ class Lookup:
         return shown.get(name, "")
 
     def _slug_in(self, slot: str) -> str:
-        """The slug that a document says."""
+        """The slug in a document."""
         stored_tool = self._quick(slot, self.syncing.roster)
         return "" if stored_tool is None else stored_tool.slug
 
@@ -263,7 +263,7 @@ class Lookup:
         return entry
 
     def _counts(self, known: _Known) -> bool:
-        """Whether what was found a moment ago is still what would be found."""
+        """Whether a cached lookup is still valid."""
         if monotonic() >= known.until or known.epoch != self.syncing.epoch:
             return False
         if known.boards is not self.overlay.look():
@@ -271,11 +271,11 @@ class Lookup:
         return not known.key or self.functions.get(known.key) is known.function
 
     def forget(self) -> None:
-        """Look everything up anew."""
+        """Clear the cache."""
         self._known.clear()
 
     def _bind(self, slot: str, tool: Tool) -> Tool:
-        """The tool with the function that is registered under its key; the same object as long as both are the same."""
+        """The tool with the function registered under its key; the same object as long as both are unchanged."""
         if not isinstance(tool.run, Registered):
             return tool
         function = self.functions.get(tool.run.key)
@@ -301,22 +301,22 @@ class Lookup:
 
 
 def counted(kept: Kept, counts: Mapping[str, Count]) -> Kept:
-    """The tool with how often it was called."""
+    """The tool with its call counts."""
     count = counts.get(kept.id)
     return kept if count is None else replace(kept, calls=count.calls, last_called_at=count.last_called_at)
 
 
 def _rank(bundle: Bundle) -> tuple[object, ...]:
-    """The order of bundles that hold tools of one name."""
+    """The precedence of bundles with tools of the same name."""
     return (not is_on(bundle), bundle.slug, bundle.created_at, bundle.id)
 
 
 def _is_async(function: Callable[..., object]) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - asked for what it is, not whether it is there
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - its kind is checked, not its existence
 
 
 class Reason(NamedTuple):
-    """Why a tool of the store cannot be used now, and what turns it on; empty if it can be."""
+    """Why a stored tool cannot be used, and the cure; empty if it can."""
 
     text: str = ""
     cure: str = ""
@@ -329,11 +329,11 @@ def why_off(
     functions: Mapping[str, Callable[..., object]],
     models: frozenset[str] | None,
 ) -> Reason:
-    """The first thing that keeps it from being used; `problem` is what is wrong with the document of its bundle."""
+    """The first reason why it cannot be used; `problem` is the error of its bundle's document."""
     if stored_tool.tool is None:
         return Reason(f"its file is broken: {stored_tool.problem}", "repair the file, or delete the tool")
     if not stored_tool.enabled:
-        return Reason("its own switch is off", f"switch it on with: crib enable {stored_tool.slug}")
+        return Reason("its isEnabled is false", f"enable it with: crib enable {stored_tool.slug}")
     return _why_bundle_off(bundle, problem) or _what_is_missing(stored_tool.tool.run, functions, models) or Reason()
 
 
@@ -343,7 +343,7 @@ def _why_bundle_off(bundle: Bundle, problem: str) -> Reason | None:
     if bundle.soft_deleted_at:
         return Reason(f"its bundle {bundle.slug} is being deleted", "write the bundle again")
     if not bundle.enabled:
-        return Reason(f"its bundle {bundle.slug} is switched off", f"switch it on with: crib enable '{bundle.slug}/*'")
+        return Reason(f"its bundle {bundle.slug} is disabled", f"enable it with: crib enable '{bundle.slug}/*'")
     return None
 
 
@@ -354,5 +354,5 @@ def _what_is_missing(
         cure = f'register one with @registered("{run.key}") in a module that modules names'
         return Reason(f"no function is registered under {run.key!r} in this process", cure)
     if isinstance(run, Registered | Http) and run.model and models is not None and run.model not in models:
-        return Reason(f"the model {run.model!r} is not there", f"add {run.model!r} to models")
+        return Reason(f"the model {run.model!r} is not available", f"add {run.model!r} to models")
     return None

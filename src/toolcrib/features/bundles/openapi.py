@@ -1,4 +1,4 @@
-"""The schemas and examples of bundles and of the tools in them, for their endpoints."""
+"""JSON schemas and examples of bundles and stored tools, for their endpoints."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from toolcrib.toolkit.http.places import SLUG, UUID7, VERSION
 TEMPLATES: dict[str, object] = {"type": "object", "maxProperties": 100, "additionalProperties": TEXT}
 SECONDS: dict[str, object] = {"type": "number", "minimum": 0, "maximum": 3_600}
 
-# What is accepted as it was read, and not taken over.
+# Computed keys: accepted and ignored.
 COMPUTED = ("bundleSlug", "effectiveEnabled", "disabledReason", "source", "createdAt", "modifiedAt", "toggledAt")
 COMPUTED_TOO = ("softDeletedAt", "callCount", "lastCalledAt", "warnings", "match", "score")
 
@@ -28,7 +28,7 @@ REQUEST: dict[str, object] = {
     "urlTemplate": {
         **TEXT,
         "pattern": "^https?://",
-        "description": "With `${name}` for arguments and secrets, not in scheme, host or port.",
+        "description": "With `${name}` for arguments and secrets, but not in scheme, host or port.",
     },
     "query": TEMPLATES,
     "headers": TEMPLATES,
@@ -37,11 +37,11 @@ REQUEST: dict[str, object] = {
         "type": "array",
         "maxItems": 100,
         "items": {"type": "integer", "minimum": 100, "maximum": 599},
-        "description": "Which statuses are a success; none named means any from 200 to 299.",
+        "description": "The statuses of success; by default 200 to 299.",
     },
     "timeoutMs": {"type": "integer", "minimum": 1, "maximum": 3_600_000, "default": 10_000},
     "responseEncoding": {"enum": ["json", "text"], "default": "json"},
-    "extractExpr": {**TEXT, "description": "A JSONPath, or a regular expression; absent takes the whole body."},
+    "extractExpr": {**TEXT, "description": "A JSONPath or a regular expression; by default the whole body."},
     "errorMode": {"enum": ["fail", "empty"], "default": "fail"},
     "retry": schema("Retry"),
 }
@@ -55,7 +55,7 @@ BUNDLE_BODY: dict[str, object] = closed(
     bundleID={**TEXT, "pattern": UUID7, "description": "As in the path, or absent."},
     isBuiltIn={"const": False},
     **{
-        name: {"description": "Accepted as it was read, and not taken over."}
+        name: {"description": "Accepted and ignored."}
         for name in ("source", "schemaVersion", "createdAt", "modifiedAt", "toggledAt", "softDeletedAt")
     },
 )
@@ -64,14 +64,14 @@ TOOL_BODY: dict[str, object] = {
     "type": "object",
     "required": ["schemaVersion", "displayName", "type", "isEnabled", "argSchema", "outputSchema", "impl"],
     "properties": {
-        "schemaVersion": {**TEXT, "pattern": r"\S", "description": "Any text; ours is toolcrib-1."},
+        "schemaVersion": {**TEXT, "pattern": r"\S", "description": "Any string; the current one is toolcrib-1."},
         "displayName": {**TEXT, "minLength": 1, "maxLength": 256, "pattern": r"\S"},
-        "description": {**TEXT, "description": "What the tool does; models choose it by that."},
+        "description": {**TEXT, "description": "What the tool does; models choose tools by it."},
         "type": {"enum": ["go", "http"]},
         "isEnabled": {"type": "boolean"},
         "isBuiltIn": {"const": False},
         "argSchema": {"type": "object", "description": "The JSON Schema of the arguments, which are an object."},
-        "outputSchema": {"type": "object", "description": "The JSON Schema of the value; {} promises nothing."},
+        "outputSchema": {"type": "object", "description": "The JSON Schema of the value; {} allows any."},
         "impl": {"type": "object"},
         "tags": {
             "type": "array",
@@ -79,13 +79,13 @@ TOOL_BODY: dict[str, object] = {
             "uniqueItems": True,
             "items": {**TEXT, "pattern": "^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$"},
         },
-        "preProcessors": {"type": "array", "maxItems": 100, "description": "Kept, and not carried out."},
+        "preProcessors": {"type": "array", "maxItems": 100, "description": "Stored, but not executed."},
         "bundleID": {**TEXT, "pattern": UUID7, "description": "As in the path, or absent."},
         "slug": {**TEXT, "pattern": SLUG, "description": "As in the path, or absent."},
         "version": {**TEXT, "pattern": VERSION, "maxLength": 64, "description": "As in the path, or absent."},
-        "toolID": {**TEXT, "pattern": UUID7, "description": "Made by the server where it is absent."},
-        "id": {**TEXT, "pattern": UUID7, "description": "Another name for toolID."},
-        **{name: {"description": "Worked out by the server."} for name in (*COMPUTED, *COMPUTED_TOO)},
+        "toolID": {**TEXT, "pattern": UUID7, "description": "Generated if it is absent."},
+        "id": {**TEXT, "pattern": UUID7, "description": "An alias of toolID."},
+        **{name: {"description": "Computed by the server; ignored."} for name in (*COMPUTED, *COMPUTED_TOO)},
     },
     "oneOf": [
         {"properties": {"type": {"const": "go"}, "impl": schema("FunctionImpl")}},
@@ -131,11 +131,11 @@ SCHEMAS: dict[str, object] = {
         displayName=TEXT,
         description=TEXT,
         type={"enum": ["go", "http"]},
-        isEnabled={**SWITCH, "description": "Its own switch."},
+        isEnabled={**SWITCH, "description": "Whether the tool itself is enabled."},
         isBuiltIn=SWITCH,
-        effectiveEnabled={**SWITCH, "description": "Whether a call would find it switched on."},
-        disabledReason={**TEXT, "description": "Why it would not; empty if it would."},
-        source={**TEXT, "description": "Who keeps it, or the kind of file it is written down in."},
+        effectiveEnabled={**SWITCH, "description": "Whether a call can use it."},
+        disabledReason={**TEXT, "description": "Why a call cannot use it; empty if it can."},
+        source={**TEXT, "description": "Its owner, or the format of its file."},
         argSchema=ANYTHING,
         outputSchema=ANYTHING,
         impl=ANYTHING,
@@ -165,7 +165,7 @@ SCHEMAS: dict[str, object] = {
         "required": ["goFunc"],
         "properties": {
             "goFunc": {**TEXT, "pattern": r"\S", "description": "The key of a function of the host program."},
-            "model": {**TEXT, "pattern": r"\S", "description": "A model that the tool cannot do without."},
+            "model": {**TEXT, "pattern": r"\S", "description": "A model that the tool needs."},
             **dict.fromkeys((*REQUEST, "calls"), False),
         },
         "additionalProperties": True,

@@ -1,7 +1,6 @@
-"""Show the tools of every other source beside those of the store, under switches that are kept here.
+"""Show the tools of other sources (host program, files, built-ins) as bundles beside the stored ones.
 
-The other sources are the host program, files, and what comes with Toolcrib: what their tools are stays theirs, whether they are on
-is kept here.
+Their definitions belong to their sources; whether they are enabled is stored here.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 SPACE = "switches"
 LOOK_SECONDS = 0.1
 MAX_BYTES = 1_000_000
-# Asking every source takes at most one part in so many of the time.
+# Listing all sources takes at most 1/10 of the time.
 ASKING_SHARE = 10
 OWNERS = {"": Owner.HOST, "builtin": Owner.BUILTIN, "system": Owner.BUILTIN}
 DISPLAY_NAMES = {"": "Host program", "builtin": "Built-in tools", "system": "System tools"}
@@ -40,7 +39,7 @@ DISPLAY_NAMES = {"": "Host program", "builtin": "Built-in tools", "system": "Sys
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Switch:
-    """Whether something is on, and when that was last changed."""
+    """Whether something is enabled, and when that was last changed."""
 
     enabled: bool = True
     toggled_at: str = ""
@@ -48,20 +47,20 @@ class Switch:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Board:
-    """The switches of one bundle: its own, and those of its tools by `slug@version`; a broken one has a `problem`."""
+    """The stored state of one bundle and of its tools by `slug@version`; a broken document has a `problem`."""
 
     bundle: Switch = Switch()
     tools: Mapping[str, Switch] = field(default_factory=dict)
     problem: str = ""
 
     def why_off(self, tool: str = "") -> str:
-        """Why the tool, or the bundle itself, is off; empty if it is on."""
+        """Why the tool, or the bundle itself, is disabled; empty if it is enabled."""
         if self.problem:
-            # What was disabled is unknown, so everything is.
+            # It is unknown what was disabled, so everything is.
             return self.problem
         if not self.bundle.enabled:
-            return "its bundle is switched off" if tool else "its own switch is off"
-        return "its own switch is off" if not self.tools.get(tool, ON).enabled else ""
+            return "its bundle is disabled" if tool else "its isEnabled is false"
+        return "its isEnabled is false" if not self.tools.get(tool, ON).enabled else ""
 
 
 ON = Switch()
@@ -69,7 +68,7 @@ ALL_ON = Board()
 
 
 class Overlay:
-    """The boards of all bundles, at most 100 ms behind their documents. Threads may share it."""
+    """The stored states of all bundles, at most 100 ms behind their documents. Threads may share it."""
 
     def __init__(self, store: Store, clock: Callable[[], float]) -> None:
         self._store = store
@@ -80,7 +79,7 @@ class Overlay:
         self.boards: Mapping[str, Board] = {}
 
     def look(self) -> Mapping[str, Board]:
-        """The boards by the ids of their bundles; the same object until one changes."""
+        """The boards by bundle id; the same object until one changes."""
         if monotonic() < self._look_at:
             return self.boards
         with self._lock:
@@ -94,11 +93,11 @@ class Overlay:
         return self.boards
 
     def board(self, bundle_id: str) -> Board:
-        """The board of a bundle as its document is now."""
+        """Read the board of a bundle from its document."""
         return self._read(_key(bundle_id))
 
     def switch(self, bundle_id: str, tool: str, *, enabled: bool) -> Switch:
-        """Switch a tool, or the bundle itself where no tool is named; the caller holds the bundle's lock."""
+        """Enable or disable a tool, or without a tool the bundle; the caller holds the bundle's lock."""
         board = self.board(bundle_id)
         if board.problem:
             raise ToolError(Kind.CONFLICT, board.problem)
@@ -112,7 +111,7 @@ class Overlay:
         return after
 
     def _look_again(self) -> None:
-        """Read again the next time; a thread that is reading now may have begun before the write, and is waited for."""
+        """Invalidate the cache, after any read in progress, which may have begun before the write."""
         with self._lock:
             self._look_at = 0.0
 
@@ -128,7 +127,7 @@ class Overlay:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Snapshot:
-    """What other sources held at a moment: bundles by id, tools by slot, and what the bundles are called in addresses."""
+    """The contents of other sources at a moment: bundles by id, tools by slot, and the names of bundles in addresses."""
 
     bundles: Mapping[str, Bundle] = field(default_factory=dict)
     entries: Mapping[str, Entry] = field(default_factory=dict)
@@ -137,9 +136,9 @@ class Snapshot:
 
 
 class Sources:
-    """Asks the other sources at most every 100 ms, and has the index know what they hold, under the switches as they are now.
+    """Lists the other sources at most every 100 ms, and indexes their tools with their current state.
 
-    No lock is held while they are asked but the first time: the catalogue that gives the entries has locks of its own.
+    Only the first listing holds a lock: the catalog that gives the entries has locks of its own.
     """
 
     def __init__(self, entries: Callable[[], Iterable[Entry]], overlay: Overlay, index: Index) -> None:
@@ -151,16 +150,16 @@ class Sources:
         self._ask_at = 0.0
         self._asks = count(1)
         self._turn = 0
-        # What they held, and which time of asking that was the answer to.
+        # The last listing, and its number.
         self._seen: tuple[Entry, ...] | None = None
         self._seen_at = 0
         self._made_of: tuple[object, object] = (None, None)
         self.snapshot = Snapshot()
 
     def look(self) -> Snapshot:
-        """What they hold; the same object until something changes."""
+        """Their contents; the same object until something changes."""
         if self._seen is None:
-            # Nothing is known yet: other threads wait for the first answer.
+            # Other threads wait for the first listing.
             with self._first:
                 if self._seen is None:
                     self._ask()
@@ -178,11 +177,11 @@ class Sources:
 
     def _ask(self) -> None:
         number, turn, started = next(self._asks), self._turn, monotonic()
-        # Others need not ask meanwhile.
+        # Keeps other threads from listing meanwhile.
         self._ask_at = started + LOOK_SECONDS
         entries = tuple(self._entries())
         with self._putting:
-            # An answer to an earlier question may come later than that to a later one.
+            # An earlier listing may finish after a later one.
             if number > self._seen_at:
                 self._seen_at = number
                 self._seen = entries if entries != self._seen else self._seen
@@ -195,11 +194,11 @@ class Sources:
 
     @property
     def were_asked(self) -> bool:
-        """Whether anything is known of them yet."""
+        """Whether they were listed yet."""
         return self._seen is not None
 
     def look_again(self) -> None:
-        """Ask anew at the next look."""
+        """List them again at the next look."""
         with self._putting:
             self._turn += 1
             self._ask_at = 0.0
@@ -213,7 +212,7 @@ class Sources:
 
 
 def make_snapshot(entries: Iterable[Entry], boards: Mapping[str, Board]) -> Snapshot:
-    """The tools of other sources under the switches that were moved here."""
+    """The tools of other sources with their stored state."""
     bundles: dict[str, Bundle] = {}
     placed: dict[str, Entry] = {}
     names: set[str] = {HOST}
@@ -225,7 +224,7 @@ def make_snapshot(entries: Iterable[Entry], boards: Mapping[str, Board]) -> Snap
             bundles[bundle_id] = bundle_of(entry.tool.bundle, board)
         reason = entry.enabled and board.why_off(tool_word(entry.tool))
         slot = slot_of(bundle_id, entry.tool.slug, entry.tool.version)
-        placed[slot] = replace(entry, enabled=False, reason=reason, cure="switch it on") if reason else entry
+        placed[slot] = replace(entry, enabled=False, reason=reason, cure="enable it") if reason else entry
     return Snapshot(bundles=bundles, entries=placed, boards=boards, names=frozenset(names))
 
 
@@ -242,7 +241,7 @@ def bundle_of(name: str, board: Board) -> Bundle:
 
 
 def kept_of(entry: Entry, bundle: Bundle, board: Board) -> Kept:
-    """A tool of another source as it is shown."""
+    """A tool of another source with its state."""
     tool = entry.tool
     switch = board.tools.get(tool_word(tool), ON)
     return Kept(
@@ -252,7 +251,7 @@ def kept_of(entry: Entry, bundle: Bundle, board: Board) -> Kept:
         version=tool.version,
         tool=tool,
         enabled=switch.enabled,
-        reason="" if entry.enabled else entry.reason or "its own switch is off",
+        reason="" if entry.enabled else entry.reason or "its isEnabled is false",
         toggled_at=switch.toggled_at,
         stamp=f"{tool.content_hash} {switch.enabled} {switch.toggled_at}",
         warnings=tool.warnings,
@@ -260,7 +259,7 @@ def kept_of(entry: Entry, bundle: Bundle, board: Board) -> Kept:
 
 
 def tool_word(tool: Tool) -> str:
-    """How the switches of a bundle name a tool."""
+    """The key of a tool in a board."""
     return f"{tool.slug}@{tool.version}"
 
 
@@ -275,7 +274,7 @@ def _key(bundle_id: str) -> str:
 
 
 def _bundle_at(key: str) -> str:
-    """The id of the bundle whose switches lie there; empty for what is nothing of ours."""
+    """The id of the bundle whose board is stored there; empty for a foreign key."""
     name = key.removeprefix(f"{SPACE}/").removesuffix(".json")
     return name if is_uuid7(name) and _key(name) == key else ""
 
@@ -293,7 +292,7 @@ def _read_board(data: bytes, place: str) -> Board:
     document = read_jsonc(data, place, max_bytes=MAX_BYTES)
     tools = document.get("tools", {}) if isinstance(document, dict) else None
     if not isinstance(tools, dict):
-        raise ToolError(Kind.VALIDATION, f"{place}: is not a document of switches; repair or remove it")
+        raise ToolError(Kind.VALIDATION, f"{place}: is not a valid document; repair or remove it")
     switches = {name: _read_switch(switch, f"{place}: tools: {name!r:.80}") for name, switch in tools.items()}
     return Board(bundle=_read_switch(document, place), tools=switches)
 

@@ -1,4 +1,4 @@
-"""Pages of bundles and tools: every one that stays comes exactly once, whatever comes and goes meanwhile."""
+"""Pages of bundles and tools: an item that stays is listed exactly once, even if others come and go meanwhile."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ PAGE_SIZE = 25
 MAX_PAGE_SIZE = 256
 MAX_TEXT = 1_000
 MAX_ANSWERS = 100
-# How long the names are by which a token knows the rest of an answer; their own would not all fit into it.
+# A token refers to the remaining hits by short digests, because their ids would not fit.
 DIGEST_BYTES = 8
 MAX_TOKEN = 12_000
 SIGNATURE_BYTES = 16
-# The key signs other things too; what was signed as one of them is no token of a page.
+# Domain separation: the key signs other things too.
 _PURPOSE = b"page token\0"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Listing:
-    """Lists and searches bundles and tools of every owner."""
+    """List and search bundles and tools of every owner."""
 
     index: Index
     lookup: Lookup
@@ -62,7 +62,7 @@ class Listing:
         page_size: int | None = None,
         page_token: str = "",
     ) -> Page[Bundle]:
-        """Bundles in the order of their ids; those that are being deleted are not shown."""
+        """Bundles in the order of their ids, without deleted ones."""
         size = check_page_size(page_size)
         wanted = None if ids is None else sorted({check_bundle_id(id_) for id_ in ids})
         query = ["bundles", wanted, include_disabled]
@@ -123,7 +123,7 @@ class Listing:
         page_token: str = "",
         patience: float | None = None,
     ) -> Page[Found]:
-        """What fits what was typed: beginnings of names before words, words before what is nearly right, then the newest."""
+        """Tools that match a typed text: prefixes before whole words before fuzzy matches, then the newest first."""
         text = check_text(text)
         query = ["search", text, include_disabled]
         size = check_page_size(page_size)
@@ -152,9 +152,9 @@ class Listing:
         page_token: str = "",
         patience: float | None = None,
     ) -> Page[Found]:
-        """What answers a question in plain words, at most MAX_ANSWERS, the most relevant first.
+        """Tools that answer a question in plain language, at most MAX_ANSWERS, the most relevant first.
 
-        The token holds the rest of the answer as it was.
+        The page token contains the remaining hits as they were.
         """
         question = check_text(question)
         query = ["ask", question, include_disabled]
@@ -176,11 +176,11 @@ class Listing:
         return Page(items=tuple(items), indexing=not is_complete)
 
     def _read(self, work: Callable[[], T], *, is_complete: bool) -> T:
-        """What is read from the index; one that is not complete is not waited for."""
+        """Read from the index; an incomplete one is not waited for."""
         return self.syncing.read(work) if is_complete else work()
 
     def _rest(self, position: object, answer: Callable[[], list[Hit]]) -> list[Hit]:
-        """The hits that a token holds; `answer` gives those that the question has now, which are mostly the same."""
+        """The hits that a token refers to; `answer` gives the current hits, which are mostly the same."""
         scores = {str(digest): float(score) for digest, score in position} if isinstance(position, list) else {}
         slots: dict[str, str] = {}
         for id_ in chain((hit.id for hit in answer()), (row.id for row in self.lookup.rows())):
@@ -201,21 +201,21 @@ class Listing:
         return str(self.cursors.read(query, page_token)) if page_token else ""
 
     def _usable(self, slot: str, counts: Mapping[str, Count], *, include_disabled: bool) -> Kept | None:
-        """The tool of a row; None if it is gone, or cannot be used in this process and only usable ones are asked for."""
+        """The tool of a row; None if it is gone, or if it is unusable in this process and only usable ones are wanted."""
         kept = self.lookup.listed(slot, counts)
         return kept if kept is not None and (include_disabled or kept.usable) else None
 
     def _page(
         self, query: object, found: Iterable[tuple[object, T]], size: int, *, is_complete: bool = True
     ) -> Page[T]:
-        """The first of the items, each found with its position; with a token if there is at least one more."""
+        """The first items, each found with its position, and a token if there are more."""
         pairs = [*islice(found, size + 1)]
         token = self.cursors.write(query, pairs[size - 1][0]) if len(pairs) > size else ""
         return Page(items=tuple(item for _, item in pairs[:size]), next_token=token, indexing=not is_complete)
 
 
 def _batches(behind: Callable[[T | None], list[T]], limit: int) -> Iterator[T]:
-    """Everything, batch by batch, each as large as the limit but the last."""
+    """All items, fetched in batches of `limit`."""
     batch = behind(None)
     while True:
         yield from batch
@@ -225,7 +225,7 @@ def _batches(behind: Callable[[T | None], list[T]], limit: int) -> Iterator[T]:
 
 
 def check_page_size(size: int | None) -> int:
-    """How many items a page has; refuses what is out of range."""
+    """The page size; refuses one that is out of range."""
     if size is None:
         return PAGE_SIZE
     if not 1 <= size <= MAX_PAGE_SIZE:
@@ -234,17 +234,17 @@ def check_page_size(size: int | None) -> int:
 
 
 def recommended_size(size: int | None) -> int:
-    """Likewise for a size that is only a recommendation: what is out of range becomes the nearest that is not."""
+    """A recommended page size, clamped to the allowed range."""
     return PAGE_SIZE if size is None else min(max(1, size), MAX_PAGE_SIZE)
 
 
 def check_text(text: str) -> str:
-    """What is searched for; refuses an empty text and one that is too long."""
+    """The text of a search; refuses an empty or too long one."""
     text = text.strip().removeprefix("+").strip()
     if not text:
-        raise ToolError(Kind.VALIDATION, "say what to search for")
+        raise ToolError(Kind.VALIDATION, "the search text is empty; write what to search for")
     if len(text) > MAX_TEXT:
-        raise ToolError(Kind.VALIDATION, f"what to search for has {len(text)} letters, the limit is {MAX_TEXT}")
+        raise ToolError(Kind.VALIDATION, f"the search text has {len(text)} characters, the limit is {MAX_TEXT}")
     return text
 
 
@@ -258,21 +258,21 @@ def _read_hit(position: list[object]) -> Hit:
 
 
 class Cursors:
-    """Writes and reads tokens that say where a listing goes on: signed, and good for the one query that they were made for.
+    """Signed page tokens, each valid only for the query that it was made for.
 
-    A query is whatever says which listing it is, and a position whatever JSON can say.
+    Query and position are JSON values; the query identifies the listing.
     """
 
     def __init__(self, key: Callable[[], bytes]) -> None:
         self._load_key = key
 
     def write(self, query: object, position: object) -> str:
-        """The token that asks for what comes behind the position."""
+        """The token for the items after the position."""
         packed = zlib.compress(_to_bytes(position), 9)
         return base64.urlsafe_b64encode(self._sign(query, packed) + packed).rstrip(b"=").decode()
 
     def read(self, query: object, token: str) -> object:
-        """The position; refuses what was not written for this very query."""
+        """The position of a token; refuses a token of another query."""
         signed = _decode(token)
         signature, packed = signed[:SIGNATURE_BYTES], signed[SIGNATURE_BYTES:]
         if not hmac.compare_digest(signature, self._sign(query, packed)):
@@ -296,12 +296,12 @@ def _to_bytes(value: object) -> bytes:
 
 
 def _decode(token: str) -> bytes:
-    """The bytes of a token; of what is none, bytes that no signature fits."""
+    """The bytes of a token; empty if it is malformed."""
     if len(token) > MAX_TOKEN or not token.isascii():
         return b""
     try:
         signed = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
     except (ValueError, binascii.Error):
         return b""
-    # Several spellings lead to the same bytes; one is a token.
+    # Only the canonical spelling is accepted.
     return signed if base64.urlsafe_b64encode(signed).rstrip(b"=").decode() == token else b""

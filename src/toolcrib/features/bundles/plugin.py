@@ -1,4 +1,4 @@
-"""Register bundles: tools that are kept as documents, under one switch."""
+"""Register bundles: stored tools that are enabled and disabled together."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 
 def register(plugins: Plugins) -> None:
-    """Add the tools of bundles, and the switches of all other tools."""
+    """Add the tools of bundles, and the state (enabled or disabled) of all other tools."""
     plugins.add_resource("bundles", "toolcrib.features.bundles.facade:Bundles", given=_for_bundles)
     plugins.add_resource("search_index", "toolcrib.infra.search.index:Index", given=_for_index)
     plugins.add_resource("bundle_source", "toolcrib.features.bundles.source:BundleSource")
     plugins.add_source("bundles", lambda resources: [resources.get("bundle_source")])
     plugins.add_endpoints("toolcrib.features.bundles.endpoints:endpoints")
-    plugins.add_command("bundle", "toolcrib.features.bundles.commands:bundle", "Keep tools in bundles.")
-    plugins.add_command("search", "toolcrib.features.bundles.commands:search", "Find tools by what is typed.")
-    plugins.add_command("enable", "toolcrib.features.bundles.commands:enable", "Switch a tool or a bundle on.")
-    plugins.add_command("disable", "toolcrib.features.bundles.commands:disable", "Switch a tool or a bundle off.")
+    plugins.add_command("bundle", "toolcrib.features.bundles.commands:bundle", "Store tools in bundles.")
+    plugins.add_command("search", "toolcrib.features.bundles.commands:search", "Search tools.")
+    plugins.add_command("enable", "toolcrib.features.bundles.commands:enable", "Enable a tool or a bundle.")
+    plugins.add_command("disable", "toolcrib.features.bundles.commands:disable", "Disable a tool or a bundle.")
     plugins.add_settings("bundles", "toolcrib.features.bundles.settings:BundlesSettings")
     plugins.add_settings("search", "toolcrib.features.bundles.settings:SearchSettings")
 
@@ -32,7 +32,7 @@ def _for_bundles(resources: Resources) -> dict[str, object]:
     bundles = settings["bundles"]
     return {
         "store": data.store,
-        # It is closed by the bundles themselves.
+        # `Bundles` closes it.
         "index": resources.make("search_index"),
         "entries": lambda: _entries_of_other_sources(resources),
         "functions": resources.functions,

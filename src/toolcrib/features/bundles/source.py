@@ -1,4 +1,4 @@
-"""The bundles of a Crib, made when they are first needed: a project that keeps none never loads what keeps them."""
+"""The catalog source of stored tools; a project without bundles never loads the modules behind it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class BundleSource:
                 return
 
     def generation(self) -> object:
-        """What changes whenever a tool of a bundle does, at most a moment late."""
+        """A value that changes whenever a stored tool does, at most 100 ms late."""
         stored = self._stored
         return None if stored is None else stored.contents()
 

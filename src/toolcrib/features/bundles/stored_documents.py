@@ -1,8 +1,8 @@
 """Read the documents of bundles and tools from the store.
 
-They lie at `bundles/<bundle>/bundle.json` and `bundles/<bundle>/<slug>@<version>.json`. The slot of a tool is
-`<bundle>/<slug>@<version>` in the spelling of file names: one for each tool, and the same for ever. Points in time are RFC 3339 in
-UTC with milliseconds, so that the later one is the greater text.
+They are stored as `bundles/<bundle>/bundle.json` and `bundles/<bundle>/<slug>@<version>.json`. The slot of a tool is
+`<bundle>/<slug>@<version>`, encoded as for file names; it is unique and never changes. Times are RFC 3339 in UTC with
+milliseconds, so that they sort as strings.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SPACE = "bundles"
 BUNDLE_FILE = "bundle.json"
 DASH = "_02d_"
 DIGEST = "digest"
-# What changes in a document without the tool being another one.
+# Keys that can change without changing the tool.
 UNSTRUCTURAL = frozenset({"isEnabled", "createdAt", "modifiedAt", "toggledAt", DIGEST})
 REMEMBERED = 4_000
 ETAG_DIGITS = 24
@@ -43,18 +43,18 @@ _TOOL_KEY = re.compile(rf"{SPACE}/([^/@]+/[^/@]+@[^/@]+)\.json")
 
 
 def write_time(seconds: float) -> str:
-    """The text of a point in time, given in seconds since 1970."""
+    """Format a time given in seconds since 1970."""
     moment = datetime.fromtimestamp(seconds, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def seconds_of(text: str) -> float:
-    """The point in time that a text names, in seconds since 1970."""
+    """Parse a time to seconds since 1970."""
     return datetime.fromisoformat(text).timestamp()
 
 
 class Label(NamedTuple):
-    """What a slot says of its tool; slug and version are shortened where the name of its file is."""
+    """The parts of a slot; slug and version are truncated if the file name is."""
 
     bundle: str
     slug: str
@@ -62,10 +62,10 @@ class Label(NamedTuple):
 
 
 def check_bundle_id(bundle_id: object) -> str:
-    """The id in its usual spelling; refuses what is none."""
+    """The id in lower case; refuses an invalid one."""
     if isinstance(bundle_id, str) and is_uuid7(bundle_id):
         return bundle_id.lower()
-    raise ToolError(Kind.VALIDATION, f"{bundle_id!r:.80} is no id of a bundle; ids are UUIDs of version 7")
+    raise ToolError(Kind.VALIDATION, f"{bundle_id!r:.80} is not the id of a bundle; ids are UUIDs of version 7")
 
 
 def bundle_key(bundle_id: str) -> str:
@@ -74,20 +74,20 @@ def bundle_key(bundle_id: str) -> str:
 
 
 def folder_of(bundle_id: str) -> str:
-    """What the keys of everything in a bundle begin with."""
+    """The key prefix of a bundle."""
     return f"{SPACE}/{bundle_id}/"
 
 
 def slot_of(bundle_id: str, slug: str, version: str) -> str:
     """The slot of a tool."""
     name = to_filename(slug)
-    # No key has a word that begins with a dash, which programs take for an option.
+    # A file name must not begin with a dash, which programs take for an option.
     name = f"{DASH}{name[1:]}" if name.startswith("-") else name
     return f"{bundle_id}/{name}@{to_filename(version)}"
 
 
 def check_slot(bundle_id: str, slug: str, version: str) -> str:
-    """The slot of a tool that is looked for, by any spelling of its name; refuses what no tool can be called."""
+    """The slot for any spelling of a tool's name; refuses an invalid name or version."""
     for text, problem in ((slug, slug_problem(slug_of(slug))), (version, version_problem(version))):
         if problem:
             raise ToolError(Kind.VALIDATION, f"{text[:80]!r}: {problem}")
@@ -100,13 +100,13 @@ def tool_key(slot: str) -> str:
 
 
 def slot_at(key: str) -> str | None:
-    """The slot that a key belongs to; None for the key of anything but a tool."""
+    """The slot of a key; None if it is not the key of a tool."""
     found = _TOOL_KEY.fullmatch(key)
     return None if found is None else found[1]
 
 
 def read_slot(slot: str) -> Label:
-    """Take a slot apart."""
+    """Split a slot into its parts."""
     bundle, _, name = slot.partition("/")
     slug, _, version = name.partition("@")
     slug = f"-{slug.removeprefix(DASH)}" if slug.startswith(DASH) else slug
@@ -115,7 +115,7 @@ def read_slot(slot: str) -> Label:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredTool:
-    """A tool as its document says it. `content` names the very bytes; a broken document has a `problem` and no tool."""
+    """A tool as read from its document. `content` is a hash of the bytes; a broken document has a `problem` and no tool."""
 
     slot: str
     id: str
@@ -140,7 +140,7 @@ class StoredTool:
 
 
 class Documents:
-    """Reads bundles and tools from a store; what was read is remembered for as long as its stamp stays. Threads may share it."""
+    """Read bundles and tools from a store, with a cache that is valid as long as the stamp. Threads may share it."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -148,13 +148,13 @@ class Documents:
         self._lock = threading.Lock()
 
     def bundle(self, bundle_id: str) -> Bundle | None:
-        """The bundle as its document is now; raises ToolError for a broken one."""
+        """Read the document of a bundle; raises ToolError for a broken one."""
         data = self._get(bundle_key(bundle_id))
         return None if data is None else read_stored_bundle(data, bundle_id=bundle_id)
 
     def tool(self, slot: str, bundle: Bundle, name: str) -> StoredTool | None:
-        """The tool in the slot as its document is now; `name` is what its bundle is called in addresses."""
-        # The stamp first: of what is changed in between, an old one is remembered, and it is read again.
+        """Read the document of a tool; `name` is the name of its bundle in addresses."""
+        # Read the stamp first: after a change in between the cached stamp is old, and the document is read again.
         stamp = self._store.stamp(tool_key(slot))
         if stamp is None:
             self.forget(slot)
@@ -163,7 +163,7 @@ class Documents:
         try:
             data = self._get(tool_key(slot))
         except ToolError as problem:
-            # Without its stamp: what could not be read is tried again, also when nothing about the file changes.
+            # Without its stamp, so that it is read again even if the file does not change.
             return replace(blank, stamp="", enabled=False, problem=problem.message)
         if data is None:
             self.forget(slot)
@@ -174,26 +174,26 @@ class Documents:
         return self._remember(self._reading(blank, data, bundle), known)
 
     def quick_tool(self, slot: str, bundle: Bundle, name: str) -> StoredTool | None:
-        """Likewise, but a document is not read again whose stamp is the same."""
+        """Likewise, but from the cache if the stamp is unchanged."""
         known = self._read.get(slot)
         if known is not None and known.bundle == name and known.stamp == self._store.stamp(known.key):
             return known
         return self.tool(slot, bundle, name)
 
     def data(self, slot: str) -> bytes | None:
-        """The bytes of a tool's document; None where there are none to be had."""
+        """The bytes of a tool's document; None if it cannot be read."""
         try:
             return self._get(tool_key(slot))
         except ToolError:
             return None
 
     def forget(self, slot: str) -> None:
-        """Remember nothing of a tool."""
+        """Remove a tool from the cache."""
         with self._lock:
             self._read.pop(slot, None)
 
     def _get(self, key: str) -> bytes | None:
-        """The bytes of a document; an error names its key, and not where the store lies."""
+        """Read a document; an error names its key instead of its path."""
         try:
             return self._store.get(key, MAX_STORED_BYTES)
         except ToolError as problem:
@@ -210,7 +210,7 @@ class Documents:
             and stored_tool.tool is not None
             and _is_same(known, stored_tool)
         ):
-            # Plans are made for this very object.
+            # Keep the same object, because plans are cached by it.
             stored_tool = replace(stored_tool, tool=known.tool)
         with self._lock:
             self._read[stored_tool.slot] = stored_tool
@@ -230,7 +230,7 @@ class Documents:
         tool, document = reading.tool, reading.document
         right = tool_key(slot_of(bundle.id, tool.slug, tool.version))
         if right != blank.key:
-            raise ToolError(Kind.VALIDATION, f"{blank.key}: holds {tool.slug}@{tool.version}; name the file {right}")
+            raise ToolError(Kind.VALIDATION, f"{blank.key}: contains {tool.slug}@{tool.version}; name the file {right}")
         return replace(
             blank,
             **_times(document, self._store.changed_at(blank.key)),
@@ -245,7 +245,7 @@ class Documents:
 
 
 def _blank(slot: str, stamp: str, bundle: str) -> StoredTool:
-    """What is known of a tool before its document is read."""
+    """What the slot says about a tool before its document is read."""
     label = read_slot(slot)
     return StoredTool(
         slot=slot,
@@ -259,13 +259,13 @@ def _blank(slot: str, stamp: str, bundle: str) -> StoredTool:
 
 
 def structural_digest(document: Mapping[str, object]) -> str:
-    """What changes when the tool itself does, and not when it is switched or when only its layout changes."""
+    """A digest that changes with the tool itself, not with its state or its formatting."""
     structure = {name: value for name, value in document.items() if name not in UNSTRUCTURAL}
     return _digest(json.dumps(structure, sort_keys=True, separators=(",", ":")).encode())
 
 
 def _times(document: Mapping[str, object], changed_at: float | None) -> dict[str, str]:
-    """When the tool was made, changed and switched; a change that no digest in the document covers was made by hand."""
+    """When the tool was created, changed and toggled; a stale digest means a change by hand, at the file's time."""
     by_hand = "" if changed_at is None else write_time(changed_at)
     created_at = read_time(document.get("createdAt")) or by_hand
     modified_at = read_time(document.get("modifiedAt")) or created_at
@@ -279,7 +279,7 @@ def _times(document: Mapping[str, object], changed_at: float | None) -> dict[str
 
 
 def _is_same(one: StoredTool, other: StoredTool) -> bool:
-    """Whether both are the same tool, however they are switched."""
+    """Whether both are the same tool, apart from their state."""
     return (
         one.bundle == other.bundle
         and one.id == other.id
@@ -292,15 +292,15 @@ def _digest(data: bytes) -> str:
 
 
 def etag_of(kept: Bundle | Kept) -> str:
-    """The entity tag, with its quotes: another one whenever what is written down is another, or whether it can be used."""
+    """The ETag, with quotes: it changes with the document, and with whether the tool can be used."""
     facts = repr(kept) if isinstance(kept, Bundle) else f"{kept.id} {kept.stamp} {kept.reason}"
     return f'"{hashlib.sha256(facts.encode("utf-8", "surrogatepass")).hexdigest()[:ETAG_DIGITS]}"'
 
 
 def check_match(if_match: str, there: Bundle | Kept | None) -> None:
-    """Refuse to change what is not what the client has read; without a tag nothing is refused."""
+    """Refuse a change if the ETag is not current; without one nothing is refused."""
     etag = "" if there is None else etag_of(there)
     if if_match in ("", etag):
         return
-    what = "is not there" if there is None else "was changed meanwhile"
-    raise ToolError(Kind.CONFLICT, f"what you want to change {what}; read it again", details={"etag": etag})
+    what = "does not exist" if there is None else "has changed"
+    raise ToolError(Kind.CONFLICT, f"the resource {what}; read it again", details={"etag": etag})

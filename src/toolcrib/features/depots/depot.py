@@ -38,7 +38,7 @@ MANIFEST = "manifest.json"
 MAX_INDEX_BYTES = 16_000_000
 SECONDS = 60.0
 
-# What a web server that runs as another user must be able to read.
+# A web server of another user must be able to read the depot.
 _FOLDER_MODE = 0o755
 _FILE_MODE = 0o644
 
@@ -59,7 +59,7 @@ async def list_tools(depot: Depot) -> dict[str, list[str]]:
 
 
 async def fetch_manifest(depot: Depot, name: str, version: str | None = None) -> Manifest:
-    """What a version is made of; without a version the one that was published last."""
+    """The manifest of a version; by default of the one published last."""
     slug = name.replace("_", "-")
     tools = await list_tools(depot)
     versions = tools.get(slug)
@@ -109,7 +109,7 @@ class FolderDepot:
         return durable.read(self.root / path, limit)
 
     def publish(self, package: Package) -> bool:
-        """Add a version, whole or not at all; False if this very version was there already."""
+        """Add a version atomically; False if the same version exists already."""
         manifest = package.manifest
         with explained(str(self.root)), self._locked():
             place = self.root / _folder(manifest.name.replace("_", "-"), manifest.version)
@@ -121,7 +121,7 @@ class FolderDepot:
                     f"{manifest.name}@{manifest.version} is published already, with other content; raise the version"
                 )
                 raise ToolError(Kind.CONFLICT, message)
-            # Also when it was there: its publisher may have been killed before this step.
+            # Even if it existed: its publisher may have been killed before this step.
             self._write_index()
         return is_new
 
@@ -146,7 +146,7 @@ class FolderDepot:
         return ""
 
     def _write_index(self) -> None:
-        """List what lies there; the folders are the truth and the index only tells those who cannot look."""
+        """Write the index from the folders, for clients that cannot list them."""
         tools: dict[str, list[str]] = {}
         for place in (self.root / "tools").iterdir():
             versions = [version for version in place.iterdir() if not version.name.startswith(".")]
@@ -175,7 +175,7 @@ class FolderDepot:
 
 
 class WebDepot:
-    """A depot behind a web server; the address that the operator typed is the permission to reach it."""
+    """A depot on a web server; egress is allowed to exactly the address that the operator typed."""
 
     def __init__(self, url: str, egress: Egress) -> None:
         self.url = url.rstrip("/")
@@ -185,7 +185,7 @@ class WebDepot:
         return self.url
 
     async def read(self, path: str, limit: int) -> bytes | None:
-        """A file of the server, asked for with GET."""
+        """GET a file of the depot."""
         url = parse_url(f"{self.url}/{quote(path)}")
         hosts = parse_hosts([url.authority])
         response = await self._egress.fetch(Request(url=url), hosts=hosts, max_bytes=limit, timeout=SECONDS)
@@ -196,7 +196,7 @@ class WebDepot:
         return response.body
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._egress.close()
 
 

@@ -1,4 +1,4 @@
-"""Describe one version of a tool: its files, a manifest that says exactly which bytes they are, and its Ed25519 signature."""
+"""One published version of a tool: its files, a manifest with their hashes, and its Ed25519 signature."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MAX_PACKAGE_BYTES = 16_000_000
 MAX_MANIFEST_BYTES = 256_000
 NAME = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)*")
 VERSION = re.compile(r"\d+\.\d+\.\d+")
-# No hidden files, no way up, no drive letters, nothing that two file systems could take for the same name but case.
+# No hidden files, no `..`, no drive letters, no names that differ only in case.
 PATH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 HASH = re.compile(r"[0-9a-f]{64}")
 ALGORITHM = "ed25519"
@@ -40,7 +40,7 @@ _PURPOSE = "toolcrib depot manifest"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PackedFile:
-    """A file by its path in a tree of tools, and what its bytes must be."""
+    """A file by its path in a tree of tools, with its size and hash."""
 
     path: str
     size: int
@@ -60,7 +60,7 @@ class PackedFile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Signature:
-    """Who vouches for a version: a public key (`ed25519:…`), when, and the proof, in base64."""
+    """The signature of a version: the public key (`ed25519:…`), the time, and the value in base64."""
 
     key: str
     time: str
@@ -69,7 +69,7 @@ class Signature:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Manifest:
-    """What one version is made of. `main` is the file that holds the tool, `tree` the kind of tree it belongs in."""
+    """The contents of one version. `main` is the file of the tool, `tree` the kind of tree it belongs to."""
 
     name: str
     version: str
@@ -96,14 +96,14 @@ class Manifest:
 
     @property
     def hash(self) -> str:
-        """SHA-256 over everything that is said here but the signature; each part with its length, so none can run into the next."""
+        """SHA-256 over everything but the signature; each part is prefixed with its length, so that parts cannot run together."""
         facts = [self.name, self.version, self.description, *self.requires, self.tree, self.main]
         for file in sorted(self.files, key=lambda file: file.path):
             facts += [file.path, str(file.size), file.sha256, str(int(file.executable))]
         return hashlib.sha256(framed([str(len(self.requires)), *facts])).hexdigest()
 
     def encode(self) -> bytes:
-        """The manifest as the depot keeps it."""
+        """The manifest as JSON."""
         document: dict[str, object] = {
             "depot": FORMAT,
             "name": self.name,
@@ -126,7 +126,7 @@ class Manifest:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Package:
-    """A manifest and the bytes that it speaks of."""
+    """A manifest and the contents of its files."""
 
     manifest: Manifest
     contents: Mapping[str, bytes]
@@ -137,7 +137,7 @@ class Package:
 
 
 def check_bytes(file: PackedFile, data: bytes, manifest: Manifest) -> None:
-    """Refuse bytes that are not those of the manifest."""
+    """Refuse contents whose hash differs from the manifest."""
     if len(data) == file.size and hashlib.sha256(data).hexdigest() == file.sha256:
         return
     message = (
@@ -148,20 +148,20 @@ def check_bytes(file: PackedFile, data: bytes, manifest: Manifest) -> None:
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that not every depot could keep."""
+    """Refuse a name that is not portable between file systems."""
     if len(name) > 64 or not NAME.fullmatch(name):  # noqa: PLR2004 - as names of tools
         message = f"{name[:80]!r} cannot be published; a tool in a depot is named with a-z, 0-9, '-' and '_'"
         raise ToolError(Kind.VALIDATION, message)
 
 
 def check_version(version: str) -> None:
-    """Refuse what is no X.Y.Z."""
+    """Refuse a version that is not X.Y.Z."""
     if len(version) > 64 or not VERSION.fullmatch(version):  # noqa: PLR2004 - as versions of tools
         raise ToolError(Kind.VALIDATION, f"version {version[:80]!r} cannot be published; write X.Y.Z")
 
 
 def is_older(version: str, other: str) -> bool:
-    """Whether a version X.Y.Z comes before another one; a version that is written otherwise comes before none."""
+    """Whether a version X.Y.Z is older than another one; other forms of versions are never older."""
     if not (VERSION.fullmatch(version) and VERSION.fullmatch(other)):
         return False
     first, second = ([int(number) for number in one.split(".")] for one in (version, other))
@@ -169,7 +169,7 @@ def is_older(version: str, other: str) -> bool:
 
 
 def decode_manifest(data: bytes, place: str) -> Manifest:
-    """The manifest, once everything in it is of the right kind and its hash is its own."""
+    """Parse a manifest, and check its types and its hash."""
     document = read_json(data, place=place, max_bytes=MAX_MANIFEST_BYTES)
     try:
         manifest = _read(_mapping(document))
@@ -182,13 +182,13 @@ def decode_manifest(data: bytes, place: str) -> Manifest:
 
 
 def framed(parts: Iterable[str]) -> bytes:
-    """The parts one after the other, each behind its length."""
+    """Concatenate the parts, each prefixed with its length."""
     encoded = [part.encode() for part in parts]
     return b"".join(len(part).to_bytes(8, "big") + part for part in encoded)
 
 
 def new_key(path: Path) -> str:
-    """Make a key that only this user can read; returns its public half, for those who should trust it."""
+    """Create a private key that only this user can read; returns its public half."""
     if not durable.create(path, os.urandom(KEY_BYTES)):
         raise ToolError(Kind.CONFLICT, f"{path} is there already; name another file, or show its public half with it")
     return public_half(path)
@@ -200,7 +200,7 @@ def public_half(path: Path) -> str:
 
 
 def sign(manifest: Manifest, path: Path) -> Manifest:
-    """The manifest with a signature by the key in the file."""
+    """Sign the manifest with the key in the file."""
     key = _load(path)
     mark = Signature(key=_spell(key.public_key()), time=datetime.now(UTC).isoformat(timespec="seconds"), value="")
     value = base64.b64encode(key.sign(_message(manifest, mark))).decode()
@@ -208,7 +208,7 @@ def sign(manifest: Manifest, path: Path) -> Manifest:
 
 
 def check_signature(manifest: Manifest, trusted: tuple[str, ...], *, required: bool) -> str:
-    """Who signed the manifest, in words; refuses a signature that is false, and one that is missing where it is required."""
+    """A description of the signer; refuses an invalid signature, and a missing one if signatures are required."""
     mark = manifest.signature
     address = f"{manifest.name}@{manifest.version}"
     if mark is None:
@@ -287,7 +287,7 @@ def _holds(manifest: Manifest, mark: Signature) -> bool:
 
 
 def _decode(text: str) -> bytes:
-    """The bytes of a text in base64; raises ValueError for any but the one spelling that encoding them gives."""
+    """Decode base64; raises ValueError for a non-canonical spelling."""
     data = base64.b64decode(text, validate=True)
     if base64.b64encode(data).decode() != text:
         raise ValueError("not the canonical spelling")
@@ -310,7 +310,7 @@ def _load(path: Path) -> Ed25519PrivateKey:
         raise ToolError(Kind.NOT_FOUND, f"there is no key at {path}; make one with: crib depot key {path}")
     if path.stat().st_mode & 0o077:
         raise SettingsError(
-            f"{path}: others can read the key; run chmod 600 if nobody has seen it, else make a new one"
+            f"{path}: others can read the key; run chmod 600 if nobody else has read it, else make a new one"
         )
     if len(data) != KEY_BYTES:
         raise SettingsError(f"{path} is no key of ours; make one with: crib depot key FILE")

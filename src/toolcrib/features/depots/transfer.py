@@ -45,7 +45,7 @@ FILE_MODE = 0o644
 
 
 def pack(tool: Tool, root: Path, tree: str, further: Iterable[str] = ()) -> Package:
-    """The tool's file, the files beside it that its config names, and `further` ones, named from its folder."""
+    """Pack the tool's file, the files that its config names, and `further` ones, relative to its folder."""
     main = _file_of(tool, root)
     folder = main.parent
     paths = [main, *_named_in_config(tool, folder), *(_named(name, folder, tool) for name in further)]
@@ -79,7 +79,7 @@ def install(
     check: Callable[[Path, Manifest], None],
     replace: bool = False,
 ) -> list[Path]:
-    """Put the files of a package into the tree at `root`; the ones that were written.
+    """Install the files of a package into the tree at `root`; returns those that were written.
 
     `check` sees them first, in a folder of their own below `staging`, and raises if the tool is not what it claims to be.
     """
@@ -91,7 +91,7 @@ def install(
 
 
 def left_behind(tool: Tool, package: Package, own: Iterable[str]) -> list[str]:
-    """What the tool seems to need and the package does not hold; `own` are the executors that every crib has."""
+    """What the tool seems to need and the package does not contain; `own` are the executors that every crib has."""
     if not isinstance(tool.run, Chained):
         return []
     folder = tool.run.folder
@@ -106,7 +106,7 @@ def left_behind(tool: Tool, package: Package, own: Iterable[str]) -> list[str]:
 
 
 def whole_name(tool: Tool) -> str:
-    """The name of the whole tool, also where only its actions can be called."""
+    """The name of the whole tool, even if only its actions can be called."""
     action = tool.run.action if isinstance(tool.run, Chained) else ""
     return tool.name.removesuffix(action)[:-1] if action else tool.name
 
@@ -123,7 +123,7 @@ def _inspect(package: Package, staging: Path, check: Callable[[Path, Manifest], 
 
 
 def _in_order(manifest: Manifest) -> list[PackedFile]:
-    """The tool's own file last: it becomes a tool when everything it needs is there."""
+    """The tool's own file last: the tool appears only when its other files exist."""
     return sorted(manifest.files, key=lambda file: (file.path == manifest.main, file.path))
 
 
@@ -145,7 +145,7 @@ def _is_new(package: Package, file: PackedFile, root: Path, *, replace: bool) ->
 
 
 def _refuse_links(path: Path, root: Path) -> None:
-    """A link on the way would lead the files elsewhere."""
+    """Refuse symbolic links in the path of a file."""
     for part in (path, *path.parents):
         if part == root:
             return
@@ -154,7 +154,7 @@ def _refuse_links(path: Path, root: Path) -> None:
 
 
 def _place(package: Package, files: list[PackedFile], root: Path) -> list[Path]:
-    """Write the files; if one cannot be written, those before it are taken back."""
+    """Write the files; if one fails, restore those before it."""
     before: list[tuple[Path, bytes | None, int]] = []
     try:
         for file in files:
@@ -210,13 +210,13 @@ def _named(name: str, folder: Path, tool: Tool) -> Path:
 
 
 def _is_beside(path: Path, folder: Path) -> bool:
-    """Whether this is a plain file in the folder or below it, reached by no link and no way up."""
+    """Whether this is a regular file in or below the folder, without links and `..`."""
     if ".." in path.parts or path.is_symlink() or not path.is_file():
         return False
     return path.resolve().is_relative_to(folder.resolve())
 
 
-# What Python, Node or we ourselves obey, wherever it lies.
+# Names that Python, Node or Toolcrib treat specially in any folder.
 OBEYED = frozenset(
     (
         *("node_modules", "venv", ".venv", "site-packages", "__pycache__", "__init__.py", "pyvenv.cfg"),
@@ -230,7 +230,7 @@ BUILT = "built"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pulled:
-    """What was pulled: the version, the files that were written (none if they were there already), and who signed it."""
+    """A pulled version: its manifest, the files that were written (none if all existed), and its signer."""
 
     manifest: Manifest
     written: tuple[Path, ...]
@@ -239,7 +239,7 @@ class Pulled:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Published:
-    """What was published, and what it seems to need besides."""
+    """A published version, and what it seems to need besides."""
 
     manifest: Manifest
     left_behind: tuple[str, ...]
@@ -304,7 +304,7 @@ async def pull(
 
 
 def _installed_version(formats: Formats, root: Path, manifest: Manifest) -> str:
-    """The version of the tool that the project has in the place of the package; empty if it has none that can be read."""
+    """The installed version of the tool; empty if there is none that can be read."""
     try:
         tools = _tools_in(formats, root, manifest.main, manifest.tree)
     except (OSError, ToolError):
@@ -313,7 +313,7 @@ def _installed_version(formats: Formats, root: Path, manifest: Manifest) -> str:
 
 
 def _refuse_older(manifest: Manifest, installed: str) -> None:
-    """Refuse to go back to an earlier version that was not named: the depot may be stale, or somebody may want us to."""
+    """Refuse a downgrade that was not asked for: the depot may be stale or malicious."""
     if not is_older(manifest.version, installed):
         return
     address = f"{manifest.name}@{manifest.version}"
@@ -344,7 +344,7 @@ def _check_tool(formats: Formats, folder: Path, manifest: Manifest) -> None:
 def _tools_in(formats: Formats, folder: Path, path: str, tree: str) -> list[Tool]:
     dialect = formats[tree](folder)
     file = folder / path
-    # A plain tool lies in the folder itself; further down is nothing that would be one.
+    # Plain tools are only directly in the folder.
     if not dialect.reads(file) or (tree == TOOLS and file.parent != folder):
         return []
     return list(dialect.read(file, file.read_bytes()))
@@ -355,23 +355,23 @@ def _claim(tool: Tool) -> str:
 
 
 def _refuse_elsewhere(path: str, manifest: Manifest) -> None:
-    """A package brings files into the folder of its tool and below, and none that others would run."""
+    """Refuse a file outside the tool's folder, and one that Python, Node or Toolcrib would run."""
     folder, place = PurePosixPath(manifest.main).parent, PurePosixPath(path)
     if path == manifest.main or (place.is_relative_to(folder) and _is_harmless(place.relative_to(folder))):
         return
-    message = f"the package of {manifest.name} holds {path}, which is not for it to bring; nothing was installed"
+    message = f"the package of {manifest.name} contains {path}, which a package may not install; nothing was installed"
     raise ToolError(Kind.PERMANENT, message, details={"path": path})
 
 
 def _is_harmless(place: PurePosixPath) -> bool:
-    """Whether a file, as seen from the tool's folder, means nothing to Python, Node or us, and hides no standard module."""
+    """Whether a file, relative to the tool's folder, has no special name and shadows no standard module."""
     names = {part.casefold() for part in place.parts}
     stem = place.parts[0].partition(".")[0]
     return names.isdisjoint(OBEYED) and place.suffix.casefold() != ".pth" and stem not in sys.stdlib_module_names
 
 
 def _tree_of(tool: Tool, parts: Resources) -> tuple[Path, str]:
-    """The root of the tree that the tool lies in, and its kind."""
+    """The root and the kind of the tree that contains the tool."""
     trees = dict.fromkeys(parts.get("script_trees").values(), SCRIPTS)
     trees |= dict.fromkeys(parts.tool_folders(), TOOLS)
     place = None if tool.origin is None else Path(tool.origin.place)
@@ -382,7 +382,7 @@ def _tree_of(tool: Tool, parts: Resources) -> tuple[Path, str]:
 
 
 def _target(tree: str, parts: Resources, root: Path) -> Path:
-    """Where tools of that kind lie in the project."""
+    """The folder of the project for tools of that kind."""
     trees = parts.tool_folders() if tree == TOOLS else list(parts.get("script_trees").values())
     inside = [path for path in trees if path.is_relative_to(root)]
     if not inside:

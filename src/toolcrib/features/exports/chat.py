@@ -38,7 +38,7 @@ T = TypeVar("T")
 logger = logging.getLogger("toolcrib.adapters")
 
 PLACE = "arguments"
-NOBODY_ASKED = "nobody can confirm it here, and you cannot; say what it would do and let the person decide"
+CANNOT_CONFIRM = "it cannot be confirmed here, and not by you; say what it would do and let the person decide"
 PERSON_ASKED = "the person was asked; ask for it again only if they say so"
 MAX_CALLS = 64
 MAX_LETTERS = 4_000_000
@@ -46,39 +46,39 @@ MAX_SHOWN_NAME = 80
 
 
 class Examples(Protocol):
-    """What is known of the examples that tools carry."""
+    """Known failures of the examples of tools."""
 
     def failing(self) -> Mapping[str, list[dict[str, object]]]:
         """The arguments of the examples that failed, by the content hashes of their tools."""
 
 
 class Host(Protocol):
-    """What a chat needs of a Crib."""
+    """The protocol of the Crib that a chat uses."""
 
     caller: str
 
     @property
     def examples(self) -> Examples:
-        """What is known of the examples that tools carry."""
+        """Known failures of the examples of tools."""
 
     def offered(self, mode: str | None = None, session: Session | None = None) -> tuple[Tool, ...]:
-        """The tools that a model may be told of."""
+        """The tools that are offered to models."""
 
     def find(self, name: str, session: Session | None = None) -> Entry | None:
         """The tool of that name or address."""
 
     def suggest(self, name: str) -> str:
-        """A hint at the name that was perhaps meant."""
+        """A suggestion for a mistyped name."""
 
     async def call_all(self, calls: Iterable[Call]) -> list[Result]:
-        """Perform several calls side by side."""
+        """Perform several calls concurrently."""
 
     def run_sync(self, work: Coroutine[object, object, T]) -> T:
-        """Wait from plain code for work that uses the Crib."""
+        """Run a coroutine of the Crib from synchronous code."""
 
 
 class Adapter(ABC):
-    """Offers tools to a model and answers its calls, in the shape of one vendor.
+    """Offer tools to a model and answer its calls, in the format of one vendor.
 
     `tools` names those that may be offered, by name or address; without it all may. Of these the ones are offered that are
     switched on and may be called in the mode: `mode`, else that of the session, else text. `strict` has the vendor hold the
@@ -88,7 +88,7 @@ class Adapter(ABC):
     """
 
     provider: ClassVar[Provider]
-    # What a reply can be told by, and in words what may be handed in.
+    # Keys that identify a reply, and a description of the accepted replies.
     marks: ClassVar[tuple[str, ...]]
     replies: ClassVar[str]
 
@@ -117,14 +117,14 @@ class Adapter(ABC):
         self.refresh()
 
     def refresh(self) -> None:
-        """Offer the tools that there are now; until then the set stays as it was when the chat began."""
+        """Update the offered tools; without this the set stays as it was when the chat began."""
         self._exports = {
             export.name: export for export in export_tools(self._tools(), self.provider, strict=self._strict)
         }
 
     @property
     def definitions(self) -> list[dict[str, object]]:
-        """What the vendor's client takes as `tools`."""
+        """The `tools` argument of the vendor's client."""
         return [export.definition for export in self._exports.values()]
 
     @property
@@ -133,11 +133,11 @@ class Adapter(ABC):
         return {export.tool.name: export.losses for export in self._exports.values() if export.losses}
 
     def calls(self, reply: object) -> list[Call]:
-        """The calls that a reply asks for and that can be made, in their order; nothing runs."""
+        """The valid calls in a reply, in order; nothing runs."""
         return [each for each in self._calls_of(self._read_checked(reply)) if isinstance(each, Call)]
 
     async def answer(self, reply: object) -> list[dict[str, object]]:
-        """Make the calls of a reply side by side; what to append to the conversation, nothing if there were none."""
+        """Make the calls of a reply concurrently; the messages to append to the conversation, empty if there were none."""
         asked = self._read_checked(reply)
         if not asked:
             return []
@@ -148,16 +148,16 @@ class Adapter(ABC):
         return self._write(list(zip(asked, results, strict=True)))
 
     def answer_sync(self, reply: object) -> list[dict[str, object]]:
-        """Answer from code that is not async."""
+        """`answer` for synchronous code."""
         return self._crib.run_sync(self.answer(reply))
 
     @abstractmethod
     def _read(self, reply: object) -> list[Asked]:
-        """The calls of a reply, as they stand there."""
+        """The calls in a reply, unchecked."""
 
     @abstractmethod
     def _write(self, answers: Sequence[tuple[Asked, Result]]) -> list[dict[str, object]]:
-        """The answers, one for each call, as the vendor wants them."""
+        """The messages with the results, in the format of the vendor."""
 
     def _tools(self) -> tuple[Tool, ...]:
         if self._names is None:
@@ -165,12 +165,12 @@ class Adapter(ABC):
         return tuple(tool for name in dict.fromkeys(self._names) for tool in self._named(name))
 
     def _named(self, name: str) -> tuple[Tool, ...]:
-        """The tool of that name, nothing if it is switched off or not for this mode."""
+        """The tool of that name; empty if it is disabled or not for this mode."""
         entry = self._crib.find(name, self._session)
         if entry is None:
             cure = self._crib.suggest(name) or "list the tools with: crib list"
             raise ToolError(Kind.NOT_FOUND, f"Tool {name[:MAX_SHOWN_NAME]!r} not found; {cure}")
-        # A caller that gave an address meant that tool, even where its bare name means another.
+        # An address means exactly that tool, even if its bare name means another.
         offered = offered_tools([entry], lambda _: entry, self._mode)
         return without_failing(offered, self._crib.examples.failing())
 
@@ -181,12 +181,12 @@ class Adapter(ABC):
         raise ToolError(Kind.VALIDATION, f"{type(self).__name__} reads {self.replies}, not {given}")
 
     def _calls_of(self, asked: Sequence[Asked]) -> list[Call | ToolError]:
-        """For each the call to make, or why none is made; past the bounds nothing is even read."""
+        """For each the call to make, or why it is refused; beyond the limits nothing is parsed."""
         requested: list[Call | ToolError] = []
-        room = MAX_LETTERS
+        left = MAX_LETTERS
         for number, each in enumerate(asked):
-            room -= len(each.arguments) if isinstance(each.arguments, str) else 0
-            requested.append(self._call_of(each) if number < MAX_CALLS and room >= 0 else _too_many())
+            left -= len(each.arguments) if isinstance(each.arguments, str) else 0
+            requested.append(self._call_of(each) if number < MAX_CALLS and left >= 0 else _too_many())
         return requested
 
     def _call_of(self, asked: Asked) -> Call | ToolError:
@@ -211,14 +211,14 @@ class Adapter(ABC):
         )
 
     def _not_offered(self, name: str) -> ToolError:
-        # Only what was offered is named: a model does not learn here what else there is.
+        # Suggest only offered tools: a model must not learn of others.
         cure = did_you_mean(name, self._exports) or "call one of the tools that you were given"
         return ToolError(Kind.NOT_FOUND, f"there is no tool {name[:MAX_SHOWN_NAME]!r} here; {cure}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """One call as a reply has it: the vendor's id, the name that the model used, and the arguments as they came."""
+    """A call in a reply: the vendor's id, the name that the model used, and the raw arguments."""
 
     id: str
     name: str
@@ -226,9 +226,9 @@ class Asked:
 
 
 def read_arguments(written: object) -> dict[str, object]:
-    """The arguments of a call, from text or from what the vendor's package made of it; nothing means none."""
+    """Parse the arguments of a call, from JSON text or from an object of the vendor's package."""
     if written is None or (isinstance(written, str) and not written.strip()):
-        # Models leave the text empty for a tool that takes nothing.
+        # Models send an empty string for a tool without parameters.
         return {}
     value = read_json(written, place=PLACE, max_bytes=MAX_ARGUMENT_BYTES) if isinstance(written, str) else written
     if not isinstance(value, Mapping):
@@ -241,10 +241,10 @@ def read_arguments(written: object) -> dict[str, object]:
 
 
 async def make_calls(crib: Host, calls: Sequence[Call], confirm: Confirm | None) -> list[Result]:
-    """Make calls side by side; those that need a person's word are made again with it, after one question each."""
+    """Make calls concurrently; those that need confirmation are made again after one question each."""
     results = await crib.call_all(calls)
     if confirm is None:
-        return [_without_token(result, NOBODY_ASKED) for result in results]
+        return [_without_token(result, CANNOT_CONFIRM) for result in results]
     confirmed: dict[int, Call] = {}
     for number, (call, result) in enumerate(zip(calls, results, strict=True)):
         if not _is_refused(result.error):
@@ -258,12 +258,12 @@ async def make_calls(crib: Host, calls: Sequence[Call], confirm: Confirm | None)
 
 
 def has(thing: object, name: str) -> bool:
-    """Whether there is an item or an attribute of that name."""
+    """Whether an item or attribute of that name exists."""
     return name in thing if isinstance(thing, Mapping) else hasattr(thing, name)
 
 
 def part(thing: object, *names: str) -> object:
-    """The first of these items or attributes that there is and that is not null."""
+    """The first of these items or attributes that exists and is not null."""
     for name in names:
         value: object = thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
         if value is not None:
@@ -272,12 +272,12 @@ def part(thing: object, *names: str) -> object:
 
 
 def items(value: object) -> Sequence[object]:
-    """A list as it is; whatever else a reply has in its place holds nothing."""
+    """The value if it is a list, else an empty list."""
     return value if isinstance(value, (list, tuple)) else ()
 
 
 def text(value: object) -> str:
-    """A text as it is; whatever else a reply has in its place says nothing."""
+    """The value if it is a string, else an empty string."""
     return value if isinstance(value, str) else ""
 
 
@@ -289,18 +289,18 @@ def _check_size(arguments: dict[str, object]) -> None:
 
 
 async def _agrees(confirm: Confirm, call: Call, error: ToolError) -> bool:
-    """Whether a person said yes; a question that could not be asked was not answered."""
+    """Whether a person confirmed; a failure to ask counts as no."""
     try:
         answer = confirm(call, error)
         return (await answer if isinstance(answer, Awaitable) else answer) is True
     except Exception:
-        # The other calls have run, and the model must hear of them.
-        logger.exception("asking for the confirmation of %s failed, so nobody agreed", call.name)
+        # The other calls have run, and the model must get their results.
+        logger.exception("asking for the confirmation of %s failed; it counts as not confirmed", call.name)
         return False
 
 
 def _without_token(result: Result, cure: str) -> Result:
-    """A refusal in words for a model, without what the host could confirm the call with."""
+    """A refusal for a model, without the confirmation token."""
     error = result.error
     if not _is_refused(error):
         return result

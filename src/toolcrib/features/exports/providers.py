@@ -112,19 +112,19 @@ def tell(result: Result) -> str:
 
 
 def value_of(result: Result) -> object:
-    """The value; of one that was kept aside its head, and how to read the rest."""
+    """The value; of a stored result its beginning, and how to read the rest."""
     kept = result.meta.get("kept")
     if not isinstance(kept, dict):
         return result.value
     shown = kept.get("shown")
     return (
-        f"{result.value}\n\n[These are {shown} of {kept.get('letters')} letters. The rest is kept for an hour: "
+        f"{result.value}\n\n[These are {shown} of {kept.get('letters')} characters. The rest is stored for an hour: "
         f'crib.read_result("{kept.get("handle")}", offset={shown}). Or ask for less.]'
     )
 
 
 def error_of(error: ToolError, result: Result) -> dict[str, object]:
-    """The error as an object; what the tool had achieved stands beside it."""
+    """The error as an object, with the partial value of the tool."""
     told: dict[str, object] = {
         "type": str(error.kind),
         "message": _sendable(_without_cure(error)),
@@ -135,13 +135,13 @@ def error_of(error: ToolError, result: Result) -> dict[str, object]:
 
 
 def _without_cure(error: ToolError) -> str:
-    """What went wrong, without what only an operator can do about it."""
+    """The message without the cure, which is for operators only."""
     cure = error.details.get("cure")
     return error.message.removesuffix(f"; {cure}") if isinstance(cure, str) and cure else error.message
 
 
 def _sendable(message: str) -> str:
-    """A message that is short enough and holds no half characters, which no client could send."""
+    """The message, shortened and without lone surrogates, which clients cannot send."""
     short = message if len(message) <= MAX_MESSAGE else f"{message[:MAX_MESSAGE]}…"
     return short.encode("utf-8", "replace").decode()
 

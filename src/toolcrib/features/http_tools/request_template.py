@@ -1,4 +1,4 @@
-"""Compile the request templates of a tool, write a request at each call, and report everything that is wrong with them."""
+"""Compile the request templates of a tool, fill them at each call, and report all their problems."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ XML_TYPES = frozenset({"application/xml", "text/xml"})
 CONTENT_TYPE = "content-type"
 BODILESS = frozenset({"GET", "HEAD"})
 
-# What no escape brings into XML 1.0.
+# Characters that XML 1.0 cannot represent.
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _QUOTES = re.compile(r'\\.|(")', re.DOTALL)
 
@@ -112,7 +112,7 @@ def compile_call(call: HttpCall) -> CallTemplate:
 
 
 class Written(NamedTuple):
-    """A request with nothing left to fill."""
+    """A request with all slots filled."""
 
     url: Url
     headers: dict[str, str]
@@ -163,7 +163,7 @@ def compile_body(text: str, content_type: str | None) -> Body | None:
 
 
 def as_xml(value: object) -> str:
-    """The letters of the text with those escaped that mean something in XML."""
+    """Escape a string for XML."""
     import html
 
     text = as_text(value)
@@ -183,7 +183,7 @@ def read_body(call: HttpCall) -> Body | None:
 
 
 def content_type_of(headers: Mapping[str, str]) -> str | None:
-    """What the author says that the body is."""
+    """The Content-Type of the author."""
     return next((value for name, value in headers.items() if name.lower() == CONTENT_TYPE), None)
 
 
@@ -228,7 +228,7 @@ def _is_told(piece: str | Slot) -> bool:
 def _in_json(pieces: Pieces) -> Fills:
     """Each slot in its place: the whole value where JSON expects one or a string is nothing else, letters inside a string.
 
-    Whatever the values are, what comes out is JSON with the members that its author wrote.
+    For any values the result is JSON with the members that its author wrote.
     """
     fills = tuple(piece for piece in _place(pieces) if piece)
     _check_json(pieces, fills)
@@ -270,7 +270,7 @@ def _check_json(pieces: Pieces, fills: Fills) -> None:
         json.loads(sample, object_pairs_hook=refuse_slots_in_names, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         cure = "correct it, or name another Content-Type in headers"
-        raise ToolError(Kind.VALIDATION, f"can never be JSON, whatever stands in its slots; {cure}") from None
+        raise ToolError(Kind.VALIDATION, f"is not JSON for any values of its slots; {cure}") from None
 
 
 def _refuse_constant(word: str) -> object:
@@ -327,7 +327,7 @@ def _check_extract(call: HttpCall) -> Iterator[str]:
 
 
 def _check_order(call: HttpCall, later: set[str]) -> Iterator[str]:
-    """Slots that ask for an answer which is not there yet."""
+    """Slots that refer to a response that comes later."""
     for name in sorted({slot.name for slot in _slots_of(call)} & later):
         yield f"slots: ${{{name}}} asks for the answer of a call that comes later, or of this one; put {name} before it"
 
@@ -341,7 +341,7 @@ def _slots_of(call: HttpCall) -> Iterator[Slot]:
 
 
 def _check_reach(call: HttpCall, properties: Mapping[str, object]) -> Iterator[str]:
-    """Slots that look into a parameter which never has anything in it."""
+    """Slots with a path into a parameter that is not an object or array."""
     for slot in sorted(set(_slots_of(call)), key=str):
         schema = properties.get(slot.name)
         kind = schema.get("type") if slot.steps and isinstance(schema, dict) else None

@@ -1,4 +1,4 @@
-"""Turn the answer of a server into a value or an error, and decide whether the request is sent again, and when."""
+"""Turn an HTTP response into a value or an error, and decide whether and when to retry."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ TOO_MANY_REQUESTS = 429
 UNAUTHORISED = frozenset({401, 403})
 RETRY_AFTER = "retryAfter"
 REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
-# A server that wants to be left alone for longer is asked again by the next call.
+# A longer Retry-After is left to the next call.
 MAX_WAIT_SECONDS = 60.0
 VOICE = "voice"
 
-# orjson rounds integers beyond 64 bit in silence; without so many digits in a row there is none.
+# orjson silently rounds integers beyond 64 bits; a shorter run of digits cannot be one.
 _LONG_NUMBER = re.compile(rb"[0-9]{19}")
 _PLAIN_CODECS = frozenset({UTF_8, "ascii"})
 _SECONDS = re.compile(r"[0-9]{1,9}")
 
 
 class Value(NamedTuple):
-    """What an answer says: as it is, for later requests, and without any secret, for the caller."""
+    """The value of a response: raw for later requests, and masked for the caller."""
 
     raw: object
     shown: object
@@ -52,7 +52,7 @@ class Value(NamedTuple):
 def read_value(
     response: Response, encoding: Encoding, extract: Extract | None, max_bytes: int, masking: VariableMasking
 ) -> Value:
-    """What the answer says, or what is taken out of it; without a body there is nothing, whatever is to be taken."""
+    """The value of a response, or what the expression extracts; an empty body has no value."""
     if not response.body:
         return Value(nothing(encoding), nothing(encoding))
     source = _read_json(response, max_bytes) if encoding is Encoding.JSON else _read_text(response)
@@ -65,12 +65,12 @@ def read_value(
 
 
 def nothing(encoding: Encoding) -> str | None:
-    """What stands for no answer."""
+    """The value of an empty response."""
     return None if encoding is Encoding.JSON else ""
 
 
 def is_plain(response: Response) -> bool:
-    """Whether the texts of the answer stand in its body letter by letter, in UTF-8 and without escapes."""
+    """Whether the strings of the response are in its body verbatim, in UTF-8 without escapes."""
     return b"\\" not in response.body and _is_utf_8(response)
 
 
@@ -94,7 +94,7 @@ def explain_status(request: Request, response: Response, hide: Callable[[str], s
 
 
 class Repeating:
-    """The repeats of one request of a tool: as its author says, else as its method allows; `max_retries` bounds both."""
+    """The retries of one request: as its author says, else as its method allows, at most `max_retries`."""
 
     def __init__(self, method: str, policy: RetryPolicy | None, max_retries: int) -> None:
         self._policy = policy or REPEAT_IDEMPOTENT
@@ -102,10 +102,10 @@ class Repeating:
         self._always = policy is not None or method in REPEATABLE
 
     def pause_after(self, attempt: int, error: ToolError, *, mode: str, left: float) -> float | None:
-        """Seconds to wait before the next attempt; None when there is to be none. `left` are those until the deadline."""
+        """Seconds to wait before the next attempt; None for no retry. `left` are the seconds until the deadline."""
         if attempt >= self._attempts or mode == VOICE or not error.retryable:
             return None
-        # Nothing can have changed only where nothing was sent.
+        # Safe only if nothing was sent.
         if not self._always and error.partial_side_effects:
             return None
         pause = self._policy.delay_after(attempt)
@@ -120,7 +120,7 @@ class Repeating:
 
 
 def _extract_hidden(extract: Extract, source: object, masking: VariableMasking) -> object:
-    """What is taken out of the answer once it is hidden: an expression could cut a secret into unknown pieces."""
+    """Extract from the masked response: an expression could cut a secret into unknown pieces."""
     try:
         return masking.hide_in(extract(masking.hide_in(source)))
     except ToolError:
@@ -128,7 +128,7 @@ def _extract_hidden(extract: Extract, source: object, masking: VariableMasking) 
 
 
 def _may_tell(response: Response, masking: VariableMasking) -> bool:
-    """Whether the server may have repeated a secret."""
+    """Whether the response may contain a secret."""
     if not masking:
         return False
     return not is_plain(response) or masking.is_in(response.body.decode("utf-8", "replace"))
@@ -173,7 +173,7 @@ def _is_all(body: bytes, value: object) -> bool:
 
 
 def _texts(value: dict[str, object] | list[object], depth: int) -> float:
-    """How many texts a value holds, names and all; not a number for one that is too deep."""
+    """Count the strings of a value, keys included; NaN if it is too deep."""
     if depth > MAX_DEPTH:
         return math.nan
     found: float = len(value) if isinstance(value, dict) else 0
@@ -200,13 +200,13 @@ def _kind_of(status: int, *, again: bool) -> Kind:
 
 
 def _head(response: Response, hide: Callable[[str], str]) -> str:
-    """The beginning of what the server said; hidden before it is cut, so that no half of a secret is left."""
+    """The beginning of the response body; masked before it is cut, so that no part of a secret is left."""
     text = (text_of(response) if response.body else "") or ""
     return hide(text)[:HEAD_LETTERS]
 
 
 def _retry_after(header: str) -> float | None:
-    """Seconds to wait as the server asks for, as a number or a date."""
+    """The seconds of a Retry-After header, given as a number or a date."""
     if _SECONDS.fullmatch(header):
         return float(header)
     from email.utils import parsedate_to_datetime

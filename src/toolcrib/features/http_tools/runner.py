@@ -1,4 +1,4 @@
-"""Run tools that are made of HTTP requests: written from templates, checked, sent one after the other, repeated, read."""
+"""Run HTTP tools: fill request templates, check, send in sequence, retry, and read responses."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from toolcrib.model.tool import HttpCall, Tool
 
 SUCCESS = range(200, 300)
-# What is larger is read beside the other calls: that takes longer than to hand it over.
+# A larger response is parsed in a thread: that takes longer than the hand-over.
 AT_ONCE_BYTES = 65_536
-# What no error mode turns into an empty answer: the request was wrong, or led where it may not.
+# Errors that `errorMode: empty` does not hide: the request was invalid or not allowed.
 REFUSALS = frozenset({Kind.VALIDATION, Kind.HOST_NOT_ALLOWED})
 MAX_RETRIES = 4
 MAX_SENT_BYTES = 1_000_000
@@ -45,7 +45,7 @@ class HttpRunner:
     """Sends the requests of tools to the hosts that the operator allows.
 
     `hosts` are patterns as in the setting http_tools.hosts; none of them means that nothing is allowed. `version` is that of
-    the application. `max_retries` bounds the repeats of a request, whatever its tool says.
+    the application. `max_retries` limits the retries of a request, even if its tool allows more.
     """
 
     kind = Http.kind
@@ -74,7 +74,7 @@ class HttpRunner:
         )
 
     def bind(self, tool: Tool) -> BoundHttp:
-        """Read the templates and compile the expressions of every request."""
+        """Compile the templates and expressions of every request."""
         if not isinstance(tool.run, Http):
             raise ToolError(Kind.EXECUTOR_NOT_FOUND, f"{tool.name} is a {tool.kind} and makes no requests of its own")
         if problems := check_http(tool.run, tool.parameters):
@@ -86,7 +86,7 @@ class HttpRunner:
 
 
 class BoundHttp:
-    """A tool with everything decided that does not depend on the arguments."""
+    """A tool prepared for calls: everything that does not depend on the arguments."""
 
     is_async = True
     wants_context = True
@@ -103,7 +103,7 @@ class BoundHttp:
         )
 
     def check(self, arguments: dict[str, object], call: Call) -> None:
-        """Refuse what can be seen without sending; of an answer that is still to come, only that it will be asked for."""
+        """Refuse what can be checked without sending; values of later responses are only checked to be used."""
         values = self._values(arguments, call.id, call.caller)
         try:
             self._names.refuse_secrets(self._contested)
@@ -114,7 +114,7 @@ class BoundHttp:
             raise self._masking.hide_error(refusal) from None
 
     async def run(self, arguments: dict[str, object], context: Context | None) -> Outcome:
-        """Send one request after the other; the answer of the last is the value."""
+        """Send the requests in sequence; the value is that of the last."""
         if context is None:
             raise ToolError(Kind.INTERNAL, f"{self._tool.name} runs only in a call")
         values = self._values(arguments, context.call_id, context.caller)
@@ -138,7 +138,7 @@ class BoundHttp:
         return Values(self._names, arguments, call_id=call_id, caller=caller, masking=self._masking)
 
     def _fail(self, error: ToolError, reports: list[Report], *, has_effects: bool) -> Outcome:
-        """An error beside what is known of the requests; what earlier ones changed stays changed."""
+        """An error with facts about the requests; side effects of earlier ones remain."""
         if has_effects and not error.partial_side_effects:
             error = ToolError(
                 error.kind,
@@ -160,7 +160,7 @@ class BoundHttp:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Way:
-    """How requests leave: through which egress, to which hosts, how large, and how often at most."""
+    """How requests are sent: egress, allowed hosts, size limit and retry limit."""
 
     egress: Callable[[], Egress]
     hosts: HostList
@@ -171,7 +171,7 @@ class Way:
 
 
 class Report:
-    """What there is to tell of a request that was sent; `answer` is for later requests, `value` for the caller."""
+    """The result of a sent request; `answer` is for later requests, `value` for the caller."""
 
     def __init__(self, origin: str) -> None:
         self.origin = origin
@@ -195,7 +195,7 @@ class Report:
 
 
 class Step:
-    """A request with its templates read and its expression compiled; `names` says what stands in its slots."""
+    """A compiled request; `names` resolves its slots."""
 
     def __init__(self, call: HttpCall, way: Way, masking: VariableMasking, names: Names) -> None:
         self.call = call
@@ -208,7 +208,7 @@ class Step:
         self._secret_headers = self.template.headers_with(names.may_be_secret(self.template.slots))
 
     def check(self, values: Values) -> None:
-        """Refuse what can be seen without sending: names, values, headers, host, address and size."""
+        """Refuse what can be checked without sending: names, values, headers, host, address and size."""
         self._way.egress().check(self.write(values).url, self._way.hosts)
 
     def write(self, values: Values) -> Request:
@@ -228,7 +228,7 @@ class Step:
         return request
 
     async def perform(self, request: Request, context: Context) -> Report:
-        """Send the request until it works, may not be repeated, or the time is over."""
+        """Send the request until it succeeds, may not be retried, or the time is over."""
         way, report = self._way, Report(request.url.origin)
         deadline = min(report.started + self.call.timeout_ms / 1000, context.deadline)
         while True:
@@ -281,7 +281,7 @@ class Step:
 
 
 async def _in_thread(read: Callable[[], Value], deadline: float) -> Value:
-    """Read beside everything else that is going on; one that is too late is left to itself, and its size bounds it."""
+    """Parse in a thread; on a timeout the thread finishes by itself, bounded by the size of the response."""
     import asyncio
 
     try:
@@ -292,7 +292,7 @@ async def _in_thread(read: Callable[[], Value], deadline: float) -> Value:
 
 
 def _late(error: ToolError, origin: str, limit: int) -> ToolError:
-    """What ran out of time, by the limit that was set: not by what was left of it for the last attempt."""
+    """The timeout error, with the limit that was set instead of the time left for the last attempt."""
     return ToolError(
         Kind.TIMEOUT,
         f"{origin}: no complete response within {limit} ms",

@@ -23,7 +23,7 @@ class HttpToolsSettings(Table, name="http_tools"):
         default=4,
         read=read_positive,
         opens=False,
-        summary="how often an HTTP tool may repeat a request, whatever it says itself",
+        summary="how often an HTTP tool may retry a request, even if it allows more itself",
     )
     max_sent_bytes: int = setting(
         default=1_000_000, read=read_positive, opens=False, summary="how large a request of an HTTP tool may be"

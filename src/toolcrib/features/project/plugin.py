@@ -82,7 +82,7 @@ def _for_statistics(resources: Resources) -> dict[str, object]:
 
 
 def _for_commands(resources: Resources) -> dict[str, object]:
-    """Where programs for tools are found: nobody looks above these roots for what a project has installed."""
+    """Where programs for tools are found: only below these roots is a project's own installation used."""
     settings, trees = resources.settings, resources.get("script_trees")
     return {
         "search_path": resources.environment.get("PATH", ""),

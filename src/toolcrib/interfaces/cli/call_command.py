@@ -1,4 +1,4 @@
-"""`crib call`: make a call, ask for what it lacks, print its result."""
+"""`crib call`: make a call, ask for missing grants and confirmation, print its result."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def call_tool(line: Line, words: Sequence[str], opened: Callable[[frozenset[str]
 
 
 def make_call(crib: CallingCrib, line: Line, words: Sequence[str]) -> Call:
-    """The call that was typed; its arguments are read by the schema of the tool it names."""
+    """The call that was typed; its arguments are parsed by the schema of the tool."""
     name, *pairs = words
     return Call(
         name=name,
@@ -72,21 +72,21 @@ def make_call(crib: CallingCrib, line: Line, words: Sequence[str]) -> Call:
 
 
 def perform(line: Line, words: Sequence[str], opened: Callable[[frozenset[str]], CallingCrib]) -> Result:
-    """Call; where a capability is missing and a person grants it, call once more with it."""
+    """Call; if a capability is missing and a person grants it, call once more with it."""
     grants = line.all(GRANT.name)
     with opened(grants) as crib:
         call = make_call(crib, line, words)
         crib.get_ready(call.name)
         result = _attempt(crib, line, call)
         missing = _missing_capabilities(crib, call, result)
-    if not missing or not agrees(f"{call.name} wants {', '.join(missing)}, which is not granted. Grant it once?"):
+    if not missing or not agrees(f"{call.name} requires {', '.join(missing)}, which is not granted. Grant it once?"):
         return result
     with opened(grants | frozenset(missing)) as crib:
         return _attempt(crib, line, replace(call, deadline=_deadline(line)))
 
 
 def _attempt(crib: CallingCrib, line: Line, call: Call) -> Result:
-    """Call; where the call waits for confirmation and gets it, call again with the token of the first answer."""
+    """Call; if the call needs confirmation and gets it, call again with the token of the first result."""
     result = crib.call_sync(call)
     if result.error is not None and code_of_error(result.error) is ExitCode.UNKNOWN_TOOL:
         mention_problems(crib)
@@ -102,14 +102,14 @@ def _attempt(crib: CallingCrib, line: Line, call: Call) -> Result:
 
 def _missing_capabilities(crib: CallingCrib, call: Call, result: Result) -> list[str]:
     if crib.url:
-        return []  # what tools may use there is not for us to grant
+        return []  # grants of a server are its own
     verdict = _refusal(crib, call, result, Kind.CAPABILITY_MISSING)
     missing = None if verdict is None else verdict.details.get("missing")
     return [str(name) for name in missing] if isinstance(missing, list) else []
 
 
 def _refusal(crib: CallingCrib, call: Call, result: Result, kind: Kind) -> Verdict | None:
-    """The verdict that refused the call for this reason. The gates are asked, because a tool can say anything in its error."""
+    """The verdict that refused the call for this reason, as the gates say: a tool can put anything into its error."""
     if result.error is None or result.error.kind is not kind:
         return None
     finding = crib.explain(call).refusal
@@ -141,7 +141,7 @@ def _say_value(value: object, *, raw: bool) -> None:
 
 
 def _say_beside(result: Result, url: str | None) -> None:
-    """What a result says beside its value."""
+    """Print the rest of a result: stderr, warnings, intents, and how to read a stored value."""
     stderr, warnings, kept = (result.meta.get(name) for name in ("stderr", "warnings", "kept"))
     if isinstance(stderr, str) and stderr:
         complain(f"the tool wrote: {stderr.rstrip()}")
@@ -152,7 +152,7 @@ def _say_beside(result: Result, url: str | None) -> None:
     if isinstance(kept, dict):
         shown = kept.get("shown")
         rest = f"crib result {kept.get('handle')} --offset {shown}" + (f" --url {url}" if url else "")
-        complain(f"the result has {kept.get('bytes')} bytes, {shown} letters are shown; the rest: {rest}")
+        complain(f"the result has {kept.get('bytes')} bytes, {shown} characters are shown; the rest: {rest}")
 
 
 def _show(value: object) -> str:

@@ -71,19 +71,19 @@ GATE_COLUMNS = ("gate", "verdict", "reason", "rule", "where", "cure")
 
 
 class CallCommand(WordsCommand):
-    """One that makes calls."""
+    """A command that makes calls."""
 
     options = CALL_OPTIONS
 
 
 class RunCommand(WordsCommand):
-    """One that makes calls of a file's tools."""
+    """A command that calls tools of a file."""
 
     options = RUN_OPTIONS
 
 
 class ExplainCommand(WordsCommand):
-    """One that explains calls."""
+    """A command that explains calls."""
 
     options = EXPLAIN_OPTIONS
 
@@ -127,7 +127,7 @@ def call(opener: Opener[Crib], words: tuple[str, ...]) -> int:
 @click.argument("words", nargs=-1, metavar=CALL_WORDS, type=click.UNPROCESSED, shell_complete=complete_tool)
 @pass_opener
 def explain(opener: Opener[Crib], words: tuple[str, ...]) -> int:
-    """Say why a call would run or not.
+    """Explain why a call would run or not.
 
     Every gate judges the call, and nothing runs. The exit code is that of the call.
     """
@@ -147,8 +147,10 @@ def run_file(opener: Opener[Crib], words: tuple[str, ...]) -> int:
 
 @click.command("result")
 @click.argument("handle")
-@click.option("--offset", type=click.IntRange(min=0), default=0, show_default=True, help="The first letter to print.")
-@click.option("--length", type=click.IntRange(min=1), default=None, help="How many letters; without it all of them.")
+@click.option(
+    "--offset", type=click.IntRange(min=0), default=0, show_default=True, help="The first character to print."
+)
+@click.option("--length", type=click.IntRange(min=1), default=None, help="How many characters; without it all of them.")
 @project_option
 @url_option
 @pass_opener
@@ -158,7 +160,7 @@ def result(opener: Opener[Crib], handle: str, *, url: str | None, offset: int, l
         piece = crib.read_result(handle, offset=offset, length=length or sys.maxsize)
     say_text(piece.text)
     if piece.next is not None:
-        complain(f"letters left: {piece.total - piece.next}; the next one has --offset {piece.next}")
+        complain(f"characters left: {piece.total - piece.next}; continue with --offset {piece.next}")
     return ExitCode.DONE
 
 
@@ -228,11 +230,11 @@ def explain_command(words: Sequence[str], opener: Opener[Crib]) -> ExitCode:
 
 
 def _standing(crib: AnyCrib, name: str) -> Iterator[tuple[str, str]]:
-    """How the tool stands before anybody calls it: what to look at when a model does not call it."""
+    """Facts to look at when a model does not call the tool: registered, enabled, offered."""
     facts = crib.show_tool(name)
     if facts is None:
         hint = crib.suggest(name) or "list the tools with: crib list"
-        yield "registered", f"no, nothing goes by {name[:200]!r}; {hint}"
+        yield "registered", f"no, there is no tool {name[:200]!r}; {hint}"
         return
     place = facts["origin"]
     yield "registered", f"yes, as {facts['address']}" + (f", written in {place}" if place else "")

@@ -1,6 +1,6 @@
-"""Begin and end the command line: choose what handles the words, open cribs on demand, and end without a traceback.
+"""The entry of the command line: dispatch the command, open cribs on demand, and turn errors into exit codes.
 
-All that a command needs is loaded by reference here, so that `crib call` loads neither Click nor other commands.
+Modules are loaded lazily here, so that `crib call` loads neither Click nor other commands.
 """
 
 from __future__ import annotations
@@ -61,17 +61,17 @@ def main(words: Sequence[str] | None = None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class CribOpener:
-    """Opens the crib of a project, by default that of the current folder, or the one behind a URL."""
+    """Open the crib of a project, by default that of the current folder, or of a server."""
 
     project: str | None = None
 
     def in_folder(self, project: str) -> Self:
-        """The same for a project folder that was named."""
+        """An opener for the named project folder."""
         return replace(self, project=project)
 
     @property
     def folder(self) -> Path:
-        """The project folder that was named, else the one around the current folder, else that folder."""
+        """The named project folder, else the project around the current folder, else the current folder."""
         found: Path = (
             load("toolcrib.interfaces.cli.open_crib:find_here")() if self.project is None else Path(self.project)
         )
@@ -85,21 +85,21 @@ class CribOpener:
         observe: bool = False,
         journal: Journal | None = None,
     ) -> Crib:
-        """The crib of the project, or one that keeps nothing on disk where there is no project."""
+        """The crib of the project; without a project, one that stores nothing on disk."""
         crib: Crib = load("toolcrib.interfaces.cli.open_crib:open_crib")(
             self.project, grants=grants, tools=tools, observe=observe, journal=journal
         )
         return crib
 
     def open_folder(self, folder: Path, *, caller: str) -> Crib:
-        """The crib of exactly this folder, whatever project was named."""
+        """The crib of exactly this folder, even if another project was named."""
         crib: Crib = load("toolcrib.crib:Crib")(folder, caller=caller)
         return crib
 
     def open_calling(
         self, url: str | None, *, grants: Iterable[str] = (), tools: Iterable[Tool] = (), observe: bool = False
     ) -> CallingCrib:
-        """The crib behind the URL if there is one, else that of the project, to make calls."""
+        """The crib at the URL, else that of the project, to make calls."""
         if url is not None:
             return self._open_remote(url, grants)
         crib = self.open_local(grants=grants, tools=tools, observe=observe)
@@ -107,11 +107,11 @@ class CribOpener:
         return opened
 
     def open_any(self, url: str | None, *, grants: Iterable[str] = ()) -> AnyCrib:
-        """The crib behind the URL if there is one, else that of the project."""
+        """The crib at the URL, else that of the project."""
         return self._open_remote(url, grants) if url is not None else _as_any(self.open_local(grants=grants))
 
     def open_durable(self, url: str | None) -> AnyCrib:
-        """The same; refuses a crib that forgets everything when the command ends."""
+        """The same; refuses a crib that stores nothing on disk."""
         if url is not None:
             return self._open_remote(url)
         crib = self.open_local()
@@ -162,7 +162,7 @@ def _as_any(crib: Crib) -> AnyCrib:
 
 
 def _give_up_stdout() -> None:
-    """Let the interpreter flush into nothing on its way out; a second failure would be printed."""
+    """Redirect stdout to /dev/null, so that the flush at exit does not fail again."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, sys.stdout.fileno())
     os.close(nothing)

@@ -1,4 +1,4 @@
-"""A crib of this machine behind the protocol that it shares with one behind a URL."""
+"""A local crib behind the protocol that it shares with a remote one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PAGE = 256
 
 
 class LocalCrib(LocalCalls):
-    """A crib of this machine, as commands use any."""
+    """A local crib behind the protocol of commands."""
 
     def __init__(self, crib: Crib) -> None:
         super().__init__(crib)
@@ -49,11 +49,11 @@ class LocalCrib(LocalCalls):
         return LocalApprovals(self._crib.approvals)
 
     def list_tools(self, *, tags: Sequence[str] = (), executors: bool = False) -> list[Facts]:
-        """The tools, or those with every one of the tags; or what executes them."""
+        """The tools, or those with all of the tags; or the executors."""
         return [describe() for _, describe in listed(self._crib, tags=tags, executors=executors)]
 
     def show_tool(self, name: str) -> Facts | None:
-        """All that is known of the tool that a name means."""
+        """All facts about the tool that a name means."""
         entry = self._crib.find(name)
         return None if entry is None else all_facts_of(self._crib, entry)
 
@@ -68,13 +68,13 @@ class LocalCrib(LocalCalls):
         return "" if entry is None else entry.tool.address
 
     def search_tools(self, text: str, *, is_question: bool, everything: bool, limit: int) -> tuple[list[Facts], bool]:
-        """The tools that fit what was typed, or a question; and whether there are more."""
+        """The tools that match a text or a question, and whether there are more."""
         look = self.bundles.ask if is_question else self.bundles.search
         page = look(text, include_disabled=everything, page_size=limit)
         return [found_facts(found) for found in page.items], bool(page.next_token)
 
     def list_bundles(self) -> list[Bundle]:
-        """Every bundle, also those that are switched off."""
+        """Every bundle, including disabled ones."""
         found: list[Bundle] = []
         token: str | None = ""
         while token is not None:
@@ -84,7 +84,7 @@ class LocalCrib(LocalCalls):
         return found
 
     def stored_tool(self, bundle_id: str, slug: str, version: str) -> Mapping[str, object] | None:
-        """The document of a version with what is known of it; None if there is none."""
+        """The document of a version with its state; None if there is none."""
         try:
             return tool_to_wire(self.bundles.tool(bundle_id, slug, version))
         except ToolError as problem:
@@ -93,11 +93,11 @@ class LocalCrib(LocalCalls):
             raise
 
     def secret_names(self) -> Collection[str]:
-        """What no argument of a tool may be called."""
+        """The names of secrets, which no argument of a tool may have."""
         return self._crib.secrets.names()
 
     def switch_tool(self, name: str, *, on: bool) -> tuple[str, str] | None:
-        """Switch a tool; its address, and why it still cannot be called. None if there is no such tool."""
+        """Enable or disable a tool; its address, and why it still cannot be called. None if there is no such tool."""
         entry = self._crib.find(name)
         if entry is None:
             return None
@@ -106,7 +106,7 @@ class LocalCrib(LocalCalls):
         return tool.address, kept.reason
 
     def read_result(self, handle: str, *, offset: int, length: int) -> Piece:
-        """A piece of a value that was too large to be handed over at once."""
+        """A piece of a stored result."""
         return self._crib.read_result(handle, offset=offset, length=length)
 
 
@@ -122,7 +122,7 @@ class LocalApprovals:
 
 
 class LocalRequests:
-    """Requests of a crib of this machine, as commands use any: every method blocks until it is done."""
+    """Requests of a local crib behind the protocol of commands: every method blocks until it is done."""
 
     def __init__(self, crib: Crib) -> None:
         self._crib = crib
@@ -139,7 +139,7 @@ class LocalRequests:
         self.experiments = requests.experiments
 
     def follow(self, request_id: str, hear: Callable[[Event], None]) -> Filed:
-        """Hear what happens to a request until it is over."""
+        """Report the events of a request until it is over."""
 
         async def listen() -> None:
             async for event in self._requests.watch(request_id):
@@ -149,5 +149,5 @@ class LocalRequests:
         return self._requests.show(request_id)
 
     def deliver(self, request_id: str, path: Path, hear: Callable[[str], None]) -> Filed:
-        """Have proved and published what was made for a request."""
+        """Prove and publish a candidate for a request."""
         return self._crib.run_sync(self._requests.deliver(request_id, path, hear))

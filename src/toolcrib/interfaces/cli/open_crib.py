@@ -32,7 +32,7 @@ def open_crib(
     observe: bool = False,
     journal: Journal | None = None,
 ) -> Crib:
-    """The crib of the named folder, else of the project around the current one, else one that keeps nothing on disk."""
+    """The crib of the named folder, else of the project around the current one, else one that stores nothing on disk."""
     folder: Path | None = find_here() if project is None else Path(project)
     if project is None and folder is not None and not _is_project(folder):
         folder = None
@@ -59,7 +59,7 @@ def find_here() -> Path:
 
 
 def name_caller() -> str:
-    """The user of the operating system; the environment, which anyone can set, is not asked."""
+    """The user of the operating system, by uid: variables of the environment could be set by anyone."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -67,7 +67,7 @@ def name_caller() -> str:
 
 
 class LocalCalls:
-    """A crib of this machine, as `crib call` uses any."""
+    """A local crib behind the protocol of `crib call`."""
 
     url = ""
 
@@ -85,7 +85,7 @@ class LocalCalls:
         return self._crib.problems
 
     def parameters_of(self, name: str) -> Mapping[str, object]:
-        """The schema of what a tool takes; empty if there is no such tool."""
+        """The schema of a tool's arguments; empty if there is no such tool."""
         entry = self._crib.find(name)
         return {} if entry is None else entry.tool.parameters
 

@@ -1,4 +1,4 @@
-"""Register the commands of the command line that belong to no feature."""
+"""Register the commands that belong to no feature."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def register(plugins: Plugins) -> None:
     plugins.add_command("list", "toolcrib.interfaces.cli.commands:list_", "List the tools.")
     plugins.add_command("show", "toolcrib.interfaces.cli.commands:show", "Show everything about a tool.")
     plugins.add_command("call", "toolcrib.interfaces.cli.commands:call", "Call a tool.")
-    plugins.add_command("explain", "toolcrib.interfaces.cli.commands:explain", "Say why a call would run or not.")
+    plugins.add_command("explain", "toolcrib.interfaces.cli.commands:explain", "Explain why a call would run or not.")
     plugins.add_command("run", "toolcrib.interfaces.cli.commands:run_file", "List or call the tools of a Python file.")
     plugins.add_command("result", "toolcrib.interfaces.cli.commands:result", "Print the rest of a large result.")
     plugins.add_command("version", "toolcrib.interfaces.cli.commands:version", "Print the version.")
@@ -27,7 +27,7 @@ def register(plugins: Plugins) -> None:
         "check", "toolcrib.interfaces.cli.project_commands:check", "Report what is wrong with the tools."
     )
     plugins.add_command(
-        "doctor", "toolcrib.interfaces.cli.project_commands:doctor", "Show how everything is set up here."
+        "doctor", "toolcrib.interfaces.cli.project_commands:doctor", "Show versions, settings, sandbox and problems."
     )
     plugins.add_command(
         "costs", "toolcrib.interfaces.cli.project_commands:costs", "Sum up what the calls of this project cost."

@@ -1,4 +1,4 @@
-"""The program as Click sees it: the group of all commands, how it runs one, and what it says of wrong words."""
+"""The Click program: the lazy group of all commands, how one is run, and errors of wrong usage."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code,
 
 
 class Commands(click.Group):
-    """The group of all commands that are registered; each is loaded when it is used."""
+    """The group of all registered commands; each is loaded when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of all commands, in the order of the alphabet."""
+        """The names of all commands, sorted."""
         return sorted(_all_commands())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -46,7 +46,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; one that does not exist is met with the one that was perhaps meant."""
+        """Find the command; the error for an unknown one suggests another."""
         name = args[0]
         if not ctx.resilient_parsing and not name.startswith("-") and self.get_command(ctx, name) is None:
             commands = self.list_commands(ctx)
@@ -55,7 +55,7 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands with their summaries; none is loaded for it."""
+        """List the commands with their summaries, without loading them."""
         commands = _all_commands()
         # As Click does it: two spaces before the names and four behind the longest.
         limit = formatter.width - 6 - max(map(len, commands))
@@ -64,7 +64,7 @@ class Commands(click.Group):
             formatter.write_dl(rows)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Complete the name of a command; none is loaded for it."""
+        """Complete the name of a command, without loading any."""
         commands = _all_commands()
         names = [name for name in sorted(commands) if name.startswith(incomplete)]
         items = [CompletionItem(name, help=_summary(commands[name])) for name in names]
@@ -93,7 +93,7 @@ def run(words: Sequence[str], opener: Opener[ProjectCrib]) -> int:
 @click.group(cls=Commands, epilog=EXIT_CODES, no_args_is_help=True)
 @project_option
 def cli() -> None:
-    """Write a tool down once; any agent finds it and calls it under guard.
+    """Write a tool once; any agent finds it and calls it under guard.
 
     A project is a folder with a toolcrib.toml, or the current folder; its tools lie in tools/.
     """
@@ -120,7 +120,7 @@ def _explain(problem: click.UsageError) -> WrongUseError:
 
 
 def _explain_option(problem: click.NoSuchOption) -> WrongUseError:
-    """What is said of an option that a command does not have; that of servers may only be in the wrong place."""
+    """The error of an unknown option; `--url` may only be in the wrong place."""
     if problem.option_name != URL.name:
         return _explain(problem)
     if problem.ctx is not None and isinstance(problem.ctx.command, click.Group):
@@ -133,7 +133,7 @@ def _place(problem: click.UsageError) -> str:
 
 
 def _all_commands() -> dict[str, Part]:
-    """Every command by its name, those of other packages too; of one name ours counts."""
+    """Every command by its name, including those of other packages; ours win."""
     plugins = Plugins()
     plugins.start()
     return {part.name: part for part in reversed(plugins.parts("commands"))}

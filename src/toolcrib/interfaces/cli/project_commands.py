@@ -125,7 +125,7 @@ def start_project(folder: str) -> ExitCode:
 
 
 def _ignore(path: Path) -> bool:
-    """Keep our own data out of the repository; lines that are there stay."""
+    """Add our data folder to .gitignore; existing lines stay."""
     if write_new(path, f"{IGNORED}\n"):
         return True
     text = path.read_text(encoding="utf-8", errors="surrogateescape")
@@ -184,16 +184,16 @@ def check(
 @json_option
 @pass_opener
 def doctor(opener: Opener[Crib], *, everything: bool, as_json: bool) -> int:
-    """Show how everything is set up here.
+    """Show versions, settings, sandbox and problems.
 
-    Versions, folders, the settings that are no defaults and where each one is set, what the sandbox guarantees, and problems.
+    Also folders, the settings that differ from the defaults and where each is set, and what the sandbox guarantees.
     """
     with opener.open_local() as crib:
         return report_health(crib, everything=everything, as_json=as_json)
 
 
 def check_tools(crib: Crib, names: Sequence[str], *, strict: bool, as_json: bool = False) -> ExitCode:
-    """`crib check [NAME…]`. What could not be read has no name, so it is always reported."""
+    """`crib check [NAME…]`. A file that cannot be read has no name, so it is always reported."""
     tools = list(crib.tools)
     if names:
         found = {name: crib.find(name) for name in names}
@@ -240,7 +240,7 @@ def report_health(crib: Crib, *, everything: bool, as_json: bool) -> ExitCode:
 
 
 def _protected(crib: Crib, sandbox: Mapping[str, Mapping[str, object]]) -> dict[str, list[str]]:
-    """What is closed to tools, what the operator opened, and whether jobs can be kept from it here."""
+    """Protected names, those that the operator opened, and whether the sandbox can enforce them here."""
     closed = {ACCESS[access]: list(names) for access, names in TABLE.items()}
     layers = str(sandbox["plain"]["layers"])
     missing = [layer for layer in NEEDED_TO_WRITE if layer not in layers]
@@ -257,7 +257,7 @@ def _policy(profile: str, found: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def _problems(crib: Crib, tools: Sequence[Tool]) -> list[str]:
-    """Everything that is wrong, each by itself: one file may hold several mistakes."""
+    """Every problem on a line of its own: one file may have several."""
     problems = [problem.message for problem in crib.problems]
     problems += [message for tool in tools if (message := _problem_with(crib, tool))]
     return [line for problem in problems for line in problem.splitlines()]
@@ -277,7 +277,7 @@ def _problem_with(crib: Crib, tool: Tool) -> str:
 
 
 def _unbuilt(crib: Crib, problems: Sequence[str]) -> Iterator[str]:
-    """The folders that only need to be built; what is wrong with the others is told already."""
+    """The folders that only need to be built; problems of the others are reported already."""
     for facts in unbuilt_facts(crib):
         folder, reason = facts["origin"], facts["reason"].removeprefix(f"{NOT_BUILT}: ")
         if not any(problem.startswith(folder) for problem in problems):
@@ -285,7 +285,7 @@ def _unbuilt(crib: Crib, problems: Sequence[str]) -> Iterator[str]:
 
 
 def _hidden_by(crib: Crib, tool: Tool) -> Iterator[str]:
-    """A warning for each tool that the bare name does not find because it finds this one; an older version is none."""
+    """A warning for each tool that this one shadows; an older version does not count."""
     for address in shadow_of(crib, tool).over:
         if read_address(address).bundle != tool.bundle:
             yield f"{place_of(crib, tool) or tool.address} hides {address}; call that one by its address"
@@ -342,7 +342,7 @@ def _say_settings(lines: Sequence[SettingLine], *, everything: bool) -> None:
 
 
 def _plain(value: object) -> object:
-    """A setting as JSON can say it."""
+    """A setting as a JSON value."""
     if isinstance(value, frozenset):
         return sorted(value)
     if isinstance(value, tuple):

@@ -1,4 +1,4 @@
-"""The HTTP application: guards as layers around a Starlette router, and problem details for whatever goes wrong."""
+"""The HTTP application: guards as ASGI layers around a Starlette router, and problem details for every error."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("toolcrib.http")
 
 POLICY_VIOLATION = 1008
-# No answer is to be stored by a browser, guessed at, or shown within another page.
+# No response may be cached, sniffed, or leak its URL.
 GUARDS: tuple[Header, ...] = (
     (b"cache-control", b"no-store"),
     (b"referrer-policy", b"no-referrer"),
@@ -46,12 +46,12 @@ def make_app(
 ) -> App:
     """The HTTP API of a crib as an ASGI application.
 
-    `open_to_loopback` takes a client on this machine for its user and asks it for no token; it is for a server that listens
-    on this machine alone. `service` is what the layers around the application share with it, and `problems` finds what the
+    `open_to_loopback` trusts clients on this machine without a token; it is for a server that listens on loopback only.
+    `service` is what the layers around the application share with it, and `problems` finds what the
     health endpoint reports. `tables` replaces the endpoints that are registered.
 
-    The order of the layers is a safety property: the path is read, then the host and the web page are checked, then the route
-    is found, and its endpoints check the caller before they say which methods there are.
+    The order of the layers is a safety property: first the path is normalized, then host and origin are checked, then the
+    route is found, and its endpoints check the caller before they reveal which methods exist.
     """
     settings = crib.settings.table(ServerSettings)
     service = service or Service(settings)
@@ -86,7 +86,7 @@ def make_app(
 
 
 class App:
-    """The outermost layer: gives each request an id, and answers refusals and failures with problem details."""
+    """The outermost layer: assigns the request id, and turns refusals and failures into problem details."""
 
     def __init__(self, layers: ASGIApp, router: ASGIApp, rules: HostRules, max_body: int) -> None:
         self._layers = layers

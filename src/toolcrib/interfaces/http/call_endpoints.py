@@ -39,12 +39,12 @@ MAX_NAME = 1_000
 
 RESULT_KEYS: dict[str, object] = {
     "intents": {"type": "array", "items": schema("Intent"), "description": "What the tool asks the host to do next."},
-    "meta": {**ANYTHING, "description": "callId, tool, version, durationMs, and what else is known of the call."},
+    "meta": {**ANYTHING, "description": "callId, tool, version, durationMs, and other facts about the call."},
 }
 CALL_KEYS: dict[str, object] = {
-    "args": {**ANYTHING, "description": "The arguments, as `argSchema` of the tool says; absent means none."},
-    "confirmation": {**OPTIONAL_TEXT, "description": "The token of `error.details.confirmation` of the same call."},
-    "mode": {"type": ["string", "null"], "description": "The mode of the call, else that of its session."},
+    "args": {**ANYTHING, "description": "The arguments, valid for `argSchema` of the tool; absent means none."},
+    "confirmation": {**OPTIONAL_TEXT, "description": "The token in `error.details.confirmation` of the same call."},
+    "mode": {"type": ["string", "null"], "description": "The mode of the call; by default that of its session."},
     "session": {**OPTIONAL_TEXT, "description": "The id of a session that the caller opened."},
 }
 INVOKE_BODY = Body(
@@ -71,8 +71,8 @@ SCHEMAS: dict[str, object] = {
         type={"enum": [str(kind) for kind in Kind]},
         message=TEXT,
         retryable=SWITCH,
-        partialSideEffects={**SWITCH, "description": "Whether something may have been changed."},
-        details={**ANYTHING, "description": "What else is known; `partialValue` is what the tool had achieved."},
+        partialSideEffects={**SWITCH, "description": "Whether side effects may remain."},
+        details={**ANYTHING, "description": "Further facts; `partialValue` is what the tool had achieved."},
     ),
     "CallResult": {
         "oneOf": [
@@ -105,11 +105,11 @@ SCHEMAS: dict[str, object] = {
         details=ANYTHING,
     ),
 }
-CALLED = Reply(description="What the call came to.", schema="CallResult")
+CALLED = Reply(description="The result of the call.", schema="CallResult")
 
 
 class CallEndpoints:
-    """Call a tool by its place or by its name, and explain what every guard would say to a call."""
+    """Call a tool by its path or by its name, and explain how every guard would judge a call."""
 
     def __init__(self, crib: Crib, sessions: SessionStore, service: Service) -> None:
         self._crib = crib
@@ -166,7 +166,7 @@ class CallEndpoints:
         async with self._service.admission:
             result = await until_gone(request, self._crib.call(call))
         error = result.error
-        # A name that no tool has would become a label of the metrics.
+        # An unknown name must not become a label of the metrics.
         tool = call.name if _is_found(result) else UNKNOWN
         self._service.metrics.note_call(tool, "ok" if error is None else str(error.kind))
         return result
@@ -185,7 +185,7 @@ def _is_found(result: Result) -> bool:
 
 
 def _at_place(result: Result, place: ToolPlace) -> Result:
-    """The result; where there is no such tool, in the words of a place and not of a name."""
+    """The result; the error of an unknown tool names its path instead of its name."""
     error = result.error
     if error is None or error.kind is not Kind.NOT_FOUND or _is_found(result):
         return result
@@ -194,7 +194,7 @@ def _at_place(result: Result, place: ToolPlace) -> Result:
 
 
 def _show(finding: Finding) -> dict[str, object]:
-    """What a guard says, and of a refusal also its kind and details."""
+    """The finding of a guard; a refusal also has its kind and details."""
     shown = finding.to_json()
     verdict = finding.verdict
     if verdict is None or verdict.decision is Decision.ALLOW:
@@ -208,7 +208,7 @@ def _call_endpoints(host: HttpHost) -> CallEndpoints:
 
 CALL_ENDPOINTS = EndpointTable(
     tag="calls",
-    summary="Calls of tools, by place or by name, and sessions that calls share.",
+    summary="Calls of tools, by path or by name, and sessions.",
     make=_call_endpoints,
     places=TOOL_PLACE,
     schemas=SCHEMAS,
@@ -246,10 +246,12 @@ CALL_ENDPOINTS = EndpointTable(
             path="/crib/explain",
             handler=CallEndpoints.explain,
             scope=Scope.INVOKE,
-            summary="Ask what every guard would say to a call, without making it.",
+            summary="Explain how every guard would judge a call, without making it.",
             body=CALL_BODY,
             refusals=(409,),
-            replies={200: Reply(description="Every guard's word, in the order of the call.", schema="Explanation")},
+            replies={
+                200: Reply(description="The verdict of every guard, in the order of the call.", schema="Explanation")
+            },
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""`crib serve`: the HTTP API of a project, and what to try first."""
+"""`crib serve`: run the HTTP server of a project, and print what to try first."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 SHOWN_TOOLS = 200
 SHOWN_BUNDLES = 256
-# Deleted bundles are looked at when the server starts, soon after, and then now and then.
+# The sweep of deleted bundles runs at the start, a minute later, and then every hour.
 SECOND_LOOK_SECONDS = 60
 LOOK_SECONDS = 3_600
 
@@ -50,13 +50,13 @@ logger = logging.getLogger("toolcrib.catalog")
 def serve(opener: Opener[Crib], host: str | None, port: int | None) -> int:
     """Serve the tools over HTTP.
 
-    On this machine alone no token is needed; on any other address every client needs one: crib token create.
+    On loopback no token is needed; on any other address every client needs one: crib token create.
     """
     return serve_crib(opener.open_local(), host, port)
 
 
 def serve_crib(crib: Crib, host: str | None, port: int | None) -> ExitCode:
-    """Serve until told to end."""
+    """Serve until a signal ends the server."""
     crib.check_settings()
     with log_to(sys.stderr, crib.secrets.hide), asyncio.Runner(loop_factory=new_loop) as runner:
         return ExitCode(runner.run(run_server(crib, host, port)))
@@ -87,22 +87,22 @@ async def run_server(crib: Crib, host: str | None, port: int | None) -> int:
 
 
 async def _reap(crib: Crib) -> None:
-    """Remove for good what was deleted long ago, again and again."""
+    """Sweep periodically: remove bundles for good that were deleted two days ago."""
     pause = SECOND_LOOK_SECONDS
     while True:
         try:
             gone = await asyncio.to_thread(crib.bundles.reap)
         except ToolError as problem:
-            logger.warning("deleted bundles could not be looked at: %s", problem.message)
+            logger.warning("the sweep of deleted bundles failed: %s", problem.message)
         else:
             for bundle_id in gone:
-                logger.info("the bundle %s was deleted two days ago and is removed", bundle_id)
+                logger.info("bundle %s was deleted two days ago and is now removed", bundle_id)
         await asyncio.sleep(pause)
         pause = LOOK_SECONDS
 
 
 async def _suggest(crib: Crib, problems: ProblemFinder, url: str, host: str) -> None:
-    """Say what there is, and what a reader can paste into another terminal; requests are answered meanwhile."""
+    """Print how many tools there are and commands to try; requests are answered meanwhile."""
     number, *lines = await asyncio.to_thread(lambda: [*_greeting(crib, url, host)])
     found = await problems.read()
     say(number)
@@ -118,16 +118,16 @@ def _greeting(crib: Crib, url: str, host: str) -> Iterator[str]:
     bundles = crib.bundles.list_bundles(page_size=SHOWN_BUNDLES)
     page = crib.bundles.list_tools(page_size=SHOWN_TOOLS, patience=INDEX_SECONDS)
     tools = [kept for kept in page.items if kept.usable]
-    yield f"{_number(tools, page, 'tool')} and {_number(bundles.items, bundles, 'bundle')}, switched on"
+    yield f"{_number(tools, page, 'tool')} and {_number(bundles.items, bundles, 'bundle')}, enabled"
     if page.indexing:
-        yield "stored tools are being indexed; lists and searches are complete when that is done"
+        yield "stored tools are being indexed; lists and searches are incomplete until then"
     yield "Try, in another terminal:"
     for line in _lines(crib, tools, _reached_at(url, host), needs_token=not is_loopback(host)):
         yield f"  {line}"
 
 
 def _lines(crib: Crib, tools: Sequence[Kept], url: str, *, needs_token: bool) -> Iterator[str]:
-    """Commands that work as they are, the ones that need a token with the variable that holds it."""
+    """Commands to paste; those that need a token take it from a variable."""
     curl = f'curl -H "Authorization: Bearer ${TOKEN_VARIABLE}"' if needs_token else "curl"
     if needs_token:
         yield f"export {TOKEN_VARIABLE}=$(crib token create NAME --scope read --scope invoke)"
@@ -148,16 +148,16 @@ def _number(items: Sequence[object], page: Page[Any], noun: str) -> str:
 
 
 def _reached_at(url: str, host: str) -> str:
-    """The URL by which this machine reaches the server, also one that listens on every address."""
+    """The URL of the server for this machine, even if it listens on every address."""
     here = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host)  # noqa: S104 - recognised, not listened on
     return url if here is None else url.replace(host, here, 1)
 
 
 def _name(crib: Crib, tool: Tool) -> str:
-    """What calls the tool: its name, unless that means another one."""
+    """The name to call the tool by: its address if its name means another tool."""
     return tool.address if shadow_of(crib, tool).by else tool.name
 
 
 def _sample(tools: Sequence[Kept]) -> Kept | None:
-    """A tool that can be called with no argument at all."""
+    """A tool that needs no arguments."""
     return next((kept for kept in tools if kept.tool is not None and not kept.tool.parameters.get("required")), None)

@@ -1,4 +1,4 @@
-"""Hold every request to its time limits while it is answered, and log it as one line of JSON, without secrets."""
+"""Enforce the time limits of requests, count them, and log each as one line of JSON without secrets."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("toolcrib.http")
 
-# Other packages log only trouble; of each call its request is logged, as the journal has the rest.
+# Other packages log warnings only; a call is logged as its request, and the journal has the rest.
 LEVELS = {"": logging.WARNING, "toolcrib": logging.INFO, "toolcrib.pipeline": logging.WARNING}
 WRITE_SECONDS = 0.1
-# When the log is not read the server goes on, and says later how many lines were lost.
+# If the reader of the log blocks, lines are dropped, and their number is logged later.
 MAX_LINES = 20_000
 
 
-# What every record of a request has in common.
+# The attributes that all request records share.
 USUAL = vars(logging.LogRecord(logger.name, logging.INFO, __file__, 0, "request", (), None))
 
 
 class Exchange:
-    """One request and its answer, as far as they have come; `due` is when patience with it ends."""
+    """One request and its response in progress; `due` is its current deadline."""
 
     __slots__ = (
         *("_body_seconds", "_is_late", "_is_read", "_receive", "_send", "_task", "_total_seconds"),
@@ -62,13 +62,13 @@ class Exchange:
         self.sent = 0
 
     def look(self, now: float) -> None:
-        """Stop the work if it is due."""
+        """Cancel the request if its deadline has passed."""
         if now >= self.due and not self._is_late and self._task is not None:
             self._is_late = True
             self._task.cancel()
 
     async def receive(self) -> Message:
-        """What the client sends next; raises Refusal if its body does not come in time."""
+        """Receive the next message; raises Refusal if the body does not arrive in time."""
         if self._is_read:
             return await self._receive()
         self.due = self.started + self._body_seconds
@@ -86,7 +86,7 @@ class Exchange:
         return message
 
     async def send(self, message: Message) -> None:
-        """Pass the answer on, and remember what it was."""
+        """Send a message of the response, and record its status and size."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
         else:
@@ -94,27 +94,27 @@ class Exchange:
         await self._send(message)
 
     async def cut_short(self, *, is_ending: bool) -> bool:
-        """Tell the client why its request was stopped; False if it was cancelled elsewhere, or part of an answer was sent."""
+        """Respond that the request was cancelled; False if it was cancelled elsewhere, or part of a response was sent."""
         if self.status or not (self._is_late or is_ending):
             return False
         if self._is_late:
-            status, message = 504, f"the request was not done after {self._total_seconds:g} s"
+            status, message = 504, f"the request timed out after {self._total_seconds:g} s"
         else:
-            status, message = 503, "the server ends; ask again when it is back"
+            status, message = 503, "the server is shutting down; retry when it is back"
         headers, body = refusal(status, message)
         await self.send({"type": "http.response.start", "status": status, "headers": headers})
         await self.send({"type": "http.response.body", "body": body})
         return True
 
     def _slow_body(self) -> Refusal:
-        message = f"the body was not there after {self._body_seconds:g} s; send it at once"
+        message = f"the body did not arrive within {self._body_seconds:g} s; send it at once"
         return Refusal(408, Kind.TIMEOUT, message, headers=((b"connection", b"close"),))
 
 
 class Guarded:
-    """The application behind its limits; what it leaves in the scope about a request is counted and logged.
+    """A layer around the application that enforces time limits, counts and logs.
 
-    That is `toolcrib.route` (a template, never a path), `toolcrib.request_id` and `toolcrib.caller`.
+    The application leaves `toolcrib.route` (a template, never a path), `toolcrib.request_id` and `toolcrib.caller` in the scope.
     """
 
     def __init__(self, app: ASGIApp, settings: ServerSettings, service: Service) -> None:
@@ -124,7 +124,7 @@ class Guarded:
         self._total_seconds = settings.total_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Have one request answered."""
+        """Handle one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -149,14 +149,14 @@ class Guarded:
 
 
 class RequestRecord(logging.LogRecord):
-    """A record of a request: what any record has, without the costly search for who made it."""
+    """A log record of a request, created without the costly search of the stack."""
 
     def __init__(self, created: float, fields: dict[str, object]) -> None:
         self.__dict__.update(USUAL, created=created, msecs=created % 1 * 1000, fields=fields)
 
 
 def log_request(scope: Mapping[str, object], route: str, status: int, seconds: float, sent: int) -> None:
-    """One line about a request; its query and its body may hold secrets and are never told."""
+    """Log a request in one line; its query and body may contain secrets and are never logged."""
     if not logger.isEnabledFor(logging.INFO):
         return
     fields = {
@@ -173,7 +173,7 @@ def log_request(scope: Mapping[str, object], route: str, status: int, seconds: f
 
 @contextmanager
 def log_to(stream: TextIO, hide: Callable[[str], str]) -> Iterator[None]:
-    """Write the log of the whole process to the stream inside the block; `hide` takes secrets out of a text."""
+    """Inside the block, write the log of the process to the stream; `hide` masks secrets in a string."""
     handler = _Lines(stream, hide)
     loggers = {name: logging.getLogger(name) for name in LEVELS}
     before = {name: (one.level, one.handlers) for name, one in loggers.items()}
@@ -190,7 +190,7 @@ def log_to(stream: TextIO, hide: Callable[[str], str]) -> Iterator[None]:
 
 
 class _Lines(logging.Handler):
-    """Collects lines for a thread that writes them, so that a blocked stream does not block requests."""
+    """Hand log lines to a writer thread, so that a blocked stream does not block requests."""
 
     def __init__(self, stream: TextIO, hide: Callable[[str], str]) -> None:
         super().__init__()
@@ -203,17 +203,17 @@ class _Lines(logging.Handler):
         self._writer.start()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a line; that of a request is put together later, as nothing in it can change."""
+        """Queue a line; a request record is formatted by the writer thread, as nothing in it can change."""
         if len(self._lines) >= MAX_LINES:
             self._lost += 1
             return
         try:
             self._lines.append(record if isinstance(record, RequestRecord) else _line(record))
-        except Exception:  # noqa: BLE001 - whatever a message is made of, logging it stops no request
+        except Exception:  # noqa: BLE001 - a message that cannot be formatted must not stop a request
             self.handleError(record)
 
     def close(self) -> None:
-        """Write what is left, unless the stream is blocked."""
+        """Write the remaining lines, unless the stream is blocked."""
         self._ended.set()
         self._writer.join(timeout=1)
         super().close()
@@ -230,7 +230,7 @@ class _Lines(logging.Handler):
         self.release()
         texts = [line if isinstance(line, str) else _request_line(line) for line in lines]
         if lost:
-            texts.append(_dump({"time": _time(time.time()), "level": "warning", "event": f"{lost} lines were lost"}))
+            texts.append(_dump({"time": _time(time.time()), "level": "warning", "event": f"{lost} lines were dropped"}))
         if texts:
             self._stream.write(self._hide("\n".join(texts)) + "\n")
             self._stream.flush()

@@ -1,4 +1,4 @@
-"""Guards of a request: its host, its web page, its caller with token and scope, and the rate of its calls."""
+"""Guards of a request: host and origin, caller with token and scope, and rate limit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
-# A name, or an address in brackets, and perhaps a port.
+# A name, or an address in brackets, with an optional port.
 _AUTHORITY = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9_.-]{1,253})(?::([0-9]{1,5}))?")
 _ORIGIN = re.compile(r"https?://([^/?#@\s]+)")
 
@@ -38,14 +38,14 @@ PREFLIGHT_SECONDS = b"600"
 
 
 class HostCheck:
-    """A layer that lets a request through if its host and its web page are allowed."""
+    """An ASGI layer that passes a request on if its Host and Origin are allowed."""
 
     def __init__(self, app: ASGIApp, rules: HostRules) -> None:
         self._app = app
         self._rules = rules
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        """Check the headers of a request before anything else looks at them."""
+        """Check the headers of a request before they are used."""
         request: Request = scope[REQUEST]
         request.check_headers()
         self._rules.check(request)
@@ -53,16 +53,16 @@ class HostCheck:
 
 
 class HostRules:
-    """The hosts and the web pages that are allowed."""
+    """The host names and origins that are allowed."""
 
     def __init__(self, bound: str, hosts: Iterable[str], origins: Iterable[str]) -> None:
         self._hosts = LOCAL_NAMES | {_spell_host(bound)} | {host.lower() for host in hosts}
         self._origins = frozenset(origin.lower().rstrip("/") for origin in origins)
-        # The Host of nearly every request is the same.
+        # The last allowed Host: nearly every request has the same.
         self._last = b""
 
     def check(self, request: Request) -> None:
-        """Refuse a name that is not ours, and a page that is neither ours nor listed."""
+        """Refuse a foreign Host, against DNS rebinding, and an Origin that is neither ours nor listed."""
         host = request.fields.get(b"host", b"")
         if host != self._last or not host:
             self._check_host(request, host.decode("latin-1").lower())
@@ -72,7 +72,7 @@ class HostRules:
             raise Refusal(403, Kind.BLOCKED, message)
 
     def cross_headers(self, request: Request) -> tuple[Header, ...]:
-        """What a browser has to be told for a listed page to read the answer."""
+        """The CORS headers of a response to a listed origin."""
         origin = request.header(b"origin")
         if not origin or origin.lower() not in self._origins:
             return ()
@@ -83,7 +83,7 @@ class HostRules:
         )
 
     def preflight_headers(self, request: Request, allowed: bytes) -> tuple[Header, ...]:
-        """What a browser has to be told before it sends a request of a listed page."""
+        """The CORS headers of a preflight response to a listed origin."""
         if not self.cross_headers(request) or not request.has(b"access-control-request-method"):
             return ()
         return (
@@ -95,9 +95,11 @@ class HostRules:
     def _check_host(self, request: Request, host: str) -> None:
         parts = _AUTHORITY.fullmatch(host)
         if parts is None:
-            raise Refusal(400, Kind.VALIDATION, "the header Host is missing or is no host; send the name of the server")
+            raise Refusal(
+                400, Kind.VALIDATION, "the header Host is missing or malformed; send the host name of the server"
+            )
         if not {host, parts[1]} & self._hosts and parts[1] != _own_address(request):
-            message = f"this server does not go by {host[:200]!r}; list the name as server.hosts in toolcrib.toml"
+            message = f"{host[:200]!r} is not a host name of this server; list it as server.hosts in toolcrib.toml"
             raise Refusal(421, Kind.HOST_NOT_ALLOWED, message)
 
     def _is_allowed(self, request: Request) -> bool:
@@ -108,7 +110,7 @@ class HostRules:
 
 @functools.lru_cache(maxsize=16)
 def is_name_of_this_machine(host: bytes) -> bool:
-    """Whether a Host is a name that every machine has for itself, and no other can be found by."""
+    """Whether a Host is a loopback name or address, which no DNS record can lead a browser to by another name."""
     parts = _AUTHORITY.fullmatch(host.decode("latin-1").lower())
     if parts is None:
         return False
@@ -121,14 +123,14 @@ def is_name_of_this_machine(host: bytes) -> bool:
 
 
 def _own_address(request: Request) -> str:
-    """The address that the connection came in at; no foreign name can be led to it, as it is none."""
+    """The local address of the connection; as an IP address it is safe from DNS rebinding."""
     server = request.scope.get("server")
     address = str(server[0]) if isinstance(server, (tuple, list)) and server else ""
     return _spell_host(address) if re.fullmatch(r"[0-9.]+|[0-9a-f.]*:[0-9a-f.:]*", address) else ""
 
 
 def _spell_host(address: str) -> str:
-    """An address as Host spells it."""
+    """An address as it is written in a Host header."""
     return f"[{address}]".lower() if ":" in address and not address.startswith("[") else address.lower()
 
 
@@ -137,7 +139,7 @@ LOCAL = "local"
 LOCAL_SCOPES = frozenset(Scope) - {Scope.APPROVE}
 CALLERS_KEPT = 10_000
 MAX_TOKEN = 512
-# A request that a proxy passed on does not come from where its connection does.
+# Headers that proxies add: such a request does not come from the peer of the connection.
 PASSED_ON = frozenset(
     {
         b"forwarded",
@@ -153,14 +155,14 @@ PASSED_ON_BEGINS = b"x-forwarded-"
 
 
 class Callers:
-    """Finds the caller of a request by its token, or takes it for the user of this machine where that is allowed."""
+    """Find the caller of a request by its token; where that is allowed, a loopback client is the local user."""
 
     def __init__(self, tokens: Tokens, *, open_to_loopback: bool) -> None:
         self._tokens = tokens
         self._is_open = open_to_loopback
 
     def identify(self, request: Request, needed: Scope) -> tuple[str, frozenset[Scope]]:
-        """The caller; raises where there is none, or one that may not do this."""
+        """The id of the caller; raises if there is none, or if it lacks the scope."""
         caller, scopes = self._find(request)
         if needed in scopes:
             return caller, scopes
@@ -184,21 +186,21 @@ class Callers:
 
 
 class Gate:
-    """Finds the caller of a request, checks its scope, and counts the request."""
+    """Authenticate a request, check its scope, and apply the rate limit."""
 
     def __init__(self, callers: Callers, rates: Rates) -> None:
         self._callers = callers
         self._rates = rates
 
     def admit(self, request: Request, needed: Scope) -> None:
-        """Let the request of a known caller through; raises for any other."""
+        """Admit the request of a known caller; raises for any other."""
         request.caller, request.scopes = self._callers.identify(request, needed)
         request.scope[CALLER] = request.caller
         self._rates.admit(request.caller)
 
 
 class Rates:
-    """Counts the requests of each caller: a full minute's worth at once, and then as many as time allows."""
+    """A token bucket per caller: a minute's worth of requests at once, refilled continuously."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._most = float(per_minute)
@@ -207,13 +209,13 @@ class Rates:
         self._left: dict[str, tuple[float, float]] = {}
 
     def admit(self, caller: str) -> None:
-        """Count a request; raises where the caller has none left."""
+        """Count a request; raises if the caller has none left."""
         now = self._clock()
         left, then = self._left.get(caller, (self._most, now))
         left = min(self._most, left + (now - then) * self._per_second)
         if left < 1:
             wait = math.ceil((1 - left) / self._per_second)
-            message = f"more than {self._most:g} requests in a minute; come again in {wait} s"
+            message = f"more than {self._most:g} requests in a minute; retry in {wait} s"
             raise Refusal(429, Kind.RATE_LIMIT, message, headers=((b"retry-after", b"%d" % wait),))
         if len(self._left) >= CALLERS_KEPT:
             self._left.clear()
@@ -224,11 +226,11 @@ def _is_from_here(request: Request) -> bool:
     client = request.scope.get("client")
     if not isinstance(client, (tuple, list)) or _was_passed_on(request):
         return False
-    # Where a server of this machine is called by a public name, a proxy passes the calls on, which need not say so.
+    # If the Host is a public name a proxy forwards the requests, perhaps without headers that say so.
     if not is_name_of_this_machine(request.fields.get(b"host", b"")):
         return False
     address = str(client[0])
-    # The usual address; parsing one takes longer than all the rest.
+    # Fast path for the usual address: parsing takes longer than the other checks.
     if address == "127.0.0.1":
         return True
     try:

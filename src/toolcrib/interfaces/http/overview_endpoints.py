@@ -1,4 +1,4 @@
-"""HTTP endpoints that say what there is: tools with all their facts, stored results, and the health of the crib."""
+"""HTTP endpoints that list tools with all their facts, read stored results, and report the health of the crib."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ PAGE = 100
 PIECE = 100_000
 MAX_PIECE = 1_000_000
 MAX_OFFSET = 2**40
-# The health of this server is told without waiting long for that of the queue's server.
+# The health of this server is reported without waiting long for the queue's server.
 QUEUE_SECONDS = 2
 
 
 class OverviewEndpoints:
-    """What a remote command line asks besides bundles and calls."""
+    """What a remote command line needs besides bundles and calls."""
 
     def __init__(self, crib: Crib, threads: Threads, service: Service, problems: ProblemFinder) -> None:
         self._crib = crib
@@ -69,11 +69,11 @@ class OverviewEndpoints:
         self._cursors = crib.bundles.cursors
 
     async def tools(self, request: Request) -> Answer:
-        """GET /crib/tools: every tool in the order of their addresses, the one that a name means, or those that fit a search."""
+        """GET /crib/tools: every tool in the order of addresses, the one that a name means, or those that match a search."""
         return answer_json(await self._threads.read(self._list, request.query))
 
     async def result(self, request: Request) -> Answer:
-        """GET /crib/results/{handle}: a piece of a value that was too large to be handed over at once."""
+        """GET /crib/results/{handle}: a piece of a stored result."""
         piece = await self._threads.read(
             self._crib.read_result,
             request.path_params["handle"],
@@ -84,7 +84,7 @@ class OverviewEndpoints:
         return answer_json({"text": piece.text, "offset": piece.offset, "total": piece.total, "next": piece.next})
 
     async def health(self, request: Request) -> Answer:
-        """GET /crib/health: whether there is anything to worry about, and what is spoken here."""
+        """GET /crib/health: readiness, versions and problems."""
         problems = await self._problems.read()
         return answer_json(
             {
@@ -98,11 +98,13 @@ class OverviewEndpoints:
         )
 
     async def _queue_problem(self) -> str | None:
-        """What is wrong with the server that keeps requests; it is asked once, however many want to know."""
+        """What is wrong with the queue's server; concurrent requests share one query."""
         if self._asked is None or self._asked.done():
             self._asked = asyncio.ensure_future(self._ask_queue())
         done, _ = await asyncio.wait({self._asked}, timeout=QUEUE_SECONDS)
-        return self._asked.result() or None if done else f"the queue of requests does not answer in {QUEUE_SECONDS} s"
+        return (
+            self._asked.result() or None if done else f"the queue of requests did not answer within {QUEUE_SECONDS} s"
+        )
 
     async def _ask_queue(self) -> str:
         try:
@@ -110,9 +112,9 @@ class OverviewEndpoints:
         except ToolError as problem:
             return problem.message
         except Exception:
-            # The request that asked may be over, so the log is told.
-            logger.exception("the queue of requests could not be asked")
-            return "the queue of requests could not be asked; the log has the reason"
+            # The HTTP request may be over, so the failure is logged.
+            logger.exception("the queue of requests could not be reached")
+            return "the queue of requests could not be reached; the log has the reason"
         return ""
 
     def _list(self, query: Query) -> dict[str, object]:
@@ -120,7 +122,7 @@ class OverviewEndpoints:
         tags, executors = query.words("tags"), query.switch("executors")
         if query.has("name"):
             if token:
-                raise ToolError(Kind.VALIDATION, "query: pageToken: a name means one tool; leave the token out")
+                raise ToolError(Kind.VALIDATION, "query: pageToken: a name finds one tool; leave the token out")
             return {"tools": [self._find(query.text("name"))], "nextPageToken": None}
         if query.has("q") or query.has("question"):
             return self._search(query)
@@ -130,7 +132,7 @@ class OverviewEndpoints:
         rest = sorted((address, order, facts) for order, (address, facts) in enumerate(tools) if address > after)
         page = rest[:size]
         return {
-            # Pages follow the addresses; `order` is the place in the list as it is shown, where what comes first is meant.
+            # Pages are in the order of addresses; `order` is the position in the list as it is shown, by precedence of names.
             "tools": [{**facts(), "order": order} for _, order, facts in page],
             "nextPageToken": self._cursors.write(asked, page[-1][0]) if len(rest) > size else None,
         }
@@ -147,7 +149,7 @@ class OverviewEndpoints:
 
     def _search(self, query: Query) -> dict[str, object]:
         if query.has("q") and query.has("question"):
-            message = "query: write either q, what was typed, or question, a question in plain words"
+            message = "query: write either q, the typed text, or question, a question in plain language"
             raise ToolError(Kind.VALIDATION, message)
         name = "q" if query.has("q") else "question"
         text = query.text(name)
@@ -172,7 +174,7 @@ def _overview_endpoints(host: HttpHost) -> OverviewEndpoints:
 
 OVERVIEW_ENDPOINTS = EndpointTable(
     tag="overview",
-    summary="What there is, results that were kept aside, and how the server is.",
+    summary="All tools, stored results, and the health of the server.",
     make=_overview_endpoints,
     places=(
         in_path(
@@ -211,14 +213,14 @@ OVERVIEW_ENDPOINTS = EndpointTable(
             path="/crib/tools",
             handler=OverviewEndpoints.tools,
             scope=Scope.READ,
-            summary="List every tool there is, wherever it is written down, with all that is known of it.",
+            summary="List every tool from every source, with all its facts.",
             query=(
-                text("name", "Only the tool that this name, slug or address means.", minLength=1),
+                text("name", "Only the tool with this name, slug or address.", minLength=1),
                 TYPED,
                 QUESTION,
                 INCLUDE_DISABLED,
                 TAGS,
-                switch("executors", "What executes tools, in place of the tools."),
+                switch("executors", "List what executes tools instead of the tools."),
                 PAGE_SIZE,
                 PAGE_TOKEN,
             ),
@@ -231,11 +233,11 @@ OVERVIEW_ENDPOINTS = EndpointTable(
             path="/crib/results/{handle}",
             handler=OverviewEndpoints.result,
             scope=Scope.INVOKE,
-            summary="Read a piece of a value that was too large to be handed over at once.",
-            description="Kept for an hour, for the caller that made the call.",
+            summary="Read a piece of a stored result, which was too large to return at once.",
+            description="Stored for an hour, for the caller that made the call.",
             query=(
-                whole("offset", "Where the piece begins, in letters.", 0, MAX_OFFSET, 0),
-                whole("length", "How many letters at most.", 1, MAX_PIECE, PIECE),
+                whole("offset", "Where the piece begins, in characters.", 0, MAX_OFFSET, 0),
+                whole("length", "Maximum number of characters.", 1, MAX_PIECE, PIECE),
             ),
             refusals=(404,),
             replies={200: Reply(description="The piece.", schema="Piece")},
@@ -246,8 +248,8 @@ OVERVIEW_ENDPOINTS = EndpointTable(
             path="/crib/health",
             handler=OverviewEndpoints.health,
             scope=Scope.READ,
-            summary="Read how the crib is, and what is spoken here.",
-            replies={200: Reply(description="How it is.", schema="Health")},
+            summary="Read the health of the server, its versions and its problems.",
+            replies={200: Reply(description="The health.", schema="Health")},
         ),
     ),
 )

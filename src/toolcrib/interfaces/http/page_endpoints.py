@@ -1,4 +1,4 @@
-"""HTTP endpoints that are the same for every caller: the description of the API, metrics, and health for watchers."""
+"""HTTP endpoints that are the same for every caller: OpenAPI document, docs page, metrics, liveness and readiness."""
 
 from __future__ import annotations
 
@@ -38,32 +38,32 @@ pre { overflow-x: auto; padding: .8rem; border: 1px solid; border-radius: .3rem;
 STYLE_HASH = f"sha256-{base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()}"
 
 KINDS = {
-    Kind.VALIDATION: "Something that was sent is not what it should be.",
-    Kind.NOT_FOUND: "There is nothing by this name.",
-    Kind.INTERNAL: "Something failed that should not have; the log of the server has the reason.",
+    Kind.VALIDATION: "The request is invalid.",
+    Kind.NOT_FOUND: "Not found.",
+    Kind.INTERNAL: "An internal error; the log of the server has the reason.",
     Kind.MODE_RESTRICTED: "The tool may not be called in this mode.",
     Kind.BUDGET_EXCEEDED: "The session has no calls left.",
-    Kind.CONFIRMATION_REQUIRED: "The call waits for a confirmation; send the token of its details with the same call.",
+    Kind.CONFIRMATION_REQUIRED: "The call needs confirmation; send the token of its details with the same call.",
     Kind.SESSION_INACTIVE: "The session is over, or is not the caller's.",
-    Kind.TRANSIENT: "It may work later.",
-    Kind.PERMANENT: "It will not work later either.",
+    Kind.TRANSIENT: "A temporary failure; retry later.",
+    Kind.PERMANENT: "A permanent failure; a retry does not help.",
     Kind.RATE_LIMIT: "Too many calls in a minute.",
-    Kind.AUTH: "Nobody knows the caller, or the caller may not do this.",
-    Kind.CONFLICT: "It exists already, has changed since, or is in use.",
+    Kind.AUTH: "The caller is unknown, or lacks the permission.",
+    Kind.CONFLICT: "It exists already, has changed, or is in use.",
     Kind.BLOCKED: "A rule refused it, or it is read-only.",
-    Kind.DISABLED: "The tool or its bundle is switched off.",
-    Kind.CAPABILITY_MISSING: "The tool needs what the operator has not granted.",
-    Kind.TIMEOUT: "The time was over; something may have been changed.",
-    Kind.OUTPUT_INVALID: "The tool returned something else than it promises.",
-    Kind.HOST_NOT_ALLOWED: "The tool may not reach this host, or the server does not go by this name.",
-    Kind.LIMIT_EXCEEDED: "More than the limits allow.",
-    Kind.EXECUTOR_NOT_FOUND: "What runs the tool is not there.",
-    Kind.CIRCULAR_DEPENDENCY: "What runs the tool runs itself.",
-    Kind.CHAIN_TOO_DEEP: "Too many tools stand one upon the other.",
+    Kind.DISABLED: "The tool or its bundle is disabled.",
+    Kind.CAPABILITY_MISSING: "The tool needs a capability that is not granted.",
+    Kind.TIMEOUT: "The time limit was reached; side effects may remain.",
+    Kind.OUTPUT_INVALID: "The result does not match the output schema of the tool.",
+    Kind.HOST_NOT_ALLOWED: "The tool may not reach this host, or the Host header is not a name of this server.",
+    Kind.LIMIT_EXCEEDED: "A limit was exceeded.",
+    Kind.EXECUTOR_NOT_FOUND: "The executor of the tool does not exist.",
+    Kind.CIRCULAR_DEPENDENCY: "The executors of the tool form a cycle.",
+    Kind.CHAIN_TOO_DEEP: "The executor chain or the nesting of calls is too deep.",
     Kind.LOOP_DETECTED: "The same call was made too often.",
-    Kind.SANDBOX_UNAVAILABLE: "Code cannot be walled in as the operator demands.",
-    Kind.OVERLOADED: "Too much is going on.",
-    Kind.CANCELLED: "Nobody waited for the end.",
+    Kind.SANDBOX_UNAVAILABLE: "The sandbox cannot give the guarantees that the settings require.",
+    Kind.OVERLOADED: "The server is overloaded.",
+    Kind.CANCELLED: "The call was cancelled before it finished.",
 }
 
 
@@ -124,7 +124,7 @@ def _write_kinds() -> Iterator[str]:
 
 
 def _resolve(document: Json, part: Json) -> Json:
-    """What a reference points to; anything else is itself."""
+    """Resolve a reference; anything else is returned unchanged."""
     reference = part.get("$ref")
     if not isinstance(reference, str):
         return part
@@ -153,7 +153,7 @@ PAGE_POLICY = (
 
 
 class PageEndpoints:
-    """The description of the API, the page made of it, figures, and whether the server is well."""
+    """The OpenAPI document, the docs page, metrics, liveness and readiness."""
 
     def __init__(self, service: Service, tables: tuple[EndpointTable, ...], *, needs_token: bool) -> None:
         self._service = service
@@ -173,11 +173,11 @@ class PageEndpoints:
         return Answer(body=self._service.metrics_text().encode(), content_type=CONTENT_TYPE.encode())
 
     async def alive(self, request: Request) -> Answer:
-        """GET /healthz: any answer says that the server lives."""
+        """GET /healthz: liveness."""
         return answer_json({"alive": True})
 
     async def ready(self, request: Request) -> Answer:
-        """GET /readyz: whether the server takes on work."""
+        """GET /readyz: readiness; 503 while the server shuts down."""
         return answer_json({"ready": self._service.ready}, status=200 if self._service.ready else 503)
 
     @cached_property
@@ -195,7 +195,7 @@ def _page_endpoints(host: HttpHost) -> PageEndpoints:
 
 PAGE_ENDPOINTS = EndpointTable(
     tag="overview",
-    summary="What there is, results that were kept aside, and how the server is.",
+    summary="All tools, stored results, and the health of the server.",
     make=_page_endpoints,
     schemas={
         "Alive": closed(("alive",), alive={"const": True}),
@@ -209,8 +209,8 @@ PAGE_ENDPOINTS = EndpointTable(
             path="/openapi.json",
             handler=PageEndpoints.openapi,
             scope=Scope.READ,
-            summary="Read this description.",
-            replies={200: Reply(description="This description.", schema="Document")},
+            summary="Read the OpenAPI document.",
+            replies={200: Reply(description="The OpenAPI document.", schema="Document")},
         ),
         Endpoint(
             name="readDocs",
@@ -218,7 +218,7 @@ PAGE_ENDPOINTS = EndpointTable(
             path="/docs",
             handler=PageEndpoints.docs,
             scope=Scope.READ,
-            summary="Read this description as a page.",
+            summary="Read the API documentation as a page.",
             replies={200: Reply(description="The page.", media_type="text/html")},
         ),
         Endpoint(
@@ -227,8 +227,8 @@ PAGE_ENDPOINTS = EndpointTable(
             path="/metrics",
             handler=PageEndpoints.metrics,
             scope=Scope.READ,
-            summary="Read what the server counts, in the text format of Prometheus.",
-            replies={200: Reply(description="The figures.", media_type="text/plain")},
+            summary="Read the metrics, in the text format of Prometheus.",
+            replies={200: Reply(description="The metrics.", media_type="text/plain")},
         ),
         Endpoint(
             name="readAlive",
@@ -236,8 +236,8 @@ PAGE_ENDPOINTS = EndpointTable(
             path="/healthz",
             handler=PageEndpoints.alive,
             scope=None,
-            summary="Whether the server lives.",
-            replies={200: Reply(description="It does.", schema="Alive")},
+            summary="Check that the server is alive.",
+            replies={200: Reply(description="It is alive.", schema="Alive")},
         ),
         Endpoint(
             name="readReady",
@@ -245,10 +245,10 @@ PAGE_ENDPOINTS = EndpointTable(
             path="/readyz",
             handler=PageEndpoints.ready,
             scope=None,
-            summary="Whether the server takes on work.",
+            summary="Check that the server is ready for requests.",
             replies={
-                200: Reply(description="It does.", schema="Ready"),
-                503: Reply(description="It is ending.", schema="Ready"),
+                200: Reply(description="It is ready.", schema="Ready"),
+                503: Reply(description="It is shutting down.", schema="Ready"),
             },
         ),
     ),

@@ -1,4 +1,4 @@
-"""Register the command that starts the HTTP server, and the endpoints that belong to no feature."""
+"""Register `crib serve`, and the endpoints that belong to no feature."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bind the endpoints of every table to their handlers, and find them by the path of a request."""
+"""Bind endpoints to their handlers, build the router, and dispatch requests; calls of tools bypass the router."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _FREE_WORD = re.compile(r"{(\w+)}")
 
 
 def registered_tables(plugins: Plugins) -> tuple[EndpointTable, ...]:
-    """The tables of endpoints that features, interfaces and packages registered."""
+    """All registered tables of endpoints."""
     return tuple(table for part in plugins.parts("endpoints") for table in part.load())
 
 
 def make_routes(host: HttpHost, gate: Gate, rules: HostRules) -> list[Route]:
-    """The routes of every table of the host, one for each path whatever its methods, so that `Allow` is complete."""
+    """One route per path with all its methods, so that `Allow` is complete."""
     register_url_convertor("word", _Word())
     paths: dict[str, dict[str, BoundEndpoint]] = {}
     for table in host.tables:
@@ -58,12 +58,12 @@ def make_routes(host: HttpHost, gate: Gate, rules: HostRules) -> list[Route]:
 
 
 def make_router(routes: list[Route], gate: Gate, lifespan: Lifespan[object]) -> Router:
-    """The router; a path that differs in a slash is another path, and is not redirected to."""
+    """The router; a trailing slash makes another path, and is not redirected."""
     return Router(routes, redirect_slashes=False, default=NoSuchPath(gate), lifespan=lifespan)
 
 
 class BoundEndpoint:
-    """An endpoint with the object that handles it."""
+    """An endpoint with its handler bound."""
 
     def __init__(self, endpoint: Endpoint, handlers: object) -> None:
         self.scope = endpoint.scope
@@ -76,8 +76,8 @@ class BoundEndpoint:
 class PathEndpoints:
     """The endpoints of one path as an ASGI application.
 
-    The caller is checked before the method, so that only callers with a token learn which methods there are; a preflight of a
-    browser carries no token, and OPTIONS is answered without one.
+    The caller is checked before the method, so that only authenticated callers learn which methods exist. OPTIONS needs no
+    token, because a CORS preflight carries none.
     """
 
     def __init__(self, path: str, endpoints: Mapping[str, BoundEndpoint], gate: Gate, rules: HostRules) -> None:
@@ -99,7 +99,7 @@ class PathEndpoints:
         return method in self._endpoints and self._endpoints[method].is_call
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        """Answer a request for the path."""
+        """Dispatch a request by its method."""
         request: Request = scope[REQUEST]
         method = scope["method"]
         if method == "OPTIONS":
@@ -113,7 +113,7 @@ class PathEndpoints:
             self._gate.admit(request, needed)
         scope[ROUTE] = self.path
         if endpoint is None:
-            message = f"{method[:20]} is not for this path; use {self._allow[1].decode()}"
+            message = f"{method[:20]} is not allowed for this path; use {self._allow[1].decode()}"
             raise Refusal(405, Kind.VALIDATION, message, headers=(self._allow,))
         request.query = endpoint.query.read(scope.get("query_string", b""))
         request.takes = endpoint.body
@@ -121,7 +121,7 @@ class PathEndpoints:
 
 
 class NoSuchPath:
-    """Answers where no route is; only a caller with a token learns that there is none."""
+    """Answers a path without a route; only an authenticated caller gets a 404."""
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
@@ -129,11 +129,11 @@ class NoSuchPath:
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Refuse the request."""
         self._gate.admit(scope[REQUEST], Scope.READ)
-        raise Refusal(404, Kind.NOT_FOUND, "there is nothing at this path; /openapi.json lists all there are")
+        raise Refusal(404, Kind.NOT_FOUND, "no such path; /openapi.json lists all paths")
 
 
 class _Word(Convertor[str]):
-    """A word of a path as `PathCheck` writes it: percent-encoded, and perhaps empty."""
+    """A path segment as `PathCheck` writes it: percent-encoded, and possibly empty."""
 
     regex = "[^/]*"
 
@@ -146,16 +146,16 @@ class _Word(Convertor[str]):
 
 PATHS_KEPT = 4_096
 LONGEST_KEPT = 400
-# Nothing in it is encoded or would have to be.
+# Nothing is percent-encoded, and nothing needs to be.
 _PLAIN = re.compile(r"[!-$&-~]*")
 _HALF_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 class PathCheck:
-    """A layer that sets `path` of the scope from `raw_path`, each word in its one percent-encoded spelling.
+    """An ASGI layer that sets `path` of the scope from `raw_path`, each segment in its canonical percent-encoding.
 
-    So an encoded slash separates nothing, and two spellings of a path cannot be judged differently. A call of a tool goes
-    straight to its endpoint: the router would try one route after the other, which costs more than the rest of the way.
+    So an encoded slash does not separate segments, and two spellings of a path are always treated alike. Fast path: a call of
+    a tool goes straight to its endpoint, because the router tries one route after the other, which costs more than the rest.
     """
 
     def __init__(self, router: ASGIApp, routes: Iterable[Route], guard: Callable[[ASGIApp], ASGIApp]) -> None:
@@ -165,11 +165,11 @@ class PathCheck:
             for route in routes
             if isinstance(route.app, PathEndpoints) and route.app.has_calls
         ]
-        # The same few paths are asked for again and again.
+        # Parsed paths are cached, because the same few are requested again and again.
         self._known = lru_cache(PATHS_KEPT)(self._read)
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        """Pass a request on; raises for a path that is no text."""
+        """Pass a request on; raises for a malformed path."""
         raw = scope.get("raw_path")
         if raw is None:
             raw = quote(scope["path"]).encode()
@@ -193,7 +193,7 @@ class PathCheck:
 
 
 class _CallPath:
-    """A path with a method that calls a tool, and its endpoints behind their guard."""
+    """A path with a method that calls a tool, and its endpoints behind the guards."""
 
     def __init__(self, route: Route, endpoints: PathEndpoints, app: ASGIApp) -> None:
         self.route = route
@@ -202,14 +202,14 @@ class _CallPath:
 
 
 def _spell(raw: bytes) -> str:
-    """The one spelling of a path."""
+    """The canonical spelling of a path."""
     path = raw.decode("latin-1")
     if _PLAIN.fullmatch(path):
         return path
     try:
         return "/".join(quote(_decode(word), safe="") for word in path.split("/"))
     except (UnicodeError, ValueError):
-        message = "the path is no text; write other than ASCII letters as percent-encoded UTF-8"
+        message = "the path is malformed; write non-ASCII characters as percent-encoded UTF-8"
         raise Refusal(400, Kind.VALIDATION, message) from None
 
 

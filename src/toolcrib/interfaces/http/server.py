@@ -1,4 +1,4 @@
-"""Listen, hand requests to the application, and end without breaking off what is being answered."""
+"""Run the HTTP server: open sockets, check tokens, serve the application behind all guards."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from toolcrib.features.access.tokens import Token
     from toolcrib.interfaces.http.server_state import ProblemFinder
 
-# Descriptors for everything but connections: files of the store, the log, children.
+# File descriptors for everything but connections: store, log, child processes.
 SPARE_FILES = 256
-# New objects before the garbage collector looks at the youngest, and how many such looks before it looks at older ones.
+# Thresholds of the garbage collector for its three generations.
 COLLECT_AFTER = (100_000, 20, 20)
 
 
@@ -44,9 +44,9 @@ async def serve(
     ready: Callable[[str], None] | None = None,
     problems: ProblemFinder | None = None,
 ) -> int:
-    """Serve the crib until a signal says to end, and give the exit code; the caller closes the crib.
+    """Serve the crib until a signal, and return the exit code; the caller closes the crib.
 
-    `ready` hears the address as soon as requests are taken. Raises SettingsError if the server cannot or may not listen.
+    `ready` is called with the URL once requests are accepted. Raises SettingsError if the server cannot or may not listen.
     """
     if not is_loopback(host):
         _require_token(crib.tokens.list(), host)
@@ -73,11 +73,11 @@ async def serve_app(
     say: Callable[[str], None],
     ready: Callable[[str], None],
 ) -> int:
-    """Serve an application behind all guards of the server."""
+    """Serve an application behind all limits of the server."""
     sockets = open_sockets(host, port)
     most = room_for(settings.connections)
     if most < settings.connections:
-        say(f"the system allows {most} connections at once; raise its limit of open files for more")
+        say(f"the system allows {most} connections; raise the limit of open files (ulimit -n) for more")
         service.connections.most = most
     server = Server(Guarded(app, settings, service), settings, service, say)
     with _seldom_collecting():
@@ -86,7 +86,7 @@ async def serve_app(
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """The quickest event loop there is: `asyncio.Runner(loop_factory=new_loop)`."""
+    """Create a uvloop event loop, or one of asyncio where uvloop is missing."""
     try:
         import uvloop
     except ImportError:
@@ -96,10 +96,10 @@ def new_loop() -> asyncio.AbstractEventLoop:
 
 @contextmanager
 def _seldom_collecting() -> Iterator[None]:
-    """Look for garbage now and then instead of every few requests, and not at all among what is there from the start.
+    """Run the garbage collector rarely, and exclude what was loaded before the server started.
 
-    Lines of the journal live for a second and look like a heap that grows: by default a third of a call's time would go
-    into looking through everything that was ever loaded.
+    Journal lines live for a second and look like a growing heap: with default thresholds the collector would take a third of
+    the time of a call.
     """
     before = gc.get_threshold()
     gc.collect()
@@ -116,13 +116,13 @@ def _require_token(tokens: Iterable[Token], host: str) -> None:
     now = time.time()
     if not any(token.expires_at is None or token.expires_at > now for token in tokens):
         raise SettingsError(
-            f"listening on {host} lets others in, and there is no token that they would need; make one with: "
+            f"listening on {host} needs a token for clients, and there is none; make one with: "
             "crib token create NAME --scope invoke, or listen on 127.0.0.1"
         )
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the host."""
+    """Whether the host is loopback."""
     if host.lower() == "localhost":
         return True
     try:
@@ -132,7 +132,7 @@ def is_loopback(host: str) -> bool:
 
 
 def open_sockets(host: str, port: int) -> list[socket.socket]:
-    """Listen on every address of the host, all with the same port; raises SettingsError that names the cure."""
+    """Listen on every address of the host with the same port; raises SettingsError with a cure."""
     sockets: list[socket.socket] = []
     try:
         for family, address in _addresses(host, port):
@@ -146,13 +146,13 @@ def open_sockets(host: str, port: int) -> list[socket.socket]:
 
 
 def url_of(host: str, sockets: list[socket.socket]) -> str:
-    """How a client calls the server."""
+    """The URL of the server."""
     port = sockets[0].getsockname()[1]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def room_for(connections: int) -> int:
-    """Have the system allow so many connections; how many of them it does allow."""
+    """Raise the limit of open files for so many connections; how many the system allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections + SPARE_FILES
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -183,11 +183,11 @@ def _listen(family: int, address: str, port: int) -> socket.socket:
 
 def _why(problem: OSError, host: str, port: int) -> str:
     if isinstance(problem, socket.gaierror):
-        return f"the host {host!r:.100} is not known; listen on an address of this machine: --host 127.0.0.1"
+        return f"the host {host!r:.100} is unknown; listen on an address of this machine: --host 127.0.0.1"
     if problem.errno == errno.EADDRINUSE:
         return f"port {port} of {host} is taken; choose another with --port, or 0 for any that is free"
     if problem.errno == errno.EADDRNOTAVAIL:
-        return f"{host} is no address of this machine; listen on one that is: --host 127.0.0.1"
+        return f"{host} is not an address of this machine; listen on one that is: --host 127.0.0.1"
     if problem.errno in (errno.EACCES, errno.EPERM):
-        return f"port {port} of {host} is not for ordinary users; choose one from 1024 on with --port"
+        return f"port {port} of {host} needs privileges; choose a port of at least 1024 with --port"
     return f"cannot listen on port {port} of {host}: {problem.strerror}"

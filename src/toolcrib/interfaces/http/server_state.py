@@ -29,52 +29,51 @@ if TYPE_CHECKING:
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-# Names of tools come from outside: so many get a line of their own, the rest share one.
+# Tool names come from clients: so many get a time series of their own, the rest share one.
 MAX_TOOLS = 1_000
 OTHERS = "(others)"
 UNKNOWN = "(unknown)"
 NO_ROUTE = "(none)"
 
 HELP = {
-    "toolcrib_ready": "Whether the server takes on work.",
+    "toolcrib_ready": "Whether the server accepts work.",
     "toolcrib_calls_running": "Calls of tools that are running.",
-    "toolcrib_calls_queued": "Calls of tools that wait for a place.",
+    "toolcrib_calls_queued": "Calls of tools that wait for a slot.",
     "toolcrib_calls_refused_total": "Calls of tools that were refused because too many wait.",
-    "toolcrib_calls_total": "Calls of tools by what they came to.",
+    "toolcrib_calls_total": "Calls of tools by outcome.",
     "toolcrib_http_connections": "Connections that are open.",
     "toolcrib_http_connections_refused_total": "Connections that were refused because too many are open.",
     "toolcrib_http_requests_in_flight": "Requests that are being answered.",
     "toolcrib_http_requests_total": "Requests by route, method and status.",
     "toolcrib_http_request_seconds": "How long requests took, by route and class of status.",
-    "toolcrib_http_malformed_total": "Requests that were refused before they could be read, by status.",
-    "toolcrib_build_info": "What is running.",
-    "process_resident_memory_bytes": "Memory in use.",
-    "process_open_fds": "Files and connections that are open.",
-    "process_cpu_seconds_total": "Time that processors worked for the server.",
-    "process_start_time_seconds": "When the server was started.",
+    "toolcrib_http_malformed_total": "Malformed requests, by status.",
+    "toolcrib_build_info": "Version of Toolcrib and Python.",
+    "process_resident_memory_bytes": "Resident memory.",
+    "process_open_fds": "Open file descriptors.",
+    "process_cpu_seconds_total": "CPU time of the server.",
+    "process_start_time_seconds": "Start time of the server.",
 }
-# Problems are looked for at each request where that takes no longer, else in at most one part in so many of the time.
+# A search for problems that takes less is made for each request; a longer one takes at most 1/20 of the time.
 QUICK_FINDING_SECONDS = 0.05
 FINDING_SHARE = 20
-# How long a client waits for the first finding.
+# How long a client waits for the first search.
 FIRST_FINDING_SECONDS = 0.3
-# One client of IPv6 has all addresses that share the first half.
+# An IPv6 client usually owns a /64.
 SHARED_BITS = 64
 
 
 class TimedRequest(Protocol):
-    """A request that is being answered, with deadlines of its own."""
+    """A request in progress with a deadline."""
 
     def look(self, now: float) -> None:
-        """Stop it if it is due."""
+        """Cancel it if its deadline has passed."""
 
 
 class Service:
-    """Whether the server is ready for work, who may come in, who is being answered, and what has been counted.
+    """The state of a running server: readiness, admission of calls, connections, requests in progress, and metrics.
 
-    `ending` is set when the server ends, for those whose answer would go on and on. The application opens every call of a
-    tool with `async with service.admission:`, and answers `/readyz` by `service.ready` and `/metrics` with
-    `service.metrics_text()`.
+    `ending` is set at shutdown, so that streams end. The application wraps every call of a tool in
+    `async with service.admission:`, and answers `/readyz` with `service.ready` and `/metrics` with `service.metrics_text()`.
     """
 
     def __init__(self, settings: ServerSettings) -> None:
@@ -86,16 +85,16 @@ class Service:
 
     @property
     def ready(self) -> bool:
-        """Whether the server takes on work."""
+        """Whether the server accepts work."""
         return not self.ending.is_set()
 
     def look(self, now: float) -> None:
-        """Stop every request that is due."""
+        """Cancel every request whose deadline has passed."""
         for exchange in tuple(self.exchanges):
             exchange.look(now)
 
     def metrics_text(self) -> str:
-        """Everything that is counted, in the text format of Prometheus."""
+        """All metrics, in the text format of Prometheus."""
         admission, connections = self.admission, self.connections
         return self.metrics.text(
             gauges={
@@ -113,7 +112,7 @@ class Service:
 
 
 class Connections:
-    """Counts open connections, altogether and of each address, and refuses those that are too many."""
+    """Count open connections, in total and per address, and refuse those over the limits."""
 
     def __init__(self, most: int, most_per_address: int) -> None:
         self.most = most
@@ -123,7 +122,7 @@ class Connections:
         self._by_neighbour: Counter[str] = Counter()
 
     def enter(self, address: str) -> bool:
-        """Let a connection from the address in; False if there are enough already."""
+        """Admit a connection from the address; False if a limit is reached."""
         neighbour = neighbour_of(address)
         if self.total >= self.most or self._by_neighbour[neighbour] >= self.most_per_address:
             self.refused += 1
@@ -133,7 +132,7 @@ class Connections:
         return True
 
     def leave(self, address: str) -> None:
-        """A connection that was let in is over."""
+        """Count an admitted connection as closed."""
         neighbour = neighbour_of(address)
         self.total -= 1
         self._by_neighbour[neighbour] -= 1
@@ -142,7 +141,7 @@ class Connections:
 
 
 def neighbour_of(address: str) -> str:
-    """Who is counted as one: an IPv4 address, or everyone in the same half of IPv6."""
+    """The unit that connections are counted by: an IPv4 address, or a /64 of IPv6."""
     if ":" not in address:
         return address
     number = ip_address(address.partition("%")[0])
@@ -152,7 +151,7 @@ def neighbour_of(address: str) -> str:
 
 
 class _Times:
-    """How long something took, in buckets."""
+    """A histogram of durations."""
 
     __slots__ = ("counts", "seconds")
 
@@ -162,7 +161,7 @@ class _Times:
 
 
 class HttpMetrics:
-    """Counters of one server; only its event loop touches them."""
+    """Counters of one server, used on its event loop only."""
 
     def __init__(self) -> None:
         self._started = time.time()
@@ -173,7 +172,7 @@ class HttpMetrics:
         self._malformed: dict[int, int] = {}
 
     def note_request(self, route: str, method: str, status: int, seconds: float) -> None:
-        """One request was answered; `route` is a template, never a path."""
+        """Count an answered request; `route` is a template, never a path."""
         key = (route, method, status)
         self._requests[key] = self._requests.get(key, 0) + 1
         kind = (route, status // 100)
@@ -184,7 +183,7 @@ class HttpMetrics:
         times.seconds += seconds
 
     def note_call(self, tool: str, outcome: str) -> None:
-        """One call of a tool came to `ok` or to a kind of error."""
+        """Count a call by its outcome: `ok` or the kind of its error."""
         if tool not in self._tools:
             tool = self._admit(tool)
         key = (tool, outcome)
@@ -197,11 +196,11 @@ class HttpMetrics:
         return tool
 
     def note_malformed(self, status: int) -> None:
-        """What came was no request that the server takes."""
+        """Count a malformed request."""
         self._malformed[status] = self._malformed.get(status, 0) + 1
 
     def text(self, gauges: Mapping[str, float], counters: Mapping[str, float]) -> str:
-        """Everything, with further gauges and counters of the caller."""
+        """All metrics, with further gauges and counters."""
         lines: list[str] = []
         for name, value in gauges.items():
             lines += _family(name, "gauge", [("", value)])
@@ -282,7 +281,7 @@ MAX_SESSIONS_OF_CALLER = 1_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OpenSession:
-    """A session, the caller that opened it, and until when it is kept."""
+    """A session, the caller that opened it, and when it expires."""
 
     session: Session
     caller: str
@@ -290,15 +289,15 @@ class OpenSession:
 
 
 class SessionStore:
-    """Keeps open sessions, finds them for their callers, and forgets them after an hour."""
+    """Open sessions by id, each for its caller, for an hour."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-        # The first to end stands first, because all are kept for equally long.
+        # In the order of expiry, because all last equally long.
         self._open: dict[str, OpenSession] = {}
 
     def refuse_too_many(self, caller: str) -> None:
-        """Refuse another session where the caller or the server has enough."""
+        """Refuse another session if the caller or the server has too many."""
         self._forget_old()
         own = sum(opened.caller == caller for opened in self._open.values())
         if own >= MAX_SESSIONS_OF_CALLER or len(self._open) >= MAX_SESSIONS:
@@ -306,17 +305,17 @@ class SessionStore:
             raise ToolError(Kind.OVERLOADED, message, retryable=True, details={"retryAfter": 60})
 
     def add(self, session: Session, caller: str) -> OpenSession:
-        """Keep a new session."""
+        """Store a new session."""
         opened = OpenSession(session=session, caller=caller, ends=self._clock() + SESSION_SECONDS)
         self._open[session.id] = opened
         return opened
 
     def find(self, session_id: str, caller: str) -> OpenSession:
-        """The session of that id; one of another caller is not found either."""
+        """The session of that id; a session of another caller is not found."""
         self._forget_old()
         opened = self._open.get(session_id)
         if opened is None or opened.caller != caller:
-            message = f"no session goes by {session_id[:80]!r}; open one with POST /crib/sessions"
+            message = f"there is no session {session_id[:80]!r}; open one with POST /crib/sessions"
             raise ToolError(Kind.NOT_FOUND, message)
         return opened
 
@@ -335,7 +334,7 @@ class SessionStore:
 
 
 class ProblemFinder:
-    """Finds what could not be loaded, in a thread, and answers from the last finding while another one takes long."""
+    """Search for problems in a background thread, and report the last result while a new search takes long."""
 
     def __init__(self, find: Callable[[], Iterable[ToolError]], clock: Callable[[], float] = time.monotonic) -> None:
         self._find = find
@@ -346,7 +345,7 @@ class ProblemFinder:
         self._started_at = self._due_at = -math.inf
 
     def start(self) -> None:
-        """Look for problems, unless that is being done, or was done so recently that it would keep the server busy."""
+        """Start a search, unless one is running or the last one was too recent for its cost."""
         now = self._clock()
         if (self._task is not None and not self._task.done()) or now < self._due_at:
             return
@@ -354,7 +353,7 @@ class ProblemFinder:
         self._task = asyncio.create_task(self._look())
 
     async def read(self) -> list[str] | None:
-        """The messages of all problems; None if none were looked for yet and that takes longer than a moment."""
+        """The messages of all problems; None if the first search has not finished within a moment."""
         self.start()
         is_quick = self._took < QUICK_FINDING_SECONDS
         left = FIRST_FINDING_SECONDS + self._started_at - self._clock() if self._found is None or is_quick else 0.0
@@ -377,7 +376,7 @@ class ProblemFinder:
 
 @dataclass(frozen=True, kw_only=True)
 class HttpHost(Host):
-    """A host with what only this interface knows; `tables` are those of all endpoints, for the description of the API."""
+    """A host with the state of this interface; `tables` are all endpoints, for the OpenAPI document."""
 
     service: Service
     sessions: SessionStore

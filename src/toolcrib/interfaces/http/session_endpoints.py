@@ -25,7 +25,7 @@ BOUNDS = ("maxCalls", "maxTurnCalls", "maxTurnRetrievals", "maxRepeats")
 SESSION_BODY: dict[str, object] = closed(
     (),
     mode={"enum": [*sorted(MODES), None]},
-    maxCalls={**OPTIONAL_WHOLE, "description": "How many calls in all; no more than the operator allows."},
+    maxCalls={**OPTIONAL_WHOLE, "description": "Maximum number of calls; at most `max_steps` of the settings."},
     maxTurnCalls=OPTIONAL_WHOLE,
     maxTurnRetrievals=OPTIONAL_WHOLE,
     maxRepeats=OPTIONAL_WHOLE,
@@ -74,7 +74,7 @@ class SessionEndpoints:
         return answer_json(_show(self._find(request)))
 
     async def next_turn(self, request: Request) -> Answer:
-        """POST /crib/sessions/{sessionID}/turn: the user has spoken."""
+        """POST /crib/sessions/{sessionID}/turn: start the next turn of the conversation."""
         await read_body(request)
         opened = self._find(request)
         opened.session.next_turn()
@@ -93,7 +93,7 @@ def _bound(body: dict[str, object], key: str) -> int | None:
     value = body.get(key)
     if value is None or (type(value) is int and 1 <= value < 2**31):
         return value
-    raise ToolError(Kind.VALIDATION, f"body: {key}: write a whole number from 1 on")
+    raise ToolError(Kind.VALIDATION, f"body: {key}: write an integer of at least 1")
 
 
 def _show(opened: OpenSession) -> dict[str, object]:
@@ -171,7 +171,7 @@ SESSION_ENDPOINTS = EndpointTable(
             path=f"{SESSION}/turn",
             handler=SessionEndpoints.next_turn,
             scope=Scope.INVOKE,
-            summary="Say that the user has spoken: the bounds of a turn begin anew.",
+            summary="Start the next turn: the limits per turn begin anew.",
             body=NOTHING,
             refusals=(404,),
             replies={200: THE_SESSION},

@@ -1,8 +1,8 @@
-"""One connection of uvicorn: how long its client may take, how much it may send, and which requests are malformed.
+"""The server, connections and responses of uvicorn, with limits and a shutdown of our own.
 
-This module depends on the inside of uvicorn, and a test holds it to the installed version. uvicorn parses and answers; limits
-that it does not have are added here. The server has each connection `look` a few times in a second,
-because timers for each request would cost more than its parsing.
+This is the only module that uses internals of uvicorn; a test checks them against the installed version. uvicorn parses and
+answers; this module adds time limits, size limits and the refusal of malformed requests. The server calls `look` of each
+connection a few times per second, because a timer per request would cost more than its parsing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from toolcrib.interfaces.http.server_state import Service
     from toolcrib.interfaces.http.settings import ServerSettings
 
-# Answers that never have a body.
+# Responses that never have a body.
 BODILESS = frozenset({204, 304})
 END_OF_CHUNKS = b"0\r\n\r\n"
 METHODS = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS"})
@@ -43,25 +43,25 @@ FRAMING = frozenset({b"content-length", b"transfer-encoding"})
 ASGI: ASGIVersions = {"version": "3.0", "spec_version": "2.3"}
 MAX_URL = 8_192
 MAX_HEADERS = 128
-# All of a request but its body; and what may stand between two pieces of a body.
+# The size of a request without its body; also the framing between two chunks of a body.
 MAX_HEAD = 65_536
-# Requests that a client may send ahead of the answers.
+# Pipelined requests per connection.
 MAX_AHEAD = 16
-# How long what still comes is read away after an answer, so that the client gets to read the answer.
+# After an early response the rest of the body is discarded for so long, so that the client can read the response.
 LINGER_SECONDS = 2.0
-# How much of it: a client that goes on sending does not read.
-LINGER_BYTES = 262_144
+# And at most so much of it: a client that keeps sending is not reading.
+LINGER_BYTES = 1_048_576
 BACKLOG = 4_096
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
-# How often connections and requests are looked at that may have taken too long.
+# How often deadlines of connections and requests are checked.
 LOOK_SECONDS = 0.25
-# How long calls that were told to stop may take to do so.
+# How long cancelled calls may take to stop.
 STOP_SECONDS = 5.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Patience:
-    """How long a connection waits for its client, in seconds: to send a head, to ask again, and to read."""
+    """Time limits of a connection in seconds: for the head of a request, between requests, and for the client to read."""
 
     head: float
     idle: float
@@ -74,7 +74,7 @@ class Patience:
 
 
 class _RefusedError(Exception):
-    """What came is no request that the server takes."""
+    """A malformed request."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -83,9 +83,9 @@ class _RefusedError(Exception):
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """A connection of uvicorn with an end to every wait and a bound to everything that is kept.
+    """A connection of uvicorn with a timeout for every wait and a limit for every buffer.
 
-    `_due` is when the client must have done what is waited for, `_read_due` when it must have read what was sent.
+    `_due` is the deadline for the client to send, `_read_due` the deadline for it to read.
     """
 
     def __init__(self, service: Service, patience: Patience, **given: Any) -> None:
@@ -102,41 +102,41 @@ class GuardedProtocol(HttpToolsProtocol):
         self._address: str | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """Let the connection in, or tell the client that there are too many."""
+        """Admit the connection, or refuse it if there are too many."""
         super().connection_made(transport)
         address = self.client[0] if self.client else ""
         if not self._service.connections.enter(address):
-            # What this client still sends is not read.
+            # What this client sends is not read.
             self._is_over = True
-            transport.write(raw_refusal(429, "too many connections are open; close some, or try again in a second"))
+            transport.write(raw_refusal(429, "too many open connections; close some, or retry in a second"))
             transport.close()
             return
         self._address = address
         self._due = self.loop.time() + self._patience.head
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Make room for another."""
+        """Release the connection."""
         if self._address is not None:
             self._service.connections.leave(self._address)
             self._address = None
         super().connection_lost(exc)
         if self.cycle is not None and self.cycle.response_complete:  # type: ignore[redundant-expr]  # it is None until the first request
-            # The two hold each other, and the garbage collector of a server that has nothing to do does not run.
+            # Break the reference cycle: the garbage collector of an idle server does not run.
             self.cycle = None  # type: ignore[assignment]  # as before the first request
 
     def look(self, now: float) -> None:
-        """End the connection if its client has been waited for long enough."""
+        """Close the connection if its deadline has passed."""
         if now >= self._read_due and self.transport.get_write_buffer_size():
             self.transport.abort()
         elif now < self._due:
             return
         elif self._is_in_head and not self._is_over:
-            self._refuse(408, f"the headers were not there after {self._patience.head:g} s; send them at once")
+            self._refuse(408, f"the headers did not arrive within {self._patience.head:g} s; send them at once")
         else:
             self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came; what is no request is refused, and ends the connection."""
+        """Parse the data; a malformed request is refused and closes the connection."""
         if self._is_over:
             return
         if self.cycle is not None and self.cycle.response_complete and self.cycle.more_body:  # type: ignore[redundant-expr]  # it is None until the first request
@@ -148,17 +148,17 @@ class GuardedProtocol(HttpToolsProtocol):
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            # It is answered as the request that it also is; what follows would be another language.
+            # Answer it as a plain request; what follows would be another protocol.
             self._end_after_answers()
         except httptools.HttpParserError as problem:
-            refused = self._refused or _RefusedError(400, f"this is no HTTP request: {problem}")
+            refused = self._refused or _RefusedError(400, f"malformed HTTP request: {problem}")
             self._refuse(refused.status, refused.message)
         else:
             if self._beside_body > MAX_HEAD:
-                self._refuse(431, f"more than {MAX_HEAD} bytes came that are no body")
+                self._refuse(431, f"more than {MAX_HEAD} bytes outside of a body")
 
     def on_message_begin(self) -> None:
-        """The first letter of a request is there; the time for the first request runs since the connection was made."""
+        """A request begins; the time for the first request runs since the connection was made."""
         self.url = b""
         self.headers = []
         self.expect_100_continue = False
@@ -168,13 +168,13 @@ class GuardedProtocol(HttpToolsProtocol):
             self._due = self.loop.time() + self._patience.head
 
     def on_url(self, url: bytes) -> None:
-        """A piece of the path."""
+        """A part of the URL arrives."""
         self.url += url
         if len(self.url) > MAX_URL:
             self._raise(414, f"the path and its query are longer than {MAX_URL} bytes")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header; one that follows the body is dropped, as it was not there when the request was judged."""
+        """A header arrives; a trailer is dropped, because it was not checked with the head."""
         if not self._is_in_head:
             return
         name = name.lower()
@@ -183,7 +183,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        """Everything but the body is there: judge it, and begin to answer."""
+        """The head is complete: check it, and start the application."""
         method, version = self.parser.get_method(), self.parser.get_http_version()
         self._judge(method, version)
         self._is_in_head = False
@@ -197,12 +197,12 @@ class GuardedProtocol(HttpToolsProtocol):
             self.pipeline.appendleft((cycle, self.app))
 
     def on_body(self, body: bytes) -> None:
-        """A piece of the body."""
+        """A part of the body arrives."""
         self._beside_body = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """All of the request is there; if it has been answered already, the next one may come."""
+        """The request is complete; if it was answered already, wait for the next one."""
         self._beside_body = 0
         super().on_message_complete()
         if self.cycle.response_complete:
@@ -210,7 +210,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._due = self.loop.time() + self._patience.idle
 
     def on_response_complete(self) -> None:
-        """Wait for the next request, for what is left of this one, and for the client to read."""
+        """Set the deadlines for the next request, the rest of this one, and for the client to read."""
         now = self.loop.time()
         self._begin_next()
         if self.transport.get_write_buffer_size():
@@ -220,17 +220,17 @@ class GuardedProtocol(HttpToolsProtocol):
         self._due = now + (LINGER_SECONDS if self.cycle.more_body else self._patience.idle)
 
     def pause_writing(self) -> None:
-        """The client does not read as quickly as it is written to."""
+        """The write buffer is full: the client reads slowly."""
         super().pause_writing()
         self._read_due = self.loop.time() + self._patience.read
 
     def resume_writing(self) -> None:
-        """The client has read."""
+        """The write buffer was drained."""
         super().resume_writing()
         self._read_due = math.inf
 
     def _begin_next(self) -> None:
-        """Begin with the next request if it was sent ahead."""
+        """Start the next pipelined request, if there is one."""
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
@@ -239,7 +239,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._start_asgi_task(*self.pipeline.pop())
 
     def _describe(self, method: bytes, version: str) -> HTTPScope:
-        """The request as ASGI has it."""
+        """The ASGI scope of the request."""
         raw_path, _, query = self.url.partition(b"?")
         path = raw_path.decode("ascii")
         return {
@@ -258,41 +258,41 @@ class GuardedProtocol(HttpToolsProtocol):
         }
 
     def _judge(self, method: bytes, version: str) -> None:
-        """Refuse a head that breaks the rules, or that two readers could read differently."""
+        """Refuse a head that is invalid or ambiguous."""
         if version not in VERSIONS:
-            self._raise(400, "speak HTTP/1.1")
+            self._raise(400, "use HTTP/1.1")
         if method not in METHODS:
-            self._raise(400, "no resource of this server knows the method")
+            self._raise(400, "unknown method")
         if not self.url.startswith(b"/") or b"#" in self.url:
-            self._raise(400, "write the path alone, from its first slash, and its query")
+            self._raise(400, "write only the path, beginning with a slash, and the query")
         if len(self.pipeline) >= MAX_AHEAD:
-            self._raise(400, f"more than {MAX_AHEAD} requests were sent ahead; wait for their answers")
+            self._raise(400, f"more than {MAX_AHEAD} pipelined requests; wait for responses")
         framing, size = [], 0
         for name, value in self.headers:
             size += len(name) + len(value)
             if name in FRAMING:
                 framing.append((name, value))
         if size > MAX_HEAD or len(self.headers) > MAX_HEADERS:
-            self._raise(431, f"there are more than {MAX_HEADERS} headers, or {MAX_HEAD} bytes of them")
+            self._raise(431, f"more than {MAX_HEADERS} headers, or {MAX_HEAD} bytes of them")
         if framing:
             self._judge_framing(framing, version)
 
     def _judge_framing(self, framing: list[tuple[bytes, bytes]], version: str) -> None:
         if len(framing) > 1:
-            self._raise(400, "say how long the body is once, by Content-Length or by Transfer-Encoding")
+            self._raise(400, "send either one Content-Length or one Transfer-Encoding")
         [(name, value)] = framing
         if name == b"transfer-encoding" and (version != "1.1" or value.lower() != b"chunked"):
-            self._raise(400, "the only Transfer-Encoding is chunked, in HTTP/1.1")
+            self._raise(400, "the only supported Transfer-Encoding is chunked, in HTTP/1.1")
         if self.parser.should_upgrade():
-            self._raise(400, "a request with a body cannot change the protocol")
+            self._raise(400, "a request with a body cannot upgrade the protocol")
 
     def _raise(self, status: int, message: str) -> NoReturn:
-        # The parser raises an error of its own in place of ours.
+        # The parser replaces our exception with its own.
         self._refused = _RefusedError(status, message)
         raise self._refused
 
     def _refuse(self, status: int, message: str) -> None:
-        """Answer what is no request, unless that would cut an answer short, and read nothing more."""
+        """Refuse a malformed request, without cutting off a response in progress, and read nothing more."""
         self._service.metrics.note_malformed(status)
         cycle = self.cycle
         if cycle is None or cycle.response_complete:  # type: ignore[redundant-expr]  # it is None until the first request
@@ -312,7 +312,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self.cycle.keep_alive = False
 
     def _hang_up(self, last_words: bytes) -> None:
-        """Say it, and leave the client some time to hear it."""
+        """Send a last response, and leave the client some time to read it."""
         self._is_over = True
         self._due = self.loop.time() + LINGER_SECONDS
         self.transport.write(last_words)
@@ -320,7 +320,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
 
 class Cycle(RequestResponseCycle):
-    """One answer of uvicorn: its head goes out together with its body in one write, and is checked once instead of per header."""
+    """A response of uvicorn: head and body go out in one write, and headers are checked once instead of one by one."""
 
     def __init__(self, protocol: HttpToolsProtocol, scope: HTTPScope, *, keep_alive: bool) -> None:
         super().__init__(
@@ -340,7 +340,7 @@ class Cycle(RequestResponseCycle):
         self._is_bodiless = False
 
     async def send(self, message: ASGISendEvent) -> None:
-        """Take a piece of the answer; ASGI has the head wait for the first piece of the body."""
+        """Take a message of the response; as ASGI demands, the head waits for the first part of the body."""
         if self.flow.write_paused and not self.disconnected:
             await self.flow.drain()
         if self.disconnected:
@@ -350,7 +350,7 @@ class Cycle(RequestResponseCycle):
         elif message["type"] == "http.response.body" and self._can_take_body():
             self._write(message.get("body", b""), is_last=not message.get("more_body", False))
         else:
-            raise RuntimeError(f"{message['type']} has no place here")
+            raise RuntimeError(f"{message['type']} is unexpected here")
 
     def _can_take_body(self) -> bool:
         return (self._start is not None or self.response_started) and not self.response_complete
@@ -371,7 +371,7 @@ class Cycle(RequestResponseCycle):
         self.on_response()
 
     def _frame(self, body: bytes, *, is_last: bool) -> bytes:
-        """A piece of the body as it goes over the wire."""
+        """A part of the body as it is sent."""
         if self._is_bodiless:
             return b""
         if self.chunked_encoding:
@@ -380,11 +380,11 @@ class Cycle(RequestResponseCycle):
         if self.chunked_encoding is False:
             self.expected_content_length -= len(body)
             if self.expected_content_length < 0 or (is_last and self.expected_content_length):
-                raise RuntimeError("the body is not as long as its head says")
+                raise RuntimeError("the body does not match its Content-Length")
         return body
 
     def _head(self, start: HTTPResponseStartEvent) -> bytes:
-        """The status and the headers; how the body is framed follows from them."""
+        """The status line and the headers; they decide how the body is framed."""
         status = start["status"]
         self._is_bodiless = status in BODILESS or self.scope["method"] == "HEAD"
         lines = [STATUS_LINE[status]]
@@ -398,13 +398,13 @@ class Cycle(RequestResponseCycle):
             lines.append(b"%b: %b\r\n" % (name, value))
         self._end_head(lines)
         head = b"".join(lines)
-        # More ends of lines than lines: a header was written into a header.
+        # More line ends than lines: a header contains a line break (response splitting).
         if head.count(b"\n") != len(lines) or head.count(b"\r") != len(lines) or b"\0" in head:
-            raise RuntimeError("a header holds the end of a line")
+            raise RuntimeError("a header contains a line break")
         return head
 
     def _end_head(self, lines: list[bytes]) -> None:
-        """Say where the body ends, if the application has not said it, and whether another answer may follow."""
+        """Add Transfer-Encoding if the application gave no length, and Connection: close if it applies."""
         if self.chunked_encoding is None and not self._is_bodiless:
             if self.scope["http_version"] == "1.0":
                 self.keep_alive = False
@@ -417,7 +417,7 @@ class Cycle(RequestResponseCycle):
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server with our way to end: the first signal drains, the second does not wait."""
+    """uvicorn's server with our shutdown: the first signal drains, the second cancels."""
 
     def __init__(self, app: ASGIApp, settings: ServerSettings, service: Service, say: Callable[[str], None]) -> None:
         super().__init__(_configure(app, settings, service))
@@ -428,7 +428,7 @@ class Server(uvicorn.Server):
         self._told_to_hurry = asyncio.Event()
 
     async def run(self, sockets: list[socket.socket], ready: Callable[[], None]) -> None:  # type: ignore[override]  # ours is async
-        """Serve on the sockets until a signal comes."""
+        """Serve on the sockets until a signal."""
         self.config.load()
         self.lifespan = self.config.lifespan_class(self.config)
         with self._signals():
@@ -440,13 +440,13 @@ class Server(uvicorn.Server):
                 await self.shutdown(sockets)
 
     async def main_loop(self) -> None:
-        """Look after everyone who takes long, and keep the date, until it is time to end."""
+        """Check deadlines and refresh the Date header until shutdown."""
         while not self._told_to_end.is_set():
             await self.on_tick(0)
             await self._look_after(self._told_to_end)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept no more connections, wait for the requests that are being answered, then cancel them."""
+        """Accept no more connections, drain requests in progress, then cancel them."""
         self._service.ending.set()
         for server in self.servers:
             server.close()
@@ -456,7 +456,7 @@ class Server(uvicorn.Server):
             connection.shutdown()
         if self.server_state.tasks:
             self._say(
-                f"ending; requests still being answered: {len(self.server_state.tasks)}; a second signal stops them"
+                f"shutting down; requests in progress: {len(self.server_state.tasks)}; a second signal cancels them"
             )
         await self._drain(self._drain_seconds, self._told_to_hurry)
         for task in tuple(self.server_state.tasks):
@@ -467,7 +467,7 @@ class Server(uvicorn.Server):
         await self.lifespan.shutdown()
 
     async def _drain(self, seconds: float, hurry: asyncio.Event) -> None:
-        """Wait until everyone is answered and gone, or until there is no time left."""
+        """Wait until all requests are answered and connections closed, or until the time is over."""
         state, end = self.server_state, time.monotonic() + seconds
         while (state.tasks or state.connections) and not hurry.is_set() and time.monotonic() < end:
             await self._look_after(hurry, seconds=0.02)
@@ -482,7 +482,7 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
-        """Hear the signals that end a server; in another thread than the first there are none to hear."""
+        """Handle the signals that end a server; only the main thread can."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return

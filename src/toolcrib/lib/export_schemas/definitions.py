@@ -141,7 +141,7 @@ def _gemini(tool: Tool, name: str, written: Parameters, *, strict: bool) -> tupl
     written.schema["example"] = phrases.copy(example)
     if len(tool.examples) == 1:
         return definition, []
-    return definition, [_examples_loss("only the first is shown to the model; there is room for one")]
+    return definition, [_examples_loss("only the first is shown to the model; the format has one")]
 
 
 def _mcp(tool: Tool, name: str, written: Parameters, *, strict: bool) -> tuple[Json, list[Loss]]:

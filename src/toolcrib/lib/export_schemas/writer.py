@@ -1,4 +1,4 @@
-"""Write a schema in the common denominator of restricted forms, with a loss for whatever that cannot say.
+"""Write a schema in the common subset of restricted forms, and report a loss for what that cannot express.
 
 What comes out is a reference, or `anyOf` alone, or exactly one type with the keywords that belong to it. Schemas that judge
 the same value (a reference with its neighbours, the members of `allOf`, a branch and what stands beside it) are merged.
@@ -343,7 +343,7 @@ def _any_of(forms: list[Json]) -> Json | None:
 
 
 def _is_one_type(form: Json) -> bool:
-    """Whether a form has a single type beside null, and so room for a default."""
+    """Whether a form has a single type beside null, so that it can have a default."""
     branches = cast("list[Json]", form.get("anyOf", [form]))
     return [branch.get("type") == "null" for branch in branches].count(False) == 1
 

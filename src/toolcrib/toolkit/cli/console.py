@@ -1,6 +1,6 @@
-"""Exit codes of the command line, and its use of the standard streams: values, complaints, tables, questions and the log.
+"""Exit codes of the command line, and its output: values, errors, tables, questions and the log.
 
-Nothing that is written holds characters that a terminal would obey.
+Control characters are escaped before anything is written to a terminal.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ MEANINGS = {
     ExitCode.WRONG_USE: "wrong use or wrong settings",
     ExitCode.REFUSED: "a gate refused the call",
     ExitCode.UNKNOWN_TOOL: "there is no such tool",
-    ExitCode.NEEDS_CONFIRMATION: "the call waits for confirmation",
+    ExitCode.NEEDS_CONFIRMATION: "the call needs confirmation",
     ExitCode.INTERRUPTED: "interrupted",
-    ExitCode.READER_GONE: "the reader of the output went away",
+    ExitCode.READER_GONE: "the reader of the output closed the pipe",
 }
 
 
 class WrongUseError(Exception):
-    """What was typed cannot be understood; the message says how to write it."""
+    """Invalid command line; the message says how to write it."""
 
 
 def code_of_error(error: ToolError) -> ExitCode:
-    """How a failed call ends. Only a gate's refusal names its gate; everything else failed on the way."""
+    """The exit code of a failed call. Only a refusal by a gate names its gate; any other error is a failure."""
     if isinstance(error, SettingsError):
         return ExitCode.WRONG_USE
     if "gate" not in error.details:
@@ -69,7 +69,7 @@ def code_of_error(error: ToolError) -> ExitCode:
 
 
 def code_of_explanation(explanation: Explanation) -> ExitCode:
-    """How the call would end that was explained."""
+    """The exit code that the explained call would have."""
     refusal = explanation.refusal
     if refusal is None or refusal.verdict is None:
         return ExitCode.DONE
@@ -82,13 +82,13 @@ def _code_of_refusal(kind: Kind) -> ExitCode:
 
 
 def visible(text: str) -> str:
-    """The text with every character that a terminal would obey written out."""
+    """Escape every character that would control a terminal."""
     # A carriage return is harmless to a model, and lets a terminal write over what stands there.
     return show_hidden(text).replace("\r", "\\x0d")
 
 
 def on_one_line(text: str) -> str:
-    """The text as one visible line."""
+    """The text on one line, with control characters escaped."""
     return visible(" ".join(text.split()))
 
 
@@ -103,19 +103,19 @@ def complain(text: str) -> None:
 
 
 def complain_about(error: ToolError) -> None:
-    """Say why something failed, which includes the cure, and which gate decided that, by which setting."""
+    """Print an error with its cure, its kind, and the gate and setting that decided it."""
     complain(error.message)
     grounds = [str(error.details[name]) for name in ("gate", "where") if error.details.get(name)]
     _write(sys.stderr, visible(f"      {error.kind}" + (f" ({', '.join(grounds)})" if grounds else "")))
 
 
 def say_json(value: object) -> None:
-    """Write JSON, indented; the standard library keeps integers of any size, which a schema may hold."""
+    """Write indented JSON, with the standard library, because it writes integers of any size."""
     say_text(json.dumps(value, indent=2, ensure_ascii=False, default=str))
 
 
 def say_text(text: str) -> None:
-    """Write a text of a tool: as it is to a file or pipe, made visible on a terminal."""
+    """Write text of a tool: unchanged to a file or pipe, escaped on a terminal."""
     say(visible(text) if is_terminal(sys.stdout) else text)
 
 
@@ -126,27 +126,27 @@ def say_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 
 def say_facts(facts: Iterable[tuple[str, str]]) -> None:
-    """Write names and what they stand for, one fact a line; a fact that says nothing is left out."""
+    """Write one fact per line; empty facts are left out."""
     say(_align([[f"{name}:", on_one_line(text)] for name, text in facts if text]))
 
 
 def count(number: int, noun: str) -> str:
-    """A number of things in words."""
+    """A number with its noun in singular or plural."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a person may be looking."""
+    """Whether the stream is a terminal."""
     return stream is not None and stream.isatty()
 
 
 def may_ask() -> bool:
-    """Whether a person can both read a question and answer it."""
+    """Whether a person can read a question and answer it."""
     return is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
 
 def agrees(question: str) -> bool:
-    """Ask once; anything but a clear yes is a no, and so is a question that no person can answer."""
+    """Ask once; anything but yes is a no, and without a terminal the answer is no."""
     if not may_ask():
         return False
     sys.stderr.write(visible(question) + " [y/N] ")
@@ -156,7 +156,7 @@ def agrees(question: str) -> bool:
 
 @contextmanager
 def log_on_stderr(*, verbose: bool = False) -> Iterator[None]:
-    """Show the log on standard error inside the block, instead of wherever it went: failures in one line each, or all of it.
+    """Inside the block, send the log to standard error only: errors in one line each, or with `verbose` all of it.
 
     The person at the command line may see what a model may not.
     """
@@ -177,7 +177,7 @@ def log_on_stderr(*, verbose: bool = False) -> Iterator[None]:
 
 @contextmanager
 def show_warnings(*names: str) -> Iterator[None]:
-    """Show inside the block what these loggers warn of, in one line each; what is worse is shown anyway."""
+    """Inside the block, show warnings of these loggers in one line each; errors are shown anyway."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(logging.WARNING)
     handler.addFilter(lambda record: record.levelno < logging.ERROR)
@@ -193,15 +193,15 @@ def show_warnings(*names: str) -> Iterator[None]:
 
 
 def mention_problems(crib: Suggesting) -> None:
-    """Say that something could not be loaded, if so."""
+    """Mention that some tools could not be loaded, if so."""
     if problems := crib.problems:
         complain(f"not every tool could be loaded (problems: {len(problems)}); see: crib check")
 
 
 def require_project(settings: Settings) -> None:
-    """Refuse to keep anything in a crib that forgets it when the command ends."""
+    """Refuse a crib without a project, which stores nothing."""
     if settings.root is None:
-        raise WrongUseError("there is no project to keep anything in; make one with: crib init")
+        raise WrongUseError("there is no project to store it in; make one with: crib init")
 
 
 def _write(stream: TextIO | None, text: str) -> None:
@@ -209,8 +209,7 @@ def _write(stream: TextIO | None, text: str) -> None:
     if stream is None:
         return
     if stream is sys.stderr and sys.stdout is not None:
-        # Who reads both through one pipe sees them in the order in which they were said; what is wrong with the output is told
-        # when it ends.
+        # Keeps the order of both streams in a shared pipe; errors of the output are reported when the command ends.
         with suppress(OSError):
             sys.stdout.flush()
     try:
@@ -261,6 +260,6 @@ class _OneLine(logging.Formatter):
 
 
 def _sum_up(trace: list[str]) -> str:
-    """What a traceback comes to; --verbose shows all of it."""
+    """The line of a traceback that says what went wrong; --verbose shows all of it."""
     # JavaScript begins with what went wrong, Python ends with it.
     return sum_up(trace) or trace[-1].strip()

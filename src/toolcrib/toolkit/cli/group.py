@@ -1,4 +1,4 @@
-"""Make commands of Click: what opens the crib of a command, commands that read their own words, and shared options."""
+"""Parts of Click commands: the opener of cribs, commands that parse their own words, and shared options."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ LocalT_co = TypeVar("LocalT_co", covariant=True)
 
 
 class Opener(Protocol[LocalT_co]):
-    """Opens cribs. Its parameter is what a command uses of a crib of this machine, as a protocol of the command's own."""
+    """Opens cribs. Its type parameter is the protocol of a local crib that the command uses."""
 
     def in_folder(self, project: str) -> Self:
-        """The same for a project folder that was named."""
+        """An opener for the named project folder."""
 
     @property
     def folder(self) -> Path:
-        """The project folder that was named, else the one around the current folder, else that folder."""
+        """The named project folder, else the project around the current folder, else the current folder."""
 
     def open_local(
         self,
@@ -42,24 +42,24 @@ class Opener(Protocol[LocalT_co]):
         observe: bool = False,
         journal: Journal | None = None,
     ) -> LocalT_co:
-        """The crib of the project, or one that keeps nothing on disk where there is no project."""
+        """The crib of the project; without a project, one that stores nothing on disk."""
 
     def open_folder(self, folder: Path, *, caller: str) -> LocalT_co:
-        """The crib of exactly this folder, whatever project was named."""
+        """The crib of exactly this folder, even if another project was named."""
 
     def open_calling(
         self, url: str | None, *, grants: Iterable[str] = (), tools: Iterable[Tool] = (), observe: bool = False
     ) -> CallingCrib:
-        """The crib behind the URL if there is one, else that of the project, to make calls."""
+        """The crib at the URL, else that of the project, to make calls."""
 
     def open_any(self, url: str | None, *, grants: Iterable[str] = ()) -> AnyCrib:
-        """The crib behind the URL if there is one, else that of the project."""
+        """The crib at the URL, else that of the project."""
 
     def open_durable(self, url: str | None) -> AnyCrib:
-        """The same; refuses a crib that forgets everything when the command ends."""
+        """The same; refuses a crib that stores nothing on disk."""
 
 
-# How a command that reads its own words is declared, and how its help names these words.
+# Click settings of a command that parses its own words, and their names in its help.
 READS_ITS_OWN_WORDS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 CALL_WORDS = "NAME [KEY=VALUE]..."
 
@@ -68,26 +68,26 @@ pass_opener = click.pass_obj
 
 
 class WordsCommand(click.Command):
-    """A command that reads its words itself, with options of its own; Click shows its help."""
+    """A command that parses its words and options itself; Click shows its help."""
 
     options: tuple[Option, ...] = ()
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Show help wherever it is asked for; every other word is left to the command."""
+        """Show help wherever `--help` stands; all other words are left to the command."""
         if wants_help(args) and not ctx.resilient_parsing:
             say(ctx.get_help())
             ctx.exit()
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the options that the command reads."""
+        """List the options of the command."""
         rows = [(_spell(option), option.help) for option in self.options]
         with formatter.section("Options"):
             formatter.write_dl(rows)
 
 
 def complete_tool(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """The names of tools; only the first word of a command that reads its own words is one."""
+    """Complete tool names; only the first word of a `WordsCommand` is one."""
     if ctx.params.get("words") or ctx.params.get("url"):
         return []
     opener: Opener[ProjectCrib] = ctx.obj

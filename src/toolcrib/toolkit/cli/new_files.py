@@ -1,4 +1,4 @@
-"""Write the first files of a project or a tool, without touching what is there."""
+"""Write the first files of a project or a tool, without overwriting any."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 def write_files(root: Path, files: Mapping[str, str]) -> None:
-    """Write the files that are not there yet, and say which."""
+    """Write the files that do not exist yet, and report which."""
     with explain_failure():
         for name, text in files.items():
             report_file(name, written=write_new(root / name, text))
 
 
 def write_new(path: Path, text: str) -> bool:
-    """Write a file that is not there; whatever has its name, be it a dangling link, stays as it is."""
+    """Write a new file; False if the name exists, even as a dangling link."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with path.open("x", encoding="utf-8") as file:
@@ -31,7 +31,7 @@ def write_new(path: Path, text: str) -> bool:
 
 
 def report_file(name: str, *, written: bool) -> None:
-    """Say whether a file was written or kept."""
+    """Report whether a file was written or kept."""
     say(f"{'wrote' if written else 'kept '}  {name}")
 
 

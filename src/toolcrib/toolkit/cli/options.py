@@ -1,4 +1,4 @@
-"""What was typed after `crib call`: options, and arguments as key=value, key:=json, key=@file or one JSON document."""
+"""Parse the words of `crib call`: options, and arguments as key=value, key:=json, key=@file or one JSON document."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_ARGUMENT_BYTES = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A word that begins with a dash; `value` names what follows it, and is empty for a switch."""
+    """An option; `value` is the name of its value, empty for a flag."""
 
     spellings: tuple[str, ...]
     value: str
@@ -31,27 +31,27 @@ class Option:
 
     @property
     def name(self) -> str:
-        """How its value is found afterwards."""
+        """The key of the option in a `Line`."""
         return self.spellings[0]
 
 
 PROJECT = Option(("--project", "-C"), "DIR", "The project folder; by default the nearest one with a toolcrib.toml.")
-URL = Option(("--url",), "URL", "Ask the server there; its token stands in the variable CRIB_TOKEN.")
-GRANT = Option(("--grant",), "CAPABILITY", "Grant a capability for this call; may be given several times.")
+URL = Option(("--url",), "URL", "The URL of a server; its token is read from the variable CRIB_TOKEN.")
+GRANT = Option(("--grant",), "CAPABILITY", "Grant a capability for this call; repeatable.")
 MODE = Option(("--mode",), "MODE", "The mode of the call: text or voice.")
-CONFIRM = Option(("--confirm",), "TOKEN", "Confirm the call with the token of an earlier answer.")
+CONFIRM = Option(("--confirm",), "TOKEN", "Confirm the call with the token of an earlier result.")
 ARGUMENTS = Option(("--args",), "JSON", "Arguments as a JSON object, @FILE that holds one, or - for standard input.")
 HELP = Option(("--help",), "", "Show this message and exit.")
 
 RUN_OPTIONS = (
     Option(("--args", "--json"), ARGUMENTS.value, ARGUMENTS.help),
     GRANT,
-    Option(("--yes", "-y"), "", "Confirm the call if it asks for that."),
+    Option(("--yes", "-y"), "", "Confirm the call if it needs confirmation."),
     CONFIRM,
     MODE,
-    Option(("--timeout",), "SECONDS", "Give up after so many seconds."),
+    Option(("--timeout",), "SECONDS", "Time limit of the call in seconds."),
     Option(("--full",), "", "Print the whole result as JSON, not only its value."),
-    Option(("--raw",), "", "Print text exactly as it is, control characters too, even on a terminal."),
+    Option(("--raw",), "", "Print text unescaped, with control characters, even on a terminal."),
     Option(("--verbose", "-v"), "", "Show the log, with the traceback of a failure."),
     PROJECT,
     HELP,
@@ -71,7 +71,7 @@ EXPLAIN_OPTIONS = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Line:
-    """A line of words, told apart: the options that were given, and the other words."""
+    """A parsed command line: the options, and the other words."""
 
     options: Mapping[str, list[str]]
     words: list[str] = field(default_factory=list)
@@ -82,7 +82,7 @@ class Line:
         return option in self.options
 
     def last(self, option: str) -> str | None:
-        """The value of the option; of several the last."""
+        """The last value of the option."""
         return self.options[option][-1] if option in self.options else None
 
     def all(self, option: str) -> frozenset[str]:
@@ -91,7 +91,7 @@ class Line:
 
     @property
     def mode(self) -> str | None:
-        """The mode that was asked for."""
+        """The value of --mode."""
         mode = self.last(MODE.name)
         if mode is not None and mode not in MODES:
             raise WrongUseError(f"--mode {mode!r}: write one of {', '.join(sorted(MODES))}")
@@ -99,7 +99,7 @@ class Line:
 
     @property
     def seconds(self) -> float | None:
-        """The time limit that was asked for."""
+        """The value of --timeout."""
         text = self.last("--timeout")
         if text is None:
             return None
@@ -113,7 +113,7 @@ class Line:
 
 
 def read_line(words: Iterable[str], options: Sequence[Option]) -> Line:
-    """Tell options from other words; after `--` every word is another word."""
+    """Separate options from other words; after `--` there are no more options."""
     known = {spelling: option for option in options for spelling in option.spellings}
     found: dict[str, list[str]] = {}
     spellings: dict[str, str] = {}
@@ -132,25 +132,25 @@ def read_line(words: Iterable[str], options: Sequence[Option]) -> Line:
 
 
 def wants_help(words: Sequence[str]) -> bool:
-    """Whether help is asked for, before the words that are no options."""
+    """Whether `--help` stands before any `--`."""
     end = words.index("--") if "--" in words else len(words)
     return HELP.name in words[:end]
 
 
 def refuse_url(words: Sequence[str], command: str) -> None:
-    """Say of a command that it knows no servers, where it is given one."""
+    """Refuse --url for a command that works on local files only."""
     end = words.index("--") if "--" in words else len(words)
     if any(word.partition("=")[0] == URL.name for word in words[:end]):
         raise is_local(command)
 
 
 def is_local(command: str) -> WrongUseError:
-    """What a command says that is given a URL and has no use for it."""
+    """The error of a local command that was given a URL."""
     return WrongUseError(f"{command} works on files of this machine; leave {URL.name} out")
 
 
 def read_arguments(line: Line, pairs: Iterable[str], parameters: Mapping[str, object]) -> dict[str, object]:
-    """The arguments of a call. A text becomes a number, a list and so on only where the schema asks for exactly that."""
+    """The arguments of a call. A value is parsed as JSON only if the schema does not allow a string."""
     document = line.last(ARGUMENTS.name)
     arguments = {} if document is None else _read_document(document, line.spellings[ARGUMENTS.name])
     for pair in pairs:
@@ -185,13 +185,13 @@ def _read_document(text: str, option: str) -> dict[str, object]:
     except ToolError as problem:
         raise WrongUseError(f"{problem.message}; {_cure_of_document(option)}") from problem
     if not isinstance(value, dict):
-        raise WrongUseError(f"{option}: this is JSON but no object; {_cure_of_document(option)}")
+        raise WrongUseError(f"{option}: this is JSON but not an object; {_cure_of_document(option)}")
     return value
 
 
 def _cure_of_document(option: str) -> str:
     cure = f'{option} takes a JSON object such as \'{{"name": "Ada"}}\''
-    # Everywhere else --json asks for JSON to be printed, so that is perhaps what was meant.
+    # In all other commands --json prints JSON, so that may be what was meant.
     return f"{cure}; for JSON output of the result use --full" if option == "--json" else cure
 
 
@@ -199,7 +199,7 @@ def _read_pair(pair: str, parameters: Mapping[str, object]) -> tuple[str, object
     head, equals, text = pair.partition("=")
     key = head.removesuffix(":")
     if not equals or not key:
-        raise WrongUseError(f"{pair!r} is no argument; write key=value, key:=json or key=@file")
+        raise WrongUseError(f"{pair!r} is not an argument; write key=value, key:=json or key=@file")
     if text.startswith("@"):
         text = _read_file(text[1:], key, cure=f"for a text that begins with @ write {key}:='\"@…\"'")
     if key != head:
@@ -214,7 +214,7 @@ def _by_type(text: str, schema: Mapping[str, object], parameters: Mapping[str, o
     try:
         return _read_json(text)
     except ToolError:
-        # It stays what was typed, and the schema says what is wrong with that.
+        # Keep the string: validation against the schema gives the error.
         return text
 
 

@@ -1,4 +1,4 @@
-"""Show tools on the console: rows of tables and lines of facts, from what any crib says of them."""
+"""Print tools: rows of tables and lines of facts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def say_tools(tools: Iterable[Facts]) -> None:
 
 
 def complain_unknown(crib: Suggesting, name: str) -> ExitCode:
-    """Say that there is no such tool, and what was perhaps meant."""
+    """Report an unknown tool, with a suggestion."""
     hint = crib.suggest(name) or "list the tools with: crib list"
     complain(f"Tool {name[:200]!r} not found; {hint}")
     mention_problems(crib)
@@ -46,7 +46,7 @@ def row_of(facts: Facts) -> tuple[str, ...]:
         return (facts["name"], NOT_BUILT, facts["bundle"], facts["kind"], NOTHING, about)
     state = ["on" if facts["enabled"] else "off", *facts["marks"], _shadow(facts)]
     return (
-        # A name that means another tool would be no name to call this one by.
+        # The name of a shadowed tool would call another one.
         facts["address"] if facts["shadowedBy"] else facts["name"],
         _list(filter(None, state)),
         facts["bundle"],
@@ -57,7 +57,7 @@ def row_of(facts: Facts) -> tuple[str, ...]:
 
 
 def found_row_of(facts: Facts, *, meant: str) -> tuple[str, ...]:
-    """A tool that was searched for; `meant` is the address of the tool that its bare name calls."""
+    """A row of a search result; `meant` is the address of the tool that its bare name calls."""
     name = facts["name"] if meant == facts["address"] else facts["address"]
     return (name, facts["foundBy"], facts["bundle"], _first_line(facts["description"]))
 
@@ -89,13 +89,13 @@ def parameter_rows_of(facts: Facts) -> Iterator[tuple[str, ...]]:
 
 
 def describe(facts: Facts) -> Iterator[tuple[str, str]]:
-    """What is known, besides name, description, state and parameters; what says nothing is empty."""
+    """Facts besides name, description, state and parameters; an unknown fact is empty."""
     output = facts["output"]
     yield "returns", "anything" if output is None else describe_type(output, output)
     yield "requires", _list(facts["requires"]) or "nothing"
     yield "behaviour", facts["behaviour"] or ""
     yield "side effects", facts["sideEffects"] or "not declared"
-    yield "asks first", "yes" if facts["requiresConfirmation"] else "no"
+    yield "confirmation", "needed" if facts["requiresConfirmation"] else "not needed"
     yield "limits", facts["limits"]
     yield "costs", "" if facts["cost"] is None else _price(facts["cost"])
     yield "offered to models", offer_of(facts)
@@ -138,14 +138,14 @@ def _describe_more(facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def _documentation(facts: Facts) -> str:
-    """The text, or for one that has structure where to read it."""
+    """The text if it is short, else how to read it."""
     text: str = facts["documentation"]
     lines = text.strip().count("\n") + 1
     return text if lines <= SHORT_LINES else f"{lines} lines; read it with: crib doc {facts['name']}"
 
 
 def _price(cost: Facts) -> str:
-    """The price in words; the estimate is for a call that takes as long as the author expects."""
+    """The price; the estimate is for a call of the duration that the author expects."""
     currency = cost["currency"]
     parts = [
         f"{amount:g} {currency} a {unit}"

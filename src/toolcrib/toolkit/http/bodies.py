@@ -1,4 +1,4 @@
-"""Read the body of a request: one JSON object, with nothing in it that two readers could read differently."""
+"""Read the JSON body of a request strictly: no duplicate keys, no NaN, bounded depth, size and number of keys."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from toolcrib.toolkit.http.messages import Request
 
 PLACE = "body"
-# A larger body is read in a thread, because the event loop would stand still meanwhile.
+# A larger body is parsed in a thread, so that it does not block the event loop.
 READ_AT_ONCE = 16_384
 READERS = 2
 SHOWN = 8
@@ -30,7 +30,7 @@ _JSON_TYPE = re.compile(rb'application/json\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)
 
 
 async def read_body(request: Request) -> dict[str, object]:
-    """The object that is the body, held to what the endpoint says of it; an optional body may be empty, of any type."""
+    """Parse the body and check it against the endpoint's `Body`; an optional body may be empty, with any content type."""
     rule = request.takes
     if rule is None:
         raise ValueError("the endpoint takes no body")
@@ -46,7 +46,7 @@ async def read_body(request: Request) -> dict[str, object]:
 
 
 async def read_yaml(request: Request) -> bytes | None:
-    """The body as it is if it is YAML; None if it is JSON, and any other type is refused."""
+    """The raw body if its type is YAML, None if it is JSON; any other type is refused."""
     if _YAML_TYPE.fullmatch(request.fields.get(b"content-type", b"")):
         _refuse_compressed(request)
         return await request.body()
@@ -55,7 +55,7 @@ async def read_yaml(request: Request) -> bytes | None:
 
 
 def only_keys(found: dict[str, object], known: frozenset[str]) -> dict[str, object]:
-    """The object itself; refuses one with other keys than these."""
+    """Refuse an object with other keys than these; return it unchanged."""
     if found.keys() <= known:
         return found
     unknown = [key[:80] for key in sorted(found.keys() - known)[:SHOWN]]
@@ -65,15 +65,15 @@ def only_keys(found: dict[str, object], known: frozenset[str]) -> dict[str, obje
 
 
 def text_of(body: dict[str, object], key: str) -> str | None:
-    """A text of the body; None where it is absent or null."""
+    """A string of the body; None if it is absent or null."""
     value = body.get(key)
     if value is None or isinstance(value, str):
         return value
-    raise ToolError(Kind.VALIDATION, f"body: {key}: must be a text, not {type(value).__name__}")
+    raise ToolError(Kind.VALIDATION, f"body: {key}: must be a string, not {type(value).__name__}")
 
 
 def arguments_of(body: dict[str, object]) -> dict[str, object]:
-    """The arguments of a call; none where they are absent."""
+    """The arguments of a call; empty if they are absent."""
     arguments = body.get("args", {})
     if isinstance(arguments, dict):
         return arguments
@@ -92,7 +92,7 @@ def _check_type(request: Request, *known: bytes) -> None:
 
 def _refuse_compressed(request: Request) -> None:
     if request.fields.get(b"content-encoding", b"identity").lower() != b"identity":
-        raise Refusal(415, Kind.VALIDATION, "the body is compressed; send it as it is, without Content-Encoding")
+        raise Refusal(415, Kind.VALIDATION, "the body is compressed; send it uncompressed, without Content-Encoding")
 
 
 async def _read(raw: bytes, limit: int, read: Callable[..., object]) -> dict[str, object]:
@@ -103,7 +103,7 @@ async def _read(raw: bytes, limit: int, read: Callable[..., object]) -> dict[str
 
 @cache
 def _readers() -> ThreadPoolExecutor:
-    """Threads for this alone: those of the loop may all be waiting for a server that does not answer."""
+    """Threads for parsing alone: those of the loop may all be blocked by slow servers."""
     return ThreadPoolExecutor(READERS, "toolcrib-body")
 
 

@@ -1,4 +1,4 @@
-"""Bound what runs at once: places with a queue for calls of tools, and threads for work that blocks."""
+"""Bound concurrency: slots with a queue for tool calls, and thread pools for blocking work."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ WRITERS = 16
 
 
 class Admission:
-    """Places for calls of tools, given out in the order of asking: `async with admission: …`.
+    """Slots for tool calls, first come first served: `async with admission: …`.
 
-    Raises ToolError(OVERLOADED) when the queue is full, and for a call that has waited in it for `max_wait` seconds.
+    Raises ToolError(OVERLOADED) if the queue is full, or if a call has waited in it for `max_wait` seconds.
     """
 
     def __init__(self, places: int, queue: int, *, max_wait: float = MAX_WAIT_SECONDS) -> None:
@@ -39,7 +39,7 @@ class Admission:
 
     @property
     def queued(self) -> int:
-        """How many wait for a place."""
+        """How many calls wait for a slot."""
         return len(self._waiting)
 
     async def __aenter__(self) -> None:
@@ -56,7 +56,7 @@ class Admission:
         self._leave()
 
     async def _wait(self) -> None:
-        """Wait in the queue until a call that ends hands over its place."""
+        """Wait in the queue until a finished call hands over its slot."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
@@ -64,14 +64,14 @@ class Admission:
                 await turn
         except TimeoutError:
             self._give_up(turn)
-            raise self._refusal(f"no place came free in {self.max_wait:g} s") from None
+            raise self._refusal(f"no slot became free within {self.max_wait:g} s") from None
         except asyncio.CancelledError:
             self._give_up(turn)
             raise
 
     def _give_up(self, turn: asyncio.Future[None]) -> None:
         if turn.done() and not turn.cancelled():
-            self._leave()  # the place came in the very moment in which it was no longer wanted
+            self._leave()  # the slot was handed over just as the wait ended
         elif turn in self._waiting:
             self._waiting.remove(turn)
 
@@ -94,14 +94,14 @@ class Admission:
 
 
 class Threads:
-    """Runs blocking work beside the event loop; those that write may all wait for a lock, and those that read go on."""
+    """Run blocking work in threads; readers have their own pool, so that writers waiting for locks do not block them."""
 
     def __init__(self) -> None:
         self._readers = ThreadPoolExecutor(READERS, "toolcrib-read")
         self._writers = ThreadPoolExecutor(WRITERS, "toolcrib-write")
 
     async def read(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run work that reads."""
+        """Run work that only reads."""
         return await _run(self._readers, partial(work, *args, **kwargs))
 
     async def write(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -109,7 +109,7 @@ class Threads:
         return await _run(self._writers, partial(work, *args, **kwargs))
 
     def close(self) -> None:
-        """Begin nothing new; what is under way ends by itself."""
+        """Start no more work; running work finishes by itself."""
         self._readers.shutdown(wait=False, cancel_futures=True)
         self._writers.shutdown(wait=False, cancel_futures=True)
 

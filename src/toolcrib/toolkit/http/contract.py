@@ -34,7 +34,7 @@ OPTIONAL_WHOLE: dict[str, object] = {"type": ["integer", "null"], "minimum": 1, 
 
 
 class Place(StrEnum):
-    """Where a parameter stands."""
+    """Where a parameter is sent."""
 
     PATH = "path"
     QUERY = "query"
@@ -43,7 +43,7 @@ class Place(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parameter:
-    """A parameter. `key` names it among the components of the API; `too_long` is what a client is told of a longer text."""
+    """A parameter. `key` is its name among the components of OpenAPI; `too_long` is the message for a string over its limit."""
 
     name: str
     place: Place
@@ -58,8 +58,8 @@ class Parameter:
 class Body:
     """A body that is one JSON object.
 
-    `keys` are the only ones that are accepted; None leaves that to the handler, as `open_keys` asks for. An `optional` body
-    may be empty. `comments` may stand in what people write by hand. With `yaml_example` the body may also be YAML.
+    Only `keys` are accepted; with `open_keys` they are None and the handler checks them. An `optional` body may be empty.
+    `comments` allows comments in the JSON. With `yaml_example` the body may also be YAML.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Body:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reply:
-    """A successful answer: of a schema, of another media type as plain text, or without a body."""
+    """A successful response: JSON of a schema, text of another media type, or no body."""
 
     description: str
     schema: str = ""
@@ -89,12 +89,12 @@ class Reply:
 
 
 def closed(required: tuple[str, ...] = (), **properties: object) -> dict[str, object]:
-    """An object that has no other keys than these."""
+    """The schema of an object with these keys and no others."""
     return {"type": "object", "required": list(required), "properties": properties, "additionalProperties": False}
 
 
 def open_to_more(required: tuple[str, ...] = (), **properties: object) -> dict[str, object]:
-    """An object that may have further keys."""
+    """The schema of an object that may have further keys."""
     return {**closed(required, **properties), "additionalProperties": True}
 
 
@@ -116,28 +116,28 @@ INDEXING: dict[str, object] = {
 
 
 def page(key: str, item: str, **more: object) -> dict[str, object]:
-    """Some of many, and the token that asks for the next ones."""
-    token = {**OPTIONAL_TEXT, "description": "Asks for the next page; null behind the last."}
+    """The schema of a page of items with the token of the next page."""
+    token = {**OPTIONAL_TEXT, "description": "Asks for the next page; null on the last page."}
     items = {"type": "array", "items": schema(item)}
     return closed((key, "nextPageToken"), **{key: items, "nextPageToken": token}, **more)
 
 
 def in_path(name: str, description: str, schema: Schema, *, example: object, key: str = "") -> Parameter:
-    """A part of a path."""
+    """A path parameter."""
     return Parameter(
         name=name, place=Place.PATH, description=description, schema=schema, key=key or name, example=example
     )
 
 
 def in_header(name: str, description: str, *, key: str, **more: object) -> Parameter:
-    """A header."""
+    """A header parameter."""
     return Parameter(name=name, place=Place.HEADER, description=description, schema={**TEXT, **more}, key=key)
 
 
 def text(
     name: str, description: str, *, most: int = MAX_TEXT, too_long: str = "", example: object = None, **more: object
 ) -> Parameter:
-    """A text in the query."""
+    """A string in the query."""
     return Parameter(
         name=name,
         place=Place.QUERY,
@@ -145,7 +145,7 @@ def text(
         schema={**TEXT, **more, "maxLength": most},
         key=name,
         example=example,
-        too_long=too_long or f"longer than {most} letters; write less",
+        too_long=too_long or f"longer than {most} characters; shorten it",
     )
 
 
@@ -161,7 +161,7 @@ def choice(name: str, description: str, words: tuple[str, ...], *, key: str = ""
 
 
 def switch(name: str, description: str) -> Parameter:
-    """A parameter that is on or off; off where it is absent."""
+    """A boolean in the query, false by default."""
     return Parameter(
         name=name, place=Place.QUERY, description=description, schema={**SWITCH, "default": False}, key=name
     )
@@ -170,39 +170,39 @@ def switch(name: str, description: str) -> Parameter:
 def whole(
     name: str, description: str, least: int, most: int = UNBOUNDED, default: int | None = None, *, key: str = ""
 ) -> Parameter:
-    """A whole number in the query."""
+    """An integer in the query."""
     shape: dict[str, object] = {"type": "integer", "minimum": least, "maximum": most}
     shape |= {} if default is None else {"default": default}
     return Parameter(name=name, place=Place.QUERY, description=description, schema=shape, key=key or name)
 
 
 def words(name: str, description: str, items: Schema) -> Parameter:
-    """A list in the query, written with commas or repeated."""
+    """A list in the query, separated by commas or repeated."""
     return Parameter(
         name=name,
         place=Place.QUERY,
-        description=f"{description} With commas, or repeated.",
+        description=f"{description} Separated by commas, or repeated.",
         schema={"type": "array", "items": items, "minItems": 1, "maxItems": MAX_LISTED},
         key=name,
     )
 
 
-# What several features list, search and change with.
-INCLUDE_DISABLED = switch("includeDisabled", "Also what is switched off.")
+# Parameters that several features share.
+INCLUDE_DISABLED = switch("includeDisabled", "Include what is disabled.")
 TAGS = words("tags", "Only tools that have all of these tags.", {**TEXT, "pattern": "^[^,]+$"})
-PAGE_SIZE = whole("pageSize", "How many at most.", 1, MAX_PAGE)
+PAGE_SIZE = whole("pageSize", "Maximum number of items.", 1, MAX_PAGE)
 PAGE_TOKEN = text(
     "pageToken",
-    "`nextPageToken` of the page before, with the other parameters as they were.",
+    "`nextPageToken` of the previous page, with the other parameters unchanged.",
     most=MAX_TOKEN,
-    too_long="is none that this server gave out; begin again without it",
+    too_long="is not a token of this server; start again without it",
 )
 TYPED = text("q", "What was typed.", pattern=r"\S", example="wea")
-QUESTION = text("question", "A question in plain words, in place of `q`.", pattern=r"\S")
+QUESTION = text("question", "A question in plain language, instead of `q`.", pattern=r"\S")
 REQUEST_ID = in_header(
     "X-Request-Id",
-    "How to name this request in answers, logs and the journal: up to 64 ASCII letters, digits, '.', '_' and '-'. "
-    "For any other text an id is made.",
+    "The id of this request in responses, logs and the journal: up to 64 ASCII letters, digits, '.', '_' and '-'. "
+    "Any other value is replaced by a generated id.",
     key="requestID",
 )
 NOTHING = Body(name="Nothing", schema=closed(()), example={})
@@ -215,7 +215,7 @@ _DIGITS = re.compile(r"[0-9]{1,15}")
 
 
 class Query:
-    """The parameters that a client gave, as values of their types."""
+    """The parameters of a query, parsed to their types."""
 
     def __init__(self, values: Mapping[str, object], given: frozenset[str]) -> None:
         self._values = values
@@ -226,24 +226,24 @@ class Query:
         return name in self._given
 
     def text(self, name: str) -> str:
-        """A text; empty where it is absent."""
+        """A string; empty if it is absent."""
         return cast("str", self._values.get(name, ""))
 
     def words(self, name: str) -> tuple[str, ...]:
-        """A list; empty where it is absent."""
+        """A list; empty if it is absent."""
         return cast("tuple[str, ...]", self._values.get(name, ()))
 
     def switch(self, name: str) -> bool:
-        """Whether it is on; off where it is absent."""
+        """A boolean; false if it is absent."""
         return cast("bool", self._values.get(name, False))
 
     def number(self, name: str) -> int | None:
-        """A whole number; its default where it is absent, or None."""
+        """An integer; its default if it is absent, or None."""
         return cast("int | None", self._values.get(name))
 
 
 class QueryReader:
-    """Reads the query of one endpoint."""
+    """Parse the query of one endpoint."""
 
     def __init__(self, parameters: Iterable[Parameter]) -> None:
         self._known = {parameter.name: parameter for parameter in parameters}
@@ -255,7 +255,7 @@ class QueryReader:
         self._absent = Query(self._defaults, frozenset())
 
     def read(self, raw: bytes) -> Query:
-        """The parameters; raises for one that is unknown, repeated or not what it should be."""
+        """Parse a query; raises for a parameter that is unknown, repeated or invalid."""
         if not raw:
             return self._absent
         found: dict[str, list[str]] = {}
@@ -265,7 +265,7 @@ class QueryReader:
                 hint = f"known are {', '.join(sorted(self._known))}" if self._known else "this path takes none"
                 raise ToolError(Kind.VALIDATION, f"query: unknown parameter {name[:80]!r}; {hint}")
             if name in found and parameter.schema["type"] != "array":
-                raise ToolError(Kind.VALIDATION, f"query: {name} stands more than once; write it once")
+                raise ToolError(Kind.VALIDATION, f"query: {name} is repeated; write it once")
             found.setdefault(name, []).append(value)
         values = {name: _value(self._known[name], given) for name, given in found.items()}
         return Query({**self._defaults, **values}, frozenset(found))
@@ -277,7 +277,7 @@ def _pairs(raw: bytes) -> list[tuple[str, str]]:
             raise ValueError
         return parse_qsl(raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=MAX_PARAMETERS)
     except ValueError:
-        message = "query: is no list of name=value; write other than ASCII letters as percent-encoded UTF-8"
+        message = "query: malformed; write name=value pairs, with non-ASCII characters as percent-encoded UTF-8"
         raise ToolError(Kind.VALIDATION, message) from None
 
 
@@ -296,13 +296,13 @@ def _value(parameter: Parameter, given: list[str]) -> object:
 
 
 def _words(parameter: Parameter, given: list[str]) -> tuple[str, ...]:
-    """A list, written with commas, by repeating the parameter, or both."""
+    """A list, separated by commas, by repeating the parameter, or both."""
     words = [word for value in given for word in value.split(",")]
     if "" in words:
-        raise _bad(parameter, "holds nothing between two commas; write words, or leave the parameter out")
+        raise _bad(parameter, "has an empty item; write words, or leave the parameter out")
     most = cast("int", parameter.schema["maxItems"])
     if len(words) > most:
-        raise _bad(parameter, f"holds more than {most} words; ask in several requests")
+        raise _bad(parameter, f"has more than {most} items; send several requests")
     return tuple(words)
 
 
@@ -310,8 +310,8 @@ def _number(parameter: Parameter, value: str) -> int:
     least, most = cast("int", parameter.schema["minimum"]), cast("int", parameter.schema["maximum"])
     number = int(value) if _DIGITS.fullmatch(value) else -1
     if not least <= number <= most:
-        bounds = f"from {least} on" if most == UNBOUNDED else f"from {least} to {most}"
-        raise _bad(parameter, f"write a whole number {bounds}, not {value[:80]!r}")
+        bounds = f"of at least {least}" if most == UNBOUNDED else f"from {least} to {most}"
+        raise _bad(parameter, f"write an integer {bounds}, not {value[:80]!r}")
     return number
 
 

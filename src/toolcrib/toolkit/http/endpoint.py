@@ -30,9 +30,9 @@ Handler = Callable[[Any, Request], Awaitable[Answer]]
 class Endpoint:
     """One HTTP operation.
 
-    `path` has its free words in braces; `aliases` are further paths with their names. `scope` is what a token must be good
-    for, and None leaves the endpoint open to everyone. `refusals` are the statuses that are its own, beside those that every
-    endpoint answers. The problems of an `is_call` are failed results as well.
+    `path` has its parameters in braces; `aliases` are further paths with their operation ids. `scope` is the scope that a
+    token needs; None makes the endpoint public. `refusals` are its own error statuses, beside those of every endpoint. The
+    problem details of an `is_call` are failed results as well.
     """
 
     name: str
@@ -88,22 +88,22 @@ class Host:
 
 JSON = "application/json"
 REASONS = {
-    400: "The path, the query, a header or the body is not what it should be; `detail` says what to write.",
-    401: "No token, or one that does not hold.",
-    403: "The token may not do this, the web page may not call, the thing is read-only, or a guard refused the call.",
-    404: "There is nothing by this name.",
-    405: "The method is not for this path; `Allow` names those that are.",
-    409: "It exists already, is switched off, is being deleted, is not empty, or waits for a confirmation.",
-    412: "It has changed since; `details.etag` is what it is now.",
-    413: "Too large, or more than the limits allow.",
-    415: "The body is no JSON, or does not say so.",
-    421: "The server does not go by this name.",
-    429: "Too many requests or calls; `Retry-After` says when to come again.",
-    500: "The server failed; its log has the reason under the id of the request.",
-    503: "A lock was not to be had in time, or the server is ending; come again.",
+    400: "The path, the query, a header or the body is invalid; `detail` says what to write.",
+    401: "No token, or an invalid one.",
+    403: "The token lacks the scope, the web page is not allowed, the resource is read-only, or a guard refused the call.",
+    404: "Not found.",
+    405: "The path does not have this method; `Allow` lists its methods.",
+    409: "It exists already, is disabled, is being deleted, is not empty, or needs confirmation.",
+    412: "It has changed; `details.etag` is its current ETag.",
+    413: "Too large, or over a limit.",
+    415: "The body is not JSON, or its Content-Type does not say so.",
+    421: "The server does not have this host name.",
+    429: "Too many requests or calls; retry after `Retry-After`.",
+    500: "The server failed; its log has the reason under the request id.",
+    503: "A lock timed out, or the server is shutting down; retry.",
 }
 EVERYWHERE = (400, 401, 403, 421, 429, 500, 503)
-# What an endpoint without a caller can still answer.
+# Error statuses of a public endpoint.
 PUBLIC = (400, 403, 421, 500)
 BODIES = (413, 415)
 _FREE_WORD = re.compile(r"{(\w+)}")
@@ -113,12 +113,12 @@ PROBLEM_KEYS: dict[str, object] = {
     "type": {**TEXT, "format": "uri-reference", "description": "Where the kind is described."},
     "title": TEXT,
     "status": {"type": "integer", "minimum": 400, "maximum": 599},
-    "detail": {**TEXT, "description": "What is wrong, where, and what to do about it."},
+    "detail": {**TEXT, "description": "What is wrong, where, and how to fix it."},
     "instance": {**TEXT, "description": "The id of the request."},
     "kind": {"enum": [str(kind) for kind in Kind]},
-    "retryable": {**SWITCH, "description": "Whether the same may work later."},
+    "retryable": {**SWITCH, "description": "Whether a retry may succeed."},
     "details": ANYTHING,
-    PROBLEMS: {"type": "array", "items": TEXT, "description": "Everything that is wrong, one by one."},
+    PROBLEMS: {"type": "array", "items": TEXT, "description": "Every problem, one per item."},
 }
 
 
@@ -133,7 +133,7 @@ def paths_of(tables: Iterable[EndpointTable]) -> dict[str, object]:
 
 
 def components_of(tables: Iterable[EndpointTable]) -> dict[str, object]:
-    """The schemas, parameters, problems and headers that operations refer to."""
+    """The schemas, parameters, responses and headers that operations refer to."""
     schemas: dict[str, object] = {"Problem": closed(PROBLEM_REQUIRED, **PROBLEM_KEYS)}
     parameters: dict[str, object] = {}
     for table in tables:
@@ -150,7 +150,7 @@ def components_of(tables: Iterable[EndpointTable]) -> dict[str, object]:
 
 
 def _operation(table: EndpointTable, endpoint: Endpoint, path: str, name: str) -> dict[str, object]:
-    """An operation: what it takes, what it answers, and which scope its token needs."""
+    """The OpenAPI operation of an endpoint at one of its paths."""
     places = {parameter.name: parameter for parameter in table.places}
     free = [places[word] for word in _FREE_WORD.findall(path)]
     taken = [*free, *endpoint.query, *endpoint.headers]
@@ -241,28 +241,28 @@ def _header(description: str, **shape: object) -> dict[str, object]:
 
 HEADERS: dict[str, object] = {
     "Allow": _header("The methods of the path."),
-    "ETag": _header("Another one whenever it is changed.", pattern='^"[!#-~]+"$'),
-    "Location": _header("Where the new thing is."),
-    "Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer", "minimum": 1}},
-    "WWW-Authenticate": _header("What kind of token is wanted."),
-    "X-Request-Id": _header("How this request is named in logs and in the journal.", pattern="^[A-Za-z0-9._-]+$"),
+    "ETag": _header("Changes whenever the resource does.", pattern='^"[!#-~]+"$'),
+    "Location": _header("The URL of the new resource."),
+    "Retry-After": {"description": "Seconds to wait before a retry.", "schema": {"type": "integer", "minimum": 1}},
+    "WWW-Authenticate": _header("The kind of token that is needed."),
+    "X-Request-Id": _header("The id of this request in logs and in the journal.", pattern="^[A-Za-z0-9._-]+$"),
 }
 
 
 DESCRIPTION = """\
-Tools for agents: bundles of tools that many programs share, tools made of outbound HTTP calls, and calls of every tool
-there is; and a tool that is missing can be asked for. What goes wrong is told as problem details (RFC 9457) with a `kind` and a cure.
+Tools for agents: bundles of stored tools, tools made of outbound HTTP requests, calls of every tool, and requests for tools
+that do not exist yet. Errors are problem details (RFC 9457) with a `kind` and a cure.
 
-A call that was refused before anything ran answers with a status from 400 on. From the moment a tool runs the status is
-200 and `ok` says whether it did what was asked.
+A call that is refused before the tool runs has a status of 400 or above. Once the tool runs the status is 200, and `ok` says
+whether it succeeded.
 
-Bodies are JSON objects of at most 1 MB, nested no deeper than 64 levels, without equal keys and without NaN. Unknown query
+Bodies are JSON objects of at most 1 MB, nested at most 64 levels deep, without duplicate keys and without NaN. Unknown query
 parameters are refused.
 """
 
 
 def describe_api(tables: tuple[EndpointTable, ...], *, needs_token: bool) -> dict[str, object]:
-    """The OpenAPI document of a server that asks every client for a token, or not those on its own machine."""
+    """The OpenAPI document of a server; with `needs_token` even clients on its own machine need a token."""
     tables = tuple(table for table in tables if table.described)
     return {
         "openapi": "3.1.0",
@@ -283,8 +283,8 @@ def describe_api(tables: tuple[EndpointTable, ...], *, needs_token: bool) -> dic
                 "token": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "A token made with `crib token create`, good for read, invoke or manage. A server that "
-                    "listens on its own machine alone asks for none.",
+                    "description": "A token made with `crib token create`, with the scopes read, invoke or manage. A server that "
+                    "listens on loopback only needs none.",
                 }
             },
         },
@@ -292,7 +292,7 @@ def describe_api(tables: tuple[EndpointTable, ...], *, needs_token: bool) -> dic
 
 
 def _tags(tables: tuple[EndpointTable, ...]) -> Iterable[tuple[str, str]]:
-    """Each tag once, as its first table describes it."""
+    """Each tag once, with the summary of its first table."""
     summaries: dict[str, str] = {}
     for table in tables:
         summaries.setdefault(table.tag, table.summary)

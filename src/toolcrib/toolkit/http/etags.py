@@ -1,4 +1,4 @@
-"""Entity tags: whether what a client knows is still so."""
+"""Entity tags: conditional requests with If-Match and If-None-Match."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from toolcrib.toolkit.http.messages import Header, Request
 
 ETAGS = r'^(\*|(W/)?"[!#-~]*"( *, *(W/)?"[!#-~]*")*)$'
-IF_MATCH = in_header("If-Match", "Change it only if this is still its ETag.", key="ifMatch", pattern=ETAGS)
-IF_NONE_MATCH = in_header("If-None-Match", "Answer 304 if this is still its ETag.", key="ifNoneMatch", pattern=ETAGS)
-ONLY_NEW = in_header("If-None-Match", "Make it only if it is not there yet.", key="onlyNew", enum=["*"])
+IF_MATCH = in_header("If-Match", "Change it only if this is its current ETag.", key="ifMatch", pattern=ETAGS)
+IF_NONE_MATCH = in_header("If-None-Match", "Answer 304 if this is its current ETag.", key="ifNoneMatch", pattern=ETAGS)
+ONLY_NEW = in_header("If-None-Match", "Create it only if it does not exist.", key="onlyNew", enum=["*"])
 
 # At least one quoted text, weak or not, with commas between them.
 _TAGS = re.compile(r'\s*(?:W/)?"[\x21\x23-\x7e]*"\s*(?:,\s*(?:W/)?"[\x21\x23-\x7e]*"\s*)*')
@@ -27,14 +27,14 @@ ANY = "*"
 
 
 def etag_header(etag: str) -> Header:
-    """The header that names what is answered."""
+    """The ETag header of a response."""
     return (b"etag", etag.encode())
 
 
 def wanted_etag(request: Request, current: Callable[[], str]) -> str:
-    """The tag that must still hold for a change to be made; empty where the client demands nothing.
+    """The tag that must be current for a change to be made; empty if the client sets no condition.
 
-    `current` reads the tag of now, where the client names several or any; it raises where there is nothing to change.
+    `current` reads the current tag, for a client that sends several tags or `*`; it raises if the resource does not exist.
     """
     if request.has(b"if-none-match"):
         _refuse_present(request, current)
@@ -48,11 +48,11 @@ def wanted_etag(request: Request, current: Callable[[], str]) -> str:
     now = _now(request, current)
     if given == ANY or now in strong:
         return now
-    raise Refusal(412, Kind.CONFLICT, "it has changed since; read it again", details={"etag": now})
+    raise Refusal(412, Kind.CONFLICT, "it has changed; read it again", details={"etag": now})
 
 
 def unchanged(request: Request, etag: str) -> Answer | None:
-    """The answer to a client that knows it already; None for one that does not."""
+    """The 304 response for a client with the current version; None for any other."""
     if not request.has(b"if-none-match"):
         return None
     given = request.header(b"if-none-match").strip()
@@ -62,18 +62,16 @@ def unchanged(request: Request, etag: str) -> Answer | None:
 
 
 def _refuse_present(request: Request, current: Callable[[], str]) -> None:
-    """Keep a PUT that is to make something new (`If-None-Match: *`) from changing what is there.
+    """Refuse a PUT with `If-None-Match: *` if the resource exists.
 
-    Looking before the write is enough: a tool that is there is never changed, and two who make one bundle at once would
-    each have to have thought of the same id.
+    Checking before the write is enough: an existing tool is never changed, and two clients that create a bundle at the same
+    time would need the same random id.
     """
     if request.method != "PUT" or request.header(b"if-none-match").strip() != ANY:
-        message = (
-            "If-None-Match is for reading, or * for a PUT of what is new; to change only what you know, send If-Match"
-        )
+        message = "If-None-Match is for GET, or * for a PUT that creates; to change only the version you have read, send If-Match"
         raise Refusal(400, Kind.VALIDATION, message)
     if request.has(b"if-match"):
-        message = "If-Match wants it to be there, If-None-Match: * wants it not to be; send one of the two"
+        message = "If-Match and If-None-Match: * contradict each other; send one of them"
         raise Refusal(400, Kind.VALIDATION, message)
     try:
         now = current()
@@ -81,7 +79,7 @@ def _refuse_present(request: Request, current: Callable[[], str]) -> None:
         if problem.kind is not Kind.NOT_FOUND:
             raise
         return
-    raise Refusal(412, Kind.CONFLICT, "If-None-Match: it is there already", details={"etag": now})
+    raise Refusal(412, Kind.CONFLICT, "If-None-Match: it exists already", details={"etag": now})
 
 
 def _now(request: Request, current: Callable[[], str]) -> str:
@@ -95,6 +93,6 @@ def _now(request: Request, current: Callable[[], str]) -> str:
 
 def _read(given: str, name: str) -> list[tuple[bool, str]]:
     if not _TAGS.fullmatch(given):
-        message = f'{name}: write tags as answers give them, such as "…", or *'
+        message = f'{name}: write tags as responses have them, such as "…", or *'
         raise Refusal(400, Kind.VALIDATION, message)
     return [(bool(weak), tag) for weak, tag in _TAG.findall(given)]

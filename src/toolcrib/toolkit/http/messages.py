@@ -1,4 +1,4 @@
-"""A request as it came in, the answer as it goes out, and the end of work whose client disconnects."""
+"""Requests and responses of endpoints, and the cancellation of work whose client disconnects."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ JSON = b"application/json"
 PROBLEM = b"application/problem+json"
 NOTHING = b""
 MAX_DIGITS = 15
-# For answers that are no page: nothing in them is to be loaded or shown.
+# For responses that are not a page: a browser loads and shows nothing of them.
 NO_PAGE = b"default-src 'none'; frame-ancestors 'none'"
 
-# What two of would let two readers of one request read it differently.
+# Headers that must not be repeated: a proxy and this server might use different ones.
 SINGLE = (
     b"host",
     b"authorization",
@@ -56,7 +56,7 @@ SINGLE = (
 )
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
-# Where the layers find the request of a scope, and what those around the application read about it.
+# Keys of the ASGI scope: the request for the inner layers; route, caller and id for the log and the metrics.
 REQUEST, ROUTE, CALLER, ID = "toolcrib.request", "toolcrib.route", "toolcrib.caller", "toolcrib.request_id"
 
 _PREFIX = os.urandom(6).hex()
@@ -92,41 +92,41 @@ class Request(StarletteRequest):
 
     @property
     def call_id(self) -> str:
-        """How the journal names a call that this request makes."""
+        """The unique id of a call made by this request, for the journal."""
         return f"{self.id}.{_new_id()}" if self.is_own_id else self.id
 
     def header(self, name: bytes) -> str:
-        """A header by its name in small letters; empty if it is not there."""
+        """A header by its lower-case name; empty if it is absent."""
         return self.fields.get(name, NOTHING).decode("latin-1")
 
     def has(self, name: bytes) -> bool:
-        """Whether a header is there."""
+        """Whether a header is present."""
         return name in self.fields
 
     def check_headers(self) -> None:
-        """Refuse a header that stands twice and may stand only once."""
+        """Refuse a repeated header that may occur only once."""
         given: list[Header] = self.scope["headers"]
         if len(given) == len(self.fields):
             return
         names = [name for name, _ in given]
         for name in SINGLE:
             if names.count(name) > 1:
-                raise Refusal(400, Kind.VALIDATION, f"the header {name.decode()} stands more than once; send it once")
+                raise Refusal(400, Kind.VALIDATION, f"the header {name.decode()} is repeated; send it once")
 
     async def body(self) -> bytes:
-        """All of the body, as far as it is no larger than the limit; in place of Starlette's, which has none."""
+        """The whole body, up to the size limit; Starlette's own method has no limit."""
         if not hasattr(self, "_body"):
             self._body = await self._read_body()
         return self._body
 
     async def stream(self) -> AsyncGenerator[bytes, None]:
-        """The bounded body, for the methods of Starlette that read it."""
+        """The bounded body, for methods of Starlette that read a stream."""
         yield await self.body()
 
     async def gone(self) -> None:
-        """Wait until the client is gone; to be asked once the body has been read."""
+        """Wait until the client disconnects; call it after the body was read."""
         while (await self._receive())["type"] != "http.disconnect":  # noqa: ASYNC110 - there is no event to wait for
-            # A server that has nothing to tell may answer at once, and other tasks must get their turn.
+            # A test server may answer at once, and other tasks must get their turn.
             await asyncio.sleep(0)
 
     async def _read_body(self) -> bytes:
@@ -150,7 +150,7 @@ class Request(StarletteRequest):
 
 
 class Answer(NamedTuple):
-    """What a client is sent; `policy` is what a browser may do with it. A `stream` is sent piece by piece in place of a body."""
+    """A response; `policy` is its Content-Security-Policy. A `stream` is sent chunk by chunk instead of a body."""
 
     status: int = 200
     body: bytes = NOTHING
@@ -161,18 +161,18 @@ class Answer(NamedTuple):
 
 
 def answer_json(value: object, *, status: int = 200, headers: tuple[Header, ...] = ()) -> Answer:
-    """An answer that is JSON."""
+    """A JSON response."""
     return Answer(status=status, body=to_bytes(value), headers=headers)
 
 
 def answer_page(key: str, items: list[dict[str, object]], page: Page[Any], **more: object) -> Answer:
-    """An answer that is a page of a listing; a listing of an incomplete index says so."""
+    """A response with a page of a listing; says so if the index is incomplete."""
     indexing = {"indexing": True} if page.indexing else {}
     return answer_json({key: items, "nextPageToken": page.next_token or None, **indexing, **more})
 
 
 def to_bytes(value: object) -> bytes:
-    """JSON, also of what orjson refuses: integers beyond 64 bit, lone surrogates, objects that only have a text."""
+    """Serialize to JSON, including what orjson refuses: integers beyond 64 bits, lone surrogates, other objects as strings."""
     try:
         return orjson.dumps(value)
     except TypeError:
@@ -180,7 +180,7 @@ def to_bytes(value: object) -> bytes:
 
 
 async def respond(request: Request, answer: Answer, send: Send) -> None:
-    """Send the answer; an answer to HEAD says how long its body would be and leaves it out."""
+    """Send the response; for HEAD the headers only, with the length of the body."""
     request.is_answered = True
     with_body = request.scope["method"] != "HEAD"
     headers: list[Header] = [*answer.headers, *request.always, (b"content-security-policy", answer.policy)]
@@ -196,7 +196,7 @@ async def respond(request: Request, answer: Answer, send: Send) -> None:
 async def _send_stream(
     stream: AsyncGenerator[bytes, None], send: Send, headers: list[Header], *, with_body: bool
 ) -> None:
-    # Starlette's StreamingResponse leaves the generator open where sending is cancelled; this one has clean-up to do.
+    # Starlette's StreamingResponse does not close the generator when sending is cancelled; ours has clean-up to do.
     async with aclosing(stream):
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         if with_body:
@@ -206,7 +206,7 @@ async def _send_stream(
 
 
 def _new_id() -> str:
-    # A counter behind random letters of the process, as ids of calls are.
+    # A counter with a random prefix per process, as for call ids.
     return f"{_PREFIX}-{next(_NUMBERS)}"
 
 
@@ -216,9 +216,9 @@ def _too_large(limit: int) -> Refusal:
 
 
 async def until_gone(request: Request, work: Coroutine[object, object, T]) -> T:
-    """What the work comes to; raises CANCELLED if the client did not wait for it.
+    """Run the work and return its result; cancel it and raise CANCELLED if the client disconnects.
 
-    The first step is taken at once: work that ends there needs no watch on the client.
+    Its first step runs inline: work that finishes there needs no watcher.
     """
     try:
         waits_for = work.send(None)
@@ -230,13 +230,13 @@ async def until_gone(request: Request, work: Coroutine[object, object, T]) -> T:
     except asyncio.CancelledError:
         if not watch.end():
             raise
-        raise ToolError(Kind.CANCELLED, "the client went away, and the call was stopped") from None
+        raise ToolError(Kind.CANCELLED, "the client disconnected, and the call was cancelled") from None
     finally:
         watch.end()
 
 
 class _Watch:
-    """Cancels the task that it was made in when the client is gone."""
+    """Cancels the task that created it when the client disconnects."""
 
     def __init__(self, request: Request) -> None:
         self._task = cast("asyncio.Task[object]", asyncio.current_task())
@@ -245,7 +245,7 @@ class _Watch:
         self._watching.add_done_callback(self._strike)
 
     def end(self) -> bool:
-        """Watch no longer; True if only this watch cancelled the task, which is then taken back."""
+        """Stop watching; True if only this watcher cancelled the task, and the cancellation is undone."""
         self._watching.remove_done_callback(self._strike)
         self._watching.cancel()
         if not self._has_struck:

@@ -1,4 +1,4 @@
-"""Read and write what a path names: a bundle by its id, and in it a tool by slug and version."""
+"""Paths of bundles and tools: parse and build `/tools/bundles/{id}/tools/{slug}/version/{version}`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ BUNDLES = "/tools/bundles"
 BUNDLE = f"{BUNDLES}/{{bundleID}}"
 TOOL = f"{BUNDLE}/tools/{{toolSlug}}/version/{{version}}"
 CURE = "make one with: crib bundle new SLUG"
-# The same tools are called again and again; only invalid places are too long to be remembered.
+# Parsed paths are cached, because the same tools are called again and again.
 PLACES_KEPT = 4_096
 
 UUID7 = "^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-7[0-9A-Fa-f]{3}-[89ABab][0-9A-Fa-f]{3}-[0-9A-Fa-f]{12}$"
 SLUG = r"^[\p{L}\p{Nd}-]{1,64}$"
-# Of at most 64 letters, and not of dots alone.
+# At most 64 characters, not only dots.
 VERSION = r"^\.*[\p{L}\p{Nd}-][\p{L}\p{Nd}.-]*$"
 BUNDLE_PLACE = in_path(
     "bundleID",
@@ -41,7 +41,7 @@ TOOL_PLACE = (
     ),
     in_path(
         "version",
-        "An opaque label: 1 to 64 Unicode letters, digits, dashes and dots, but not dots alone.",
+        "An opaque label: 1 to 64 Unicode letters, digits, dashes and dots, not only dots.",
         {**TEXT, "pattern": VERSION, "maxLength": 64},
         example="v2",
     ),
@@ -49,7 +49,7 @@ TOOL_PLACE = (
 
 
 class ToolPlace(NamedTuple):
-    """Where a tool is kept."""
+    """The address of a stored tool."""
 
     bundle_id: str
     slug: str
@@ -57,23 +57,23 @@ class ToolPlace(NamedTuple):
 
 
 def bundle_place(request: Request) -> str:
-    """The bundle that the path names."""
+    """The id of the bundle in the path."""
     return _bundle_id(request.path_params["bundleID"])
 
 
 def tool_place(request: Request, *, as_name: bool = True) -> ToolPlace:
-    """The tool that the path names; a name in its place means its slug, but where a new one is made."""
+    """The tool in the path; with `as_name` its name is accepted for its slug, which a PUT does not."""
     words = request.path_params
     return _tool_place(words["bundleID"], words["toolSlug"], words["version"], as_name)
 
 
 def location_of_bundle(bundle_id: str) -> Header:
-    """The header that says where a new bundle is."""
+    """The Location header of a new bundle."""
     return (b"location", f"{BUNDLES}/{bundle_id}".encode())
 
 
 def location_of_tool(place: ToolPlace) -> Header:
-    """The header that says where a new tool is."""
+    """The Location header of a new tool."""
     bundle_id, slug, version = place
     path = f"{BUNDLES}/{bundle_id}/tools/{quote(slug, safe='')}/version/{quote(version, safe='')}"
     return (b"location", path.encode())
@@ -95,4 +95,4 @@ def _tool_place(bundle_id: str, slug: str, version: str, as_name: bool) -> ToolP
 def _bundle_id(text: str) -> str:
     if is_uuid7(text):
         return text.lower()
-    raise ToolError(Kind.VALIDATION, f"path: bundleID {text[:80]!r} is no UUID of version 7; {CURE}")
+    raise ToolError(Kind.VALIDATION, f"path: bundleID {text[:80]!r} is not a UUID of version 7; {CURE}")

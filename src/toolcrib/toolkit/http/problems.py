@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Header = tuple[bytes, bytes]
 
-# From dispatch on a call answers 200; these are for refusals.
+# Statuses of refusals; once a tool was dispatched a call answers 200.
 STATUSES: Mapping[Kind, int] = MappingProxyType(
     {
         Kind.VALIDATION: 400,
@@ -64,11 +64,11 @@ TITLES: Mapping[int, str] = MappingProxyType(
         503: "Service Unavailable",
     }
 )
-# Trying again helps, and the error need not say when.
+# Kinds that get a Retry-After header even if the error has no `retryAfter`.
 SOON = frozenset({Kind.OVERLOADED, Kind.RATE_LIMIT, Kind.TRANSIENT, Kind.TIMEOUT, Kind.CANCELLED})
 PROBLEMS = "problems"
 ETAG = "etag"
-# Refusals that the server writes where the application cannot: each status with its title and its kind of error.
+# Refusals that the server itself writes: each status with its title and kind.
 REFUSALS: Mapping[int, tuple[str, Kind]] = MappingProxyType(
     {
         400: ("Bad Request", Kind.VALIDATION),
@@ -83,8 +83,8 @@ REFUSALS: Mapping[int, tuple[str, Kind]] = MappingProxyType(
 COME_AGAIN = frozenset({408, 429, 503, 504})
 
 
-class Refusal(ToolError):  # noqa: N818 - to a client it is one, and no mistake of ours
-    """What HTTP itself has a status for, with the headers that belong to it."""
+class Refusal(ToolError):  # noqa: N818 - a refusal of the client's request, not an error of ours
+    """A refusal with an HTTP status and headers of its own."""
 
     status: int
     headers: tuple[Header, ...]
@@ -104,7 +104,7 @@ class Refusal(ToolError):  # noqa: N818 - to a client it is one, and no mistake 
 
 
 def status_of(error: ToolError) -> int:
-    """The status that tells what the error tells."""
+    """The HTTP status of an error."""
     if isinstance(error, Refusal):
         return error.status
     if error.kind is Kind.CONFLICT and ETAG in error.details:
@@ -113,7 +113,7 @@ def status_of(error: ToolError) -> int:
 
 
 def headers_of(error: ToolError) -> tuple[Header, ...]:
-    """What a client is told beside the problem: when to come again, and what it should have sent."""
+    """The headers of an error response: Retry-After, WWW-Authenticate and the like."""
     if isinstance(error, Refusal):
         return error.headers
     if error.kind not in SOON:
@@ -124,7 +124,7 @@ def headers_of(error: ToolError) -> tuple[Header, ...]:
 
 
 def problem_of(error: ToolError, request_id: str) -> dict[str, object]:
-    """The problem details of an error; a list of problems stands beside its details."""
+    """The problem details of an error; its list of problems is a key of its own."""
     status = status_of(error)
     details = dict(error.details)
     problems = details.pop(PROBLEMS, None)
@@ -145,7 +145,7 @@ def problem_of(error: ToolError, request_id: str) -> dict[str, object]:
 
 
 def refusal(status: int, message: str) -> tuple[list[Header], bytes]:
-    """The headers and the problem details of a refusal after which the connection is closed."""
+    """Headers and body of a refusal after which the connection is closed."""
     title, kind = REFUSALS[status]
     body = orjson.dumps(
         {
@@ -168,7 +168,7 @@ def refusal(status: int, message: str) -> tuple[list[Header], bytes]:
 
 
 def raw_refusal(status: int, message: str) -> bytes:
-    """The same as it goes over the wire, for what is no request that an application could answer."""
+    """The same as raw bytes, for a request so malformed that no application can answer it."""
     headers, body = refusal(status, message)
     lines = [b"HTTP/1.1 %d %s" % (status, REFUSALS[status][0].encode()), *(b"%s: %s" % header for header in headers)]
     return b"\r\n".join([*lines, b"", body])

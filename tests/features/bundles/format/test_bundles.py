@@ -66,16 +66,16 @@ def test_a_bad_slug_is_refused(problems, slug):
     [
         ("displayName", " ", "must not be empty"),
         ("displayName", 5, "must be text"),
-        ("displayName", "x" * 257, "has 257 letters, the limit is 256"),
+        ("displayName", "x" * 257, "has 257 characters, the limit is 256"),
         ("isEnabled", "true", "must be true or false"),
         ("isEnabled", None, "must be true or false"),
         ("description", None, "must be text"),
         ("description", "x" * 10_001, "the limit is 10000"),
         ("isBuiltIn", True, "only what comes with Toolcrib is built in"),
-        ("bundleID", OTHER, "which it is for; write that, or leave it out"),
-        ("bundleID", None, "which it is for"),
-        ("isEnbled", True, "is no key of a bundle; write isEnabled"),
-        ("tools", [], "is no key of a bundle; remove it"),
+        ("bundleID", OTHER, "its address; write that, or leave it out"),
+        ("bundleID", None, "its address"),
+        ("isEnbled", True, "is not a key of a bundle; write isEnabled"),
+        ("tools", [], "is not a key of a bundle; remove it"),
     ],
 )
 def test_what_is_wrong_is_told(problems, name, value, words):
@@ -88,7 +88,7 @@ def test_what_is_wrong_is_told(problems, name, value, words):
 @pytest.mark.parametrize("bundle_id", [VERSION_4, "b1", ""])
 def test_an_id_that_is_no_uuid_of_version_7_is_refused(problems, bundle_id):
     [problem] = problems(to_bundle=bundle_id)
-    assert "is no UUID of version 7" in problem
+    assert "is not a UUID of version 7" in problem
 
 
 def test_everything_that_is_wrong_is_told_at_once(problems):
@@ -144,7 +144,7 @@ def test_a_file_that_a_person_changed_is_read(bundle_id):
         ('{"slug": "a",\n"displayName": "A",\n"isEnabled": 1}', "bundle.json:3: isEnabled: must be true or false"),
         (
             '{"slug": "a", "displayName": "A", "isEnabled": true,\n"softDeletedAt": "soon"}',
-            'bundle.json:2: softDeletedAt: "soon" is no time',
+            'bundle.json:2: softDeletedAt: "soon" is not a time',
         ),
         (
             f'{{"slug": "a", "displayName": "A", "isEnabled": true,\n\n"bundleID": "{OTHER}"}}',

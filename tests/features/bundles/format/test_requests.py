@@ -114,7 +114,7 @@ def test_a_request_without_a_url_is_refused(request_problems):
 def test_a_status_that_is_none_is_refused(request_problems, code):
     [problem] = request_problems(successCodes=[200, code])
     assert problem.startswith("impl.successCodes[1]: ")
-    assert problem.endswith("is no status; write a whole number from 100 to 599")
+    assert problem.endswith("is not a status; write an integer from 100 to 599")
 
 
 @pytest.mark.spec("S1-31")
@@ -134,7 +134,7 @@ def test_what_a_request_leaves_out_is_its_default(read):
 @pytest.mark.parametrize("timeout", [0, -1, 1.5, "10", True, None, 3_600_001, 2**63])
 def test_a_time_limit_that_is_none_is_refused(request_problems, timeout):
     [problem] = request_problems(timeoutMs=timeout)
-    assert problem.startswith("impl.timeoutMs: must be a whole number from 1 to 3600000, not ")
+    assert problem.startswith("impl.timeoutMs: must be an integer from 1 to 3600000, not ")
 
 
 @pytest.mark.spec("S1-33", "S1-36")
@@ -223,8 +223,8 @@ def test_a_retry_policy_has_the_five_fields_that_scripts_have(read, problems):
     ("policy", "words"),
     [
         ({}, "impl.retry: max_attempts is missing"),
-        ({"max_attempts": 0}, "impl.retry.max_attempts: must be a whole number from 1 to 100"),
-        ({"max_attempts": True}, "impl.retry.max_attempts: must be a whole number"),
+        ({"max_attempts": 0}, "impl.retry.max_attempts: must be an integer from 1 to 100"),
+        ({"max_attempts": True}, "impl.retry.max_attempts: must be an integer"),
         ({"max_attempts": 2, "backoff_type": "wild"}, "impl.retry.backoff_type: "),
         ({"max_attempts": 2, "initial_delay": -1}, "impl.retry.initial_delay: must be a number from 0 to 3600"),
         ({"max_attempts": 2, "max_delay": "1"}, "impl.retry.max_delay: must be a number"),
@@ -272,9 +272,9 @@ def test_calls_and_a_request_beside_them_are_refused(problems, name):
         ([5], "impl.calls[0]: must be an object, not 5"),
         ([{"urlTemplate": URL}], "impl.calls[0]: name is missing"),
         ([{"name": "a"}], "impl.calls[0]: urlTemplate is missing"),
-        ([a_call("a b")], 'impl.calls[0].name: "a b" is no name'),
-        ([a_call("1a")], 'impl.calls[0].name: "1a" is no name'),
-        ([a_call("")], 'impl.calls[0].name: "" is no name'),
+        ([a_call("a b")], 'impl.calls[0].name: "a b" is not a name'),
+        ([a_call("1a")], 'impl.calls[0].name: "1a" is not a name'),
+        ([a_call("")], 'impl.calls[0].name: "" is not a name'),
         ([a_call("x" * 65)], "impl.calls[0].name: "),
         ([a_call(5)], "impl.calls[0].name: must be text, not 5"),
         ([a_call("a"), a_call("a")], 'impl.calls[1].name: "a" is the name of an earlier call; choose another one'),

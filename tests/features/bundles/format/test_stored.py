@@ -114,7 +114,7 @@ def test_a_time_that_is_none_is_told_with_its_line(broken, stored, time):
     message = broken(stored(modifiedAt=time))
     assert message.startswith(f"{PLACE}:")
     assert "modifiedAt: " in message
-    assert "is no time; write it like" in message
+    assert "is not a time; write it like" in message
 
 
 @pytest.mark.parametrize("name", ["slug", "version"])
@@ -125,7 +125,7 @@ def test_a_file_that_does_not_say_which_tool_it_is_is_broken(broken, stored, nam
 
 
 def test_a_file_of_another_bundle_is_broken(broken, stored, bundle_id):
-    assert f'bundleID: "{TOOL_ID}" is not "{bundle_id}"' in broken(stored(bundleID=TOOL_ID))
+    assert f'bundleID: "{TOOL_ID}" differs from "{bundle_id}"' in broken(stored(bundleID=TOOL_ID))
 
 
 def test_every_problem_is_told_at_its_line(broken, stored):

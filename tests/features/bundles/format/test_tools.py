@@ -54,7 +54,7 @@ def test_a_key_that_is_missing_is_named(problems, name):
 def test_a_bundle_whose_id_is_no_uuid_of_version_7_is_refused(problems, bundle_id):
     [problem] = problems(to_bundle=bundle_id)
     assert problem.startswith("bundleID: ")
-    assert "no UUID of version 7" in problem
+    assert "not a UUID of version 7" in problem
 
 
 @pytest.mark.spec("S1-15", "S1-100")
@@ -70,7 +70,7 @@ def test_a_document_for_another_bundle_is_refused(problems, written):
 def test_a_document_with_another_slug_or_version_than_its_path_is_refused(problems, name, other):
     [problem] = problems(**{name: other})
     assert problem.startswith(f"{name}: ")
-    assert problem.endswith("which it is for; write that, or leave it out")
+    assert problem.endswith("its address; write that, or leave it out")
 
 
 @pytest.mark.spec("S1-100")
@@ -97,11 +97,11 @@ def test_an_id_is_taken_under_either_name_or_made(read, bundle_id):
 def test_an_id_that_is_no_uuid_of_version_7_is_refused(problems, name, id_):
     [problem] = problems(**{name: id_})
     assert problem.startswith(f"{name}: ")
-    assert "no UUID of version 7" in problem
+    assert "not a UUID of version 7" in problem
 
 
 def test_two_ids_are_one_too_many(problems, bundle_id):
-    assert problems(toolID=OTHER_BUNDLE, id=bundle_id) == ["id: is another than toolID; remove one of the two"]
+    assert problems(toolID=OTHER_BUNDLE, id=bundle_id) == ["id: differs from toolID; remove one of the two"]
 
 
 @pytest.mark.spec("S1-18")
@@ -132,7 +132,7 @@ def test_texts_are_kept_to_the_letter(read):
 @pytest.mark.parametrize("description", [..., "", "  "])
 def test_a_tool_that_nothing_describes_is_taken_with_a_warning(read, description):
     [warning] = read(description=description).warnings
-    assert warning.startswith("description: says nothing; ")
+    assert warning.startswith("description: is empty; ")
 
 
 @pytest.mark.spec("S1-20")
@@ -245,8 +245,8 @@ def test_tags_are_words_that_stand_there_once(read, problems):
     for tag in ("", "a b", "1a", "-a", "ä", "a\n", "x" * 65, 5, None):
         [problem] = problems(tags=[tag])
         assert problem.startswith("tags[0]: ")
-        assert "is no tag; use up to 64 ASCII letters" in problem
-    assert problems(tags=["a", "b", "a"]) == ['tags[2]: "a" stands there twice; remove one']
+        assert "is not a tag; use up to 64 ASCII letters" in problem
+    assert problems(tags=["a", "b", "a"]) == ['tags[2]: "a" is repeated; remove one']
     assert problems(tags=[f"t{number}" for number in range(51)]) == [
         "tags: has 51 items, the limit is 50; leave some out"
     ]
@@ -258,7 +258,7 @@ def test_pre_processors_are_kept_in_order_and_are_part_of_the_tool(read):
     reading = read(preProcessors=steps)
     assert reading.document["preProcessors"] == steps
     [warning] = reading.warnings
-    assert warning.startswith("preProcessors: are kept and not carried out")
+    assert warning.startswith("preProcessors: are stored but not executed")
     hashes = {read(preProcessors=order).tool.content_hash for order in ([], steps, steps[::-1])}
     assert len(hashes) == 3
     assert read(preProcessors=[]).tool.content_hash == read().tool.content_hash

@@ -85,7 +85,7 @@ async def test_a_body_that_does_not_come_is_told_408(serving):
     await client.send(b"POST /echo HTTP/1.1\r\n" + HOST + b"Content-Length: 5\r\n\r\nab")
     status, headers, body = await client.answer()
     assert (status, headers[b"connection"]) == (408, b"close")
-    assert b"the body was not there after 0.3 s" in body
+    assert b"the body did not arrive within 0.3 s" in body
     assert await client.rest() == b""
     await asyncio.wait_for(served.app.ended.get(), 5)
 
@@ -118,7 +118,7 @@ async def test_work_that_takes_too_long_is_stopped_and_told_504(serving):
     await client.send(b"GET /wait HTTP/1.1\r\n" + HOST + b"\r\n")
     status, headers, body = await client.answer()
     assert (status, headers[b"content-type"]) == (504, b"application/problem+json")
-    assert orjson.loads(body)["detail"] == "the request was not done after 0.3 s"
+    assert orjson.loads(body)["detail"] == "the request timed out after 0.3 s"
     await asyncio.wait_for(served.app.ended.get(), 5)
 
 

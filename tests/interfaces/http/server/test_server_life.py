@@ -30,10 +30,10 @@ def test_a_port_that_is_taken_is_named_with_the_cure():
 @pytest.mark.parametrize(
     ("host", "message"),
     [
-        ("192.0.2.1", "192.0.2.1 is no address of this machine; listen on one that is: --host 127.0.0.1"),
+        ("192.0.2.1", "192.0.2.1 is not an address of this machine; listen on one that is: --host 127.0.0.1"),
         (
             "nowhere.invalid",
-            "the host 'nowhere.invalid' is not known; listen on an address of this machine: --host 127.0.0.1",
+            "the host 'nowhere.invalid' is unknown; listen on an address of this machine: --host 127.0.0.1",
         ),
     ],
 )
@@ -84,7 +84,7 @@ async def test_a_token_in_force_lets_a_server_start_for_others(crib_of, project)
     crib = crib_of(project=project)
     crib.tokens.create("new", ["read"])
     # It gets as far as the address, which is nobody's.
-    with pytest.raises(SettingsError, match=r"192\.0\.2\.1 is no address of this machine"):
+    with pytest.raises(SettingsError, match=r"192\.0\.2\.1 is not an address of this machine"):
         await asyncio.wait_for(serve(crib, host="192.0.2.1", port=0, say=print), 10)
 
 
@@ -122,7 +122,7 @@ async def test_the_first_signal_lets_calls_finish_and_takes_on_no_more(serving):
     status, headers, body = await busy.answer()
     assert (status, headers[b"connection"], body) == (200, b"close", b"done")
     assert await asyncio.wait_for(served.task, 10) == 0
-    assert served.said == ["ending; requests still being answered: 1; a second signal stops them"]
+    assert served.said == ["shutting down; requests in progress: 1; a second signal cancels them"]
 
 
 @pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
@@ -135,7 +135,7 @@ async def test_the_second_signal_stops_what_is_running_and_says_so(serving, seco
     await served.until(lambda: not served.service.ready)
     os.kill(os.getpid(), second)
     status, _, body = await busy.answer()
-    assert (status, orjson.loads(body)["detail"]) == (503, "the server ends; ask again when it is back")
+    assert (status, orjson.loads(body)["detail"]) == (503, "the server is shutting down; retry when it is back")
     assert await asyncio.wait_for(served.task, 10) == 0
 
 
@@ -163,7 +163,7 @@ async def test_a_server_that_may_not_have_all_its_connections_says_so(serving):
     try:
         served = await serving(server={"connections": hard + 1})
         assert served.said == [
-            f"the system allows {hard - 256} connections at once; raise its limit of open files for more"
+            f"the system allows {hard - 256} connections; raise the limit of open files (ulimit -n) for more"
         ]
         assert served.service.connections.most == hard - 256
     finally:

@@ -101,7 +101,7 @@ def test_a_reader_who_does_not_read_stops_nobody(monkeypatch):
         reading = threading.Thread(target=_read_all, args=(read, found := []))
         reading.start()
     reading.join(timeout=10)
-    assert re.search(rb"\d+ lines were lost", b"".join(found))
+    assert re.search(rb"\d+ lines were dropped", b"".join(found))
 
 
 def _read_all(descriptor: int, found: list[bytes]) -> None:
