@@ -27,7 +27,7 @@ import time
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 ROOT = Path(__file__).resolve().parent.parent
 JUDGES = ROOT / "judges"
@@ -91,7 +91,7 @@ def read_judge(file: Path) -> Judge:
     """Read the file of a judge; an unknown key is refused."""
     said = tomllib.loads(file.read_text(encoding="utf-8"))
     try:
-        lists = {key: tuple(said.pop(key)) for key in ("command", "packages", "npm") if key in said}
+        lists: dict[str, Any] = {key: tuple(said.pop(key)) for key in ("command", "packages", "npm") if key in said}
         return Judge(name=file.stem, **lists, **said)
     except TypeError as error:
         raise SystemExit(f"{file.relative_to(ROOT)}: {error}; scripts/judges.py says which keys there are") from None

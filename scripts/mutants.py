@@ -58,7 +58,7 @@ def prepare() -> None:
     """Make the environment once, and a fresh copy of what is in the repository or could be."""
     if not (ENVIRONMENT / "ready").is_file():
         subprocess.run([sys.executable, "-m", "venv", "--clear", ENVIRONMENT], check=True)
-        install = [ENVIRONMENT / "bin/python", "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+        install = [str(ENVIRONMENT / "bin/python"), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
         subprocess.run([*install, *PACKAGES], check=True)
         (ENVIRONMENT / "ready").touch()
     shutil.rmtree(TREE, ignore_errors=True)
@@ -71,7 +71,7 @@ def prepare() -> None:
     (TREE / "mutmut_shim.py").write_text(SHIM, encoding="utf-8")
     # The names of the package and of its entry points; the code is the one of the copy.
     install = [
-        ENVIRONMENT / "bin/python",
+        str(ENVIRONMENT / "bin/python"),
         "-m",
         "pip",
         "install",

@@ -96,7 +96,7 @@ async def crib_of() -> AsyncIterator[Callable[..., Crib]]:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[Path]:
+def project(tmp_path: Path) -> Path:
     """An empty project folder."""
     (tmp_path / "tools").mkdir()
     return tmp_path

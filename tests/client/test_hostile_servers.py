@@ -75,7 +75,9 @@ OTHERS = {
 }
 
 
-PAIRS = [(kind, words) for kind in OTHERS for words in (("list",), ("call", "x", "a=1"), ("call", "x", "--full"))]
+PAIRS: list[tuple[str, tuple[str, ...]]] = [
+    (kind, words) for kind in OTHERS for words in (("list",), ("call", "x", "a=1"), ("call", "x", "--full"))
+]
 PAIRS += [("an empty object", words) for words in COMMANDS]
 
 
@@ -266,7 +268,8 @@ def add(first: int, second: int = 1) -> int:
 
 with Crib(tools=[add]) as _crib:
     LISTED = [{**facts_of(_crib, entry), "order": place} for place, entry in enumerate(_crib.entries)]
-    SHOWN = {**all_facts_of(_crib, _crib.find("add")), "bundleID": "x", "cost": None}
+    (_add,) = (entry for entry in _crib.entries if entry.tool.name == "add")
+    SHOWN = {**all_facts_of(_crib, _add), "bundleID": "x", "cost": None}
     SHOWN["cost"] = {"per_invocation": 1, "per_minute": 0, "estimated_duration": 2, "estimate": 1, "currency": "USD"}
 EXPLAINED = {
     "tool": "add",

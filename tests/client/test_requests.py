@@ -10,6 +10,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -94,7 +95,7 @@ def served(tmp_path_factory) -> Iterator[tuple[str, Path]]:
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path_factory.mktemp("home"))}
     with WarmPython(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment) as server:
         try:
-            assert select.select([server.stdout], [], [], SECONDS)[0], "the server did not start"
+            assert select.select([server.stdout or -1], [], [], SECONDS)[0], "the server did not start"
             yield server.stdout.readline().split()[-1], folder
         finally:
             server.terminate()
@@ -105,7 +106,7 @@ def served(tmp_path_factory) -> Iterator[tuple[str, Path]]:
 
 
 @pytest.fixture
-def desk(served, tmp_path, capsys, request) -> Desk:
+def desk(served, tmp_path, capsys, request):
     name = f"shout_{zlib.crc32(request.node.name.encode())}"
     return Desk(tmp_path, *served, name, capsys)
 
@@ -285,7 +286,7 @@ class Script:
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         return self._spell(answer)
 
-    def _spell(self, answer: object) -> Iterator[bytes]:
+    def _spell(self, answer: Any) -> Iterator[bytes]:
         if isinstance(answer, bytes):
             return iter([answer])
         status = "200 OK" if "kind" not in answer else "429 Too Many Requests"

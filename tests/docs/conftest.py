@@ -81,6 +81,8 @@ def pages() -> list[Path]:
 def generate() -> ModuleType:
     """docs/generate.py as a module."""
     spec = importlib.util.spec_from_file_location("toolcrib_docs_generate", ROOT / "docs" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)

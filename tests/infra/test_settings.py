@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -342,7 +343,7 @@ class WeatherSettings(Table, name="weather"):
     key: str = setting(default="", read=read_text, summary="the secret that is the key")
     most: int = setting(default=3, read=read_positive, opens=False, summary="how many places at once")
     aliases: dict[str, str] = setting(
-        default={}, read=lambda _, value: dict(value), opens=False, summary="names of places"
+        default={}, read=lambda _, value: cast("dict[str, str]", value), opens=False, summary="names of places"
     )
 
 

@@ -5,7 +5,7 @@ import pytest
 from toolcrib import Intent, Kind, Result, ToolError
 from toolcrib.lib.presentation import to_builder, to_handler, to_platform, to_text
 
-META = {"callId": "1"}
+META: dict[str, object] = {"callId": "1"}
 INTENT = Intent(type="NAVIGATE", fields={"to": "/"})
 SUCCESS = Result(value={"a": 1}, intents=(INTENT,), meta=META)
 ERROR = ToolError(Kind.TRANSIENT, "try again", retryable=True, details={"a": 1})

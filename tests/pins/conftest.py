@@ -6,7 +6,6 @@ import difflib
 import io
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -65,7 +64,7 @@ def serve(project: Path, *words: str) -> Iterator[Served]:
     with WarmPython(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             first = process.stdout.readline()
-            yield Served(int(re.search(r":(\d+)$", first.strip())[1]), tokens)
+            yield Served(int(first.strip().rpartition(":")[2]), tokens)
         finally:
             process.send_signal(signal.SIGTERM)
             process.communicate(timeout=SECONDS)

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -45,11 +46,12 @@ def walk(command: click.Command, context: click.Context) -> Iterator[tuple[click
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
             below = command.get_command(context, name)
+            assert below is not None
             yield from walk(below, click.Context(below, info_name=name, parent=context))
 
 
 def show_type(kind: click.ParamType) -> str:
-    facts = kind.to_info_dict()
+    facts = dict[str, Any](kind.to_info_dict())
     shown = {
         name: facts[name] for name in ("choices", "min", "max", "exists", "file_okay", "dir_okay") if name in facts
     }

@@ -6,11 +6,13 @@ A call that names the mode it would have anyway says no more than one that does 
 from __future__ import annotations
 
 import asyncio
+import functools
 import math
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -33,6 +35,7 @@ from toolcrib import (
     tool_of,
 )
 from toolcrib.model.result import Outcome
+from toolcrib.model.tool import Function
 
 NAME = "sample"
 NAMES = (NAME, "other_sample")
@@ -82,7 +85,7 @@ ANSWERS: Mapping[str, Callable[[dict[str, object]], object]] = {
     "lone surrogate": lambda given: "\ud800",
     "long text": lambda given: "x" * 3_000,
     "long list": lambda given: list(range(3_000)),
-    "outcome": lambda given: Outcome(value=7, meta={"stderr": "said"}, intents=(Intent(name="finish"),)),
+    "outcome": lambda given: Outcome(value=7, meta={"stderr": "said"}, intents=(Intent(type="finish"),)),
     "outcome that fails": lambda given: Outcome(value=1, error=ToolError(Kind.PERMANENT, "broken"), meta={"more": 1}),
     "outcome that stands in": lambda given: Outcome(value=object, stands_in=True),
     "derived outcome": lambda given: DerivedOutcome(value=7),
@@ -159,17 +162,18 @@ class Sample:
     version: str
     answer: str
     make: Callable[..., Callable[..., object]]
-    parameters: Mapping[str, object]
+    parameters: Mapping[str, Any]
     output: Mapping[str, object] | None
-    options: Mapping[str, object]
-    facts: Mapping[str, object]
+    options: Mapping[str, Any]
+    facts: Mapping[str, Any]
 
     def to_tool(self) -> Tool:
         function = self.make(ANSWERS[self.answer])
         function.__doc__ = self.answer
-        declared = {"parameters": dict(self.parameters), "output_schema": self.output, **self.options}
+        declared: dict[str, Any] = {"parameters": dict(self.parameters), "output_schema": self.output, **self.options}
         made = tool_of(tool(name=self.name, version=self.version, **declared)(function))
         if self.make is declared_async:
+            assert isinstance(made.run, Function)
             made = replace(made, run=replace(made.run, is_async=True))
         return replace(made, **self.facts)
 
@@ -179,9 +183,9 @@ class World:
     """Tools, the rules and settings around them, and calls of them."""
 
     tools: tuple[Sample, ...]
-    rules: tuple[Judge, ...]
-    settings: Mapping[str, object]
-    calls: tuple[Mapping[str, object], ...]
+    rules: tuple[Any, ...]
+    settings: Mapping[str, Any]
+    calls: tuple[Mapping[str, Any], ...]
 
     def record(self, *, mode: str | None, waits: bool) -> list[object]:
         """What each call came to, and the journal of all of them."""
@@ -190,7 +194,7 @@ class World:
             # The fast path is there for tools that are prepared, as they are from the second call on.
             for each in crib.tools:
                 crib.check(each)
-            found = perform(crib, [Call(**{"mode": mode, **call}) for call in self.calls], waits=waits)
+            found = perform(crib, [Call(**dict[str, Any]({"mode": mode, **call})) for call in self.calls], waits=waits)
             return [*found, [comparable(line) for line in crib.journal.read()]]
 
 
@@ -216,7 +220,7 @@ def perform(crib: Crib, calls: Iterable[Call], *, waits: bool) -> list[object]:
 
     if waits:
         return asyncio.run(perform_here())
-    return [outcome_of(lambda call=call: crib.call_sync(call)) for call in calls]
+    return [outcome_of(functools.partial(crib.call_sync, call)) for call in calls]
 
 
 async def settled(running: Awaitable[Result]) -> object:
@@ -242,11 +246,11 @@ BARE = (
     *({"type": ["integer", "null"], "default": None}, {"type": "number", "default": 0.5}),
     *({"type": "integer", "default": 2}, {"type": "integer", "enum": [1, 2]}, {"type": ["number", "boolean"]}),
 )
-WIDE = (
+WIDE: tuple[Any, ...] = (
     *({"type": "string"}, {"type": "string", "default": "x"}, {"type": "array", "default": [1]}, {}, True, False),
     {"type": "object", "properties": {"inner": {"type": "integer", "default": 3}}, "default": {}},
 )
-OUTPUTS = (
+OUTPUTS: tuple[Any, ...] = (
     *({}, {"type": "integer"}, {"type": "string"}, {"type": "null"}, {"type": "object"}),
     {"type": "object", "additionalProperties": {"type": "integer"}},
 )
@@ -340,18 +344,24 @@ USUAL = Sample(
 )
 
 
+ODD_ARGUMENTS: tuple[Any, ...] = (None, [], "text", {1: 2})
+
+
 def single_worlds() -> Iterator[World]:
     """Worlds in which one thing alone is out of the ordinary, so that each of them is sure to be tried."""
     usual = World(tools=(USUAL,), rules=(), settings={}, calls=({"name": NAME, "arguments": {"first": 1}},) * 2)
     others = ({"name": f"host/{NAME}@1.0.0"}, {"name": NAME, "id": GIVEN}, {"name": NAME, "caller": "ada"})
     yield replace(usual, calls=(*usual.calls, *others, {"name": "unknown"}, {"name": NAME, "version": "9"}))
     yield replace(usual, calls=tuple({"name": NAME, "arguments": {"first": value}} for value in ODD))
-    yield replace(usual, calls=tuple({"name": NAME, "arguments": given} for given in (None, [], "text", {1: 2})))
+    yield replace(usual, calls=tuple({"name": NAME, "arguments": given} for given in ODD_ARGUMENTS))
     for entry in (*BARE, *WIDE):
         schema = {"type": "object", "properties": {"first": entry}, "additionalProperties": False}
         calls = (*usual.calls, {"name": NAME}, {"name": NAME, "arguments": {"x": 1}})
         yield replace(usual, tools=(replace(USUAL, parameters=schema),), calls=calls)
-    changes = [*({"output": output} for output in OUTPUTS), *({"options": option} for option in OPTIONS)]
+    changes: list[dict[str, Any]] = [
+        *({"output": output} for output in OUTPUTS),
+        *({"options": option} for option in OPTIONS),
+    ]
     for change in (*changes, {"facts": {"deprecated": True}}, {"facts": {"id": "a-tool"}}, {"make": declared_async}):
         yield replace(usual, tools=(replace(USUAL, **change),))
     yield replace(usual, tools=(replace(USUAL, make=declared_async, answer="awaitable"),))

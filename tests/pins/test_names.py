@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ HANDLER = "def execute(args, context):\n    return {{'ok': True, 'data': '{answe
 SECTIONS = ("Summary", "Preconditions", "Postconditions", "Invariants", "Failure Modes", "Examples", "Common Mistakes")
 
 
-def function(description: str, name: str = NAME, **options: object) -> Callable[[], str]:
+def function(description: str, name: str = NAME, **options: Any) -> Callable[[], str]:
     """A tool of the host program."""
 
     def made() -> str:

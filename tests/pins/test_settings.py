@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from toolcrib import Crib, SettingsError
 from toolcrib.__main__ import main
@@ -13,7 +14,7 @@ from toolcrib.infra.settings import Settings
 from toolcrib.interfaces.http.settings import ServerSettings
 
 
-def settings_of(project: Path | None, environment: Mapping[str, str] | None = None, **given: object) -> Settings:
+def settings_of(project: Path | None, environment: Mapping[str, str] | None = None, **given: Any) -> Settings:
     with Crib(project, environment=environment or {}, **given) as crib:
         return crib.settings
 
@@ -120,7 +121,7 @@ ENVIRONMENTS = {
 }
 
 
-def changed(project: Path, environment: Mapping[str, str], **given: object) -> str:
+def changed(project: Path, environment: Mapping[str, str], **given: Any) -> str:
     """The settings that are not the default, with the place of each; or why they are refused."""
     try:
         settings = settings_of(project, environment, **given)

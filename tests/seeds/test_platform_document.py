@@ -20,7 +20,7 @@ URL = "https://api.weatherapi.com/v1/current.json"
 def example(fixtures):
     """Read one of the examples, which are JSON but for their comments."""
 
-    def read(name: str) -> dict:
+    def read(name):
         return read_jsonc((fixtures / "platform" / name).read_bytes(), name)
 
     return read

@@ -30,7 +30,7 @@ def load(name: str):
     return tool
 
 
-def load_block(*names: str, **changes: str):
+def load_block(*names, **changes):
     """The tools of a minimal file into which blocks are merged."""
     texts = [(BLOCKS / name).read_text() for name in names]
     given = {key for text in texts for key in read_yaml(text).value}

@@ -77,7 +77,7 @@ class WarmPython(subprocess.Popen):
         given = [own if theirs == -1 else theirs for own, theirs in enumerate((stdin, stdout, stderr))]
         self.pid = start().fork(told, given)
         self._child_created = True
-        self._close_pipe_fds(*pipes[:6])
+        self._close_pipe_fds(*pipes[:6])  # type: ignore[attr-defined]
 
 
 def run_python(
@@ -209,7 +209,7 @@ def _become(told: Mapping[str, Any]) -> None:
     sys.stdin = open(0, encoding="utf-8")  # noqa: SIM115 - it stays open as long as the process
     sys.stdout = _open_stream(1, at_once=at_once, lines=os.isatty(1), errors="strict")
     sys.stderr = _open_stream(2, at_once=at_once, lines=True, errors="backslashreplace")
-    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
+    sys.__dict__.update(__stdin__=sys.stdin, __stdout__=sys.stdout, __stderr__=sys.stderr)
 
 
 def _open_stream(descriptor: int, *, at_once: bool, lines: bool, errors: str) -> io.TextIOWrapper:
@@ -250,7 +250,7 @@ def _run_to_the_end(words: list[str]) -> int:
     except BaseException as error:
         sys.excepthook(type(error), error, error.__traceback__)
         code, interrupted = 1, isinstance(error, KeyboardInterrupt)
-    threading._shutdown()
+    threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     try:
         sys.stdout.flush()

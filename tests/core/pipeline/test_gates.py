@@ -28,7 +28,7 @@ class Says:
     def __init__(self, verdict: Verdict, name: str = "says"):
         self.verdict = verdict
         self.name = name
-        self.asked = []
+        self.asked: list[object] = []
 
     def concerns(self, tool):
         return True

@@ -184,7 +184,7 @@ async def test_a_tool_that_is_called_by_another_asks_the_same_host(crib_of):
     async def outer(context: Context) -> bool:
         """Call a tool that asks for something, and look."""
         result = await context.call("asks")
-        return result.ok and context.session.state["suppressAudio"]
+        return bool(result.ok and context.session.state["suppressAudio"])
 
     host = Host()
     result = await crib_of(asking(QUIET), outer).call(Call(name="outer", session=host.session))

@@ -273,7 +273,7 @@ async def test_a_tool_that_calls_another_has_that_call_approved(crib):
     async def buy(amount: int, context: Context) -> str:
         """Buy something, which pays."""
         result = await context.call("pay", amount=amount)
-        return result.value if result.ok else str(result.error.kind)
+        return str(result.value if result.ok else result.error.kind)
 
     crib.add(buy)
     assert (await crib.call(call(name="shop"))).value == "CONFIRMATION_REQUIRED"

@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,10 +46,10 @@ class Shop:
         self.clock = Clock()
         self.opened: list[Bundles] = []
 
-    def open(self, **settings: object) -> Bundles:
+    def open(self, **settings: Any) -> Bundles:
         """A catalogue over the store."""
         index = Index(self.root.parent / "index.sqlite3") if self.kind == "sqlite" else Index(None)
-        given = {"entries": list, "functions": {}, "key": lambda: KEY, "clock": self.clock}
+        given: dict[str, Any] = {"entries": list, "functions": {}, "key": lambda: KEY, "clock": self.clock}
         bundles = Bundles(
             self.store if self.kind == "memory" else FileStore(self.root),
             index,
@@ -143,9 +144,9 @@ def put_bundle(bundle_document) -> Callable[..., str]:
 def make_tool() -> Callable[..., Tool]:
     """A tool of another source."""
 
-    def make(name: str, bundle: str = "builtin", version: str = "1.0.0", **more: object) -> Tool:
+    def make(name: str, bundle: str = "builtin", version: str = "1.0.0", **more: Any) -> Tool:
         run = Function(call=lambda: name, is_async=False)
-        facts = {"description": f"{name} does it", "parameters": {"type": "object"}, "run": run} | more
+        facts: dict[str, Any] = {"description": f"{name} does it", "parameters": {"type": "object"}, "run": run} | more
         return Tool(name=name, bundle=bundle, version=version, **facts)
 
     return make
@@ -155,8 +156,9 @@ def make_tool() -> Callable[..., Tool]:
 def walk() -> Callable[..., list]:
     """Everything that a listing gives, page by page."""
 
-    def go(listing: Callable[..., object], **query: object) -> list:
-        found, token = [], ""
+    def go(listing: Callable[..., Any], **query: object) -> list:
+        found: list[object] = []
+        token = ""
         while True:
             page = listing(**query, page_token=token)
             found += page.items

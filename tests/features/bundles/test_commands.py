@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,7 +41,7 @@ def serving(folder: Path, home: Path, *words: str) -> Iterator[subprocess.Popen[
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment, cwd=folder
     ) as server:
         try:
-            assert select.select([server.stdout], [], [], SECONDS)[0], "the server did not say its address"
+            assert select.select([server.stdout or -1], [], [], SECONDS)[0], "the server did not say its address"
             yield server
         finally:
             if server.poll() is None:
@@ -90,12 +91,12 @@ def write(folder: Path, name: str, document: object) -> None:
     (folder / name).write_text(json.dumps(document))
 
 
-def stored(crib: Callable[..., object], slug: str = "weather") -> dict[str, object]:
+def stored(crib: Callable[..., Any], slug: str = "weather") -> dict[str, object]:
     (found,) = [one for one in json.loads(crib("bundle", "list", "--json").out) if one["slug"] == slug]
     return found
 
 
-def words_of(ended: object) -> list[str]:
+def words_of(ended: Any) -> list[str]:
     return [line.split()[0] for line in ended.out.splitlines()]
 
 

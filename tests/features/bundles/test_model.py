@@ -3,6 +3,7 @@
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -46,7 +47,7 @@ class Machine(RuleBasedStateMachine):
         self.now = 1_800_000_000.0
         self.model: dict[str, Model] = {}
         self.prepare()
-        self.bundles = self.open()
+        self.bundles = self.open()  # type: ignore[assignment]
 
     def prepare(self) -> None:
         self.store = MemoryStore()
@@ -204,7 +205,7 @@ class Machine(RuleBasedStateMachine):
     @rule()
     def reopen(self):
         self.bundles.close()
-        self.bundles = self.open()
+        self.bundles = self.open()  # type: ignore[assignment]
 
     @invariant()
     def addresses_are_unique(self):
@@ -231,7 +232,7 @@ class FileMachine(Machine):
         self.folder.cleanup()
 
 
-UNHURRIED = {"deadline": None, "suppress_health_check": [*HealthCheck]}
+UNHURRIED: dict[str, Any] = {"deadline": None, "suppress_health_check": [*HealthCheck]}
 TestInMemory = Machine.TestCase
 TestInMemory.settings = settings(max_examples=25, stateful_step_count=40, **UNHURRIED)
 TestInFiles = FileMachine.TestCase

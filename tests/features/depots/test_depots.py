@@ -37,6 +37,7 @@ def change(path: Path, **facts: object) -> None:
 
 
 def rewrite_version(crib: Crib, text: str) -> None:
+    assert crib.settings.root is not None
     (crib.settings.root / "tools" / "hello.py").write_text(text)
 
 

@@ -33,6 +33,8 @@ class Shape:
     adapter: type
     takes_text = False
     no_id: str | None = ""
+    parse: Callable[..., Any]
+    wire: Callable[..., dict]
 
     def reply(self, *calls: tuple) -> object:
         """The vendor's object for a reply that asks for `(id, name, arguments)`."""

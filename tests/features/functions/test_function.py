@@ -20,7 +20,7 @@ from toolcrib.model.limits import Cost, Limits, RetryPolicy
 from toolcrib.model.tool import Function, SideEffects
 
 if TYPE_CHECKING:
-    from nowhere import Missing
+    from nowhere import Missing  # type: ignore[import-not-found]
 
 
 class Extra(TypedDict, total=False):

@@ -1,6 +1,7 @@
 """Values out of answers: JSONPath by RFC 9535, patterns of linear time, and bounds on both."""
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from toolcrib.features.http_tools.extraction import compile_extract, compile_jso
 from toolcrib.features.http_tools.filters import Budget, compile_pattern, cost_of
 from toolcrib.model.errors import Kind, ToolError
 
-STORE = {
+STORE: dict[str, Any] = {
     "store": {
         "book": [
             {"category": "reference", "author": "Nigel Rees", "title": "Sayings of the Century", "price": 8.95},

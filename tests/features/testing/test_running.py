@@ -302,7 +302,8 @@ def test_the_budget_of_a_utility_is_about_the_call_that_counts_and_not_about_its
     @tool(latency_budget_ms=50, thread=True)
     def slow_once() -> str:
         """Take its time once."""
-        calls.append(time.sleep(0 if calls else 0.1))
+        time.sleep(0 if calls else 0.1)
+        calls.append(None)
         return "done"
 
     [result] = run(utility(slow_once), case())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -28,7 +29,7 @@ CONFIG = {
 SECRETS = ("t0p-secret", "k3y", "hunter2", "1234", "s3cret", "=abc", "abcdefghijkl")
 
 
-def make(name: str = "deploy", bundle: str = "project", kind: str = "subprocess", **facts: object) -> Tool:
+def make(name: str = "deploy", bundle: str = "project", kind: str = "subprocess", **facts: Any) -> Tool:
     run = Chained(
         kind=kind,
         tool_type=facts.pop("tool_type", "script"),
@@ -38,7 +39,11 @@ def make(name: str = "deploy", bundle: str = "project", kind: str = "subprocess"
         action=facts.pop("action", ""),
         hosts=facts.pop("hosts", None),
     )
-    described = {"description": f"Run {name}.", "parameters": {"type": "object", "properties": {}}, **facts}
+    described: dict[str, Any] = {
+        "description": f"Run {name}.",
+        "parameters": {"type": "object", "properties": {}},
+        **facts,
+    }
     return Tool(name=name, bundle=bundle, run=run, **described)
 
 
@@ -81,7 +86,7 @@ def show(crib: Crib, name: str = "deploy", *, as_json: bool = False):
     return commands.show_tool(LocalCrib(crib), name, as_json=as_json)
 
 
-def list_tools(crib: Crib, **options: object):
+def list_tools(crib: Crib, **options: Any):
     return commands.list_tools(LocalCrib(crib), **options)
 
 

@@ -150,7 +150,7 @@ def serving(folder: Path, home: Path, *words: str) -> Iterator[str]:
     environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
     with WarmPython(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment) as server:
         try:
-            assert select.select([server.stdout], [], [], SECONDS)[0], "the server did not start"
+            assert select.select([server.stdout or -1], [], [], SECONDS)[0], "the server did not start"
             yield server.stdout.readline().split()[-1]
         finally:
             server.terminate()

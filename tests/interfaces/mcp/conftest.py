@@ -16,7 +16,7 @@ from toolcrib.interfaces.http.app import make_app
 NEW = "2026-07-28"
 OLD = "2025-11-25"
 META = "io.modelcontextprotocol/"
-EVERYTHING = {"elicitation": {}, "sampling": {}, "roots": {}}
+EVERYTHING: dict[str, dict] = {"elicitation": {}, "sampling": {}, "roots": {}}
 
 
 def meta(version: str = NEW, capabilities: dict | None = None, **more: object) -> dict:

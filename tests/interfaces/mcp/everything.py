@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import sys
+from typing import Any
 
-from toolcrib import Context, Crib, PromptArgument, ToolError, prompt, resource, tool
+from toolcrib import Context, Crib, Kind, PromptArgument, ToolError, prompt, resource, tool
 from toolcrib.interfaces.http.server import serve
 
 PIXEL = base64.b64decode(
@@ -15,7 +16,7 @@ PIXEL = base64.b64decode(
 IMAGE = {"type": "image", "data": base64.b64encode(PIXEL).decode(), "mimeType": "image/png"}
 WAVE = b"RIFF$\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00D\xac\x00\x00\x88X\x01\x00\x02\x00\x10\x00data\x00\x00\x00\x00"
 SOUND = {"type": "audio", "data": base64.b64encode(WAVE).decode(), "mimeType": "audio/wav"}
-CONTENT = {"x-mcp-content": True}
+CONTENT: dict[str, object] = {"x-mcp-content": True}
 NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 OK = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}
 
@@ -77,7 +78,7 @@ async def test_logging_tool(context: Context) -> str:
 @tool
 def test_error_handling() -> str:
     """Fail."""
-    raise ToolError("PERMANENT", "This tool intentionally returns an error for testing")
+    raise ToolError(Kind.PERMANENT, "This tool intentionally returns an error for testing")
 
 
 @tool
@@ -205,7 +206,7 @@ def test_header_parameter(region: str, query: str) -> str:
 @tool
 async def test_input_required_result_elicitation(context: Context) -> str:
     """Ask for a name."""
-    answer = await context.elicit("What is your name?", NAME, key="user_name")
+    answer: Any = await context.elicit("What is your name?", NAME, key="user_name")
     return f"Hello, {answer['content']['name']}!"
 
 
@@ -343,13 +344,13 @@ async def prompt_that_asks(context) -> str:
 
 
 TOOLS = [value for name, value in list(vars().items()) if name.startswith(("test_", "json_schema_"))]
-PUBLISHED = [
+PUBLISHED: list[Any] = [
     *(static_text, static_binary, template_data, watched, simple_prompt, prompt_with_arguments),
     *(prompt_with_resource, prompt_with_image, prompt_that_asks),
 ]
 
 
-def make_crib(**settings: object) -> Crib:
+def make_crib(**settings: Any) -> Crib:
     """A crib with all of it."""
     crib = Crib(tools=TOOLS, builtins={"enabled": False}, **settings)
     for published in PUBLISHED:

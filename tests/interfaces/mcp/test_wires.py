@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 from tests.interfaces.mcp.conftest import META, NEW, OLD, McpClient, meta
@@ -28,7 +29,7 @@ async def wait_for_ever() -> str:
 async def ask_name(context: Context) -> str:
     """Ask the user for a name."""
     schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
-    answer = await context.elicit("Your name?", schema, key="name")
+    answer: Any = await context.elicit("Your name?", schema, key="name")
     return f"Hello, {answer['content']['name']}" if answer["action"] == "accept" else answer["action"]
 
 

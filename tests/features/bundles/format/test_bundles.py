@@ -23,7 +23,7 @@ TIMES = {
 def problems(bundle_id):
     """Everything that is wrong with a document of a bundle; `...` leaves a key out."""
 
-    def refused(to_bundle=bundle_id, **changes) -> list[str]:
+    def refused(to_bundle=bundle_id, **changes):
         document = {name: value for name, value in (RIGHT | changes).items() if value is not ...}
         with pytest.raises(ToolError) as caught:
             read_bundle(document, bundle_id=to_bundle)

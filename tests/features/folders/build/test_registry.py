@@ -190,7 +190,7 @@ class TestForged:
     def original(self, built) -> bytes:
         return built.registry.read_bytes()
 
-    def load(self, tools, document) -> Registry:
+    def load(self, tools, document) -> Registry | None:
         tools.registry.write_text(json.dumps(document))
         return load_registry(tools.root)
 

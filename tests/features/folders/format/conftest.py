@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,7 +47,7 @@ def document(**changes: str | None) -> str:
     return "# My Tool\n\n" + "\n\n".join(f"## {name}\n{text}" for name, text in sections.items() if text is not None)
 
 
-def _encoded(content: object) -> bytes:
+def _encoded(content: Any) -> bytes:
     text = json.dumps(content, indent=2) if isinstance(content, dict) else content
     return text.encode() if isinstance(text, str) else text
 

@@ -33,7 +33,7 @@ def compose():
 def problems():
     """What is wrong with a document, in one refusal."""
 
-    def problems(text, **options) -> list[str]:
+    def problems(text, **options):
         with pytest.raises(ToolError) as caught:
             read_request(text, **options)
         error = caught.value
@@ -62,7 +62,7 @@ def warnings(problems):
 def outcome():
     """The problems of a document, none if it is read; anything but one clear refusal is an error."""
 
-    def outcome(text, **options) -> list[str]:
+    def outcome(text, **options):
         try:
             read_request(text, **options)
         except ToolError as error:

@@ -17,7 +17,9 @@ def problems_of(document: dict) -> list[str]:
     with pytest.raises(ToolError) as raised:
         read_allowance(document, "body")
     assert raised.value.kind is Kind.VALIDATION
-    return raised.value.details["problems"]
+    problems = raised.value.details["problems"]
+    assert isinstance(problems, list)
+    return problems
 
 
 def test_nothing_is_allowed_by_nothing():

@@ -36,7 +36,9 @@ def refusals(code: str) -> list[tuple[int, str]]:
     with pytest.raises(ToolError) as caught:
         read_request(with_example(code))
     found = []
-    for problem in caught.value.details["problems"]:
+    problems = caught.value.details["problems"]
+    assert isinstance(problems, list)
+    for problem in problems:
         place, field, text = problem.split(": ", 2)
         assert field == "example_usage"
         found.append((int(place.partition(":")[2]) - FIRST_LINE + 1, text))

@@ -195,7 +195,8 @@ async def serving() -> AsyncIterator[Callable]:
         # Parts of a second, which an operator cannot write.
         chosen = ServerSettings.of({"drain_seconds": 1, **(server or {})})
         service = Service(chosen)
-        app, said = Sample(service), []
+        app = Sample(service)
+        said: list[str] = []
         url = asyncio.get_running_loop().create_future()
         task = asyncio.ensure_future(
             serve_app(app, chosen, service, host="127.0.0.1", port=0, say=said.append, ready=url.set_result)

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -64,7 +65,8 @@ class Server:
         await line.send(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
         _, text = await line.answer()
         line.close()
-        return float(re.search(rf"^{re.escape(name)} (\S+)$", text.decode(), re.MULTILINE)[1])
+        (figure,) = re.findall(rf"^{re.escape(name)} (\S+)$", text.decode(), re.MULTILINE)
+        return float(figure)
 
     async def has(self, name: str, value: float) -> bool:
         return await self.figure(name) == value
@@ -90,8 +92,8 @@ class Line:
 
     async def answer(self) -> tuple[int, bytes]:
         head = await asyncio.wait_for(self.reader.readuntil(b"\r\n\r\n"), SECONDS)
-        length = re.search(rb"content-length: (\d+)", head)
-        body = await asyncio.wait_for(self.reader.readexactly(int(length[1])), SECONDS)
+        (length,) = re.findall(rb"content-length: (\d+)", head)
+        body = await asyncio.wait_for(self.reader.readexactly(int(length)), SECONDS)
         return int(head.split()[1]), body
 
     async def ask(self, method: str, path: str, body: object = None) -> tuple[int, object]:
@@ -136,7 +138,7 @@ async def served(project: Path, **http: int) -> AsyncIterator[Server]:
         while b"http://" not in (line := await asyncio.wait_for(process.stdout.readline(), SECONDS)):
             assert line, (project / "log.txt").read_text(encoding="utf-8")
         reading = asyncio.ensure_future(process.stdout.read())
-        server = Server(process, int(re.search(rb"http://[^:]+:(\d+)", line)[1]), [])
+        server = Server(process, int(line.strip().rpartition(b":")[2]), [])
         yield server
         for one in server.lines:
             one.close()
@@ -150,7 +152,7 @@ async def served(project: Path, **http: int) -> AsyncIterator[Server]:
             await process.wait()
 
 
-async def nap(server: Server, number: int, seconds: float = 0.05) -> tuple[int, object]:
+async def nap(server: Server, number: int, seconds: float = 0.05) -> tuple[int, Any]:
     return await server.ask("POST", "/crib/call", {"name": "nap", "args": {"n": number, "seconds": seconds}})
 
 
@@ -242,7 +244,7 @@ async def besiege(project: Path, *, slow: int, silent: int, huge: int) -> None:
 async def beginning(server: Server, data: bytes, *, receive_buffer: int = 0, reads: bool = True) -> Line:
     line = await server.connect(receive_buffer)
     if not reads:
-        line.writer.transport.pause_reading()
+        line.writer.transport.pause_reading()  # type: ignore[attr-defined]
     await line.send(data)
     return line
 
