@@ -1,8 +1,13 @@
 """Spellings by which an attacker deletes, writes or runs other programs without naming a forbidden command."""
 
+import shutil
+import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from toolcrib.core.rules import RuleEngine
 from toolcrib.lib.shell.programs import READS, WRAPPERS
@@ -153,3 +158,47 @@ def test_a_wrapper_that_is_also_in_the_table_only_reads_without_a_command():
         "command": Decision.CONFIRM,
         "env": Decision.CONFIRM,
     }
+
+
+AROUND = st.sampled_from(
+    [
+        "{}", "ls; {}", "ls && {}", "ls | {}", "ls & {}", "ls\n{}", "({})", "{{ {}; }}", "! {}", "if {}; then ls; fi", "for f in a; do {}; done",
+        "while {}; do break; done", "echo $({})", "echo `{}`", 'echo "{}"', "echo '{}'", 'echo "$({})"', "echo '$({})'", "echo ${{x:-$({})}}",
+        "echo $(( $({}) ))", "x=$({}); ls", "x='{}'; echo $x", "cat <<E\n{}\nE", "cat <<'E'\n{}\nE", "cat <<E\n$({})\nE", "ls # {}", "ls # x\n{}",
+        "echo \\\n{}", "echo \\{}", "ls;\\\n{}", "echo $'{}'", "cat <({})", "f() {{ {}; }}; f", "[[ -n $({}) ]]", "test -n $({})", "sed 's/a/{}/' o",
+        "sed 's/.*/{}/e' o", "eval {}", "sh -c '{}'", "env {}", "echo {} > o", "echo {}", "x=1 {}", "case a in a) {};; esac", "a[$({})]=1", "echo {{a,{}}}",
+    ]
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    """A folder for PATH that holds a few harmless programs, and `pwn`, which leaves a note."""
+    folder = tmp_path_factory.mktemp("programs")
+    for name in ("ls", "cat", "sed"):
+        (folder / name).symlink_to(shutil.which(name))
+    (folder / "pwn").write_text(f"#!/bin/sh\n: > {folder / 'note'}\n")
+    (folder / "pwn").chmod(0o755)
+    return folder
+
+
+@settings(max_examples=400)
+@given(around=st.lists(AROUND, min_size=1, max_size=4))
+def test_no_line_that_is_allowed_runs_a_program_that_is_in_no_table(programs, around):
+    line = "pwn"
+    for form in around:
+        line = form.format(line)
+    if judge(line) is not Decision.ALLOW:
+        return
+    for shell in filter(None, map(shutil.which, ("bash", "dash"))):
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run(
+                [shell, "-c", line],
+                cwd=folder,
+                env={"PATH": str(programs), "HOME": folder},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=20,
+                check=False,
+            )
+        assert not (programs / "note").exists(), f"{shell} ran pwn"

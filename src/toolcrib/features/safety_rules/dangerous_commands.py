@@ -86,11 +86,10 @@ class DangerousCommands:
     """
 
     name = "dangerous_commands"
+    where = "built-in rule"
 
-    def __init__(self, *, allowed: Iterable[str] = (), where: str = "built-in rule", cure: str = CURE) -> None:
+    def __init__(self, *, allowed: Iterable[str] = ()) -> None:
         self.allowed = [command.split() for command in allowed]
-        self.where = where
-        self.cure = cure
 
     def concerns(self, tool: Tool) -> bool:
         """Whether a call of the tool can hold a command at all."""
@@ -139,7 +138,7 @@ class DangerousCommands:
 
     def _denied(self, argument: Argument, danger: str) -> Verdict:
         reason = f"rule {self.name!r}: {argument.place} {danger}"
-        return deny(reason, rule=self.name, where=self.where, cure=self.cure, details={"argument": argument.place})
+        return deny(reason, rule=self.name, where=self.where, cure=CURE, details={"argument": argument.place})
 
     def _asked(self, argument: Argument, doubt: str, cure: str) -> Verdict:
         return confirm(f"rule {self.name!r}: {argument.place} {doubt}", rule=self.name, where=self.where, cure=cure)

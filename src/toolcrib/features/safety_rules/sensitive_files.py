@@ -68,14 +68,11 @@ class SensitiveFiles:
     """
 
     name = "sensitive_files"
+    where = "built-in rule"
 
-    def __init__(
-        self, workspace: Path, *, opened: Iterable[str] = (), where: str = "built-in rule", cure: str = CURE
-    ) -> None:
+    def __init__(self, workspace: Path, *, opened: Iterable[str] = ()) -> None:
         self.workspace = os.path.realpath(workspace)
         self.opened = tuple(opened)
-        self.where = where
-        self.cure = cure
 
     def concerns(self, tool: Tool) -> bool:
         """Whether a call of the tool can hold a path at all."""
@@ -159,7 +156,7 @@ class SensitiveFiles:
 
     def _denied(self, argument: Argument, value: str) -> Verdict:
         reason = f"rule {self.name!r}: {argument.place} names the sensitive file {value[:200]!r}"
-        return deny(reason, rule=self.name, where=self.where, cure=self.cure, details={"argument": argument.place})
+        return deny(reason, rule=self.name, where=self.where, cure=CURE, details={"argument": argument.place})
 
     def _asked(self, argument: Argument, value: str) -> Verdict:
         reason = f"rule {self.name!r}: {value[:200]!r} in {argument.place} may come to a sensitive file"
