@@ -67,7 +67,7 @@ class Registries:
 
     def __init__(self, resources: Resources) -> None:
         self._resources = resources
-        # The table is loaded only if somebody set it: every start comes by here.
+        # The settings table is loaded only if it is set, because every start runs this.
         self._watches = "folders.watch" in resources.settings.places and resources.settings["folders"].watch
         self._roots = resources.tool_folders()
         self._stamps: dict[Path, tuple[int, ...]] = {}
