@@ -128,7 +128,7 @@ def test_a_tool_waits_for_its_model(shop, put_bundle, tool_document):
     bundles.put_tool(id_, "a", "v1", tool_document(impl=impl | {"model": "large"}))
     before = shop.read(id_, "a@v1.json")
     bundles.put_tool(id_, "b", "v1", tool_document(impl=impl | {"model": "small"}))
-    assert bundles.entry(id_, "a", "v1").reason == "the model 'large' is not there"
+    assert bundles.entry(id_, "a", "v1").reason == "the model 'large' is not available"
     assert [kept.slug for kept in bundles.list_tools().items] == ["b"]
     assert shop.open().entry(id_, "a", "v1").enabled
     assert shop.open(models=frozenset({"large"})).entry(id_, "a", "v1").enabled

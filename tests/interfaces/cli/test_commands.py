@@ -70,7 +70,7 @@ def test_show_tells_everything_about_a_tool(crib):
     assert "shadowed by:        host/say@1.0.0" in crib("show", "other/say").out
     assert "in voice mode" in crib("show", "speak").out
     assert "It takes no parameters." in crib("show", "speak").out
-    assert "needs confirmation:         yes" in crib("show", "wipe").out
+    assert "confirmation:       needed" in crib("show", "wipe").out
 
 
 def test_show_as_json_holds_the_definition_that_a_model_gets(crib):
